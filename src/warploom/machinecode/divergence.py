@@ -49,23 +49,39 @@ def divergence_of(
     program: Program, listing: Listing, nodes: Sequence[Node], owners: Owners
 ) -> Divergence:
     """Return the divergence that a graph has room for."""
-    ptx = {
-        site
-        for site, made in zip(program.sites, program.instructions, strict=True)
-        if made.operation.name in _BRANCHES
-    }
+    ptx = _conditions(program)
     branches: dict[Site, list[int]] = defaultdict(list)
     others: list[int] = []
     for number, node in enumerate(nodes):
         last = listing.instructions[node.stop - 1]
         if last.name in BRANCHES and len(node.successors) > 1:
             site = site_of(last, owners)
-            if site in ptx:
-                branches[site].append(number)
+            condition = ptx.get(site) if site is not None else None
+            if condition is not None:
+                branches[condition].append(number)
             else:
                 others.append(number)
     kept = {site: tuple(numbers) for site, numbers in branches.items()}
     return Divergence(kept, tuple(others), tuple(_regions(listing, nodes)))
+
+
+def _conditions(program: Program) -> dict[Site, Site]:
+    """Return the branches of the PTX at which lanes can part, each by itself and by the jump at the
+    end of the block that it alone leads to: ptxas makes one branch of both, where it guards the
+    instructions of that block."""
+    blocks = program.blocks
+    before: dict[int, list[int]] = defaultdict(list)
+    for block in blocks:
+        for to in block.successors:
+            before[to].append(block.stop - 1)
+    ends = {block.stop - 1 for block in blocks if len(block.successors) > 1}
+    ends = {index for index in ends if program.instructions[index].operation.name in _BRANCHES}
+    found = {program.sites[index]: program.sites[index] for index in ends}
+    for block in blocks:
+        [*leading] = before[block.index]
+        if len(leading) == 1 and leading[0] in ends and block.stop - 1 not in ends:
+            found.setdefault(program.sites[block.stop - 1], program.sites[leading[0]])
+    return found
 
 
 def _regions(listing: Listing, nodes: Sequence[Node]) -> list[ConvergenceRegion]:

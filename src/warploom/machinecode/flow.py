@@ -2,10 +2,11 @@
 instructions: the flow through its graph that agrees best with all evidence and, among those that
 agree as well, executes the fewest instructions (which is what unrolled loops are for).
 
-A linear program: flow is kept at every block, but where lanes part, which conditional branches do as
-often as was counted, and where they wait for each other, which is at the end of a region of
+A linear program: flow is kept at every block, but where lanes part, which conditional branches do
+as often as was counted, and where they wait for each other, which is at the end of a region of
 divergence (`machinecode.divergence`): as many groups of lanes go on there as went into the region.
-The weighted sum of absolute differences from the counts is least.
+Loops are entered (`machinecode.turns`). The weighted sum of absolute differences from the counts is
+least.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ COST = 1e-3
 UNROLLED = 0.25 * OTHER
 """The weight of one more divergence than was counted, where a PTX branch has several copies: turns
 of an unrolled loop and those left over part on their own (an estimate)."""
+
+MET = 0.5 * OTHER
+"""The cost of a group of lanes that waits for another: unless evidence or the number of groups that
+went into a region say so, one that came to its end goes on (an estimate)."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ def _keep_flow(
     """Demand that what comes into a node is executed there, and goes on from there."""
     into: list[list[_Edge]] = [[] for _ in nodes]
     parted = _part(program, demands, unit)
-    met = {region.sync: program.variable(COST) for region in demands.regions}
+    met = {region.sync: program.variable(MET) for region in demands.regions}
     left: list[int] = []
     for number, node in enumerate(nodes):
         onward = [program.variable() for _ in node.successors]

@@ -18,9 +18,8 @@ from warploom.machinecode.loops import Loop, loops_of
 
 @dataclass(frozen=True)
 class LoopMatch:
-    """Loops of machine code (`made`, their nodes) that were made for a loop of the PTX, which begins
-    at `head`, in all copies of its function; evidence of its instructions, some of which are done
-    in every turn."""
+    """Loops of machine code (`made`, their nodes) that were made for a loop of the PTX, which
+    begins at `head`, in all copies of its function; and the evidence of its own instructions."""
 
     head: Site
     made: tuple[frozenset[int], ...]
@@ -29,7 +28,7 @@ class LoopMatch:
 
 @dataclass(frozen=True)
 class Turns:
-    """What was counted of a loop: how often it was entered, and the turns, which all loops in
+    """Holds what was counted of a loop: how often it was entered, and the turns, which all loops in
     `made` together have: of each the nodes that do turns, and how many."""
 
     entered: float
@@ -105,7 +104,9 @@ def entries_of(
 
     found: dict[Site, float | None] = {}
     for head, loop in _ptx_loops(program):
-        edges = [through(one, to) for to in loop.heads for one in before[to] if one not in loop.nodes]
+        edges = [
+            through(one, to) for to in loop.heads for one in before[to] if one not in loop.nodes
+        ]
         known = [edge for edge in (*edges, found.get(head, 0.0)) if edge is not None]
         found[head] = sum(known) if len(known) == len(edges) + 1 else None
     return found
