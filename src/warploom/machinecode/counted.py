@@ -12,6 +12,7 @@ import numpy as np
 
 from warploom.analysis.program import Program, Site
 from warploom.core.errors import WarploomError
+from warploom.machine.launch import WARP_SIZE
 from warploom.machine.tally import Counts, Tally
 from warploom.machinecode.divergence import Divergence, divergence_of
 from warploom.machinecode.evidence import Evidence, evidence_of, site_of
@@ -197,7 +198,14 @@ class MachineCounts:
     def _counted(self) -> Floats:
         """Returns how often the PTX instruction of each row of evidence was executed."""
         counts = self._by_site(self._tally.warps)
-        return np.array([counts[one.site] for one in self.matching.evidence], np.float64)
+        lanes = self._by_site(self._tally.threads)
+        return np.array(
+            [
+                _whole(counts[one.site], lanes[one.site]) if one.whole else counts[one.site]
+                for one in self.matching.evidence
+            ],
+            np.float64,
+        )
 
     def _by_site(self, counts: Counts) -> Counter[Site]:
         """Return counts by instruction of the program as those of all copies of an instruction."""
@@ -237,6 +245,12 @@ class MachineCounts:
 
     def __repr__(self) -> str:
         return f"MachineCounts({self.instructions:,} from machine code, {self.confidence:.0%} sure)"
+
+
+def _whole(warps: int, lanes: int) -> int:
+    """Returns how often at most all lanes of a warp were active, of so many executions with so many
+    lanes in all: the others had one each."""
+    return max(0, (lanes - warps) // (WARP_SIZE - 1))
 
 
 def _confidence(weighted: Iterable[tuple[float, float]]) -> float:

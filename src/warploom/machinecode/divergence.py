@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warploom.analysis.program import Program, Site
+from warploom.analysis.uses import writes
 from warploom.machinecode.evidence import site_of
 from warploom.machinecode.graph import BRANCHES, Node
 from warploom.machinecode.lines import Owners
@@ -49,23 +50,63 @@ def divergence_of(
     program: Program, listing: Listing, nodes: Sequence[Node], owners: Owners
 ) -> Divergence:
     """Return the divergence that a graph has room for."""
-    ptx = _conditions(program)
+    jumps, conditions = _jumps(program), _conditions(program)
     branches: dict[Site, list[int]] = defaultdict(list)
-    others: list[int] = []
+    unnamed: list[int] = []
     for number, node in enumerate(nodes):
         last = listing.instructions[node.stop - 1]
         if last.name in BRANCHES and len(node.successors) > 1:
-            site = site_of(last, owners)
-            condition = ptx.get(site) if site is not None else None
-            if condition is not None:
-                branches[condition].append(number)
+            branch = jumps.get(site_of(last, owners))
+            if branch is not None:
+                branches[branch].append(number)
             else:
-                others.append(number)
+                unnamed.append(number)
+    others: list[int] = []
+    named = frozenset(branches)
+    for number in unnamed:
+        branch = conditions.get(_condition(listing, nodes[number], owners))
+        if branch is not None and branch not in named:
+            branches[branch].append(number)
+        else:
+            others.append(number)
     kept = {site: tuple(numbers) for site, numbers in branches.items()}
     return Divergence(kept, tuple(others), tuple(_regions(listing, nodes)))
 
 
-def _conditions(program: Program) -> dict[Site, Site]:
+def _condition(listing: Listing, node: Node, owners: Owners) -> Site | None:
+    """Returns the PTX instruction that the condition of the branch at the end of a node was made
+    for, where it is worked out in the node."""
+    code = listing.instructions
+    guard = code[node.stop - 1].guard.removeprefix("!")
+    for made in reversed(code[node.start : node.stop - 1]):
+        if guard in made.writes:
+            return site_of(made, owners)
+    return None
+
+
+def _branches(program: Program) -> frozenset[int]:
+    """Return the branches of the PTX at which lanes can part, by their index."""
+    ends = (block.stop - 1 for block in program.blocks if len(block.successors) > 1)
+    code = program.instructions
+    return frozenset(index for index in ends if code[index].operation.name in _BRANCHES)
+
+
+def _conditions(program: Program) -> dict[Site | None, Site]:
+    """Return the branches of the PTX by what works out their condition in their basic block."""
+    found: dict[Site | None, Site] = {}
+    branches = _branches(program)
+    for block in program.blocks:
+        last = program.instructions[block.stop - 1]
+        if block.stop - 1 not in branches or last.guard is None:
+            continue
+        for index in range(block.stop - 2, block.start - 1, -1):
+            if last.guard.register in writes(program.instructions[index]):
+                found[program.sites[index]] = program.sites[block.stop - 1]
+                break
+    return found
+
+
+def _jumps(program: Program) -> dict[Site | None, Site]:
     """Return the branches of the PTX at which lanes can part, each by itself and by the jump at the
     end of the block that it alone leads to: ptxas makes one branch of both, where it guards the
     instructions of that block."""
@@ -74,12 +115,13 @@ def _conditions(program: Program) -> dict[Site, Site]:
     for block in blocks:
         for to in block.successors:
             before[to].append(block.stop - 1)
-    ends = {block.stop - 1 for block in blocks if len(block.successors) > 1}
-    ends = {index for index in ends if program.instructions[index].operation.name in _BRANCHES}
-    found = {program.sites[index]: program.sites[index] for index in ends}
+    branches = _branches(program)
+    found: dict[Site | None, Site] = {
+        program.sites[index]: program.sites[index] for index in branches
+    }
     for block in blocks:
         [*leading] = before[block.index]
-        if len(leading) == 1 and leading[0] in ends and block.stop - 1 not in ends:
+        if len(leading) == 1 and leading[0] in branches and block.stop - 1 not in branches:
             found.setdefault(program.sites[block.stop - 1], program.sites[leading[0]])
     return found
 

@@ -70,7 +70,7 @@ def turns_of(match: LoopMatch, entered: float | None, by_site: Mapping[Site, int
     turns = by_site[match.head]
     if not entered or not turns:
         return None
-    always = [row for row in match.evidence if by_site[row.site] == turns]
+    always = [row for row in match.evidence if by_site[row.site] == turns and not row.whole]
     if not always:
         return None
     inside = frozenset[int]().union(*match.made)
