@@ -35,8 +35,12 @@ a short branch are, where the results are selected afterwards (an estimate)."""
 _ANCHORS = (Unit.MEMORY, Unit.ATOMIC, Unit.BARRIER, Unit.TEXTURE, Unit.MATRIX, Unit.WARP)
 _ARITHMETIC = (Unit.FLOAT, Unit.CONVERT)
 _ANCHOR_PIPES = ("lsu", "tex", "tensor", "adu")
+_HELPERS = ("LDC", "S2R")
+"""Instructions of these pipelines that only give an anchor its operands."""
 _NO_EVIDENCE = (Unit.MOVE, Unit.CONTROL)
 """Moves and branches vanish, or come where values or ways meet."""
+_CONDITIONS = ("setp",)
+"""Instructions of which there are more where ptxas makes more branches, as before unrolled loops."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,8 @@ def evidence_of(
         }
         if weight and copies:
             guarded = all(one.guard for made in main.values() for one in made)
-            excess = 0.0 if guarded else weight * (1 if weight == ANCHOR else SPECULATED)
+            more = guarded or code[site].operation.name in _CONDITIONS
+            excess = 0.0 if more else weight * (1 if weight == ANCHOR else SPECULATED)
             found.append(Evidence(site, copies, weight, excess))
     return [*_with_folded(found, merging), *reduced]
 
@@ -141,7 +146,7 @@ def _main(
     those that work out its address; of an atomic, not those that reduce what lanes have."""
     if weight != ANCHOR:
         return made
-    helpers = ("LDC", "SHFL") if ptx.operation.spec.unit is Unit.ATOMIC else ("LDC",)
+    helpers = (*_HELPERS, "SHFL") if ptx.operation.spec.unit is Unit.ATOMIC else _HELPERS
     pipes = [(one, execution_of(one.name).pipe) for one in made if one.name not in helpers]
     return [one for one, pipe in pipes if pipe in _ANCHOR_PIPES]
 
