@@ -40,7 +40,7 @@ _HELPERS = ("LDC", "S2R")
 _NO_EVIDENCE = (Unit.MOVE, Unit.CONTROL)
 """Moves and branches vanish, or come where values or ways meet."""
 _CONDITIONS = ("setp",)
-"""Instructions of which there are more where ptxas makes more branches, as before unrolled loops."""
+"""Instructions of which there are more where ptxas makes more branches, as for unrolled loops."""
 
 
 @dataclass(frozen=True)

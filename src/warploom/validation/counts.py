@@ -24,13 +24,17 @@ from warploom.host.module import Module
 Argument = dict[str, int] | int | float
 """An array of so many elements, by the name of their type, or a number."""
 
+LEAST_REGISTERS = 16
+"""Nsight Compute never shows fewer registers of a thread, however few ptxas says that it uses."""
+
 _TYPES = {"i32": np.int32, "f32": np.float32}
 
 
 @dataclass(frozen=True)
 class Count:
     """A published count: a kernel of counted.cu with a launch of it, and the warp instructions that
-    `blocks` blocks of it executed; `registers` are those of a thread, None where not published."""
+    `blocks` blocks of it executed; `registers` are those of a thread, None where not published;
+    `source` says where."""
 
     device: str
     kernel: str
@@ -53,6 +57,11 @@ class CountRow:
     registers: int
 
     @property
+    def registers_agree(self) -> bool:
+        """Return whether Nsight Compute would show as many registers as were published."""
+        return self.count.registers in (None, max(self.registers, LEAST_REGISTERS))
+
+    @property
     def error(self) -> float:
         """Counted over published instructions, less 1."""
         return self.executed / self.count.executed - 1
@@ -64,16 +73,12 @@ def counts() -> tuple[Count, ...]:
     path = files("warploom.validation").joinpath("counts.json")
     tables: dict[str, Any] = json.loads(path.read_text("utf-8"))
     rows: list[list[Any]] = tables["rows"]
-    return tuple(
-        Count(device, kernel, tuple(grid), tuple(block), shared, tuple(arguments), *rest, told)
-        for device, kernel, grid, block, shared, arguments, *rest, told in rows
-    )
-
-
-def source_of(count: Count) -> str:
-    """Return where a count was published."""
-    path = files("warploom.validation").joinpath("counts.json")
-    return json.loads(path.read_text("utf-8"))["sources"][count.source]
+    found: list[Count] = []
+    for device, kernel, grid, block, shared, arguments, blocks, executed, registers, source in rows:
+        launch = tuple(grid), tuple(block), shared, tuple(arguments)
+        told: str = tables["sources"][source]
+        found.append(Count(device, kernel, *launch, blocks, executed, registers, told))
+    return tuple(found)
 
 
 def count_rows(chosen: Sequence[Count]) -> Iterator[CountRow]:
@@ -105,7 +110,7 @@ def counts_as_markdown(rows: Sequence[CountRow]) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     errors = np.abs([row.error for row in rows])
     stated = [row for row in rows if row.count.registers is not None]
-    exact = sum(row.count.registers == row.registers for row in stated)
+    exact = sum(row.registers_agree for row in stated)
     told = f"{100 * np.median(errors):.2f} % | {100 * errors.max():.2f} %"
     yield f"| {len(rows)} | {told} | {exact} of {len(stated)} |"
 
