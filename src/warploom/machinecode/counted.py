@@ -16,7 +16,7 @@ from warploom.machine.launch import WARP_SIZE
 from warploom.machine.tally import Counts, Tally
 from warploom.machinecode.divergence import Divergence, divergence_of
 from warploom.machinecode.evidence import Evidence, evidence_of, site_of
-from warploom.machinecode.flow import Demands, Parting, flow_of
+from warploom.machinecode.flow import Demands, Flow, Parting, flow_of
 from warploom.machinecode.graph import Node, graph_of
 from warploom.machinecode.linear import Floats
 from warploom.machinecode.lines import Owners, with_texture_lines
@@ -214,9 +214,14 @@ class MachineCounts:
             found[site] += count
         return found
 
-    @cached_property
+    @property
     def executed(self) -> Floats:
         """Returns how often each node was executed."""
+        return self.flow.executed
+
+    @cached_property
+    def flow(self) -> Flow:
+        """Returns how often each node was executed, and each edge taken."""
         matching = self.matching
         demands = Demands(
             float(self._tally.launched_warps),

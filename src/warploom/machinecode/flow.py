@@ -56,19 +56,29 @@ class Demands:
     loops: Sequence[Turns] = ()
 
 
+@dataclass(frozen=True)
+class Flow:
+    """How often each node was executed, and how often warps went from one node to another."""
+
+    executed: Floats
+    edges: Mapping[tuple[int, int], float]
+
+
 def flow_of(
     nodes: Sequence[Node], evidence: Sequence[Evidence], counts: Floats, demands: Demands
-) -> Floats:
-    """Return how often each node was executed; `counts` are those of the evidence, in step."""
+) -> Flow:
+    """Return the flow that agrees best; `counts` are those of the evidence, in step."""
     unit = max(1.0, demands.entered)
     program = LinearProgram()
     executed = [program.variable(COST * node.size) for node in nodes]
-    _keep_flow(program, nodes, executed, demands, unit)
+    edges = _keep_flow(program, nodes, executed, demands, unit)
     for row in _merged(evidence, counts / unit):
         short, over = program.variable(row.weight), program.variable(row.excess)
         terms = [(executed[node], float(copies)) for node, copies in row.copies.items()]
         program.equal([*terms, (short, 1), (over, -1)], row.count)
-    return np.maximum(program.solve()[: len(nodes)], 0) * unit
+    solved = np.maximum(program.solve(), 0) * unit
+    taken = {edge: float(solved[variable]) for edge, variable in edges.items()}
+    return Flow(solved[: len(nodes)], taken)
 
 
 def _keep_flow(
@@ -77,8 +87,10 @@ def _keep_flow(
     executed: Sequence[int],
     demands: Demands,
     unit: float,
-) -> None:
-    """Demand that what comes into a node is executed there, and goes on from there."""
+) -> dict[tuple[int, int], int]:
+    """Demand that what comes into a node is executed there, and goes on from there; return the
+    variables of the edges."""
+    edges_of: dict[tuple[int, int], int] = {}
     into: list[list[_Edge]] = [[] for _ in nodes]
     parted = _part(program, demands, unit)
     met = {region.sync: program.variable(MET) for region in demands.regions}
@@ -87,6 +99,7 @@ def _keep_flow(
         onward = [program.variable() for _ in node.successors]
         for edge, successor in zip(onward, node.successors, strict=True):
             into[successor].append(_Edge(number, edge))
+            edges_of[number, successor] = edge
             if number in parted:  # no way takes more than there is
                 program.at_most([(edge, 1), (executed[number], -1)], 0)
         ends = node.leaves or not node.successors
@@ -103,6 +116,7 @@ def _keep_flow(
         _meet(program, region, executed, left, met[region.sync])
     for turns in demands.loops:
         _enter(program, turns, executed, into, unit)
+    return edges_of
 
 
 class _Edge(NamedTuple):
