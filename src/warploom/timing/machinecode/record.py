@@ -4,7 +4,6 @@ of machine instructions."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -200,7 +199,7 @@ class _Rerouting:
         ways = zip(segment.nodes, segment.starts, segment.stops, strict=True)
         for visit, (node, start, stop) in enumerate(ways):
             made: dict[Site, int] = defaultdict(int)
-            reduced = self._reduced_in(segment.nodes[visit + 1 : visit + 2])
+            reduced = self._reduced_in(*segment.nodes[visit + 1 : visit + 2])
             for one in self._memory_of(node):
                 nth = made[one.site]
                 made[one.site] += one.turns
@@ -217,11 +216,15 @@ class _Rerouting:
         columns = np.array(rows, np.int64).reshape(-1, 5).T
         return _Plan(blocks, np.array(segment.starts, np.int64), *columns)
 
-    def _reduced_in(self, nodes: Sequence[int]) -> dict[Site, _Operation]:
-        """Return the operations of nodes that one lane makes for all, by their PTX instruction: the
-        guarded one of the node before, for warps with inactive lanes, does nothing then."""
-        made = (one for node in nodes for one in self._memory_of(node))
-        return {one.site: one for one in made if one.width == ONE_LANE}
+    def _reduced_in(self, node: int = -1) -> dict[Site, _Operation]:
+        """Return the operations of a node that one lane makes for all, by their PTX instruction:
+        the guarded one of the node before, for warps with inactive lanes, does nothing then."""
+        if node < 0:
+            return {}
+        if node not in self._reduced:
+            made = self._memory_of(node)
+            self._reduced[node] = {one.site: one for one in made if one.width == ONE_LANE}
+        return self._reduced[node]
 
     def _place(self, segment: Segment, token: int, start: int, stop: int, nth: int) -> int | None:
         """Return the position of the nth visit to a block of the PTX among those that a node does;
@@ -270,6 +273,10 @@ class _Rerouting:
     @cached_property
     def _merging(self) -> Merging:
         return Merging(self._counts.matching.program)
+
+    @cached_property
+    def _reduced(self) -> dict[int, dict[Site, _Operation]]:
+        return {}
 
     @cached_property
     def _memory(self) -> dict[int, list[_Operation]]:
