@@ -58,7 +58,7 @@ class Demands:
 
 @dataclass(frozen=True)
 class Flow:
-    """How often each node was executed, and how often warps went from one node to another."""
+    """Holds how often each node was executed, and each edge between two nodes taken."""
 
     executed: Floats
     edges: Mapping[tuple[int, int], float]

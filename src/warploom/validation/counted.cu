@@ -531,6 +531,117 @@ __global__ void transposed_by_four(const float *input, float *output, int rows, 
         *reinterpret_cast<float4 *>(&output[below * rows + aside]) = four;
     }
 }
+
+// ---- convolutions of a line ----------------------------------------------------------------------
+
+__global__ void convolved(const float *input, const float *factors, float *output, int n, int width)
+{
+    int place = INDEX;
+    if (place >= n - width + 1)
+        return;
+    float sum = 0;
+    for (int at = 0; at < width; ++at)
+        sum += input[place + at] * factors[at];
+    output[place] = sum;
+}
+
+__global__ void convolved_in_shared(
+    const float *input, const float *factors, float *output, int n, int width)
+{
+    const int threads = 1024;
+    __shared__ float window[threads + 2048], kept[2048];
+    int place = INDEX, thread = threadIdx.x, results = n - width + 1;
+    int first = blockIdx.x * blockDim.x, length = blockDim.x + width - 1;
+    for (int at = thread; at < length; at += blockDim.x)
+    {
+        int from = first + at;
+        window[at] = from < n ? input[from] : 0.0f;
+    }
+    const int each = (width + threads - 1) / threads;
+    for (int at = 0; at < each && thread * each + at < width; ++at)
+        kept[thread * each + at] = factors[thread * each + at];
+    __syncthreads();
+    if (place < results)
+    {
+        float sum = 0;
+        for (int at = 0; at < width; ++at)
+            sum += window[thread + at] * kept[at];
+        output[place] = sum;
+    }
+}
+
+// ---- attention in one reading: 16 rows a block, keys and values in tiles of 16 -------------------
+
+__global__ void attended(
+    const float *queries, const float *keys, const float *values, float *output, int rows,
+    int count, float scale)
+{
+    const int tile = 16, width = 128;
+    __shared__ float query[tile][width], key[tile][width], value[tile][width];
+    int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * tile + y;
+    float sums[width] = {0.0f}, most = SMALLEST, divisor = 0.0f;
+    for (int at = 0; at < width; ++at)
+        sums[at] = 0;
+    for (int at = x; at < width; at += blockDim.x)
+        query[y][at] = row < rows ? queries[row * width + at] : 0.0f;
+    __syncthreads();
+    for (int first = 0; first < (count + tile - 1) / tile; ++first)
+    {
+        for (int one = y; one < tile; one += blockDim.y)
+        {
+            int from = first * tile + one;
+            for (int at = x; at < width; at += blockDim.x)
+            {
+                if (from < count)
+                {
+                    key[one][at] = keys[from * width + at];
+                    value[one][at] = values[from * width + at];
+                }
+                else
+                {
+                    key[one][at] = 0.0f;
+                    value[one][at] = 0.0f;
+                }
+            }
+        }
+        __syncthreads();
+        if (row < rows)
+        {
+            float scores[tile], largest = SMALLEST;
+            for (int one = 0; one < tile; ++one)
+            {
+                float score = 0.0f;
+                for (int at = 0; at < width; ++at)
+                    score += query[y][at] * key[one][at];
+                score *= scale;
+                if (first * tile + one >= count)
+                    score = SMALLEST;
+                scores[one] = score;
+                largest = fmaxf(largest, score);
+            }
+            float now = fmaxf(most, largest);
+            float before = expf(most - now), own = expf(largest - now), sum = 0.0f;
+            for (int one = 0; one < tile; ++one)
+            {
+                scores[one] = expf(scores[one] - largest);
+                sum += scores[one];
+            }
+            divisor = before * divisor + own * sum;
+            most = now;
+            for (int at = x; at < width; at += blockDim.x)
+            {
+                float product = 0.0f;
+                for (int one = 0; one < tile; ++one)
+                    product += scores[one] * value[one][at];
+                sums[at] = before * sums[at] + own * product;
+            }
+        }
+        __syncthreads();
+    }
+    if (row < rows)
+        for (int at = x; at < width; at += blockDim.x)
+            output[row * width + at] = sums[at] / divisor;
+}
 }
 
 // ---- softmax in one reading: the most so far, and the sum of exponentials below it ---------------
