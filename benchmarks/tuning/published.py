@@ -69,14 +69,19 @@ def _launch(space: Space, gpu: Device, configuration: Configuration, length: int
 
 def compiled(space: Space, gpu: Device, configuration: Configuration, length: int) -> Kernel:
     """Return the kernel of a configuration."""
+    source, options = source_of(space, configuration, length)
+    return gpu.compile(source, options=options)[space.kernel]
+
+
+def source_of(space: Space, configuration: Configuration, length: int) -> tuple[str, list[str]]:
+    """Return the source of a configuration, and its options for the compiler."""
     source = (HERE / "kernels.cu").read_text("utf-8")
     if space.length_macro:
         source = source.replace("CORNERS", _corners(length), 1)
     macros = {space.kernel.upper(): 1, **configuration}
     if space.length_macro:
         macros[space.length_macro] = length
-    options = [f"-D{name}={value}" for name, value in macros.items()]
-    return gpu.compile(source, options=options)[space.kernel]
+    return source, [f"-D{name}={value}" for name, value in macros.items()]
 
 
 def _corners(count: int) -> str:
