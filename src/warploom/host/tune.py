@@ -119,8 +119,8 @@ def tune(
     )
     if stop_early and ranks[0] != "seconds":
         raise WarploomError(
-            f"stop_early compares times, and the first objective is {ranks[0]}: begin objectives with"
-            " 'seconds', or leave stop_early out"
+            f"stop_early compares times, and the first objective is {ranks[0]}: begin objectives"
+            " with 'seconds', or leave stop_early out"
         )
     search = _Search(job, wanted, workers, cluster, stop_early)
     found = _tuned(search, ranks, cache, progress)
