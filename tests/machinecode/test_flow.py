@@ -7,7 +7,7 @@ import pytest
 from listings import listing
 
 from warploom.analysis.program import Site
-from warploom.machinecode.divergence import ConvergenceRegion
+from warploom.machinecode.divergence import ConvergenceRegion, regions_of
 from warploom.machinecode.evidence import ANCHOR, Evidence
 from warploom.machinecode.flow import Demands, Parting, flow_of
 from warploom.machinecode.graph import Node, graph_of
@@ -151,3 +151,16 @@ def test_branches_on_parted_lanes_have_two_ways() -> None:
     """BRA.DIV is taken where lanes have parted."""
     code = listing([("BRA.DIV UR4, >2", 1), ("EXIT", 2), ("EXIT", 3)])
     assert graph_of(code)[0].successors == (1, 2)
+
+
+def test_a_region_reaches_from_its_bssy_to_its_bsync() -> None:
+    """Lanes can be apart from the branch to the BSYNC; the instruction behind it is the target."""
+    code = listing(
+        [
+            *[("BSSY B0, >5", 1), ("@P0 BRA >3", 2), ("FADD R0, R0, R0", 3)],
+            *[("FADD R1, R1, R1", 4), ("BSYNC B0", 5), ("EXIT", 6)],
+        ]
+    )
+    nodes = graph_of(code)
+    assert [(node.start, node.stop) for node in nodes] == [(0, 2), (3, 5), (2, 3), (5, 6)]
+    assert regions_of(code, nodes) == [ConvergenceRegion((0,), 1, frozenset({0, 2}), breaks=False)]

@@ -70,7 +70,7 @@ def divergence_of(
         else:
             others.append(number)
     kept = {site: tuple(numbers) for site, numbers in branches.items()}
-    return Divergence(kept, tuple(others), tuple(_regions(listing, nodes)))
+    return Divergence(kept, tuple(others), tuple(regions_of(listing, nodes)))
 
 
 def _condition(listing: Listing, node: Node, owners: Owners) -> Site | None:
@@ -126,7 +126,8 @@ def _jumps(program: Program) -> dict[Site | None, Site]:
     return found
 
 
-def _regions(listing: Listing, nodes: Sequence[Node]) -> list[ConvergenceRegion]:
+def regions_of(listing: Listing, nodes: Sequence[Node]) -> list[ConvergenceRegion]:
+    """Return the regions of the convergence barriers of a graph."""
     code = listing.instructions
     place = {made.offset: index for index, made in enumerate(code)}
     broken = Counter(_barrier_of(listing, i) for i, made in enumerate(code) if made.name == "BREAK")
@@ -138,7 +139,8 @@ def _regions(listing: Listing, nodes: Sequence[Node]) -> list[ConvergenceRegion]
             made = code[index]
             if made.name != "BSSY" or not made.targets:
                 continue
-            found = _region(nodes, number, place[made.targets[0]])
+            behind = place[made.targets[0]]
+            found = _region(nodes, number, behind) if code[behind - 1].name == "BSYNC" else None
             if found is None:
                 continue
             sync, between = found
