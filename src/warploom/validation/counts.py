@@ -106,7 +106,7 @@ def counts_as_markdown(rows: Sequence[CountRow]) -> Iterator[str]:
         cells = (count.device, named, f"{count.executed:,}", told, registers, row.registers)
         yield f"| {' | '.join(map(str, cells))} |"
     yield ""
-    yield "| kernels | median error | worst | registers exact |"
+    yield "| launches | median error | worst | registers exact |"
     yield "| --- | --- | --- | --- |"
     errors = np.abs([row.error for row in rows])
     stated = [row for row in rows if row.count.registers is not None]
