@@ -13,7 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from published import SPACES, Device, compiled
+from published import SPACES, Device, source_of
+
+from warploom.frontends.cuda_cpp import compile_cuda
 
 DEVICE = "rtx-3090"
 LARGEST = {
@@ -43,7 +45,11 @@ def main() -> None:
         os.environ["WARPLOOM_CACHE_DIR"] = folder
         space = SPACES["convolution"]
         gpu = Device(DEVICE, record=True, sampled=True)
-        kernel = timed("NVRTC and the parser", lambda: compiled(space, gpu, LARGEST, 0))
+        source, options = source_of(space, LARGEST, 0)
+        capability = gpu.spec.compute_capability
+        name = "kernels.cu"
+        ptx = timed("NVRTC", lambda: compile_cuda(source, name, capability, options))
+        kernel = timed("the parser", lambda: gpu.compile(ptx, language="ptx"))[space.kernel]
         print(f"{len(kernel.program.instructions):,} instructions of PTX")
         launcher = kernel[space.grid(LARGEST), space.block(LARGEST)]
         run = timed("the first blocks", lambda: launcher(*space.arguments(gpu, 0)))

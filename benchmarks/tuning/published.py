@@ -31,7 +31,8 @@ CHANNELS, SAMPLES, MEASURES, DELAY = 1536, 25_000, 2048, 650
 @dataclass(frozen=True)
 class Space:
     """A kernel, its published launch, and its arguments for a length of its loop; `lengths` are two
-    short ones and the published one."""
+    short ones and the published one. `whole` is how many times the work of a block the launch has,
+    where that is less than its blocks: threads of those at the edges have none."""
 
     kernel: str
     grid: Callable[[Configuration], Grid]
@@ -39,6 +40,7 @@ class Space:
     arguments: Callable[[Device, int], tuple[Any, ...]]
     lengths: tuple[int, int, int] | None = None
     length_macro: str = ""
+    whole: Callable[[Configuration], float] | None = None
 
 
 def modelled(space: Space, device: str, configuration: Configuration) -> float:
@@ -54,7 +56,8 @@ def modelled(space: Space, device: str, configuration: Configuration) -> float:
         timing = _launch(space, gpu, configuration, length).time(sample=1)
         cycles.append(timing.sample_cycles)
     turn = (cycles[1] - cycles[0]) / (longer - short)
-    waves = timing.blocks / timing.sampled_blocks
+    blocks = timing.blocks if space.whole is None else space.whole(configuration)
+    waves = blocks / timing.sampled_blocks
     return waves * (cycles[1] + (whole - longer) * turn) / (timing.spec.clock_mhz * 1e6)
 
 
@@ -66,14 +69,19 @@ def _launch(space: Space, gpu: Device, configuration: Configuration, length: int
 
 def compiled(space: Space, gpu: Device, configuration: Configuration, length: int) -> Kernel:
     """Return the kernel of a configuration."""
+    source, options = source_of(space, configuration, length)
+    return gpu.compile(source, options=options)[space.kernel]
+
+
+def source_of(space: Space, configuration: Configuration, length: int) -> tuple[str, list[str]]:
+    """Return the source of a configuration, and its options for the compiler."""
     source = (HERE / "kernels.cu").read_text("utf-8")
     if space.length_macro:
         source = source.replace("CORNERS", _corners(length), 1)
     macros = {space.kernel.upper(): 1, **configuration}
     if space.length_macro:
         macros[space.length_macro] = length
-    options = [f"-D{name}={value}" for name, value in macros.items()]
-    return gpu.compile(source, options=options)[space.kernel]
+    return source, [f"-D{name}={value}" for name, value in macros.items()]
 
 
 def _corners(count: int) -> str:
@@ -92,6 +100,15 @@ def _tiles(width: int, height: int) -> Callable[[Configuration], Grid]:
         _cover(width, c["block_size_x"], c["tile_size_x"]),
         _cover(height, c["block_size_y"], c["tile_size_y"]),
     )
+
+
+def _area(width: int, height: int) -> Callable[[Configuration], float]:
+    return lambda c: (
+        width * height / int(np.prod([c[f"{kind}_size_{at}"] for kind in KINDS for at in "xy"]))
+    )
+
+
+KINDS = "block", "tile"
 
 
 def _threads(c: Configuration) -> Grid:
@@ -146,6 +163,11 @@ SPACES = {
         (32, 64, SIDE),
     ),
     "dedispersion": Space(
-        "dedispersion", _tiles(SAMPLES, MEASURES), _threads, _signals, (8, 16, CHANNELS)
+        "dedispersion",
+        _tiles(SAMPLES, MEASURES),
+        _threads,
+        _signals,
+        (16, 48, CHANNELS),
+        whole=_area(SAMPLES, MEASURES),
     ),
 }

@@ -10,8 +10,12 @@ import pytest
 
 import warploom as wl
 from warploom.host import tune as module
+from warploom.host.ptxas import find_tool
 from warploom.tuning.result import Costs, Trial, Tuned
 
+NEEDS_TOOLS = pytest.mark.skipif(
+    not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm is missing"
+)
 STRIDED = Path(__file__).with_name("tuned.cu")
 SAXPY = STRIDED.parents[2] / "examples" / "saxpy.cu"
 N = 1 << 18
@@ -158,7 +162,7 @@ def test_what_the_cache_knows_is_not_run_again(tmp_path: Path, monkeypatch) -> N
     assert (first.reused, len(file.read_text().splitlines())) == (0, 2)
     ran: list[Any] = []
 
-    def tried(job: Any, configuration: Any) -> Trial:
+    def tried(job: Any, configuration: Any, limit: float) -> Trial:
         ran.append(configuration)
         return Trial(configuration, refused="not now")
 
@@ -192,3 +196,38 @@ def test_processes_and_a_cluster_find_what_one_process_finds() -> None:
     assert saxpy(space, n=4096, workers=2) == alone
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         assert saxpy(space, n=4096, cluster=cluster.scheduler_address) == alone
+
+
+TURNS = """#ifndef TURNS
+#define TURNS 1
+#endif
+extern "C" __global__ void turns(float *out) {
+    float x = threadIdx.x;
+    #pragma unroll 1
+    for (int k = 0; k < TURNS; k++) x = x * x + 1;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = x;
+}
+"""
+
+
+@NEEDS_TOOLS
+@pytest.mark.parametrize("workers", [1, 2])
+def test_configurations_that_cannot_win_are_not_replayed(workers: int) -> None:
+    """A T4 has 160 schedulers, to each of which 8 of 1,280 warps come: a turn is at least 3
+    instructions, so 4,000 of them take 4,000 x 3 x 8 cycles at least; one turn takes a few
+    thousand in all."""
+    out = np.zeros(40 * 4 * 256, np.float32)
+    space = {"TURNS": [1, 4000]}
+    options: dict[str, Any] = {"grid": 160, "block": 256, "device": "t4", "workers": workers}
+    found = wl.tune(TURNS, "turns", space, out, stop_early=True, **options)
+    assert found.best.configuration == {"TURNS": 1}
+    if workers == 1:  # two at once begin before either has ended
+        assert found.trials[1].refused.startswith("It cannot win: to issue its instructions alone")
+        whole = wl.tune(TURNS, "turns", space, out, **options)
+        assert whole.trials[1].costs is not None
+        assert whole.best == found.best
+
+
+def test_stopping_early_compares_times() -> None:
+    with pytest.raises(wl.WarploomError, match="the first objective is dram_bytes"):
+        saxpy({"block": [64]}, n=64, objectives=["dram_bytes"], stop_early=True)

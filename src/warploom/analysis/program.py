@@ -34,6 +34,9 @@ class Site:
     index: int
     copy: Copy | None = field(default=None, compare=False)
 
+    def __hash__(self) -> int:
+        return self.index
+
 
 @dataclass(frozen=True, slots=True)
 class Copy:

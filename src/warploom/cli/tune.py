@@ -74,6 +74,12 @@ class SearchOptions:
             help="Replay only so many waves of blocks, and execute no more than that needs.",
         ),
     ] = None
+    stop_early: Annotated[
+        bool,
+        typer.Option(
+            "--stop-early", help="Do not replay what cannot be faster than the best so far."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -190,6 +196,7 @@ def _tuned(
             objectives=search.objective.split(","),
             scheduler=search.scheduler,
             sample=search.sample,
+            stop_early=search.stop_early,
             max_instructions=launched.max_instructions,
             cooperative=launched.cooperative,
             workers=spread.processes,

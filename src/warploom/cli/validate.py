@@ -12,6 +12,7 @@ import typer
 from warploom.cli.options import Json
 from warploom.core.errors import WarploomError
 from warploom.validation.benchmarks import CODES
+from warploom.validation.counts import count_rows, counts, counts_as_markdown
 from warploom.validation.figures import figures
 from warploom.validation.rows import rows_of
 from warploom.validation.table import Row, as_markdown, summaries
@@ -24,6 +25,12 @@ def validate(
     kernel: Annotated[
         list[str] | None, typer.Option(help="Only figures of this kernel; again for another one.")
     ] = None,
+    machine: Annotated[
+        bool,
+        typer.Option(
+            "--counts", help="Executed machine instructions and registers in place of times."
+        ),
+    ] = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes that share the figures.")] = 1,
     as_json: Json = False,
 ) -> None:
@@ -31,8 +38,12 @@ def validate(
 
     What was modelled is kept in the cache until something changes that it depends on, so that a run
     that was cut off goes on where it was. Examples: `warploom validate`, `warploom validate
-    --device a100 --kernel triad`.
+    --device a100 --kernel triad`. With `--counts`, executed machine instructions and registers are
+    held against published ones.
     """
+    if machine:
+        _validate_counts(device, kernel, as_json)
+        return
     chosen = [
         figure
         for figure in figures()
@@ -58,6 +69,26 @@ def validate(
         print(json.dumps(told, indent=2, allow_nan=False))
     else:
         print("\n".join(as_markdown(rows)))
+
+
+def _validate_counts(device: list[str] | None, kernel: list[str] | None, as_json: bool) -> None:
+    """Print published counts of machine instructions beside those from machine code."""
+    chosen = [
+        count
+        for count in counts()
+        if (not device or count.device in device) and (not kernel or count.kernel in kernel)
+    ]
+    if not chosen:
+        devices, kernels = (
+            ", ".join(dict.fromkeys(getattr(count, field) for count in counts()))
+            for field in ("device", "kernel")
+        )
+        raise WarploomError(f"there is no such count; devices are {devices}, kernels {kernels}")
+    rows = list(count_rows(chosen))
+    if as_json:
+        print(json.dumps([asdict(row) for row in rows], indent=2, allow_nan=False))
+    else:
+        print("\n".join(counts_as_markdown(rows)))
 
 
 def _listed(field: str) -> str:

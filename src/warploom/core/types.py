@@ -28,6 +28,10 @@ class ScalarType:
     kind: Kind
     bits: int
 
+    def __hash__(self) -> int:
+        """Return the hash of the name, which no two types share."""
+        return hash(self.name)
+
     @property
     def bytes(self) -> int:
         """Size in memory, in bytes (a predicate has none and says 0)."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
 from warploom.core.errors import WarploomError
+from warploom.devices.timing import find_timing
+from warploom.host.assembly import NoAssembly
 from warploom.host.buffer import Array
 from warploom.host.device import Device
 from warploom.host.requests import only_kernel
@@ -36,12 +39,37 @@ class TuneJob:
     cooperative: bool
 
 
-def tried(job: TuneJob, configuration: Configuration) -> Trial:
-    """Return one trial. Workers in other processes are given this to do."""
+def tried(job: TuneJob, configuration: Configuration, limit: float = math.inf) -> Trial:
+    """Return one trial; it is not replayed where it cannot take less than `limit` seconds. Workers
+    in other processes are given this to do."""
     try:
-        return Trial(configuration, _costs(_launched(job, configuration), job))
+        run = _launched(job, configuration)
+        least = _least_seconds(run) if limit < math.inf else 0.0
+        if least > limit:
+            return Trial(configuration, refused=_beaten(least, limit))
+        return Trial(configuration, _costs(run, job))
     except WarploomError as error:
         return Trial(configuration, refused=str(error))
+
+
+def _least_seconds(run: Run) -> float:
+    """Returns the modelled seconds that the schedulers of a device need to issue the machine
+    instructions of a launch, if none of them ever waits; 0 where there is no machine code."""
+    if isinstance(run.kernel.assembly, NoAssembly):
+        return 0.0
+    spec = run.kernel.context.spec
+    timing = find_timing(spec)
+    share = run.executed_blocks / run.launch.blocks
+    at_once = spec.sms * timing.schedulers * timing.dispatch_width
+    cycles = run.machine.instructions / share * timing.issue_cycles / at_once
+    return cycles / (timing.clock_mhz * 1e6)
+
+
+def _beaten(least: float, limit: float) -> str:
+    return (
+        f"It cannot win: to issue its instructions alone takes {least * 1e6:,.3f} us, and the best"
+        f" configuration takes {limit * 1e6:,.3f} us."
+    )
 
 
 def _launched(job: TuneJob, configuration: Configuration) -> Run:

@@ -6,9 +6,10 @@ processes or a Dask cluster, and kept in a file as they end, so that a tuning ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, as_completed
-from dataclasses import replace
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,6 +58,7 @@ def tune(
     cluster: str | None = None,
     cache: str | Path | None = None,
     measured: MeasuredTimes | None = None,
+    stop_early: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Tuned:
     """Launch a kernel in every configuration of a space; what each costs, and which is best.
@@ -85,7 +87,9 @@ def tune(
     `measured` are seconds on hardware, by configuration or in a file of Kernel Tuner
     (`warploom.tuning.measured`): they correct what is modelled on the same device.
     `Tuned.measure(k)` says which to measure next, and what is lost by taking the best of them.
-    `progress` is called with how many are done, and of how many.
+    With `stop_early` a configuration is not replayed once its instructions alone take longer to
+    issue than the best one so far takes: it is listed with that as its reason. `objectives` have to
+    begin with "seconds" then. `progress` is called with how many are done, and of how many.
 
     A configuration that does not compile, is refused, or goes wrong is a trial with its reason.
     Raises WarploomError for a space, an objective or a device that means nothing.
@@ -113,29 +117,50 @@ def tune(
         max_instructions,
         cooperative,
     )
-    found = _tuned(job, wanted, ranks, cache, workers, cluster, progress)
+    if stop_early and ranks[0] != "seconds":
+        raise WarploomError(
+            f"stop_early compares times, and the first objective is {ranks[0]}: begin objectives"
+            " with 'seconds', or leave stop_early out"
+        )
+    search = _Search(job, wanted, workers, cluster, stop_early)
+    found = _tuned(search, ranks, cache, progress)
     values = {name: tuple(plain(name, one) for one in given) for name, given in space.items()}
     about = About(kernel or job.name, str(job.fixed["device"]), job.problem_size, values)
     found = replace(found, about=about)
     return found if known is None else found.corrected(known)
 
 
+@dataclass(frozen=True)
+class _Search:
+    """The configurations of a tuning, and how their trials are made: by so many processes or the
+    workers of a cluster, with or without those that cannot win."""
+
+    job: TuneJob
+    wanted: Sequence[Configuration]
+    workers: int
+    cluster: str | None
+    stop_early: bool
+
+
 def _tuned(
-    job: TuneJob,
-    wanted: Sequence[Configuration],
+    search: _Search,
     ranks: tuple[str, ...],
     cache: str | Path | None,
-    workers: int,
-    cluster: str | None,
     progress: Callable[[int, int], object] | None,
 ) -> Tuned:
     """Return the trials of all configurations: those that the cache has, and those that are made
     now."""
-    file = TrialFile(cache, job) if cache is not None else None
+    wanted = search.wanted
+    file = TrialFile(cache, search.job) if cache is not None else None
     known = {i: t for i, c in enumerate(wanted) if file and (t := file.find(c))}
     left = [i for i in range(len(wanted)) if i not in known]
     found = dict(known)
-    for index, trial in _trials(job, wanted, left, workers, cluster):
+
+    def limit() -> float:
+        ran = (trial.costs.seconds for trial in found.values() if trial.costs)
+        return min(ran, default=math.inf) if search.stop_early else math.inf
+
+    for index, trial in _trials(search, left, limit):
         found[index] = trial
         if file:
             file.keep(trial)
@@ -156,23 +181,28 @@ def _kept(value: Any) -> Any:
 
 
 def _trials(
-    job: TuneJob,
-    wanted: Sequence[Configuration],
-    left: Sequence[int],
-    workers: int,
-    cluster: str | None,
+    search: _Search, left: Sequence[int], limit: Callable[[], float]
 ) -> Iterator[tuple[int, Trial]]:
-    """Yield the trials of those configurations that are left, as they end."""
+    """Yield the trials of those configurations that are left, as they end; `limit` says in how many
+    seconds the best of those before ran."""
     if not left:
         return
-    if cluster is None and min(workers, len(left)) == 1:
-        yield from ((index, tried(job, wanted[index])) for index in left)
+    job, wanted = search.job, search.wanted
+    if search.cluster is None and min(search.workers, len(left)) == 1:
+        yield from ((index, tried(job, wanted[index], limit())) for index in left)
         return
-    with spread(min(workers, len(left)), cluster) as (executor, _):
-        futures = {executor.submit(tried, job, wanted[index]): index for index in left}
+    waiting = list(reversed(left))
+    with spread(min(search.workers, len(left)), search.cluster) as (executor, _):
+        futures: dict[Future[Trial], int] = {}
+        # Where trials depend on those before, no more are handed out than workers take soon.
+        most = 2 * search.workers if search.stop_early else len(left)
         try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
+            while waiting or futures:
+                while waiting and len(futures) < most:
+                    index = waiting.pop()
+                    futures[executor.submit(tried, job, wanted[index], limit())] = index
+                for future in wait(futures, return_when=FIRST_COMPLETED).done:
+                    yield futures.pop(future), future.result()
         except BrokenExecutor:
             raise WarploomError(
                 "a process that ran trials was killed, perhaps for want of memory: use fewer"

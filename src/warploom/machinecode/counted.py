@@ -12,14 +12,17 @@ import numpy as np
 
 from warploom.analysis.program import Program, Site
 from warploom.core.errors import WarploomError
-from warploom.machine.tally import Tally
+from warploom.machine.launch import WARP_SIZE
+from warploom.machine.tally import Counts, Tally
+from warploom.machinecode.divergence import Divergence, divergence_of
 from warploom.machinecode.evidence import Evidence, evidence_of, site_of
-from warploom.machinecode.flow import Demands, flow_of
+from warploom.machinecode.flow import Demands, Flow, Parting, flow_of
 from warploom.machinecode.graph import Node, graph_of
 from warploom.machinecode.linear import Floats
 from warploom.machinecode.lines import Owners, with_texture_lines
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.opcodes import execution_of
+from warploom.machinecode.turns import LoopMatch, Turns, entries_of, match_loops, turns_of
 
 EXECUTED = "inst_executed"
 PIPE = "sm__inst_executed_pipe_"
@@ -34,6 +37,8 @@ class Matching:
     owners: Owners
     nodes: tuple[Node, ...]
     evidence: tuple[Evidence, ...]
+    divergence: Divergence
+    loops: tuple[LoopMatch, ...]
 
     @classmethod
     def of(cls, program: Program, listing: Listing, owners: Owners) -> Matching:
@@ -42,9 +47,10 @@ class Matching:
             execution_of(made.name)
         listing = with_texture_lines(program, listing, owners)
         nodes = graph_of(listing)
-        return cls(
-            program, listing, owners, nodes, tuple(evidence_of(program, listing, nodes, owners))
-        )
+        evidence = tuple(evidence_of(program, listing, nodes, owners))
+        divergence = divergence_of(program, listing, nodes, owners)
+        loops = match_loops(program, nodes, evidence)
+        return cls(program, listing, owners, nodes, evidence, divergence, loops)
 
     def site_of(self, made: MachineInstruction) -> Site | None:
         """Return the PTX instruction that a machine instruction was made for."""
@@ -191,25 +197,65 @@ class MachineCounts:
     @cached_property
     def _counted(self) -> Floats:
         """Returns how often the PTX instruction of each row of evidence was executed."""
-        counts: Counter[Site] = Counter()
-        sites = self.matching.program.sites
-        for site, count in zip(sites, self._tally.warps.tolist(), strict=True):
-            counts[site] += count
-        return np.array([counts[one.site] for one in self.matching.evidence], np.float64)
+        counts = self._by_site(self._tally.warps)
+        lanes = self._by_site(self._tally.threads)
+        return np.array(
+            [
+                _whole(counts[one.site], lanes[one.site]) if one.whole else counts[one.site]
+                for one in self.matching.evidence
+            ],
+            np.float64,
+        )
 
-    @cached_property
+    def _by_site(self, counts: Counts) -> Counter[Site]:
+        """Return counts by instruction of the program as those of all copies of an instruction."""
+        found: Counter[Site] = Counter()
+        for site, count in zip(self.matching.program.sites, counts.tolist(), strict=True):
+            found[site] += count
+        return found
+
+    @property
     def executed(self) -> Floats:
         """Returns how often each node was executed."""
-        tally = self._tally
+        return self.flow.executed
+
+    @cached_property
+    def flow(self) -> Flow:
+        """Returns how often each node was executed, and each edge taken."""
+        matching = self.matching
         demands = Demands(
-            float(tally.launched_warps),
-            float(tally.divergent.sum()),
-            float(tally.reconvergences.sum()),
+            float(self._tally.launched_warps),
+            self._partings(),
+            matching.divergence.regions,
+            self._turns(),
         )
-        return flow_of(self.matching.nodes, self.matching.evidence, self._counted, demands)
+        return flow_of(matching.nodes, matching.evidence, self._counted, demands)
+
+    def _partings(self) -> list[Parting]:
+        """Return the divergence that was counted, by the branches at which lanes can part."""
+        divergence = self.matching.divergence
+        divergent = self._by_site(self._tally.divergent)
+        named = divergence.branches
+        found = [Parting(nodes, float(divergent[site])) for site, nodes in named.items()]
+        elsewhere = sum(count for site, count in divergent.items() if site not in named)
+        return [*found, Parting(divergence.others, float(elsewhere), named=False)]
+
+    def _turns(self) -> list[Turns]:
+        """Return what was counted of the loops that machine code has."""
+        warps, divergent = self._tally.warps.tolist(), self._tally.divergent.tolist()
+        entered = entries_of(self.matching.program, warps, divergent)
+        by_site = self._by_site(self._tally.warps)
+        found = (turns_of(one, entered[one.head], by_site) for one in self.matching.loops)
+        return [turns for turns in found if turns is not None]
 
     def __repr__(self) -> str:
         return f"MachineCounts({self.instructions:,} from machine code, {self.confidence:.0%} sure)"
+
+
+def _whole(warps: int, lanes: int) -> int:
+    """Returns how often at most all lanes of a warp were active, of so many executions with so many
+    lanes in all: the others had one each."""
+    return max(0, (lanes - warps) // (WARP_SIZE - 1))
 
 
 def _confidence(weighted: Iterable[tuple[float, float]]) -> float:

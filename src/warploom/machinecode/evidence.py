@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warploom.analysis.program import Program, Site
 from warploom.isa.spec import Unit
@@ -35,19 +35,25 @@ a short branch are, where the results are selected afterwards (an estimate)."""
 _ANCHORS = (Unit.MEMORY, Unit.ATOMIC, Unit.BARRIER, Unit.TEXTURE, Unit.MATRIX, Unit.WARP)
 _ARITHMETIC = (Unit.FLOAT, Unit.CONVERT)
 _ANCHOR_PIPES = ("lsu", "tex", "tensor", "adu")
+_HELPERS = ("LDC", "S2R")
+"""Instructions of these pipelines that only give an anchor its operands."""
 _NO_EVIDENCE = (Unit.MOVE, Unit.CONTROL)
 """Moves and branches vanish, or come where values or ways meet."""
+_CONDITIONS = ("setp",)
+"""Instructions of which there are more where ptxas makes more branches, as for unrolled loops."""
 
 
 @dataclass(frozen=True)
 class Evidence:
     """The copies of one PTX instruction by node, where it has any; `weight` is for executing them
-    less often than the PTX instruction, `excess` for more often."""
+    less often than the PTX instruction, `excess` for more often. `whole`: they are for executions
+    with all lanes of a warp alone."""
 
     site: Site
     copies: dict[int, int]
     weight: float
     excess: float
+    whole: bool = False
 
 
 def evidence_of(
@@ -65,15 +71,18 @@ def evidence_of(
             if site in code:
                 inside[site].setdefault(number, []).append(made)
     found: list[Evidence] = []
+    reduced: list[Evidence] = []
     merging = Merging(program)
     present: dict[int, list[Site]] = defaultdict(list)
     for site, by_node in inside.items():
         for number, made in by_node.items():
-            if _main(made, ANCHOR):
+            if _main(made, code[site], ANCHOR):
                 present[number].append(site)
     for site, by_node in inside.items():
         weight = _weight(code[site])
-        main = {number: _main(made, weight) for number, made in by_node.items()}
+        if code[site].operation.spec.unit is Unit.ATOMIC:
+            reduced += _reductions(site, by_node)
+        main = {number: _main(made, code[site], weight) for number, made in by_node.items()}
         copies = {
             number: _copies(made, site, merging, present[number])
             for number, made in main.items()
@@ -81,9 +90,37 @@ def evidence_of(
         }
         if weight and copies:
             guarded = all(one.guard for made in main.values() for one in made)
-            excess = 0.0 if guarded else weight * (1 if weight == ANCHOR else SPECULATED)
+            more = guarded or code[site].operation.name in _CONDITIONS
+            excess = 0.0 if more else weight * (1 if weight == ANCHOR else SPECULATED)
             found.append(Evidence(site, copies, weight, excess))
-    return found
+    return [*_with_folded(found, merging), *reduced]
+
+
+def _reductions(site: Site, made: dict[int, list[MachineInstruction]]) -> list[Evidence]:
+    """Return evidence of an atomic for which ptxas made two ways: where all lanes of a warp are
+    active, they are reduced by shuffles first."""
+    nodes = {number: 1 for number, code in made.items() if any(one.name == "SHFL" for one in code)}
+    return [Evidence(site, nodes, ANCHOR, ANCHOR, whole=True)] if nodes else []
+
+
+def _with_folded(found: list[Evidence], merging: Merging) -> list[Evidence]:
+    """Return evidence in which instructions that ptxas folded have as many copies as the others of
+    their basic block of PTX: in an unrolled loop a counter is incremented once for all turns, and
+    in a turn before the loop it is a constant."""
+    leading: dict[int, Evidence] = {}
+    for one in found:
+        block, _ = merging.places[one.site]
+        if one.weight > leading.get(block, one).weight or block not in leading:
+            leading[block] = one
+    return [_folded(one, leading[merging.places[one.site][0]]) for one in found]
+
+
+def _folded(one: Evidence, leading: Evidence) -> Evidence:
+    like = leading.copies
+    if one.weight >= leading.weight or not any(like.get(n) == c for n, c in one.copies.items()):
+        return one
+    copies = {number: max(one.copies.get(number, 0), count) for number, count in like.items()}
+    return replace(one, copies={**one.copies, **copies})
 
 
 def site_of(made: MachineInstruction, owners: Owners) -> Site | None:
@@ -102,13 +139,16 @@ def _weight(made: Instruction) -> float:
     return ARITHMETIC if unit in _ARITHMETIC else OTHER
 
 
-def _main(made: list[MachineInstruction], weight: float) -> list[MachineInstruction]:
+def _main(
+    made: list[MachineInstruction], ptx: Instruction, weight: float
+) -> list[MachineInstruction]:
     """Return the machine instructions that do what a PTX instruction is for: of an anchor, not
-    those that work out its address."""
+    those that work out its address; of an atomic, not those that reduce what lanes have."""
     if weight != ANCHOR:
         return made
-    pipes = [(one, execution_of(one.name)) for one in made]
-    return [one for one, (pipe, _) in pipes if pipe in _ANCHOR_PIPES and one.name != "LDC"]
+    helpers = (*_HELPERS, "SHFL") if ptx.operation.spec.unit is Unit.ATOMIC else _HELPERS
+    pipes = [(one, execution_of(one.name).pipe) for one in made if one.name not in helpers]
+    return [one for one, pipe in pipes if pipe in _ANCHOR_PIPES]
 
 
 def _copies(

@@ -2,48 +2,83 @@
 instructions: the flow through its graph that agrees best with all evidence and, among those that
 agree as well, executes the fewest instructions (which is what unrolled loops are for).
 
-A linear program: flow is kept at every block, but where lanes of a warp part or meet, for which the
-counted divergence leaves room; the weighted sum of absolute differences from the counts is least.
+A linear program: flow is kept at every block, but where lanes part, which conditional branches do
+as often as was counted, and where they wait for each other, which is at the end of a region of
+divergence (`machinecode.divergence`): as many groups of lanes go on there as went into the region.
+Loops are entered (`machinecode.turns`). The weighted sum of absolute differences from the counts is
+least.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from warploom.machinecode.evidence import Evidence
+from warploom.machinecode.divergence import ConvergenceRegion
+from warploom.machinecode.evidence import ANCHOR, OTHER, Evidence
 from warploom.machinecode.graph import Node
 from warploom.machinecode.linear import Floats, LinearProgram
+from warploom.machinecode.turns import Turns
 
 COST = 1e-3
 """The weight of one executed machine instruction against one difference from the counts."""
 
+UNROLLED = 0.25 * OTHER
+"""The weight of one more divergence than was counted, where a PTX branch has several copies: turns
+of an unrolled loop and those left over part on their own (an estimate)."""
+
+MET = 0.5 * OTHER
+"""The cost of a group of lanes that waits for another: unless evidence or the number of groups that
+went into a region say so, one that came to its end goes on (an estimate)."""
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Counted divergence: the lanes of warps parted `count` times at branches that these nodes end
+    with. `named`: the branches were made for the PTX branch that was counted."""
+
+    nodes: tuple[int, ...]
+    count: float
+    named: bool = True
+
 
 @dataclass(frozen=True)
 class Demands:
-    """The counts that a flow has to meet, in warps: how many entered, and how often their lanes
-    parted and met."""
+    """The counts that a flow has to meet: how many warps entered, where their lanes parted,
+    where they wait for each other, and the turns of loops."""
 
     entered: float
-    parted: float
-    met: float
+    partings: Sequence[Parting] = ()
+    regions: Sequence[ConvergenceRegion] = ()
+    loops: Sequence[Turns] = ()
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Holds how often each node was executed, and each edge between two nodes taken."""
+
+    executed: Floats
+    edges: Mapping[tuple[int, int], float]
 
 
 def flow_of(
     nodes: Sequence[Node], evidence: Sequence[Evidence], counts: Floats, demands: Demands
-) -> Floats:
-    """Return how often each node was executed; `counts` are those of the evidence, in step."""
+) -> Flow:
+    """Return the flow that agrees best; `counts` are those of the evidence, in step."""
     unit = max(1.0, demands.entered)
     program = LinearProgram()
     executed = [program.variable(COST * node.size) for node in nodes]
-    _keep_flow(program, nodes, executed, demands, unit)
+    edges = _keep_flow(program, nodes, executed, demands, unit)
     for row in _merged(evidence, counts / unit):
         short, over = program.variable(row.weight), program.variable(row.excess)
         terms = [(executed[node], float(copies)) for node, copies in row.copies.items()]
         program.equal([*terms, (short, 1), (over, -1)], row.count)
-    return np.maximum(program.solve()[: len(nodes)], 0) * unit
+    solved = np.maximum(program.solve(), 0) * unit
+    taken = {edge: float(solved[variable]) for edge, variable in edges.items()}
+    return Flow(solved[: len(nodes)], taken)
 
 
 def _keep_flow(
@@ -52,29 +87,101 @@ def _keep_flow(
     executed: Sequence[int],
     demands: Demands,
     unit: float,
-) -> None:
-    """Demand that what comes into a node is executed there, and goes on from there."""
-    into: list[list[int]] = [[] for _ in nodes]
-    parted: list[int] = []
-    met: list[int] = []
+) -> dict[tuple[int, int], int]:
+    """Demand that what comes into a node is executed there, and goes on from there; return the
+    variables of the edges."""
+    edges_of: dict[tuple[int, int], int] = {}
+    into: list[list[_Edge]] = [[] for _ in nodes]
+    parted = _part(program, demands, unit)
+    met = {region.sync: program.variable(MET) for region in demands.regions}
+    left: list[int] = []
     for number, node in enumerate(nodes):
         onward = [program.variable() for _ in node.successors]
         for edge, successor in zip(onward, node.successors, strict=True):
-            into[successor].append(edge)
-            if demands.parted:  # no way takes more than there is
+            into[successor].append(_Edge(number, edge))
+            edges_of[number, successor] = edge
+            if number in parted:  # no way takes more than there is
                 program.at_most([(edge, 1), (executed[number], -1)], 0)
-        parted.append(program.variable(COST))
         ends = node.leaves or not node.successors
-        left = program.variable(most=np.inf if ends else 0)
-        less = [(executed[number], -1.0), (parted[number], -1.0)]
-        program.equal([*((edge, 1.0) for edge in onward), (left, 1.0), *less], 0)
+        left.append(program.variable(most=np.inf if ends else 0))
+        terms = [*((edge, 1.0) for edge in onward), (left[-1], 1.0), (executed[number], -1.0)]
+        terms += [(parted[number], -1.0)] if number in parted else []
+        terms += [(met[number], 1.0)] if number in met else []
+        program.equal(terms, 0)
     for number, edges in enumerate(into):
-        met.append(program.variable(COST))
-        less = [(executed[number], -1.0), (met[number], -1.0)]
         entered = 0 if number else demands.entered / unit
-        program.equal([*((edge, 1.0) for edge in edges), *less], -entered)
-    program.at_most([(one, 1) for one in parted], demands.parted / unit)
-    program.at_most([(one, 1) for one in met], demands.met / unit)
+        came = [(edge.variable, 1.0) for edge in edges]
+        program.equal([*came, (executed[number], -1.0)], -entered)
+    for region in demands.regions:
+        _meet(program, region, executed, left, met[region.sync])
+    for turns in demands.loops:
+        _enter(program, turns, executed, into, unit)
+    return edges_of
+
+
+class _Edge(NamedTuple):
+    """An edge of the graph: the node that it comes from, and the variable of its flow."""
+
+    start: int
+    variable: int
+
+
+def _enter(
+    program: LinearProgram,
+    turns: Turns,
+    executed: Sequence[int],
+    into: Sequence[Sequence[_Edge]],
+    unit: float,
+) -> None:
+    """Demand that loops are entered: together as often as the loop that they were made for, unless
+    its turns can be done outside, and each for its part of them."""
+    entered: list[tuple[int, float]] = []
+    for loop in turns.made:
+        edges = [edge for node in loop for edge in into[node] if edge.start not in loop]
+        entries = [(edge.variable, 1.0) for edge in edges]
+        entered += entries
+        made = [(executed[node], float(n)) for node, n in turns.copies.items() if node in loop]
+        share = turns.entered / turns.turns
+        short = program.variable(ANCHOR)
+        less = [(variable, -factor) for variable, factor in entries]
+        program.at_most([*((one, share * n) for one, n in made), *less, (short, -1)], 0)
+    if turns.more:
+        short = program.variable(ANCHOR)
+        less = [(variable, -factor) for variable, factor in entered]
+        program.at_most([*less, (short, -1)], -turns.entered / unit)
+
+
+def _part(program: LinearProgram, demands: Demands, unit: float) -> dict[int, int]:
+    """Add for each node at whose end lanes can part the variable that says how often they do."""
+    parted: dict[int, int] = {}
+    for one in demands.partings:
+        parts = [parted.setdefault(node, program.variable(COST)) for node in one.nodes]
+        terms = [(part, 1.0) for part in parts]
+        if not one.named:
+            program.at_most(terms, one.count / unit)
+            continue
+        over = UNROLLED if len(parts) > 1 else ANCHOR
+        less, more = program.variable(OTHER), program.variable(over)
+        program.equal([*terms, (less, 1), (more, -1)], one.count / unit)
+    return parted
+
+
+def _meet(
+    program: LinearProgram,
+    region: ConvergenceRegion,
+    executed: Sequence[int],
+    left: Sequence[int],
+    met: int,
+) -> None:
+    """Demand that as many groups of lanes go on from the end of a region as went into it, less
+    those that left the kernel inside."""
+    out = [(executed[region.sync], 1.0), (met, -1.0)]
+    entered = [(executed[start], 1.0) for start in region.starts]
+    program.at_most([*out, *((start, -factor) for start, factor in entered)], 0)
+    program.at_most([(met, 1), (executed[region.sync], -1)], 0)
+    if not region.breaks:
+        gone = [(left[node], -1.0) for node in region.inside]
+        program.at_most([*entered, *gone, *((one, -factor) for one, factor in out)], 0)
 
 
 @dataclass

@@ -12,8 +12,14 @@ from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.operands import ListingError
 
 BRANCHES = frozenset({"BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU"})
-ENDS = BRANCHES | {"CALL", "RET", "EXIT", "KILL"}
+LEADS_ELSEWHERE = BRANCHES | {"CALL", "RET", "EXIT", "KILL"}
+"""Opcodes behind which control goes on elsewhere, if their guard is true."""
+
+ENDS = LEADS_ELSEWHERE | {"BSYNC"}
 """Opcodes behind which a basic block ends."""
+
+CONDITIONS = frozenset({"DIV", "CONV"})
+"""Modifiers with which a branch is taken where lanes have parted, or have not."""
 
 MOST_NODES = 20_000
 MOST_CALLS = 8
@@ -89,8 +95,10 @@ class _Builder:
 
     def _ways(self, context: _Context, last: MachineInstruction, behind: int) -> tuple[int, ...]:
         """Returns where control goes from a block that ends with this instruction."""
-        conditional = bool(last.guard) or any(
-            operand.kind.value == "predicate" for operand in last.operands
+        conditional = (
+            bool(last.guard)
+            or any(operand.kind.value == "predicate" for operand in last.operands)
+            or not CONDITIONS.isdisjoint(last.modifiers)
         )
         found: list[int] = []
         if last.name == "CALL":
@@ -104,6 +112,6 @@ class _Builder:
             if not last.targets:
                 raise ListingError(f"nobody knows where {last} leads")
             found += [self._number(context, self._at[target]) for target in last.targets]
-        if conditional or last.name not in ENDS:
+        if conditional or last.name not in LEADS_ELSEWHERE:
             found.append(self._number(context, behind))
         return tuple(dict.fromkeys(found))

@@ -44,6 +44,10 @@ class Register:
     type: ScalarType
     span: Span = field(default=NOWHERE, compare=False)
 
+    def __hash__(self) -> int:
+        """Return the hash of the name, which Python keeps: a compiler looks up many registers."""
+        return hash(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Special:

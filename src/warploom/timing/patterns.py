@@ -88,6 +88,18 @@ class PatternTable:
         found = [self.number(self._of_size(*kind)) for kind in kinds.tolist()]
         return np.array(found, np.int64)[which.reshape(-1)]
 
+    def of_one_lane(self, numbers: Words) -> Words:
+        """Return the patterns of the same accesses by the first lane alone."""
+        kinds, which = np.unique(numbers, return_inverse=True)
+        found = [self.number(self._of_first(number)) for number in kinds.tolist()]
+        return np.array(found, np.int64)[which.reshape(-1)]
+
+    def _of_first(self, number: int) -> tuple[int, ...]:
+        instruction, kind, lanes, *offsets = self._keys[number]
+        first = (lanes & -lanes).bit_length() - 1
+        kept = (offset if lane == first else 0 for lane, offset in enumerate(offsets))
+        return instruction, kind, lanes & -lanes, *kept
+
     def _of_size(self, number: int, size: int) -> tuple[int, ...]:
         instruction, kind, *rest = self._keys[number]
         return instruction, kind & 0xFFFF | size << 16, *rest

@@ -37,14 +37,20 @@ def modelled(figure: Figure) -> Floats:
     def seconds(run: Run) -> Floats:
         return np.array([run.time(code=code, spec=timing).seconds for code in CODES])
 
-    name = "gemm" if figure.kernel.startswith("gemm") else figure.kernel
+    family = figure.kernel.partition("_")[0]
+    name = family if family in ("gemm", "sum") else figure.kernel
     measured = _BENCHMARKS[name](gpu, figure, seconds)
     return measured * timing.clock_mhz * 1e6 if figure.unit == "cycles" else measured
 
 
 def _kernel(gpu: Device, name: str, **macros: int) -> Kernel:
-    source = files("warploom.validation").joinpath("kernels.cu").read_text("utf-8")
-    return gpu.compile(source, options=[f"-D{key}={value}" for key, value in macros.items()])[name]
+    return gpu.compile(
+        _text("kernels.cu"), options=[f"-D{key}={value}" for key, value in macros.items()]
+    )[name]
+
+
+def _text(name: str) -> str:
+    return files("warploom.validation").joinpath(name).read_text("utf-8")
 
 
 def _floats(gpu: Device, count: int) -> Buffer:
@@ -139,6 +145,26 @@ def _gemm(gpu: Device, figure: Figure, seconds: Seconds) -> Floats:
     return 2 * blocks * side**2 * (depths[1] - depths[0]) / (second - first) / 1e9
 
 
+def _sum(gpu: Device, figure: Figure, seconds: Seconds) -> Floats:
+    """Milliseconds of a sum of 2^29 integers, by the time of a block in the middle of a launch."""
+    kernel = gpu.compile(_text("counted.cu"))[figure.kernel]
+    each = 256 * (2 if figure.kernel in _OF_TWO else 1)
+    one = gpu.zeros(each, np.int32)
+    held = kernel[1, 256, 0, 1024](one, one, each).occupancy.active_blocks
+    times: list[Floats] = []
+    waves = (4, 10)
+    for count in waves:
+        blocks = gpu.spec.sms * held * count
+        data, sums = (gpu.zeros(size, np.int32) for size in (blocks * each, blocks))
+        times.append(seconds(kernel[blocks, 256, 0, 1024](data, sums, blocks * each)))
+    blocks = gpu.spec.sms * held * (waves[1] - waves[0])
+    return (times[1] - times[0]) / blocks * (SUMMED // each) * 1e3
+
+
+SUMMED = 1 << 29
+_OF_TWO = ("sum_of_two", "sum_of_strided_pairs")
+"""Kernels of which each thread begins with two integers."""
+
 MOST_GEMM = 4096
 """The published products have 4,092 rows and columns."""
 
@@ -160,4 +186,5 @@ _BENCHMARKS: Mapping[str, Callable[[Device, Figure, Seconds], Floats]] = {
     "chase": _chase,
     "barriers": _barriers,
     "gemm": _gemm,
+    "sum": _sum,
 }

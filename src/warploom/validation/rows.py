@@ -18,6 +18,7 @@ _SOURCES = ("core", "rules", "isa", "ptx", "analysis", "codegen", "machinecode",
 _DATA = (
     ("warploom.validation", "benchmarks.py"),
     ("warploom.validation", "kernels.cu"),
+    ("warploom.validation", "counted.cu"),
     *(
         ("warploom.devices", f"data/{name}.json")
         for name in ("architectures", "products", "timing", "work")

@@ -37,11 +37,20 @@ def rerouted(record: Record, counts: MachineCounts) -> Rerouted:
     return _Rerouting(record, counts).run()
 
 
+ONE_LANE = -1
+"""The bytes of a lane of an access that one lane makes for all: ptxas had the values of an atomic
+reduced among the lanes first."""
+
+_REDUCTIONS = ("SHFL", "REDUX")
+"""Opcodes that reduce the values of an atomic."""
+
+
 @dataclass(frozen=True)
 class _Plan:
     """A segment as arrays: of its visits the blocks, and the positions in the way; and of its
     memory operations the visit, the instruction of the listing, the position in the way, the
-    instruction in its PTX block, and where it stands for several of those, the bytes of a lane."""
+    instruction in its PTX block, where it stands for several of those, the bytes of a lane, and
+    ONE_LANE where one lane makes it for all."""
 
     blocks: Words
     begins: Words
@@ -148,11 +157,14 @@ class _Rerouting:
         return walk.missed, entries, found, np.append(np.minimum(begun, len(way) - 1), 0)
 
     def _widen(self, found: Words, widths: Words) -> None:
-        """Give the accesses that stand for several the pattern of all of them."""
-        wide = np.flatnonzero(widths)
+        """Give the accesses that stand for several the pattern of all of them, and those of one
+        lane for all that of one."""
+        patterns = self._record.patterns
+        wide, reduced = np.flatnonzero(widths > 0), np.flatnonzero(widths == ONE_LANE)
         if len(wide):
-            patterns = self._record.patterns
             found[wide, w.A_PATTERN] = patterns.widened(found[wide, w.A_PATTERN], widths[wide])
+        if len(reduced):
+            found[reduced, w.A_PATTERN] = patterns.of_one_lane(found[reduced, w.A_PATTERN])
 
     def _taken(
         self, way: Words, begins: Words, rows: Words, places: Words, inside: Words
@@ -187,15 +199,32 @@ class _Rerouting:
         ways = zip(segment.nodes, segment.starts, segment.stops, strict=True)
         for visit, (node, start, stop) in enumerate(ways):
             made: dict[Site, int] = defaultdict(int)
+            reduced = self._reduced_in(*segment.nodes[visit + 1 : visit + 2])
             for one in self._memory_of(node):
                 nth = made[one.site]
                 made[one.site] += one.turns
                 place = self._place(segment, one.token, start, stop, nth)
-                if place is not None:
+                if place is None:
+                    continue
+                later = reduced.get(one.site)
+                if later is None:
                     rows.append((visit, one.listed, place, one.inside, one.width))
+                else:
+                    rows.append((visit + 1, later.listed, place, later.inside, later.width))
+        rows.sort(key=lambda row: row[0])
         blocks = np.array([self._block_of[node] for node in segment.nodes], np.int64)
         columns = np.array(rows, np.int64).reshape(-1, 5).T
         return _Plan(blocks, np.array(segment.starts, np.int64), *columns)
+
+    def _reduced_in(self, node: int = -1) -> dict[Site, _Operation]:
+        """Return the operations of a node that one lane makes for all, by their PTX instruction:
+        the guarded one of the node before, for warps with inactive lanes, does nothing then."""
+        if node < 0:
+            return {}
+        if node not in self._reduced:
+            made = self._memory_of(node)
+            self._reduced[node] = {one.site: one for one in made if one.width == ONE_LANE}
+        return self._reduced[node]
 
     def _place(self, segment: Segment, token: int, start: int, stop: int, nth: int) -> int | None:
         """Return the position of the nth visit to a block of the PTX among those that a node does;
@@ -213,13 +242,21 @@ class _Rerouting:
             matching = self._counts.matching
             made = matching.nodes[node]
             rows: list[tuple[int, Site]] = []
+            reduced: set[Site] = set()
             for number in range(made.start, made.stop):
                 one = matching.listing.instructions[number]
                 site = matching.site_of(one)
-                if site is not None and site in self._merging.places and reaches_memory(one.name):
+                if site is None or site not in self._merging.places:
+                    continue
+                if reaches_memory(one.name):
                     rows.append((number, site))
+                elif one.name in _REDUCTIONS:
+                    reduced.add(site)
             taken = [site for _, site in rows]
-            self._memory[node] = [self._operation(number, site, taken) for number, site in rows]
+            found = [self._operation(number, site, taken) for number, site in rows]
+            self._memory[node] = [
+                replace(one, width=ONE_LANE) if one.site in reduced else one for one in found
+            ]
         return self._memory[node]
 
     def _operation(self, listed: int, site: Site, taken: list[Site]) -> _Operation:
@@ -236,6 +273,10 @@ class _Rerouting:
     @cached_property
     def _merging(self) -> Merging:
         return Merging(self._counts.matching.program)
+
+    @cached_property
+    def _reduced(self) -> dict[int, dict[Site, _Operation]]:
+        return {}
 
     @cached_property
     def _memory(self) -> dict[int, list[_Operation]]:

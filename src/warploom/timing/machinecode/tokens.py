@@ -47,7 +47,7 @@ def tokens_of(counts: MachineCounts) -> Tokens:
         token = first.setdefault(program.sites[block.start], block.index)
         of_block[block.index] = token
         members[token] += program.sites[block.start : block.stop]
-    stated = {row.evidence.site: row for row in counts.agreement}
+    stated = {row.evidence.site: row for row in counts.agreement if not row.evidence.whole}
     needs: list[dict[int, int]] = [{} for _ in matching.nodes]
     optional: set[int] = set()
     having: dict[int, tuple[int, ...]] = {}

@@ -28,7 +28,8 @@ STEP, MOST_STEPS = 0.01, 50
 than an anchor that is left out."""
 
 UNLIKELY = 2.0
-"""The cost of a node that is not executed where all warps are looked at together."""
+"""The cost of a node that is not executed where all warps are looked at together, and of an edge
+that is not taken."""
 
 MISSED = 10.0
 """The cost of an anchor that was done here and not there."""
@@ -98,6 +99,7 @@ class Walker:
         ]
         self._blocks = counts.matching.program.blocks
         self._known: dict[Key, Segment] = {}
+        self._rare = {edge for edge, often in counts.flow.edges.items() if often <= LEAST}
         edges = [(block.index, to) for block in self._blocks for to in block.successors]
         self._edges = {at << 32 | to for at, to in edges}
 
@@ -144,8 +146,9 @@ class Walker:
             way = _Way(before, node, at, after, missed)
             made = self._nodes[node]
             spent = cost + self._costs[node] + off
-            for successor in made.successors:
-                heapq.heappush(open_, (spent, next(order), after, successor, way, missed + off))
+            for to in made.successors:
+                price = spent + (UNLIKELY if (node, to) in self._rare else 0.0)
+                heapq.heappush(open_, (price, next(order), after, to, way, missed + off))
             if made.leaves or not made.successors:
                 left = 0.0 if ends and after == stop else MISSED * (stop - after + 1)
                 heapq.heappush(open_, (spent + left, next(order), after, -1, way, missed + off))

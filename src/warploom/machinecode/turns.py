@@ -1,0 +1,128 @@
+"""Ties the loops of machine code to those of the PTX, from which they have as many turns.
+
+A flow that only keeps what comes into each block can go round a loop that it never enters. What was
+counted says how often each loop of the PTX was entered, and how many turns were made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from warploom.analysis.program import Program, Site
+from warploom.machinecode.evidence import Evidence
+from warploom.machinecode.graph import Node
+from warploom.machinecode.loops import Loop, loops_of
+
+
+@dataclass(frozen=True)
+class LoopMatch:
+    """Loops of machine code (`made`, their nodes) that were made for a loop of the PTX, which
+    begins at `head`, in all copies of its function; and the evidence of its own instructions."""
+
+    head: Site
+    made: tuple[frozenset[int], ...]
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Holds what was counted of a loop: how often it was entered, and the turns, which all loops in
+    `made` together have: of each the nodes that do turns, and how many."""
+
+    entered: float
+    turns: float
+    made: tuple[frozenset[int], ...]
+    copies: Mapping[int, int]
+    more: bool
+    """An entry has more turns, in the mean, than stand outside of these loops."""
+
+
+def match_loops(
+    program: Program, nodes: Sequence[Node], evidence: Sequence[Evidence]
+) -> tuple[LoopMatch, ...]:
+    """Return the loops of machine code by the loop of the PTX that most of their own evidence is
+    from."""
+    ptx = {
+        site: head for head, loop in _ptx_loops(program) for site in _sites(program, loop.nodes)
+    }  # inner ones come last, and stay
+    loops = loops_of([node.successors for node in nodes])
+    innermost = {node: number for number, loop in enumerate(loops) for node in loop.nodes}
+    votes: dict[int, Counter[Site]] = defaultdict(Counter)
+    for row in evidence:
+        for node in row.copies:
+            if row.site in ptx and node in innermost:
+                votes[innermost[node]][ptx[row.site]] += round(row.weight)
+    made: dict[Site, list[frozenset[int]]] = defaultdict(list)
+    for number in sorted(votes):
+        head = votes[number].most_common(1)[0][0]
+        if not any(loops[number].nodes < other for other in made[head]):
+            made[head].append(loops[number].nodes)
+    return tuple(
+        LoopMatch(head, tuple(found), tuple(row for row in evidence if ptx.get(row.site) == head))
+        for head, found in made.items()
+    )
+
+
+def turns_of(match: LoopMatch, entered: float | None, by_site: Mapping[Site, int]) -> Turns | None:
+    """Return what was counted of a loop; None where that is not known."""
+    turns = by_site[match.head]
+    if not entered or not turns:
+        return None
+    always = [row for row in match.evidence if by_site[row.site] == turns and not row.whole]
+    if not always:
+        return None
+    inside = frozenset[int]().union(*match.made)
+    chosen = max(always, key=lambda row: row.weight)
+    copies = {node: count for node, count in chosen.copies.items() if node in inside}
+    outside = sum(chosen.copies.values()) - sum(copies.values())
+    return Turns(entered, turns, match.made, copies, turns > outside * entered)
+
+
+def entries_of(
+    program: Program, warps: Sequence[int], divergent: Sequence[int]
+) -> dict[Site, float | None]:
+    """Return how often each loop of the PTX was entered, by its first instruction; None where
+    counts of blocks do not tell. `warps` and `divergent` are counts by instruction."""
+    blocks = program.blocks
+    before: dict[int, list[int]] = defaultdict(list)
+    for block in blocks:
+        for to in block.successors:
+            before[to].append(block.index)
+
+    def through(start: int, to: int) -> float | None:
+        block = blocks[start]
+        count = warps[block.stop - 1]
+        others = [other for other in block.successors if other != to]
+        if not others:
+            return count
+        [other, *more] = others
+        if more or before[other] != [start] or other >= len(blocks):
+            return None
+        return count + divergent[block.stop - 1] - warps[blocks[other].start]
+
+    found: dict[Site, float | None] = {}
+    for head, loop in _ptx_loops(program):
+        edges = [
+            through(one, to) for to in loop.heads for one in before[to] if one not in loop.nodes
+        ]
+        known = [edge for edge in (*edges, found.get(head, 0.0)) if edge is not None]
+        found[head] = sum(known) if len(known) == len(edges) + 1 else None
+    return found
+
+
+def _ptx_loops(program: Program) -> list[tuple[Site, Loop]]:
+    """Return the loops of a program that are entered at one block, by their first instruction."""
+    last = len(program.blocks)
+    graph = [tuple(to for to in block.successors if to < last) for block in program.blocks]
+    return [
+        (program.sites[program.blocks[min(loop.heads)].start], loop)
+        for loop in loops_of(graph)
+        if len(loop.heads) == 1
+    ]
+
+
+def _sites(program: Program, blocks: frozenset[int]) -> list[Site]:
+    spans = (program.blocks[number] for number in blocks)
+    return [program.sites[index] for block in spans for index in range(block.start, block.stop)]
