@@ -66,7 +66,6 @@ CHECKS = {
     "has_block_ended": "int64(i64*, int64)",
     "detect_event": "int64(i64*, i64*, i64*, u8*, i64*, u8*)",
     "detect_rows": "int64(i64*, i64*, i64*, i64*)",
-    "detect_barrier": "int64(i64*, i64*, i64*)",
     "detect_tensor_memory": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u8*, int64)",
     "detect_texels": "int64(i64*, i64*, i64*, u8*, i64*, u8*, u64*, i64*, i64*, u8*, int64)",
     "detect_copies": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u64*, u64*, i64*, u8*, int64)",
@@ -81,7 +80,6 @@ _RARE = (
     *(
         "detect_event",
         "detect_rows",
-        "detect_barrier",
         "detect_copies",
         "detect_tensor_memory",
         "detect_texels",
@@ -122,7 +120,6 @@ _PLACES = {
     "detect": "rules.happens_before.detect",
     "detect_copies": "rules.happens_before.tensor_copies",
     "detect_rows": "rules.happens_before.quick_events",
-    "detect_barrier": "rules.happens_before.quick_events",
     "detect_texels": "rules.happens_before.texels",
     "detect_tensor_memory": "rules.happens_before.tensor_memory",
     "issue": "rules.tensors.issue",

@@ -36,6 +36,7 @@ from warploom.codegen.unwritten import (
     emit_range_unwritten,
     emit_range_written,
     emit_unwritten,
+    is_known,
     is_known_written,
 )
 from warploom.codegen.variant import Sanitizing
@@ -249,8 +250,32 @@ class SanitizingCode:
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
         """Emit the event of lanes that come to a barrier of the block."""
-        kind = event_of(self.frame.program.instructions[index]) or 0
-        self._take(index, kind, on, {words.E_NUMBER: number, words.E_COUNT: threads})
+        made = self.frame.program.instructions[index]
+        kind = event_of(made) or 0
+
+        def take() -> None:
+            self._take(index, kind, on, {words.E_NUMBER: number, words.E_COUNT: threads})
+
+        of_all = kind == words.BARRIER_SYNC and len(made.operands) == 1
+        if of_all and self._wanted.together:
+            self._pass_together(on, take)
+        else:
+            take()
+
+    def _pass_together(self, on: Value, take: Callable[[], None]) -> None:
+        """Count a barrier as passed by the warp, if all its lanes come there and the detector knows
+        of its block; else have the event taken."""
+        b, whole = self.b, self.b.icmp_unsigned("==", self.lanes.bits(on), I32((1 << LANES) - 1))
+        counts = b.and_(whole, is_known(self.lanes, self._block))
+        with b.if_else(counts, likely=True) as (count, other):
+            with count:
+                state = self.frame.pointer(Slot.DETECTOR_AT)
+                warps = b.load(self.lanes.slot(state, words.SLOT_WARPS), typ=I64)
+                at = b.add(warps, b.mul(self.frame.warp, I64(words.WARP_WORDS)))
+                passed = self.lanes.slot(self._block.state, b.add(at, I64(words.V_PASSED)))
+                self.lanes.add_to(passed, I64(1))
+            with other:
+                take()
 
     def instruction(self, index: int, made: Instruction, on: Value) -> None:
         """Emit the event of lanes that execute an instruction which may synchronise."""
@@ -335,26 +360,18 @@ class SanitizingCode:
     def _take(self, index: int, kind: int, on: Value, given: dict[int, Value]) -> None:
         """Emits the event of some lanes that is no access."""
         frame = self.frame
-        told = {
+        given |= {
+            words.E_KIND: I64(kind),
             words.E_INSTRUCTION: I64(index),
             words.E_BLOCK: frame.slot(Slot.BLOCK),
             words.E_WARP: frame.warp,
             words.E_LANES: self.b.zext(self.lanes.bits(on), I64),
+            words.E_EXISTING: self._existing(),
         }
-        fill_event(self.lanes, self._event, told | given)
+        fill_event(self.lanes, self._event, given)
         state, plan = frame.pointer(Slot.DETECTOR_AT), frame.pointer(Slot.PLAN_AT)
         none = ir.Constant(PTR, None)
-
-        def take() -> None:
-            rest = {words.E_KIND: I64(kind), words.E_EXISTING: self._existing()}
-            fill_event(self.lanes, self._event, rest)
-            call(self.lanes, "detect_event", state, self._event, plan, none, self._masks, none)
-
-        if kind == words.BARRIER_SYNC:
-            taken = call(self.lanes, "detect_barrier", state, self._event, plan)
-            self.lanes.when(self.b.icmp_signed("==", taken, I64(0)), take)
-        else:
-            take()
+        call(self.lanes, "detect_event", state, self._event, plan, none, self._masks, none)
 
     def _existing(self) -> Value:
         """Return the lanes of the warp that have a thread."""

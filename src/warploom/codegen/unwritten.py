@@ -55,10 +55,10 @@ def is_known_written(lanes: Lanes, block: KnownBlock, low: Value, high: Value) -
         _word(lanes, block.state, at) for at in (words.B_WRITTEN_FROM, words.B_WRITTEN_TO)
     )
     within = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
-    return b.and_(_is_known(lanes, block), within)
+    return b.and_(is_known(lanes, block), within)
 
 
-def _is_known(lanes: Lanes, block: KnownBlock) -> Value:
+def is_known(lanes: Lanes, block: KnownBlock) -> Value:
     """Return whether the detector's state is about that block."""
     return lanes.b.icmp_signed("==", _word(lanes, block.state, words.B_BLOCK), block.number)
 
@@ -125,7 +125,7 @@ def _known_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, i
     block = block_of(lanes, environment)
     inside = b.and_(b.icmp_unsigned("<", low, high), b.icmp_unsigned("<=", high, limit))
     within, unknown = (function.append_basic_block(name) for name in ("within", "unknown"))
-    b.cbranch(b.and_(_is_known(lanes, block), inside), within, unknown)
+    b.cbranch(b.and_(is_known(lanes, block), inside), within, unknown)
     b.position_at_end(unknown)
     b.ret(I1(1))
     b.position_at_end(within)

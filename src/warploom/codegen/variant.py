@@ -15,7 +15,8 @@ class Sanitizing:
     """The events that the code of a kernel has the detector take (`codegen.sanitizing`), beside the
     accesses that fail: `accesses`, all that reach memory of these spaces; `synchronisation`, those
     that order threads. `in_order`: an access has to be done when its event is taken, for the
-    detector looks at memory; else it keeps no more than which bytes are written. Accesses that
+    detector looks at memory; else it keeps no more than which bytes are written. `together`: warps
+    count the barriers that they pass (`rules.happens_before.words.TOGETHER`). Accesses that
     cannot be found fault with make none (`sanitize.unchecked`): those of `unchecked` never, those
     of `aligned` while all threads of a block meet at the same barriers, those of `written` where
     all that they reach in shared memory has been written; those of both, where both hold. They are
@@ -24,6 +25,7 @@ class Sanitizing:
     accesses: frozenset[Space]
     synchronisation: bool
     in_order: bool = False
+    together: bool = False
     unchecked: frozenset[int] = frozenset()
     aligned: frozenset[int] = frozenset()
     written: frozenset[int] = frozenset()

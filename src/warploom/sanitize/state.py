@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -90,6 +90,7 @@ class Detector:
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
         some = bool(unwritten) or allocates(program)
         wanted = _wanted(tools, program, sites, unchecked, unwritten=some)
+        wanted = replace(wanted, together=bool(data[words.TOGETHER]))
         most = layout.most_allocations
         return cls(program, launch, data, memory.live(), unwritten, wanted, most)
 
@@ -169,7 +170,7 @@ def _wanted(
         synchronisation |= not comes_to_barriers_together(program)
     in_order = "race" in tools
     known = unchecked.always, unchecked.aligned, unchecked.written
-    return Sanitizing(frozenset(spaces), synchronisation, in_order, *known)
+    return Sanitizing(frozenset(spaces), synchronisation, in_order, False, *known)
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,8 @@ class _Layout:
         alone = launch.cluster_blocks == 1 and not self.kept.early
         plain = self.kept.races and launch.schedule.independent and alone
         head[words.FEW_STEPS] = int(plain)
+        together = plain and not exact and comes_to_barriers_together(program)
+        head[words.TOGETHER] = int(together)
         live = self.memory.live()
         head[words.ALLOCATIONS] = len(live)
         self._put(words.SITES_AT, len(program.instructions) * words.SITE_WORDS)
@@ -237,7 +240,10 @@ class _Layout:
         self._put_slots()
         rows = [self._allocation(allocation) for allocation in live]
         early = self._take(1 + words.SET_WORDS) if self.kept.early else 0
-        data = _room(self.end, dense=self.kept.races)
+        slots = head[words.SLOTS_AT]
+        behind = slots + slots_of(launch) * head[words.SLOT_WORDS]
+        dense = ((head[words.POOL_AT], slots), (behind, self.end)) if self.kept.races else ()
+        data = _room(self.end, dense)
         for word, value in head.items():
             data[word] = value
         if early:
@@ -321,14 +327,21 @@ def padded(size: int) -> int:
     return -(-size // CACHE_WORDS) * CACHE_WORDS
 
 
-def _room(length: int, *, dense: bool) -> Words:
-    """Return an array of so many zeros, of which only what is used takes memory; `dense`: most of
-    what lies close together is used together, so that large pages pay."""
+def _room(length: int, dense: Sequence[tuple[int, int]]) -> Words:
+    """Return an array of so many zeros, of which only what is used takes memory; `dense`: from
+    which word to which most of what lies close together is used together, so that large pages
+    pay. The first of these parts begins with one."""
     if sys.platform == "win32":
         return np.zeros(length, np.int64)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
-    # A large page must lie inside as a whole.
-    room = mmap.mmap(-1, 8 * length + LARGE_PAGE, flags=flags)
-    if dense and hasattr(mmap, "MADV_HUGEPAGE"):
-        room.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(room, np.int64, length)
+    # Large pages must lie inside as a whole.
+    room = mmap.mmap(-1, 8 * length + 2 * LARGE_PAGE, flags=flags)
+    if not dense or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.frombuffer(room, np.int64, length)
+    place = np.frombuffer(room, np.uint8, 1).ctypes.data
+    offset = -(place + 8 * dense[0][0]) % LARGE_PAGE
+    for begin, end in dense:
+        first = (offset + 8 * begin) // mmap.PAGESIZE * mmap.PAGESIZE
+        last = min(offset + 8 * end + LARGE_PAGE, len(room))
+        room.madvise(mmap.MADV_HUGEPAGE, first, last - first)
+    return np.frombuffer(room, np.int64, length, offset)

@@ -63,9 +63,11 @@ from warploom.rules.happens_before.words import (
     SLOT_WARPS,
     SYNC,
     THREADS,
+    TOGETHER,
     TOOLS,
     V_ARRIVED,
     V_INTERVAL,
+    V_PASSED,
     V_SYNCED,
     V_TIME,
     V_WAITING,
@@ -90,6 +92,9 @@ def arrive(s: Any, e: Any, waits: int) -> None:
     warp_at = s[ME_SLOT] + s[SLOT_WARPS] + warp * WARP_WORDS
     whole = awaited == 0 or awaited >= s[WARPS] * 32
     left = lanes
+    if whole and waits and s[TOGETHER]:
+        pass_together(s, e, warp_at)
+        return
     if whole:
         count_arrivals(s, warp, lanes)
     if s[EXACT] == 0:
@@ -113,6 +118,16 @@ def arrive(s: Any, e: Any, waits: int) -> None:
         came = 32 if s[LOCKSTEP] else count_lanes(lanes)
         finish_part(s, barrier_at(s, e[E_NUMBER]), came, awaited)
     s[warp_at + V_TIME] += 1
+
+
+@jitable
+def pass_together(s: Any, e: Any, warp_at: int) -> None:
+    """Let the lanes of an event pass a barrier to which all threads of the block come; the warp has
+    passed it when all have."""
+    s[warp_at + V_ARRIVED] |= e[E_LANES]
+    if s[warp_at + V_ARRIVED] == e[E_EXISTING]:
+        s[warp_at + V_ARRIVED] = 0
+        s[warp_at + V_PASSED] += 1
 
 
 @jitable

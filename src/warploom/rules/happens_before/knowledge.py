@@ -42,7 +42,9 @@ from warploom.rules.happens_before.words import (
     SLOT_ROWS,
     SLOT_WARPS,
     TIME_AT,
+    TOGETHER,
     V_LOADED,
+    V_PASSED,
     V_STORED,
     V_SYNCED,
     V_TIME,
@@ -57,11 +59,17 @@ def become(s: Any, thread: int) -> None:
     """Makes a thread of the current block the current one."""
     slot, warp = s[ME_SLOT], thread >> 5
     warp_at = slot + s[SLOT_WARPS] + warp * WARP_WORDS
-    s[ME_INTERVAL] = s[slot + B_INTERVAL]
+    s[ME_INTERVAL] = interval_of(s, slot, warp_at)
     s[ME_WARP] = warp
     s[ME_WARP_AT] = warp_at
     s[ME_SYNCED] = s[warp_at + V_SYNCED]
     become_lane(s, thread)
+
+
+@jitable
+def interval_of(s: Any, slot: int, warp_at: int) -> int:
+    """Return the interval in which a warp of a block is, from where their words begin."""
+    return int(s[warp_at + V_PASSED] if s[TOGETHER] else s[slot + B_INTERVAL])
 
 
 @jitable

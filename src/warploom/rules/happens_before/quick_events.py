@@ -1,6 +1,6 @@
-"""Takes the most frequent events in few steps, where what is kept of their warp and their memory
-tells that they are in order: weak accesses of lanes that follow each other, and barriers of whole
-blocks. Everything else is for `detect.detect_event`, which comes to the same.
+"""Takes the most frequent events in few steps, where what is kept of their memory tells that they
+are in order: weak accesses of lanes that follow each other. Everything else is for
+`detect.detect_event`, which comes to the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 from warploom.rules.distinct import count_lanes, first_lane, jitable, last_lane
 from warploom.rules.happens_before.barriers import depart
 from warploom.rules.happens_before.bounds import row_of_range
-from warploom.rules.happens_before.knowledge import become
+from warploom.rules.happens_before.knowledge import become, interval_of
 from warploom.rules.happens_before.lines import stamp, stands_alone
 from warploom.rules.happens_before.memory_words import first_unwritten, take_line
 from warploom.rules.happens_before.runs import place_of_row, words_of_row
@@ -19,13 +19,10 @@ from warploom.rules.happens_before.words import (
     A_START,
     A_TOUCHED,
     A_WRITTEN,
-    B_BARRIER_LINE,
     B_BLOCK,
-    B_INTERVAL,
     BLOCK_AT,
     COPIES,
     E_BLOCK,
-    E_COUNT,
     E_HEADS,
     E_INSTRUCTION,
     E_LANES,
@@ -56,8 +53,6 @@ from warploom.rules.happens_before.words import (
     SLOTS_AT,
     TIME_AT,
     TOOLS,
-    V_ARRIVED,
-    V_INTERVAL,
     V_TIME,
     V_WAITING,
     WARP_WORDS,
@@ -110,8 +105,9 @@ def take_lines_of_row(s: Any, e: Any, slot: int, lines: int, at: int, lanes: int
     size, thread = e[E_SIZE], (e[E_WARP] << 5) + first_lane(lanes)
     lanes >>= first_lane(lanes)
     shift = first_lane(size)
-    who = e[E_BLOCK] + 1 << BLOCK_AT | s[slot + B_INTERVAL]
-    time = s[slot + s[SLOT_WARPS] + e[E_WARP] * WARP_WORDS + V_TIME] << TIME_AT
+    warp_at = slot + s[SLOT_WARPS] + e[E_WARP] * WARP_WORDS
+    who = e[E_BLOCK] + 1 << BLOCK_AT | interval_of(s, slot, warp_at)
+    time = s[warp_at + V_TIME] << TIME_AT
     what = e[E_INSTRUCTION] | e[E_OP] << OP_AT
     while lanes:
         begin = at & LINE_BYTES - 1
@@ -138,24 +134,6 @@ def lanes_up_to_last(lanes: int) -> int:
     if lanes & lanes + 1 == 0:
         return count_lanes(lanes)
     return last_lane(lanes) + 1
-
-
-def detect_barrier(s: Any, e: Any, plan: Any) -> int:
-    """Take an event of lanes that come to a barrier of all threads of their block and wait there;
-    return whether it was taken."""
-    slot = slot_of(s, e, plan)
-    if s[EXACT] or e[E_COUNT] or slot == 0:
-        return 0
-    warp_at, interval = slot + s[SLOT_WARPS] + e[E_WARP] * WARP_WORDS, s[slot + B_INTERVAL]
-    if s[slot + B_BARRIER_LINE] == 0:
-        s[slot + B_BARRIER_LINE] = e[E_INSTRUCTION] + 1
-    elif s[slot + B_BARRIER_LINE] != e[E_INSTRUCTION] + 1:
-        return 0
-    arrived = s[warp_at + V_ARRIVED] if s[warp_at + V_INTERVAL] == interval else 0
-    s[warp_at + V_INTERVAL], s[warp_at + V_ARRIVED] = interval, arrived | e[E_LANES]
-    s[warp_at + V_WAITING] |= e[E_LANES]
-    s[warp_at + V_TIME] += 1
-    return 1
 
 
 @jitable

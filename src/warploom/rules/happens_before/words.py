@@ -71,8 +71,9 @@ from __future__ import annotations
     EARLIER_LAUNCH,
     TRIGGERED,
     FEW_STEPS,
+    TOGETHER,
     HEAD_WORDS,
-) = range(63)
+) = range(64)
 """The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
 whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). THREADS: those of its
 WARPS, of which BLOCK_THREADS exist. ROW: words of what a thread knows: THREADS of them, and AGENTS
@@ -87,7 +88,8 @@ the blocks of a cluster. POOL_AT to POOL_END: memory not yet given out. EXHAUSTE
 suffice. NOT_ALIGNED: threads of a block have met at different barriers. EARLIER_LAUNCH: a set of
 the end of the launch before this one, which may begin earlier, as if that were a block of this one;
 0 where it may not. TRIGGERED: who has let the next launch begin: AFTER_WAIT, BEFORE_WAIT.
-FEW_STEPS: `quick_events` may take events."""
+FEW_STEPS: `quick_events` may take accesses. TOGETHER: all threads of a
+block come to the same barriers of all threads, so each warp counts those that it has PASSED."""
 
 AFTER_WAIT, BEFORE_WAIT = 1, 2
 """Threads that knew of the end of the launch before, and others."""
@@ -278,12 +280,14 @@ WRITTEN_TO: the longest range of shared memory that was found to be written."""
     V_STORES,
     V_LOADED,
     V_STORED,
+    V_PASSED,
     WARP_WORDS,
-) = range(10)
+) = range(11)
 """A warp: its time, the first time that not all its lanes know of each other, the lanes that wait
 at barriers, and, unless EXACT, the interval in which some came to one last, and those. LOADS and
 STORES: how many of tensor memory it has begun; LOADED, STORED: how many of them it has waited
-for."""
+for. PASSED: where threads come to barriers
+TOGETHER, those of all threads that all lanes have come to: the interval."""
 (
     L_ROW_STAMP,
     L_AGENT_STAMP,
