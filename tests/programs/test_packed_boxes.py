@@ -227,4 +227,4 @@ def test_maps_of_packed_elements_that_are_refused() -> None:
         with pytest.raises(wl.WarploomError, match=message):
             gpu.tensor_map(data, box, **options)
     with pytest.raises(wl.WarploomError, match="b6x16_p32: 128 are right"):
-        gpu.im2col_map(data, (0,), (0,), 64, 4, shape=(2, 4, 256), **six)
+        gpu.im2col_map(data, (0,), (0,), 64, 4, shape=(2, 4, 256), type="b6x16_p32")

@@ -81,7 +81,7 @@ class Tensor:
 
     @property
     def type_number(self) -> int:
-        """The number of the element type in a map."""
+        """Return the number of the element type in a map."""
         return maps.ELEMENT_TYPES.index(self.type)
 
     def check(self) -> None:

@@ -2,8 +2,8 @@
 
 A group has so many bytes in global memory, and as many or more in shared memory, where a gap
 follows them. The gap is not initialised by a load: it stays as it is. Stores of 6 bits take them
-from a byte each. Source: PTX ISA, "Padding and alignment of the sub-byte types", "Restriction on Tensor Copy
-instructions"; cuda.h, `cuTensorMapEncodeTiled`.
+from a byte each. Source: PTX ISA, "Padding and alignment of the sub-byte types", "Restriction on
+Tensor Copy instructions"; cuda.h, `cuTensorMapEncodeTiled`.
 """
 
 from __future__ import annotations
