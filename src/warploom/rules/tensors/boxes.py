@@ -188,10 +188,10 @@ def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
         pack_row(memory, entry, start)
         return
     for chunk in range(0, size, ATOM):
-        begin = chunk - chunk // group * gap
-        end = min(begin + ATOM, size)
+        begin, end = chunk, min(chunk + ATOM, size)
         if gap > 0:
-            end = min(end, (chunk // group + 1) * (group - gap))
+            begin -= chunk // group * gap
+            end = min(begin + ATOM, (chunk // group + 1) * (group - gap))
         base = near + swizzled(entry, start + chunk) - begin
         if op == LOAD:
             for place in range(begin, end):
