@@ -73,8 +73,9 @@ MISSING_FORMS = {
     "isspacep.const": "constants have no window of their own here: their generic addresses are"
     " those of device memory",
     "st.async and red.async to global memory": "not built: only sm_100 and later have them",
-    "cp.async.bulk.tensor of tensors of 4 or 6 bits; cp.async.bulk with .ignore_oob": "not built:"
-    " only sm_100 and later have them",
+    "cp.async.bulk with .ignore_oob": "not built: only sm_100 and later have it",
+    "cp.async.bulk.tensor of 6 bits for sm_103a and sm_107": "their other sizes and multiples of"
+    " boxes and coordinates are not built; those of sm_100 hold",
     "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "a fault where a pixel of a"
     " halo lies beyond the bounding box: the manual says which one that is only in its figures",
     "mad.f32 without rounding": "only targets before sm_20 had it",

@@ -20,7 +20,14 @@ from warploom.host.tensor_map import (
     encode_tiled,
     type_of,
 )
-from warploom.rules.tensors.maps import ELEMENT_TYPES, IM2COL, IM2COL_W, IM2COL_W128
+from warploom.rules.tensors.maps import (
+    ELEMENT_TYPES,
+    FIRST_PACKED,
+    IM2COL,
+    IM2COL_W,
+    IM2COL_W128,
+)
+from warploom.rules.tensors.packed import far_bytes, far_size, group_elements
 
 Swizzle = Annotated[str, OneOf(tuple(SWIZZLES))]
 Interleave = Annotated[str, OneOf(tuple(INTERLEAVES))]
@@ -47,20 +54,23 @@ def _tensor(buffer: Buffer, layout: _Layout, interleave: str, swizzle: str, fill
     """Return the tensor of a buffer, with axes from the innermost on. Raises WarploomError where it
     does not lie in the buffer."""
     type = layout.type or type_of(buffer.dtype)
+    number = ELEMENT_TYPES.index(type)
     shape = tuple(buffer.shape if layout.shape is None else layout.shape)
-    size = buffer.dtype.itemsize
+    row = shape[-1] * buffer.dtype.itemsize
+    if number >= FIRST_PACKED and layout.shape is None:
+        shape = (*shape[:-1], row * group_elements(number) // far_bytes(number))
+    elif number >= FIRST_PACKED:
+        row = far_size(number, shape[-1])
     strides = layout.strides
     if strides is None:
-        inner = [size]
-        for n in reversed(shape[1:]):
+        inner = [row]
+        for n in reversed(shape[1:-1]):
             inner.append(inner[-1] * n)
-        strides = list(reversed(inner[1:]))
+        strides = list(reversed(inner))[: len(shape) - 1]
     if len(strides) != len(shape) - 1:
         raise WarploomError(f"tensor map: {len(shape)} axes have {len(shape) - 1} strides")
-    reach = (shape[-1] - 1) * size + sum(
-        (n - 1) * stride for n, stride in zip(shape[:-1], strides, strict=True)
-    )
-    if layout.offset + reach + size > buffer.nbytes:
+    outer = sum((n - 1) * stride for n, stride in zip(shape[:-1], strides, strict=True))
+    if layout.offset + outer + row > buffer.nbytes:
         raise WarploomError(f"tensor map: the tensor goes beyond the end of {buffer}")
     steps = layout.element_strides or [1] * len(shape)
     return Tensor(
@@ -97,8 +107,9 @@ class MakesTensorMaps:
 
         All axes are in NumPy's order: the outermost first. `shape` and `strides` (in bytes, of all
         axes but the innermost) are the buffer's unless given, `offset` is in bytes; `type` is the
-        one of the buffer's elements unless given ("tf32" for float32, for example). Raises
-        WarploomError for what cuTensorMapEncodeTiled refuses.
+        one of the buffer's elements unless given ("tf32" for float32, for example). Of the packed
+        types "b4x16", "b4x16_p64" and "b6x16_p32", `shape` and `box` count elements of 4 or 6
+        bits. Raises WarploomError for what cuTensorMapEncodeTiled refuses.
         """
         layout = _Layout(shape, strides, element_strides, offset, type)
         made = encode_tiled(_tensor(buffer, layout, interleave, swizzle, fill), tuple(box)[::-1])

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import WarploomError
-from warploom.rules.tensors import maps
+from warploom.rules.tensors import maps, packed
 
 INTERLEAVES = {"none": maps.NO_INTERLEAVE, "16B": maps.INTERLEAVE_16B, "32B": maps.INTERLEAVE_32B}
 
@@ -80,10 +80,9 @@ class Tensor:
         return len(self.dims)
 
     @property
-    def element_bytes(self) -> int:
-        """Bytes of an element; of packed ones those of 16 in shared memory, divided by 16 (rounded
-        up)."""
-        return maps.type_bytes(maps.ELEMENT_TYPES.index(self.type)) or 1
+    def type_number(self) -> int:
+        """Return the number of the element type in a map."""
+        return maps.ELEMENT_TYPES.index(self.type)
 
     def check(self) -> None:
         """Raise WarploomError where the tensor breaks a rule."""
@@ -93,7 +92,7 @@ class Tensor:
         _demand(
             lengths == (self.rank, self.rank), "strides and element strides do not fit the rank"
         )
-        unit = 32 if self.interleave == "32B" or self.type in PACKED[1:] else 16
+        unit = 32 if self.interleave == "32B" or packed.is_padded(self.type_number) else 16
         _demand(self.address % unit == 0, f"address {self.address:#x}: {unit} does not divide it")
         for size in self.dims:
             _demand(1 <= size <= LARGEST_DIM, f"dimension {size}: it is 1 to 2^32")
@@ -106,12 +105,27 @@ class Tensor:
         _demand(swizzle, "interleaved by 32 bytes: the swizzle is 32B")
         numbers = self.fill == "zeros" or self.type in FLOATS
         _demand(numbers, f"NaNs for what is out of bounds: {self.type} has none")
+        if self.type in PACKED:
+            self._check_packed()
+
+    def _check_packed(self) -> None:
+        """Raise WarploomError where a tensor of packed elements breaks a rule of these."""
+        unit = packed.size_unit(self.type_number)
+        _demand(self.dims[0] % unit == 0, f"innermost dimension {self.dims[0]}: {unit} divides it")
+        fits = packed.fits_swizzle(self.type_number, *SWIZZLES[self.swizzle], stores=True)
+        _demand(fits, f"swizzle {self.swizzle}: {self.type} does not go with it")
+        fits = self.interleave == "none" or self.type_number != packed.B6X16_P32
+        _demand(fits, f"an interleave: {self.type} has none")
 
     def check_row(self, elements: int) -> None:
         """Raise WarploomError where a row of the box, of so many elements, breaks a rule."""
-        size = elements * self.element_bytes
+        size = packed.far_size(self.type_number, elements)
         mode, _ = SWIZZLES[self.swizzle]
-        if self.interleave == "none" and self.type not in PACKED:
+        if self.type in PACKED:
+            unit = "128 are" if packed.is_padded(self.type_number) else "a multiple of 32 is"
+            fits = packed.fits_row(self.type_number, elements)
+            _demand(fits, f"innermost box of {elements} elements of {self.type}: {unit} right")
+        if self.interleave == "none":
             _demand(size % 16 == 0, f"innermost box of {size} bytes: 16 divides it")
             if mode != maps.NO_SWIZZLE:
                 most = SWIZZLED_BYTES[mode]
@@ -127,7 +141,7 @@ class Tensor:
         maps.begin_map(words, mode)
         fields = {
             maps.RANK: self.rank - 1,
-            maps.ELEMTYPE: maps.ELEMENT_TYPES.index(self.type),
+            maps.ELEMTYPE: self.type_number,
             maps.INTERLEAVE_LAYOUT: INTERLEAVES[self.interleave],
             maps.SWIZZLE_MODE: swizzle,
             maps.SWIZZLE_ATOMICITY: atomicity,

@@ -10,8 +10,22 @@ from warploom.rules.tensors.addresses import (
     NO_TENSOR_MAP,
     OPEN_HALO,
     OTHER_TENSOR,
+    PACKED_RULE,
     TENSOR_ALIGNMENT,
     UNSUPPORTED_TENSOR,
+)
+from warploom.rules.tensors.maps import ELEMENT_TYPES
+from warploom.rules.tensors.packed import (
+    ALIGNMENT,
+    B6X16_P32,
+    FIRST_COORDINATE,
+    INTERLEAVE,
+    NAN_FILL,
+    REDUCED,
+    ROW_SIZE,
+    STORED,
+    SWIZZLE,
+    TENSOR_SIZE,
 )
 
 NAMES = {
@@ -23,8 +37,23 @@ NAMES = {
     BULK_ALIGNMENT: "misaligned",
     COLUMN_OPERANDS: "invalid operand",
     OPEN_HALO: "unsupported halo",
+    PACKED_RULE: "packed elements",
 }
 """The kinds of these faults, as `MemoryFault.kind` says them."""
+
+PACKED_RULES = {
+    REDUCED: "reductions do not go with packed elements",
+    STORED: "stores do not go with this type",
+    NAN_FILL: "what is out of bounds is filled with zeros, not with NaNs",
+    ROW_SIZE: "a row of the box has 128 elements, of b4x16 a multiple of 32",
+    TENSOR_SIZE: "128 divides the innermost size of the tensor, of b4x16 2 does",
+    FIRST_COORDINATE: "128 divides the first coordinate, of b4x16 2 does",
+    ALIGNMENT: "32 divides the address and the strides of the tensor",
+    SWIZZLE: "the swizzle is none, 128B, or 128B in chunks of 32 bytes (in stores of 6 bits of 64,"
+    " too)",
+    INTERLEAVE: "the tensor is not interleaved",
+}
+"""Rules of PTX ISA, "Restriction on Tensor Copy instructions", and of cuda.h."""
 
 MODES = ("tile", "im2col", "im2col::w", "im2col::w::128")
 
@@ -57,14 +86,19 @@ def tensor_fault(
             "\n    Align the buffer (alignas(128); 1024 where it is swizzled)."
         )
     elif kind == UNSUPPORTED_TENSOR:
-        title = (
-            f"{name} with a tensor map of packed elements of 4 or 6 bits, or of several interleaved"
-            " slices of channels"
-        )
+        title = f"{name} with a tensor map of several interleaved slices of channels"
         advice = (
             'Such copies are not supported here: PTX ISA, "Interleave layout", does not say how far'
             " slices are apart.\n    Make the map without an interleave, with one axis more for the"
             " slices."
+        )
+    elif kind == PACKED_RULE:
+        of_bytes = size == B6X16_P32 and "bulk_group" in operation.modifiers
+        type = "b6p2x16" if of_bytes else ELEMENT_TYPES[size]
+        title = f"{name} with elements of type {type}: {PACKED_RULES[address]}"
+        advice = (
+            'PTX ISA, "Restriction on Tensor Copy instructions"; cuda.h, cuTensorMapEncodeTiled.'
+            "\n    Make the map and choose coordinates by these rules."
         )
     elif kind == COLUMN_OPERANDS:
         title = f"{name} with a wHalo of {address} and a wOffset of {size}"

@@ -45,7 +45,8 @@ Bounds = npt.NDArray[np.uint64]
     BULK_ALIGNMENT,
     COLUMN_OPERANDS,
     OPEN_HALO,
-) = (1, 3, 14, 23, 24, 25, 26, 27, 28, 51, 52)
+    PACKED_RULE,
+) = (1, 3, 14, 23, 24, 25, 26, 27, 28, 51, 52, 53)
 """Kinds of fault, as `machine.faults.FaultKind` numbers them."""
 
 LANES = 32

@@ -41,6 +41,14 @@ from warploom.rules.tensors.maps import (
     type_bytes,
 )
 from warploom.rules.tensors.numbers import reduce_number
+from warploom.rules.tensors.packed import (
+    B6X16_P32,
+    GROUP,
+    far_bytes,
+    far_size,
+    near_bytes,
+    near_size,
+)
 from warploom.rules.tensors.requests import (
     GATHER,
     IM2COL_MODE,
@@ -49,6 +57,7 @@ from warploom.rules.tensors.requests import (
     OP,
     OPERATION,
     REDUCE,
+    STORE,
     field,
 )
 from warploom.rules.tensors.wide import count_pixels, find_wide_pixel, is_wide
@@ -91,8 +100,18 @@ def row_elements(entry: Row) -> int:
 
 @jitable
 def row_bytes(entry: Row) -> int:
-    """Return the bytes of a row of a box."""
-    return row_elements(entry) * type_bytes(map_type(entry))
+    """Return the bytes of a row of a box in shared memory."""
+    return near_size(map_type(entry), row_elements(entry))
+
+
+@jitable
+def moved_bytes(entry: Row) -> int:
+    """Return the bytes of a box as an mbarrier is told of them: without gaps between groups.
+
+    The manual does not say whether gaps count. Kernels of CUTLASS expect 4 or 6 bits an element
+    (gemm/collective/sm100_blockscaled_mma_warpspecialized.hpp, ABTmaTransactionBytes).
+    """
+    return count_rows(entry) * far_size(map_type(entry), row_elements(entry))
 
 
 @jitable
@@ -114,15 +133,15 @@ def find_row(entry: Row, row: int) -> None:
             moved = left % count * element_stride(entry, axis)
             entry[PLACE + axis] = int(entry[COORDINATES + axis]) + moved
             left //= count
-    size, inside, first = type_bytes(map_type(entry)), True, int(entry[PLACE])
-    address = int(entry[ADDRESS]) + first * size
+    type, inside, first = map_type(entry), True, int(entry[PLACE])
+    address = int(entry[ADDRESS]) + far_size(type, first)
     for axis in range(1, rank):
         place = int(entry[PLACE + axis])
         inside = inside and 0 <= place < dim(entry, axis)
         address += place * stride(entry, axis)
     entry[ROW_ADDRESS] = address
-    entry[ROW_FROM] = size * min(max(-first, 0), row_elements(entry))
-    last = size * max(min(dim(entry, 0) - first, row_elements(entry)), 0)
+    entry[ROW_FROM] = far_size(type, min(max(-first, 0), row_elements(entry)))
+    last = far_size(type, max(min(dim(entry, 0) - first, row_elements(entry)), 0))
     entry[ROW_TO] = max(last, int(entry[ROW_FROM])) if inside else entry[ROW_FROM]
 
 
@@ -159,15 +178,23 @@ def move_box(memory: Memory, entry: Row) -> None:
 @jitable
 def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
     """Load, store or reduce a row, which begins `start` bytes into shared memory."""
-    request, element = int(entry[REQUEST]), type_bytes(map_type(entry))
+    request, type = int(entry[REQUEST]), map_type(entry)
+    element, group, gap = type_bytes(type), near_bytes(type), near_bytes(type) - far_bytes(type)
     first, last = int(entry[ROW_FROM]), int(entry[ROW_TO])
     far, near = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
     op = field(request, OP)
     nans = map_fill(entry) == FILL_NANS
+    if type == B6X16_P32 and op == STORE:
+        pack_row(memory, entry, start)
+        return
     for chunk in range(0, size, ATOM):
-        base = near + swizzled(entry, start + chunk) - chunk
+        begin, end = chunk, min(chunk + ATOM, size)
+        if gap > 0:
+            begin -= chunk // group * gap
+            end = min(begin + ATOM, (chunk // group + 1) * (group - gap))
+        base = near + swizzled(entry, start + chunk) - begin
         if op == LOAD:
-            for place in range(chunk, min(chunk + ATOM, size)):
+            for place in range(begin, end):
                 if first <= place < last:
                     memory[base + place] = memory[far + place]
                 elif nans:
@@ -175,9 +202,23 @@ def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
                 else:
                     memory[base + place] = np.uint8(0)
         elif op == REDUCE:
-            for place in range(max(chunk, first), min(chunk + ATOM, last), element):
+            for place in range(max(begin, first), min(end, last), element):
                 operation = field(request, OPERATION)
-                reduce_number(memory, far + place, base + place, operation, map_type(entry))
+                reduce_number(memory, far + place, base + place, operation, type)
         else:
-            for place in range(max(chunk, first), min(chunk + ATOM, last)):
+            for place in range(max(begin, first), min(end, last)):
                 memory[far + place] = memory[base + place]
+
+
+@jitable
+def pack_row(memory: Memory, entry: Row, start: int) -> None:
+    """Store a row of elements of 6 bits, each the lower bits of a byte of shared memory: the type
+    b6p2x16."""
+    far, near = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
+    size = far_bytes(B6X16_P32)
+    for place in range(int(entry[ROW_FROM]), int(entry[ROW_TO])):
+        bit = place % size * 8
+        number, shift = start + place // size * GROUP + bit // 6, bit % 6
+        low = int(memory[near + swizzled(entry, number)]) & 63
+        high = int(memory[near + swizzled(entry, number + 1)]) & 63
+        memory[far + place] = np.uint8((low >> shift | high << (6 - shift)) & 255)

@@ -27,6 +27,7 @@ from warploom.rules.tensors.addresses import (
     NO_TENSOR_MAP,
     OPEN_HALO,
     OTHER_TENSOR,
+    PACKED_RULE,
     TENSOR_ALIGNMENT,
     UNSUPPORTED_TENSOR,
     Bounds,
@@ -38,7 +39,7 @@ from warploom.rules.tensors.addresses import (
     prepare_barrier,
     shared_base,
 )
-from warploom.rules.tensors.boxes import count_rows, find_row, row_bytes
+from warploom.rules.tensors.boxes import count_rows, find_row, moved_bytes, row_bytes, row_elements
 from warploom.rules.tensors.cancel import RESPONSE_BYTES, cancel, prepare_response
 from warploom.rules.tensors.entries import (
     ALL_BYTES,
@@ -72,6 +73,7 @@ from warploom.rules.tensors.entries import (
 )
 from warploom.rules.tensors.maps import (
     COLUMN,
+    FIRST_PACKED,
     IM2COL,
     IM2COL_W,
     IM2COL_W128,
@@ -88,8 +90,8 @@ from warploom.rules.tensors.maps import (
     map_type,
     part,
     replace,
-    type_bytes,
 )
+from warploom.rules.tensors.packed import broken_rule, far_size
 from warploom.rules.tensors.queue import append, execute, make_room
 from warploom.rules.tensors.requests import (
     AXIS,
@@ -253,6 +255,10 @@ def prepare_box(
         scratch[COORDINATES + axis] = data[LANES * (COORDINATE_ROW + axis) + lane]
     for axis in range(3):
         scratch[OFFSETS + axis] = data[LANES * (OFFSET_ROW + axis) + lane]
+    if map_type(scratch) >= FIRST_PACKED:
+        rule = broken_rule(scratch, row_elements(scratch))
+        if rule != 0:
+            return fail(scratch, PACKED_RULE, rule, map_type(scratch), 0)
     if op == PREFETCH:
         scratch[SIZE] = 0
         return 0
@@ -282,7 +288,7 @@ def prepare_box(
             if kind != 0:
                 return kind
     if op == LOAD:
-        return prepare_barrier(memory, data, scratch, lane, rows * size)
+        return prepare_barrier(memory, data, scratch, lane, moved_bytes(scratch))
     return 0
 
 
@@ -294,7 +300,7 @@ def has_slices(scratch: Row) -> bool:
     if layout == NO_INTERLEAVE:
         return False
     slice_bytes = 32 if layout == INTERLEAVE_32B else 16
-    return dim(scratch, 0) * type_bytes(map_type(scratch)) > slice_bytes
+    return far_size(map_type(scratch), dim(scratch, 0)) > slice_bytes
 
 
 @jitable
@@ -316,7 +322,7 @@ def check_map(scratch: Row, request: int, place: int) -> int:
     rank, mode = map_rank(scratch), map_mode(scratch)
     if rank != field(request, RANK) or mode != wanted:
         return fail(scratch, OTHER_TENSOR, place, rank | mode << 4, 0)
-    if type_bytes(map_type(scratch)) == 0 or has_slices(scratch):
+    if has_slices(scratch):
         return fail(scratch, UNSUPPORTED_TENSOR, place, MAP_BYTES, 0)
     if mode != TILED and part(scratch, COLUMN, 16, 16) == 0:
         return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)

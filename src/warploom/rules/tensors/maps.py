@@ -210,7 +210,7 @@ def begin_map(map: Row, mode: int) -> None:
 
 @jitable
 def type_bytes(type: int) -> int:
-    """Return the bytes of an element of a type; 0 of packed ones, which are not supported."""
+    """Return the bytes of an element of a type; 0 of packed ones, which share bytes."""
     if type >= FIRST_PACKED:
         return 0
     if type == U8:
