@@ -67,12 +67,13 @@ def program(seed: int) -> str:
 
 
 def found(engine: str, text: str) -> list[tuple[object, ...]]:
-    """Return what the race detector finds in a kernel: kinds, instructions, counts and threads."""
+    """Return what the race detector finds in a kernel: kinds, instructions, counts, the first
+    thread and the first byte. Which of several threads is named as the other one may differ:
+    compiled code leaves out reads that nothing can be in conflict with (decision 39), and what is
+    kept of the others stands in another order then."""
     kernel = wl.Device(engine=engine).compile(text, "ptx")["rows"]
-    run = kernel[BLOCKS, THREADS](np.zeros(ROOM, np.uint8), sanitize=("race",))
-    return [
-        (one.kind, one.instructions, one.count, one.threads, one.offset) for one in run.findings
-    ]
+    findings = kernel[BLOCKS, THREADS](np.zeros(ROOM, np.uint8), sanitize=("race",)).findings
+    return [(one.kind, one.instructions, one.count, one.threads[0], one.offset) for one in findings]
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ class Detector:
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
         some = bool(unwritten) or allocates(program)
-        wanted = _wanted(tools, program, sites, unchecked, unwritten=some)
-        wanted = replace(wanted, together=bool(data[words.TOGETHER]))
+        together = bool(data[words.TOGETHER])
+        wanted = _wanted(tools, program, sites, unchecked, unwritten=some, together=together)
         most = layout.most_allocations
         return cls(program, launch, data, memory.live(), unwritten, wanted, most)
 
@@ -155,10 +155,16 @@ def touched_words(allocation: Allocation) -> int:
 
 
 def _wanted(
-    tools: set[str], program: Program, sites: Sites, unchecked: Unchecked, *, unwritten: bool
+    tools: set[str],
+    program: Program,
+    sites: Sites,
+    unchecked: Unchecked,
+    *,
+    unwritten: bool,
+    together: bool,
 ) -> Sanitizing:
     """Return the events that some tools need; `unwritten`: there is global memory that was not
-    written as a whole."""
+    written as a whole; `together`: warps count the barriers that they pass."""
     spaces = set[Space]()
     if "race" in tools or ("init" in tools and unwritten):
         spaces |= {Space.GLOBAL, Space.CONST}
@@ -170,7 +176,7 @@ def _wanted(
         synchronisation |= not comes_to_barriers_together(program)
     in_order = "race" in tools
     known = unchecked.always, unchecked.aligned, unchecked.written
-    return Sanitizing(frozenset(spaces), synchronisation, in_order, False, *known)
+    return Sanitizing(frozenset(spaces), synchronisation, in_order, together, *known)
 
 
 @dataclass(frozen=True)
