@@ -1,11 +1,11 @@
-"""Which loops lanes leave one by one, and what is known of registers inside of them and behind."""
+"""Which regions lanes leave one by one, and what is known of registers inside and behind."""
 
 from __future__ import annotations
 
 import pytest
 
 from warploom.analysis.build import build
-from warploom.analysis.leavings import Loop, loops_to_leave
+from warploom.analysis.leavings import Region, regions_to_leave
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import Formation, Shapes
 from warploom.analysis.shaping import shapes_of
@@ -44,8 +44,8 @@ def program(middle: str = "", limit: str = "%x") -> Program:
     return build(parse(KERNEL.format(middle=middle, limit=limit)), "k")
 
 
-def loops(middle: str = "", limit: str = "%x") -> list[Loop]:
-    return list(loops_to_leave(program(middle, limit)))
+def loops(middle: str = "", limit: str = "%x") -> list[Region]:
+    return list(regions_to_leave(program(middle, limit)))
 
 
 def names(registers: frozenset[object]) -> set[str]:
@@ -129,3 +129,36 @@ def test_what_one_side_writes_has_no_shape_behind_the_meeting_until_it_is_writte
     before, side, meet = 1, 2, 3
     assert "%other" in of(shapes, before)
     assert "%other" not in of(shapes, side) | of(shapes, meet)
+
+
+JUMP = """
+setp.ge.u32 %q, %x, 7;
+@%q bra OVER;
+mov.u32 %other, 1;
+setp.eq.u32 %p, %x, %value;
+@%p bra OVER;
+mul.lo.u32 %value, %other, 3;
+IN:
+add.u32 %other, %other, 1;
+setp.lt.u32 %p, %other, 9;
+@%p bra IN;
+OVER:
+st.global.u32 [%at], %value;
+"""
+
+
+def test_a_branch_jumps_over_a_region() -> None:
+    """Block 1 jumps over blocks 2 to 4. The loop of block 4 leads to the same place: its lanes
+    leave the region with it."""
+    around, jumped = loops(JUMP)
+    assert around.blocks == {1, 2, 3, 4, 5}
+    assert jumped.header == 1
+    assert jumped.blocks == {1, 2, 3, 4}
+    assert jumped.exits == {1, 2, 4}
+    assert jumped.point == 5
+    assert names(jumped.kept) == {"%value"}
+
+
+def test_what_runs_under_a_mask_is_no_region() -> None:
+    (loop,) = loops("setp.ge.u32 %q, %x, 7;\n@%q bra OVER;\nmov.u32 %other, 1;\nOVER:")
+    assert loop.exits == {3}

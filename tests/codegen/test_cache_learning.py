@@ -9,11 +9,15 @@ import pytest
 from warploom.codegen.cache_layout import (
     ANY_STRIDE,
     COUNTS,
+    ENTRIES,
     HEADER,
+    KEY,
     LEADER,
     LOW,
+    MISSES,
     MOST_STRIDES,
     PITCHES,
+    RETIRED,
     ROOM,
     SAFE,
     SETS,
@@ -34,7 +38,7 @@ PLACE = SETS
 
 
 def empty() -> Words:
-    words = np.zeros(SETS + HEADER + (SETS + 1) * LENGTH, np.int64)
+    words = np.zeros(SETS + HEADER + ENTRIES * LENGTH, np.int64)
     words[0] = ALL
     return words
 
@@ -100,6 +104,40 @@ def test_where_lanes_agree_their_place_does_not_matter() -> None:
     assert beside[COUNTS:].nonzero()[0].tolist() == [2]
 
 
+def test_what_comes_more_often_takes_the_place_of_what_came_first() -> None:
+    """Rows of 16 lanes: two are at the same place, as where an image begins, then all are 256 bytes
+    apart. The entry has counted one, so the second of the others takes its place."""
+    words = empty()
+    assert learned(words, group(2, SIZE), at(4096, 4096)) is not None
+    assert learned(words, group(2, SIZE), at(4160, 4416)) is None
+    entry = learned(words, group(2, SIZE), at(4160, 4416))
+    assert entry is not None
+    assert entry[PITCHES : PITCHES + 2].tolist() == [0, 256]
+    assert entry[COUNTS:].nonzero()[0].tolist() == [64 // SIZE]
+    kept = words[PLACE + HEADER + (SETS + 1) * LENGTH :][:LENGTH]
+    assert kept[KEY] == ALL
+    assert kept[PITCHES : PITCHES + 2].tolist() == [0, 0]
+    assert kept[COUNTS:].nonzero()[0].tolist() == [0]
+
+
+def test_what_comes_less_often_than_what_is_there_does_not() -> None:
+    words = empty()
+    for _ in range(3):
+        assert learned(words, group(2, SIZE), at(4096, 4096)) is not None
+    rarer = [learned(words, group(2, SIZE), at(4160, 4416)) is None for _ in range(3)]
+    assert all(rarer)
+
+
+def test_as_many_are_replaced_as_there_is_room_for() -> None:
+    """Each entry counts one access, so the second one with another pitch replaces it."""
+    words = empty()
+    assert learned(words, group(2, SIZE), at(4096, 4096)) is not None
+    for pitch in range(1, RETIRED + 2):
+        places = at(4096, 4096 + 256 * pitch)
+        tries = [learned(words, group(2, SIZE), places) is not None for _ in range(2)]
+        assert tries == [False, pitch <= RETIRED]
+
+
 @pytest.mark.parametrize("runs", [1, 4])
 def test_a_step_that_code_finds_is_kept(runs: int) -> None:
     """Lanes 12 bytes apart: of one run the last begins 372 bytes behind the first; of four, 512
@@ -136,6 +174,7 @@ def test_an_entry_keeps_its_pitches() -> None:
     assert learned(words, group(2, SIZE), at(4096, 4096 + 256)) is not None
     before = words.copy()
     learned(words, group(2, SIZE), at(4096, 4096 + 512))
+    before[PLACE + HEADER + MISSES] = 1
     assert (words == before).all()
 
 

@@ -324,6 +324,37 @@ def _ahead(draw: st.DrawFn, kind: int) -> str:
 
 
 @st.composite
+def jumps(draw: st.DrawFn) -> str:
+    """Branches over several blocks, to one place from several of them; some from inside of loops.
+    What is computed inside is read behind."""
+    return "\n".join(_jump(draw, 2) for _ in range(draw(st.integers(1, 2))))
+
+
+def _jump(draw: st.DrawFn, depth: int) -> str:
+    who = [_filled(draw, draw(st.sampled_from(APART)).replace("{p}", "%off")) for _ in range(3)]
+    over = draw(st.sampled_from(["@%off bra past;", "@!%off bra past;"]))
+    parts: list[str] = []
+    for _ in range(draw(st.integers(2, 4))):
+        plain = [_filled(draw, draw(st.sampled_from(STEPS[:-1]))) for _ in range(3)]
+        match draw(st.integers(0, 5 if depth else 3)):
+            case 0:
+                parts += plain
+            case 1:
+                parts += [plain[0], who[1], over, plain[1]]
+            case 2:
+                parts += _aside(draw)
+            case 3:
+                out = [who[2], "@%off bra past;"] if draw(st.booleans()) else []
+                parts += _loop(draw, "\n".join([plain[0], *out, plain[1]]), depth)
+            case 4:
+                parts += [plain[0], _jump(draw, depth - 1)]
+            case _:
+                parts += [plain[0], _leaving(draw, turns=False)]
+    behind = [_filled(draw, draw(st.sampled_from(STEPS))) for _ in range(2)]
+    return "\n".join(["{", ".reg .pred %off;", who[0], over, *parts, "past:", *behind, "}"])
+
+
+@st.composite
 def swept_kernels(draw: st.DrawFn) -> str:
     """A kernel `k(buffer)` of laps between barriers in which the first threads, mostly, work at
     consecutive places: all the same, or each what a warp before it has left. The buffer is that of

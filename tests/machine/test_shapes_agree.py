@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from shaped_programs import (
     asides,
     idle_rounds,
+    jumps,
     known_courses,
     leavings,
     shaped_kernels,
@@ -106,10 +107,22 @@ def test_lanes_leave_loops_one_by_one(random_examples: int) -> None:
     agree()
 
 
+def test_lanes_jump_over_regions(random_examples: int) -> None:
+    """And those that do not go on without them."""
+
+    @settings(max_examples=random_examples)
+    @given(text=shaped_kernels(jumps()), block=st.sampled_from(BLOCKS), schedule=schedules())
+    def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
+        expected = left_behind(text, block, schedule, ReferenceEngine())
+        assert left_behind(text, block, schedule, CompiledEngine()) == expected
+
+    agree()
+
+
 def test_shapes_are_true(random_examples: int) -> None:
     @settings(max_examples=random_examples)
     @given(
-        text=shaped_kernels() | shaped_kernels(leavings(turns=False)),
+        text=shaped_kernels() | shaped_kernels(leavings(turns=False)) | shaped_kernels(jumps()),
         block=st.sampled_from(BLOCKS),
         schedule=schedules(),
     )

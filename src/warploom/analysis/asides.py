@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from warploom.analysis.cfg import ENDS
+from warploom.analysis.leavings import LONGEST_ASIDE
 from warploom.analysis.program import Block, Program
 from warploom.analysis.shapes import Formation, Reading, Shapes, computes
 from warploom.analysis.uses import member_mask
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
 from warploom.ptx.ir import Instruction, spread
-
-LONGEST = 24
-"""Instructions of a block that is worth a version of its own."""
 
 
 def asides(program: Program, formation: Formation, shapes: Shapes) -> dict[int, int]:
@@ -59,7 +57,7 @@ def steps(program: Program, body: Block) -> range:
 
 def _can_run(program: Program, body: Block, reading: Reading) -> bool:
     inside = [program.instructions[index] for index in steps(program, body)]
-    return len(inside) <= LONGEST and all(_is_plain(made, reading) for made in inside)
+    return len(inside) <= LONGEST_ASIDE and all(_is_plain(made, reading) for made in inside)
 
 
 def _is_plain(made: Instruction, reading: Reading) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from warploom.analysis.cfg import LEAVES, splits
+from warploom.analysis.leavings import between
 from warploom.analysis.program import Block, Program
 from warploom.analysis.shapes import Formation, Reading, computes
-from warploom.analysis.shaping import between, shapes_of
+from warploom.analysis.shaping import shapes_of
 from warploom.analysis.strides import UNIFORM
 from warploom.analysis.uses import member_mask, reads_clock, votes, writes
 from warploom.isa.ops.cluster import is_cluster_barrier

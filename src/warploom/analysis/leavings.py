@@ -1,12 +1,13 @@
-"""Loops that lanes leave one by one, to wait behind them for the others.
+"""Regions that lanes leave one by one, to wait behind them for the others: loops, and what a branch
+jumps over.
 
-The lanes that are still inside have all been round as often, so what they compute has its shape
-there. Of those that have left, only what is read behind the loop matters.
+The lanes that are still inside have all gone the same way, so what they compute has its shape
+there. Of those that have left, only what is read behind the region matters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from warploom.analysis.program import Program
@@ -14,10 +15,14 @@ from warploom.analysis.uses import waits_before, writes
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Register
 
+LONGEST_ASIDE = 24
+"""Instructions of a single block behind a branch that is worth a version of its own, under a mask
+(`analysis.asides`)."""
+
 
 @dataclass(frozen=True)
-class Loop:
-    """A loop with one way in, from which every way out leads to one place.
+class Region:
+    """Blocks with one way in, from which every way out leads to one place.
 
     `blocks` are entered at `header`, `exits` are those of them that lead out, to block `point`.
     `written` are the registers that are written inside, `kept` those of them that may be read
@@ -32,22 +37,46 @@ class Loop:
     kept: frozenset[Register]
 
 
-def loops_to_leave(program: Program) -> tuple[Loop, ...]:
-    """Return such loops, each before those inside of it. In none of them do lanes wait for others,
-    or look at what others hold: those may have left."""
+def regions_to_leave(program: Program) -> tuple[Region, ...]:
+    """Return such regions, each before those inside of it, which lead elsewhere. In none of them do
+    lanes wait for others, or look at what others hold: those may have left."""
     if program.depth is not None:
         return ()
     before: list[list[int]] = [[] for _ in range(program.exit + 1)]
     for block in program.blocks:
         for to in block.successors:
             before[to].append(block.index)
+    candidates = [*_loops(program, before), *_jumped_over(program)]
+    found = (_region(program, before, header, blocks) for header, blocks in candidates)
+    regions = sorted((one for one in found if one), key=lambda region: -len(region.blocks))
+    kept: list[Region] = []
+    for region in regions:
+        if not any(region.blocks <= one.blocks and region.point == one.point for one in kept):
+            kept.append(region)
+    return tuple(kept)
+
+
+def _loops(program: Program, before: list[list[int]]) -> Iterator[tuple[int, set[int]]]:
+    """Yield the headers and the blocks of the natural loops."""
     inside: dict[int, set[int]] = {}
     for block in program.blocks:
         for header in block.successors:
             if header <= block.index:
                 inside.setdefault(header, {header}).update(_leading(before, header, block.index))
-    found = (_loop(program, before, header, blocks) for header, blocks in inside.items())
-    return tuple(sorted((loop for loop in found if loop), key=lambda loop: -len(loop.blocks)))
+    yield from inside.items()
+
+
+def _jumped_over(program: Program) -> Iterator[tuple[int, set[int]]]:
+    """Yield the blocks at whose ends some lanes may go straight to where all meet, with the blocks
+    that the others come through. What is run under a mask is left out."""
+    for block in program.blocks:
+        point = program.reconvergence[block.index]
+        if len(block.successors) != 2 or point not in block.successors or point == program.exit:
+            continue
+        inside = between(program, block.successors, point)
+        lengths = [program.blocks[one].stop - program.blocks[one].start for one in inside]
+        if inside and (len(inside) > 1 or lengths[0] > LONGEST_ASIDE):
+            yield block.index, {block.index, *inside}
 
 
 def _leading(before: list[list[int]], header: int, last: int) -> set[int]:
@@ -62,8 +91,10 @@ def _leading(before: list[list[int]], header: int, last: int) -> set[int]:
     return seen
 
 
-def _loop(program: Program, before: list[list[int]], header: int, blocks: set[int]) -> Loop | None:
-    """Returns what is known of a loop; None if it is not such a one."""
+def _region(
+    program: Program, before: list[list[int]], header: int, blocks: set[int]
+) -> Region | None:
+    """Returns what is known of a region; None if it is not such a one."""
     one_way_in = all(blocks.issuperset(before[block]) for block in blocks - {header})
     out = [(b, to) for b in blocks for to in program.blocks[b].successors if to not in blocks]
     points = {to for _, to in out}
@@ -75,7 +106,7 @@ def _loop(program: Program, before: list[list[int]], header: int, blocks: set[in
         return None
     written = frozenset(register for made in _made(program, blocks) for register in writes(made))
     kept = written & program.live_in[point]
-    return Loop(header, frozenset(blocks), frozenset(b for b, _ in out), point, written, kept)
+    return Region(header, frozenset(blocks), frozenset(b for b, _ in out), point, written, kept)
 
 
 def _made(program: Program, blocks: Iterable[int]) -> Iterable[Instruction]:
@@ -90,3 +121,16 @@ def _is_plain(made: Instruction) -> bool:
     if waits_before(made) or made.operation.name in ("brx", "ret", "exit", "trap"):
         return False
     return made.operation.spec.unit not in (Unit.BARRIER, Unit.WARP, Unit.MATRIX)
+
+
+def between(program: Program, ways: tuple[int, ...], point: int) -> set[int]:
+    """Return the blocks that ways lead through before they come to a point."""
+    seen: set[int] = set()
+    pending = [way for way in ways if way not in (point, program.exit)]
+    while pending:
+        block = pending.pop()
+        if block not in seen:
+            seen.add(block)
+            further = program.blocks[block].successors
+            pending.extend(way for way in further if way not in (point, program.exit))
+    return seen

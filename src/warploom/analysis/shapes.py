@@ -11,7 +11,7 @@ from enum import Enum
 from functools import cached_property
 
 from warploom.analysis.accesses import space_of
-from warploom.analysis.leavings import Loop
+from warploom.analysis.leavings import Region
 from warploom.analysis.program import Program
 from warploom.analysis.strides import LANES, UNIFORM, VECTOR, Known, Shape, TermShapes, strided
 from warploom.analysis.uses import leaves
@@ -40,13 +40,13 @@ ShapesHere = Mapping[Register, Shape]
 class Shapes:
     """The shapes of a program's registers, block by block.
 
-    A register has one shape or, in the blocks where it is `loose`, none. Lanes leave the loops
+    A register has one shape or, in the blocks where it is `loose`, none. Lanes leave the regions
     `left` one by one (`analysis.leavings`), each of them named before those inside of it.
     """
 
     known: ShapesHere
     loose: tuple[frozenset[Register], ...]
-    left: tuple[Loop, ...]
+    left: tuple[Region, ...]
 
     def __bool__(self) -> bool:
         return bool(self.known)
@@ -72,9 +72,9 @@ class Shapes:
         """Return the registers that have their shapes in every block."""
         return frozenset(self.known).difference(*self.loose)
 
-    def around(self, block: int) -> tuple[Loop, ...]:
-        """Return the loops around a block that lanes leave one by one, the innermost last."""
-        return tuple(loop for loop in self.left if block in loop.blocks)
+    def around(self, block: int) -> tuple[Region, ...]:
+        """Return the regions around a block that lanes leave one by one, the innermost last."""
+        return tuple(region for region in self.left if block in region.blocks)
 
 
 NO_SHAPES = Shapes({}, (), ())

@@ -4,8 +4,8 @@ They are a fixed point over the writers of a register, whatever way leads from o
 Where lanes part and meet again, those that took one way may hold other values than those that took
 the other, or have been round a loop more often: what a side writes and is read behind the meeting
 has no shape from there on, until it is written anew (Coutinho et al., "Divergence Analysis and
-Optimizations", 2011, on sync and temporal divergence). Inside of a loop that lanes leave one by
-one it has: those that are still there have been round as often.
+Optimizations", 2011, on sync and temporal divergence). Inside of a region that lanes leave
+one by one it has: those that are still there have gone the same way.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from warploom.analysis.cfg import splits
-from warploom.analysis.leavings import Loop, loops_to_leave
+from warploom.analysis.leavings import Region, between, regions_to_leave
 from warploom.analysis.program import Block, Program
 from warploom.analysis.shapes import BLOCK_WIDE, Formation, Reading, Shapes
 from warploom.analysis.strides import UNIFORM, VECTOR, Shape
@@ -29,12 +29,12 @@ def shapes_of(program: Program, formation: Formation) -> Shapes:
     """Return the shapes of a program's registers in a launch whose warps are formed so. What is
     known of a whole block is so everywhere: some of its threads may be anywhere else."""
     alike = formation in BLOCK_WIDE
-    loops = () if alike else loops_to_leave(program)
+    regions = () if alike else regions_to_leave(program)
     loose: Loose = [set() for _ in program.blocks]
     while True:
         shapes = _fixed_point(program, formation, loose)
-        left: list[Loop] = []
-        met = list(_met_apart(program, formation, shapes, loose, loops, left))
+        left: list[Region] = []
+        met = list(_met_apart(program, formation, shapes, loose, regions, left))
         if alike:
             everywhere = {register for _, register in met}
             met = [(block.index, r) for block in program.blocks for r in everywhere]
@@ -108,23 +108,23 @@ def _met_apart(
     formation: Formation,
     shapes: dict[Register, Shape],
     loose: Loose,
-    loops: tuple[Loop, ...],
-    left: list[Loop],
+    regions: tuple[Region, ...],
+    left: list[Region],
 ) -> Iterator[tuple[int, Register]]:
     """Yield the registers that lanes write apart and read together, and where they have no shape
-    therefore. The loops among `loops` that lanes leave one by one are added to `left`."""
+    therefore. Those of `regions` that lanes leave one by one are added to `left`."""
     parting = [
         block for block in program.blocks if _parts(program, formation, shapes, loose, block)
     ]
     apart = {block.index for block in parting}
-    left.extend(loop for loop in loops if not apart.isdisjoint(loop.exits))
+    left.extend(one for one in regions if not apart.isdisjoint(one.exits))
     for block in parting:
         point = program.reconvergence[block.index]
         if point == program.exit:
             continue
-        loop = next((loop for loop in left if block.index in loop.exits), None)
-        if loop is not None:
-            yield from ((point, register) for register in loop.kept)
+        region = next((one for one in left if block.index in one.exits), None)
+        if region is not None:
+            yield from ((point, register) for register in region.kept)
             continue
         inside = between(program, block.successors, point)
         made = (one for i in inside for one in _made(program, program.blocks[i]))
@@ -154,16 +154,3 @@ def _parts(
     if last.operation.name == "brx":
         return not agrees or reading.shape(last.operands[0], U32) != UNIFORM
     return not agrees
-
-
-def between(program: Program, ways: tuple[int, ...], point: int) -> set[int]:
-    """Return the blocks that ways lead through before they come to a point."""
-    seen: set[int] = set()
-    pending = [way for way in ways if way not in (point, program.exit)]
-    while pending:
-        block = pending.pop()
-        if block not in seen:
-            seen.add(block)
-            further = program.blocks[block].successors
-            pending.extend(way for way in further if way not in (point, program.exit))
-    return seen

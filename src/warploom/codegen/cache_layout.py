@@ -7,8 +7,9 @@ of one allocation, and counts accesses by that place in the unit beyond which th
 not look (`AccessRules.unit`). What those cost is for the host to say (`machine.repeats`).
 
 Which lanes they are is found once in a basic block: a kernel has a table of at most SETS keys, each
-a mask and the layout of the warp's threads; each cache has an entry for every key, and one more,
-that never holds, for lanes without a key. Accesses that are known together, a group, use the cache
+a mask and the layout of the warp's threads; each cache has an entry for every key, one more, that
+never holds, for lanes without a key, and some that only keep what was counted by entries which
+others have replaced. Accesses that are known together, a group, use the cache
 of the first of them.
 """
 
@@ -23,6 +24,9 @@ from warploom.ptx.ir import Space
 
 SETS = 8
 """Sets of lanes of which a kernel's caches know; the first is that of all lanes of a warp."""
+
+RETIRED = 2
+"""Entries of a cache that keep the counts of replaced ones."""
 
 LAYOUT_SHIFT = 32
 """A key holds the mask and, from this bit on, the layout of the warp."""
@@ -42,18 +46,21 @@ HEADER = LAPS + MOST_STRIDES
 nothing is known; the runs of its addresses; how many bytes it lies behind the first access of the
 group, and how often each of the group's strides."""
 
-TAKEN, LOW, ROOM, WITHIN, FIRST, STEP, STRIDES = range(7)
+KEY, LOW, ROOM, WITHIN, FIRST, MISSES, STEP, STRIDES = range(8)
 PITCHES = STRIDES + MOST_STRIDES
 SAFE = PITCHES + MOST_RUNS
 COUNTS = SAFE + MOST_RUNS
-"""An entry: 1 if it is in use; the first run begins at LOW or less than ROOM bytes behind it; the
-bits of its address that decide about costs: those of its place in the unit, or none but of what
-must be 0, where runs of equal addresses lie whole units apart; where the first run of the first
-access began as the entry was made; by how much lanes follow in each run; the strides; the pitches;
-from SAFE on the same, but for runs of which no lane is on, which have that of one with some, so
-that whoever reads there reads inside of the allocation; and by the place of the first run in the
-unit, in elements, how many accesses of the whole group there were. An access that is not the first
-of its group has there how many it has more than the group."""
+"""An entry: its key, 0 while it is not in use; the first run begins at LOW or less than ROOM bytes
+behind it; the bits of its address that decide about costs: those of its place in the unit, or none
+but of what must be 0, where runs of equal addresses lie whole units apart; where the first run of
+the first access began as the entry was made; how many accesses by the same lanes had other pitches;
+by how much lanes follow in each run; the strides; the pitches; from SAFE on the same, but for runs
+of which no lane is on, which have that of one with some, so that whoever reads there reads inside
+of the allocation; and by the place of the first run in the unit, in elements, how many accesses of
+the whole group there were. An access that is not the first of its group has there how many it has
+more than the group."""
+
+ENTRIES = SETS + 1 + RETIRED
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class CacheLayout:
             plain = made.operation.name in ("ld", "ldu", "st")
             if plain and row.space in (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL):
                 places[number], sizes[number] = end, bytes_of(made)
-                end += HEADER + (SETS + 1) * entry_words(unit, sizes[number])
+                end += HEADER + ENTRIES * entry_words(unit, sizes[number])
         return cls(unit, places, sizes, end)
 
     def entry(self, row: int) -> int:

@@ -1,6 +1,7 @@
 """Fills the access caches (`codegen.cache_layout`), for compiled code that finds an access in none.
 
-An entry is never given to other pitches or strides: its counts are of those that it has.
+The counts of an entry are of the pitches and strides that it has. Where more accesses come with
+others than it has counted, those take its place, and its counts are kept (`RETIRED`).
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from warploom.codegen.cache_layout import (
     AHEAD,
     ANY_STRIDE,
     COUNTS,
+    ENTRIES,
     FIRST,
     HEADER,
+    KEY,
     LAPS,
     LEADER,
     LOW,
+    MISSES,
     MOST_RUNS,
     MOST_STRIDES,
     PITCHES,
@@ -26,7 +30,6 @@ from warploom.codegen.cache_layout import (
     STEP,
     STEP_AT,
     STRIDES,
-    TAKEN,
     WITHIN,
 )
 from warploom.rules.distinct import first_lane, jitable
@@ -59,16 +62,17 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     number = find_set(sets, key)
     if number < 0 or _is_crooked(group, bases) or not _enter_members(sets, group):
         return 0
-    at = group[MEMBERS + M_PLACE] + HEADER + number * (COUNTS + group[G_UNIT] // group[G_SIZE])
-    if not _is_alike(sets, at, group, bases):
+    at = _entry_at(group, 0, number)
+    alike = _is_alike(sets, at, group, bases)
+    if not alike and not _is_outnumbered(sets, at, group):
         return 0
     low, high = _extent(group, bases, key)
     lowest = int(bounds[0]) - low
     room = int(bounds[1]) - high - lowest + 1
     behind = int(bases[0]) - lowest
-    if behind < 0 or behind >= room:
+    if behind < 0 or behind >= room or not (alike or _retire(sets, group, number)):
         return 0
-    sets[at + TAKEN] = 1
+    sets[at + KEY] = key
     sets[at + LOW] = lowest
     sets[at + ROOM] = room
     length = _length(group)
@@ -84,6 +88,47 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     sets[at + FIRST] = bases[0] + group[MEMBERS + M_OFFSET]
     first = (bases[0] + group[MEMBERS + M_OFFSET]) & sets[at + WITHIN]
     return int(1 + first // group[G_SIZE]) if number == known else 0
+
+
+@jitable
+def _entry_at(group: Any, member: int, number: int) -> int:
+    """Returns where an entry of the cache of one of a group's accesses stands."""
+    place = group[MEMBERS + member * MEMBER_WORDS + M_PLACE]
+    return place + HEADER + number * _entry_length(group)  # type: ignore[no-any-return]
+
+
+@jitable
+def _entry_length(group: Any) -> int:
+    """Returns the words of an entry."""
+    return COUNTS + group[G_UNIT] // group[G_SIZE]  # type: ignore[no-any-return]
+
+
+@jitable
+def _is_outnumbered(sets: Any, at: int, group: Any) -> bool:
+    """Counts an access that an entry does not hold for; returns whether there are more such than
+    the entry has counted. That is looked at when their number is a power of two."""
+    sets[at + MISSES] += 1
+    misses, hits = sets[at + MISSES], 0
+    if misses & (misses - 1) != 0:
+        return False
+    for place in range(at + COUNTS, at + _entry_length(group)):
+        hits += sets[place]
+    return misses > hits  # type: ignore[no-any-return]
+
+
+@jitable
+def _retire(sets: Any, group: Any, number: int) -> bool:
+    """Empties an entry of all accesses of a group, and keeps what it has counted; False where there
+    is no room for that."""
+    for kept in range(SETS + 1, ENTRIES):
+        if sets[_entry_at(group, 0, kept) + KEY] == 0:
+            for member in range(group[G_MEMBERS]):
+                at, to = _entry_at(group, member, number), _entry_at(group, member, kept)
+                for word in range(_entry_length(group)):
+                    sets[to + word] = sets[at + word]
+                    sets[at + word] = 0
+            return True
+    return False
 
 
 @jitable
@@ -177,7 +222,7 @@ def _is_crooked(group: Any, bases: Any) -> bool:
 @jitable
 def _is_alike(sets: Any, at: int, group: Any, bases: Any) -> bool:
     """Returns whether an entry is free, or of accesses with the same pitches and strides."""
-    if sets[at + TAKEN] == 0:
+    if sets[at + KEY] == 0:
         return True
     if sets[at + STEP] != _stride(group, bases):
         return False

@@ -79,7 +79,7 @@ class Control:
         """Registers of which what is written last is not what all lanes hold, or that are not kept
         alike everywhere."""
         shapes = self.frame.shapes
-        left = frozenset[Register]().union(*(loop.kept for loop in shapes.left))
+        left = frozenset[Register]().union(*(region.kept for region in shapes.left))
         return left | (shapes.known.keys() - shapes.lasting)
 
     def finish(self) -> dict[int, ir.Block]:
@@ -103,15 +103,15 @@ class Control:
         if copy is Copy.DIVERGENT:
             return self._straight_way(copy, index, origin)
         before, behind = (self.frame.shapes.around(block) for block in (origin, index))
-        left = [loop for loop in before if loop not in behind and copy is not Copy.ROUND]
-        entered = [loop for loop in behind if loop not in before]
+        left = [one for one in before if one not in behind and copy is not Copy.ROUND]
+        entered = [one for one in behind if one not in before]
         if not (left or entered or self.frame.loosened(origin, index)):
             return self._straight_way(copy, index, origin)
         edge = self.blocks.append(f"edge{origin}.{index}")
         with self.b.goto_block(edge):
             self.frame.loosen(origin, index)
-            for loop in left:
-                self.leaving.rest_leaves(loop)
+            for region in left:
+                self.leaving.rest_leaves(region)
             self.leaving.enter(entered)
             self.b.branch(self._straight_way(copy, index, origin))
         return edge
@@ -171,21 +171,21 @@ class Control:
         b.position_at_end(parted)
         self.frame.count(self.frame.layout.branches[instruction], I64(1))
         if copy is not Copy.DIVERGENT and self.leaving.left_at(block):
-            self._leave_loop(block, goes, stays, instruction)
+            self._leave_region(block, goes, stays, instruction)
         elif copy is not Copy.DIVERGENT and block in self.asides:
             self._step_aside(copy, block, goes, stays, instruction)
         else:
             self._part(copy, block, goes, stays, instruction)
 
-    def _leave_loop(self, block: int, goes: Value, stays: Value, instruction: int) -> None:
-        """Let some lanes leave a loop, and wait behind it for those that go on."""
-        loop = self.leaving.left_at(block)
-        assert loop is not None
+    def _leave_region(self, block: int, goes: Value, stays: Value, instruction: int) -> None:
+        """Let some lanes leave a region, and wait behind it for those that go on."""
+        region = self.leaving.left_at(block)
+        assert region is not None
         target, following = self.program.blocks[block].successors
         inside, rest, gone = (
-            (following, stays, goes) if target == loop.point else (target, goes, stays)
+            (following, stays, goes) if target == region.point else (target, goes, stays)
         )
-        self.leaving.some_leave(loop, gone, instruction)
+        self.leaving.some_leave(region, gone, instruction)
         self.frame.activate(rest)
         self.go(Copy.CONVERGENT, inside, block)
 

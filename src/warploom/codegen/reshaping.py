@@ -88,7 +88,7 @@ class Reshaping:
     def _settled(self, index: int) -> ir.Block:
         """Returns where all living lanes go on together at a block, and all registers have their
         shapes."""
-        loops = self.frame.shapes.around(index)
+        regions = self.frame.shapes.around(index)
         if index == self.blocks.program.exit:
             return self.blocks.entrance(Copy.CONVERGENT, index)
         if index not in self._settlings:
@@ -98,6 +98,6 @@ class Reshaping:
                 self.frame.join(self.blocks.live(index))
                 if self.frame.steady:
                     self.saved.settle()
-                self.leaving.begin_anew(loops)
+                self.leaving.begin_anew(regions)
                 self.b.branch(self.blocks.entrance(Copy.CONVERGENT, index))
         return self._settlings[index]

@@ -13,14 +13,15 @@ from warploom.analysis.strides import LANES
 from warploom.codegen.cache_layout import (
     AHEAD,
     COUNTS,
+    ENTRIES,
     FIRST,
     HEADER,
+    KEY,
     LAPS,
     LEADER,
     MOST_STRIDES,
     PITCHES,
     RUNS,
-    SETS,
     STEP,
     STRIDES,
     WITHIN,
@@ -82,7 +83,7 @@ def _repeated(layout: CountLayout, row: int, words: Words) -> Iterator[Repeated]
     if leader == 0:
         return
     local = layout.rows[row].space is Space.LOCAL
-    for number in range(SETS):
+    for number in range(ENTRIES):
         begin = HEADER + number * length
         entry = words[leader + begin : leader + begin + length]
         times = entry[COUNTS:]
@@ -97,7 +98,7 @@ def _repeated(layout: CountLayout, row: int, words: Words) -> Iterator[Repeated]
             moved = first - steps[0] - int(entry[FIRST])
             if entry[WITHIN] >= size:  # places in the unit matter
                 moved = unit * round(moved / unit)
-            yield Repeated(int(times[at]), int(words[number]) & ALL_LANES, addresses, moved)
+            yield Repeated(int(times[at]), int(entry[KEY]) & ALL_LANES, addresses, moved)
 
 
 def _steps(header: Words, entry: Words) -> list[int]:
