@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from shaped_programs import (
     asides,
     idle_rounds,
+    jumps,
     known_courses,
     leavings,
     shaped_kernels,
@@ -28,7 +29,7 @@ SETS = [*Pass, ALL]
 
 IN_ANY_BLOCKS = st.one_of(
     shaped_kernels(),
-    *(shaped_kernels(body()) for body in (walks, asides, leavings, idle_rounds)),
+    *(shaped_kernels(body()) for body in (walks, asides, jumps, leavings, idle_rounds)),
 )
 KERNELS = st.one_of(
     st.tuples(IN_ANY_BLOCKS, st.sampled_from(BLOCKS)),

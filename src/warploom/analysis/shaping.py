@@ -25,11 +25,12 @@ Loose = list[set[Register]]
 """By block, the registers that have no shape there."""
 
 
-def shapes_of(program: Program, formation: Formation) -> Shapes:
+def shapes_of(program: Program, formation: Formation, *, leaving: bool = True) -> Shapes:
     """Return the shapes of a program's registers in a launch whose warps are formed so. What is
-    known of a whole block is so everywhere: some of its threads may be anywhere else."""
+    known of a whole block is so everywhere: some of its threads may be anywhere else. `leaving`:
+    whether lanes leave regions one by one, where they can."""
     alike = formation in BLOCK_WIDE
-    regions = () if alike else regions_to_leave(program)
+    regions = regions_to_leave(program) if leaving and not alike else ()
     loose: Loose = [set() for _ in program.blocks]
     while True:
         shapes = _fixed_point(program, formation, loose)

@@ -16,6 +16,7 @@ class Pass(StrEnum):
     """Names the transformations."""
 
     SHAPES = "shapes"
+    LEAVING = "leaving"
     ASIDES = "asides"
     GROUPS = "groups"
     STEPS = "steps"
@@ -30,6 +31,7 @@ class Pass(StrEnum):
 
 DESCRIPTIONS: Mapping[Pass, str] = {
     Pass.SHAPES: "registers of fewer values than lanes, where these are equal or rise by a stride",
+    Pass.LEAVING: "lanes that leave a loop, or jump over blocks, while the others go on together",
     Pass.ASIDES: "short sides of branches under a mask, while the other lanes wait",
     Pass.GROUPS: "one guard for the accesses of a block from one register, and moves by patterns",
     Pass.STEPS: "moves by the step of addresses whose pattern is found at run time",

@@ -70,7 +70,8 @@ class WarpFunction:
         self.program, self.layout, self._size = program, layout, variant.size
         formation, shuffles = variant.formation, variant.shuffles
         plain = variant.plain or is_long(program)
-        shapes = NO_SHAPES if plain else shapes_of(program, formation)
+        leaving = variant.does(Pass.LEAVING)
+        shapes = NO_SHAPES if plain else shapes_of(program, formation, leaving=leaving)
         pieces = frame_pieces(program)
         delays = shuffles and keeps_in_flight(program)
         ring_bytes = RING_BYTES if delays else 0
