@@ -65,7 +65,7 @@ CHECKS = {
     "watch_access": "int64(i64*, i64*, int64, int64, int64)",
     "has_block_ended": "int64(i64*, int64)",
     "detect_event": "int64(i64*, i64*, i64*, u8*, i64*, u8*)",
-    "detect_rows": "int64(i64*, i64*, i64*, i64*)",
+    "detect_rows": "int64(i64*, i64*, i64*, i64*, int64, int64)",
     "detect_tensor_memory": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u8*, int64)",
     "detect_texels": "int64(i64*, i64*, i64*, u8*, i64*, u8*, u64*, i64*, i64*, u8*, int64)",
     "detect_copies": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u64*, u64*, i64*, u8*, int64)",

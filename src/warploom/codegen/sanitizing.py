@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from warploom.analysis.strides import VECTOR
+from warploom.analysis.strides import Shape as LaneShape
 from warploom.analysis.synchronising import event_of
 from warploom.analysis.uses import member_mask, sources
 from warploom.codegen.access import Shape
-from warploom.codegen.access_events import SPACES, emit_event, fill_event
+from warploom.codegen.access_events import SPACES, Runs, emit_event, fill_event
 from warploom.codegen.environment import Slot
 from warploom.codegen.extents import Extent
 from warploom.codegen.folding import FoldingBuilder
@@ -141,13 +143,16 @@ class SanitizingCode:
         mask: Value,
         memory: Memory,
         extent: Extent | None = None,
+        runs: Runs | None = None,
     ) -> Value:
         """Emit the event of an access of some lanes, if there is to be one; return the lanes that
-        may do it. `extent`: all that they reach lies in it, where that is known."""
+        may do it. Where that is known: `extent`, in which all lies that they reach, and in which
+        `runs` their addresses lie."""
         if shape.space not in SPACES:
             return mask
         to_be_seen = self._condition(index, shape, addresses, mask, memory, extent)
-        event = functools.partial(self._event_of, index, shape, addresses, mask, memory)
+        runs = runs or Runs(addresses, VECTOR)
+        event = functools.partial(self._event_of, index, shape, runs, mask, memory)
         return event() if to_be_seen is None else self._rarely(to_be_seen, event, mask)
 
     def _condition(
@@ -226,26 +231,27 @@ class SanitizingCode:
         emit(Lanes(module, FoldingBuilder(function.append_basic_block("entry"))))
         return function
 
-    def _event_of(
-        self, index: int, shape: Shape, addresses: Value, mask: Value, memory: Memory
-    ) -> Value:
+    def _event_of(self, index: int, shape: Shape, runs: Runs, mask: Value, memory: Memory) -> Value:
         """Emits the event of an access of some lanes; returns those that may do it."""
-        function = self._event_function(shape)
-        given = self.frame.environment, self.frame.warp, I64(index), addresses
+        function = self._event_function(shape, runs.shape)
+        given = self.frame.environment, self.frame.warp, I64(index), runs.firsts
         where = memory.data, memory.base, memory.limit
         return self.lanes.mask(self.b.call(function, [*given, self.lanes.bits(mask), *where]))
 
-    def _event_function(self, shape: Shape) -> ir.Function:
-        """Returns the function that has the detector take an access of that shape."""
+    def _event_function(self, shape: Shape, runs: LaneShape) -> ir.Function:
+        """Returns the function that has the detector take an access of that shape by runs of
+        lanes."""
         module = self.frame.module
-        name = f"event.{shape.op}.{shape.space.value}.{shape.type.name}x{shape.parts}"
+        moved = f"{shape.op}.{shape.space.value}.{shape.type.name}x{shape.parts}"
+        name = f"event.{moved}.{runs.width}x{runs.stride}"
         if name in module.globals:
             return module.globals[name]
-        given = [PTR, I64, I64, vector(I64), I32, PTR, PTR, I64]
+        given = [PTR, I64, I64, ir.VectorType(I64, runs.width), I32, PTR, PTR, I64]
         function = ir.Function(module, ir.FunctionType(I32, given), name)
         function.linkage = "internal"
         function.attributes.add("noinline")
-        emit_event(Lanes(module, FoldingBuilder(function.append_basic_block("entry"))), shape)
+        lanes = Lanes(module, FoldingBuilder(function.append_basic_block("entry")))
+        emit_event(lanes, shape, runs)
         return function
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:

@@ -15,6 +15,7 @@ from warploom.analysis.program import Block
 from warploom.analysis.shapes import Reading
 from warploom.analysis.strides import Shape as LaneShape
 from warploom.codegen.access import count_change
+from warploom.codegen.access_events import Runs
 from warploom.codegen.extents import extent_of
 from warploom.codegen.group_ways import GroupWays
 from warploom.codegen.groups import Form, Group
@@ -182,11 +183,13 @@ class ShapedAccess:
             self.b.store(value, places.at(number * shape.part_bytes), align=16)
         memory = Memory(*places.space(shape.space), places.at(0))
         addresses = self.operands.address(address)
-        extent = None
+        extent = runs = None
         if group.form is not Form.STEPPED and group.base.is_known:
             step = I64(group.base.stride) if group.step is None else group.step
             extent = extent_of(self.lanes, shape.size, group.base.width, step, addresses, on)
-        sanitizing.access(index, shape, addresses, on, memory, extent)
+        if group.form is Form.SHAPE:
+            runs = Runs(self.operands.address(address, group.base.width), group.base)
+        sanitizing.access(index, shape, addresses, on, memory, extent, runs)
 
     def _pointers(self, group: Group, made: Instruction) -> Value:
         """Returns where each lane reaches on the host."""

@@ -14,6 +14,7 @@ from warploom.rules.happens_before.knowledge import become, interval_of
 from warploom.rules.happens_before.lines import stamp, stands_alone
 from warploom.rules.happens_before.memory_words import first_unwritten, take_line
 from warploom.rules.happens_before.runs import place_of_row, words_of_row
+from warploom.rules.happens_before.settled import are_settled_for_all
 from warploom.rules.happens_before.words import (
     A_LINES,
     A_START,
@@ -38,6 +39,7 @@ from warploom.rules.happens_before.words import (
     LINE_BYTES,
     LINE_SHIFT,
     LINE_WORDS,
+    LOAD,
     ME_BLOCK,
     ME_INSTRUCTION,
     ME_OWNER,
@@ -59,22 +61,32 @@ from warploom.rules.happens_before.words import (
 )
 from warploom.rules.plan_words import SLOT
 
+ALL_SETTLED = 2
+"""Returned where all that a row reaches is settled: so it is for other lanes of the warp."""
 
-def detect_rows(s: Any, e: Any, plan: Any, addresses: Any) -> int:
+
+def detect_rows(s: Any, e: Any, plan: Any, firsts: Any, shift: int, stride: int) -> int:
     """Take an event of an access whose E_SHOWN and E_HEADS are known; return whether it was taken.
-    What was taken of an event that was not as a whole may be taken again."""
+    `firsts` has the address of every lane whose number is a multiple of 1 << `shift`; those behind
+    it follow by the stride. What was taken of an event that was not as a whole may be taken
+    again."""
     slot = slot_of(s, e, plan)
     weak = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS] & ~COPIES == 0
     if not weak or slot == 0:
         return 0
-    heads = e[E_HEADS]
+    heads, settled, known, like = e[E_HEADS], 0, 0, 0
     while heads:
         others = heads & heads - 1
         row = e[E_SHOWN] & -(heads & -heads)
         if others:
             row &= (others & -others) - 1
-        if take_row(s, e, slot, addresses[first_lane(row)], row) == 0:
-            return 0
+        head = first_lane(row)
+        address = firsts[head >> shift] + (head & (1 << shift) - 1) * stride
+        if settled == 0 or address != known or row >> head != like:
+            taken = take_row(s, e, slot, address, row)
+            if taken == 0:
+                return 0
+            settled, known, like = int(taken == ALL_SETTLED), address, row >> head
         heads = others
     return 1
 
@@ -82,7 +94,7 @@ def detect_rows(s: Any, e: Any, plan: Any, addresses: Any) -> int:
 @jitable
 def take_row(s: Any, e: Any, slot: int, address: int, lanes: int) -> int:
     """Take the access of lanes of which the first reaches an address, and each what follows the
-    lane before it; return whether it was taken."""
+    lane before it; return whether it was taken, and whether all was settled (ALL_SETTLED)."""
     there = lanes >> first_lane(lanes)
     end = address + lanes_up_to_last(there) * e[E_SIZE]
     row = row_of_range(s, e, address, end)
@@ -101,8 +113,8 @@ def take_row(s: Any, e: Any, slot: int, address: int, lanes: int) -> int:
 @jitable
 def take_lines_of_row(s: Any, e: Any, slot: int, lines: int, at: int, lanes: int) -> int:
     """Take the access of lanes in a row to memory whose `lines` begin there, from byte `at` on;
-    return whether its lines could."""
-    size, thread = e[E_SIZE], (e[E_WARP] << 5) + first_lane(lanes)
+    return whether its lines could, and whether all was settled (ALL_SETTLED)."""
+    size, thread, taken = e[E_SIZE], (e[E_WARP] << 5) + first_lane(lanes), ALL_SETTLED
     lanes >>= first_lane(lanes)
     shift = first_lane(size)
     warp_at = slot + s[SLOT_WARPS] + e[E_WARP] * WARP_WORDS
@@ -118,14 +130,16 @@ def take_lines_of_row(s: Any, e: Any, slot: int, lines: int, at: int, lanes: int
             place, words = place_of_row(size, begin, end), words_of_row(size, begin, end, here)
             line = lines + (at >> LINE_SHIFT) * LINE_WORDS
             stamp(s, line, who, e[E_SPACE])
-            if stands_alone(s, line, who, time | thread, what | place, words) == 0:
-                turn_to_warp(s, e, slot)
-                if take_line(s, line, thread, e[E_OP], place, words) == 0:
-                    return 0
+            if e[E_OP] != LOAD or are_settled_for_all(s, line, words) == 0:
+                taken = 1
+                if stands_alone(s, line, who, time | thread, what | place, words) == 0:
+                    turn_to_warp(s, e, slot)
+                    if take_line(s, line, thread, e[E_OP], place, words) == 0:
+                        return 0
         at += count << shift
         thread += count
         lanes >>= count
-    return 1
+    return taken
 
 
 @jitable

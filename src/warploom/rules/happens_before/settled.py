@@ -37,6 +37,7 @@ from warploom.rules.happens_before.words import (
     STRONG,
     W_FIRST,
     X_FAR,
+    X_FAR_WORDS,
     X_MORE,
     X_NEAR,
     X_OWN,
@@ -58,12 +59,21 @@ WARP_BITS = 8
 
 
 @jitable
+def are_settled_for_all(s: Any, line: int, words: int) -> int:
+    """Return whether some words of a line are settled for all threads."""
+    rest = s[line + H_REST]
+    return int(rest != 0 and words & ~s[rest + X_FAR_WORDS] == 0)
+
+
+@jitable
 def is_settled(s: Any, line: int, place: int, words: int) -> int:
     """Return whether the bytes of a place of a line and its words (`runs`) are settled for the
     current thread."""
     rest = s[line + H_REST]
     if rest == 0 or s[rest + X_SETTLED] == 0:
         return 0
+    if words & ~s[rest + X_FAR_WORDS] == 0:
+        return 1
     now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
     near = s[rest + X_TAG] == now
     own = s[rest + X_OWN_TAG] == now and s[rest + X_OWN_WARP] == own_warp(s)
@@ -139,8 +149,9 @@ def rest_of(s: Any, line: int) -> int:
 
 @jitable
 def take_for_lines(s: Any, size: int) -> int:
-    """Returns the index of so many words, 0 where too little would be left for what threads know
-    of each other: lines can do without."""
+    """Return the index of so many words, where a cache line of the host begins; 0 where too little
+    would be left for what threads know of each other: lines can do without."""
+    s[POOL_AT] = (s[POOL_AT] + 7) & -8
     if s[POOL_AT] + size + POOL_FOR_THREADS > s[POOL_END]:
         return 0
     return take(s, size)
@@ -155,6 +166,7 @@ def mark(s: Any, line: int, word: int, bits: int) -> None:
     s[rest + X_SETTLED] = 1
     if s[ME_APART] == BLOCKS_APART:
         s[rest + X_FAR + word] |= bits
+        s[rest + X_FAR_WORDS] |= whole_words(s[rest + X_FAR + word]) << 8 * word
         return
     if s[ME_APART] == WARPS_APART:
         if s[rest + X_TAG] != now:
@@ -166,6 +178,15 @@ def mark(s: Any, line: int, word: int, bits: int) -> None:
         s[rest + X_OWN_TAG], s[rest + X_OWN_WARP] = now, own_warp(s)
         clear_bits(s, rest + X_OWN)
     s[rest + X_OWN + word] |= bits
+
+
+@jitable
+def whole_words(bits: int) -> int:
+    """Return a bit for each four of 32 bits that are all set."""
+    whole = 0
+    for word in range(8):
+        whole |= int(bits >> 4 * word & 15 == 15) << word
+    return whole
 
 
 @jitable
@@ -193,6 +214,7 @@ def unsettle(s: Any, line: int, place: int, words: int) -> None:
     rest = s[line + H_REST]
     if rest == 0 or s[rest + X_SETTLED] == 0:
         return
+    s[rest + X_FAR_WORDS] &= ~words
     for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
         if words >> 8 * word & 255 == 0:
             continue
@@ -208,4 +230,5 @@ def unsettle_line(s: Any, line: int) -> None:
     rest = s[line + H_REST]
     if rest and s[rest + X_SETTLED]:
         s[rest + X_SETTLED] = s[rest + X_TAG] = s[rest + X_OWN_TAG] = 0
+        s[rest + X_FAR_WORDS] = 0
         clear_bits(s, rest + X_FAR)

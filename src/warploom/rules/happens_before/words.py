@@ -222,20 +222,16 @@ written at once. TAG, in shared memory: the block and the interval of the last a
 first word of its record. COUNT runs, the oldest first: RUN is the first; IN_CELLS: the cells go on
 for the line. REST: where the line goes on, in the pool; 0 while it needs no more. A line is one
 cache line of the host: most are written once, by one run of lanes."""
-(
-    X_SETTLED,
-    X_TAG,
-    X_OWN_TAG,
-    X_OWN_WARP,
-    X_MORE,
-    X_NEAR,
-) = range(6)
-X_FAR, X_OWN, X_RUNS = X_NEAR + 4, X_NEAR + 8, X_NEAR + 12
-REST_WORDS = X_RUNS + RUN_WORDS * (INLINE_RUNS - 1)
+X_SETTLED, X_FAR_WORDS, X_MORE, X_TAG, X_RUNS = range(5)
+X_FAR = X_RUNS + RUN_WORDS * (INLINE_RUNS - 1)
+X_NEAR, X_OWN, X_OWN_TAG, X_OWN_WARP = X_FAR + 4, X_FAR + 8, X_FAR + 12, X_FAR + 13
+REST_WORDS = 40
 """The rest of a line. FAR, NEAR and OWN: a bit for each byte, 32 in a word, that is settled
 (`settled`); NEAR holds for the block and interval of TAG, OWN for those of OWN_TAG and the warp of
-OWN_WARP, since it synchronised last. SETTLED: whether there are such. RUNS: those behind the first;
-those for which there is no room here stand at MORE."""
+OWN_WARP, since it synchronised last. SETTLED: whether there are such. FAR_WORDS: a bit for each
+aligned four bytes that are all FAR. RUNS: those behind the first;
+those for which there is no room here stand at MORE. A rest begins with a cache line of the host,
+which has its first run."""
 IN_CELLS = -1
 LINE_BYTES = 128
 LINE_SHIFT = 7
