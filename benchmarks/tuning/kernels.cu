@@ -59,7 +59,8 @@ extern "C" __global__ void convolution(float *out, float *image) {
 #endif
 
 #ifdef PNPOLY  // Which points lie in a polygon, by the edges that a ray from each crosses.
-__constant__ float2 corners[EDGES] = {CORNERS};
+#define EDGES 600
+__constant__ float2 corners[EDGES];  // all at the origin: nobody set them in the published runs
 
 __device__ bool between(float y, float a, float b) {
 #if between_method == 0
@@ -211,10 +212,10 @@ gemm(int m, int n, int k, float alpha, float beta, const FloatsM *__restrict__ a
 #define STEP_Y (tile_stride_y ? block_size_y : 1)
 
 extern "C" __global__ void
-dedispersion(const unsigned char *in, float *out, const float *shifts, int channels) {
+dedispersion(const unsigned char *in, float *out, const float *shifts, int channels, int first) {
     const int x = blockIdx.x * block_size_x * tile_size_x
                   + threadIdx.x * (tile_stride_x ? 1 : tile_size_x);
-    const int y = blockIdx.y * block_size_y * tile_size_y
+    const int y = first + blockIdx.y * block_size_y * tile_size_y
                   + threadIdx.y * (tile_stride_y ? 1 : tile_size_y);
     for (int tx = 0; tx < tile_size_x; tx++) {
         const int sample = x + tx * STEP_X;

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from compiler import Compiler
 from published import SPACES, modelled
 
 from warploom.core.errors import WarploomError
@@ -51,15 +52,19 @@ def cases() -> Iterator[Case]:
             yield Case(name, device, devices[1 - at], chosen, times[at], times[1 - at])
 
 
-def trial(space: str, device: str, configuration: Configuration) -> tuple[float, str]:
+def trial(
+    space: str, device: str, configuration: Configuration, compiler: Compiler | None
+) -> tuple[float, str]:
     """Return the modelled milliseconds of a configuration, and why there are none."""
     try:
-        return 1e3 * modelled(SPACES[space], device, configuration), ""
+        return 1e3 * modelled(SPACES[space], device, configuration, compiler), ""
     except WarploomError as error:
         return float("nan"), str(error).partition("\n")[0]
 
 
-def model(wanted: Sequence[Case], file: Path, workers: int) -> dict[str, float]:
+def model(
+    wanted: Sequence[Case], file: Path, workers: int, compiler: Compiler | None
+) -> dict[str, float]:
     """Return the modelled milliseconds of all configurations by key; those in the file are not
     modelled again."""
     known: dict[str, float] = {}
@@ -69,7 +74,7 @@ def model(wanted: Sequence[Case], file: Path, workers: int) -> dict[str, float]:
     todo = [(c.space, c.device, one) for c in wanted for one in c.configurations]
     left = [job for job in todo if _key(*job) not in known]
     with ProcessPoolExecutor(workers) as pool, file.open("a", encoding="utf-8") as kept:
-        jobs = {pool.submit(trial, *job): job for job in left}
+        jobs = {pool.submit(trial, *job, compiler): job for job in left}
         for future in as_completed(jobs):
             (time, reason), job = future.result(), jobs[future]
             known[_key(*job)] = time
@@ -116,9 +121,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--cache", type=Path, default=Path("tuning.jsonl"))
     parser.add_argument("--space", choices=SPACES)
+    parser.add_argument("--nvrtc", type=Path, help="the folder of another NVRTC (compiler.py)")
     asked = parser.parse_args()
+    compiler = None if asked.nvrtc is None else Compiler(asked.nvrtc)
     wanted = [case for case in cases() if asked.space in (None, case.space)]
-    known = model(wanted, asked.cache, asked.workers)
+    known = model(wanted, asked.cache, asked.workers, compiler)
     print(
         "| space | device | tried | Spearman | first pick | best of three | by the other device:"
         " Spearman | first pick | best of three | six measured (expected) |"

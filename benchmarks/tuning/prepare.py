@@ -45,14 +45,15 @@ def main() -> None:
         os.environ["WARPLOOM_CACHE_DIR"] = folder
         space = SPACES["convolution"]
         gpu = Device(DEVICE, record=True, sampled=True)
-        source, options = source_of(space, LARGEST, 0)
+        source, options = source_of(space, LARGEST)
         capability = gpu.spec.compute_capability
         name = "kernels.cu"
         ptx = timed("NVRTC", lambda: compile_cuda(source, name, capability, options))
         kernel = timed("the parser", lambda: gpu.compile(ptx, language="ptx"))[space.kernel]
         print(f"{len(kernel.program.instructions):,} instructions of PTX")
-        launcher = kernel[space.grid(LARGEST), space.block(LARGEST)]
-        run = timed("the first blocks", lambda: launcher(*space.arguments(gpu, 0)))
+        (part,) = space.parts(LARGEST)
+        launcher = kernel[part.grid, space.block(LARGEST)]
+        run = timed("the first blocks", lambda: launcher(*space.arguments(gpu, 0, part.first)))
         timed("machine code and the replay", lambda: run.time(sample=2))
 
 

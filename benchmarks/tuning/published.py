@@ -1,22 +1,26 @@
 """Launches of the kernels of published search spaces, shortened, and their modelled time.
 
-A wave of blocks is as many as the device holds. Of a convolution two waves are replayed. The other
-kernels have a loop that takes all their time: one wave is replayed with two short lengths of it,
-and both tell what a turn takes. Waves follow each other until all blocks of the published launch
-have run.
+A wave of blocks is as many as the device holds. Of a convolution two waves are replayed, of a point
+in polygon one: its code depends on how many edges there are. The other kernels have a loop that
+takes all their time: one wave is replayed with two short lengths of it, and both tell what a turn
+takes. Waves follow each other until the SM that has most blocks has run all of its own; the last
+row of the grid comes after the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from compiler import Compiler
 
 from warploom.host.device import Device
 from warploom.host.kernel import Kernel
+from warploom.host.run import Run
+from warploom.timing.result import Timing
 
 Configuration = dict[str, Any]
 Grid = tuple[int, int]
@@ -29,86 +33,99 @@ CHANNELS, SAMPLES, MEASURES, DELAY = 1536, 25_000, 2048, 650
 
 
 @dataclass(frozen=True)
+class Part:
+    """Blocks of a launch that have as much to do as each other: their grid, the first row that they
+    work on, and the share of their threads along x that have work."""
+
+    grid: Grid
+    first: int = 0
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
 class Space:
-    """A kernel, its published launch, and its arguments for a length of its loop; `lengths` are two
-    short ones and the published one. `whole` is how many times the work of a block the launch has,
-    where that is less than its blocks: threads of those at the edges have none."""
+    """A kernel, the parts of its published launch, which run one after the other, and its arguments
+    for a length of its loop and the first row of a part; `lengths` are two short ones and the
+    published one, which is alone where the loop is not shortened."""
 
     kernel: str
-    grid: Callable[[Configuration], Grid]
+    parts: Callable[[Configuration], Sequence[Part]]
     block: Callable[[Configuration], Grid]
-    arguments: Callable[[Device, int], tuple[Any, ...]]
-    lengths: tuple[int, int, int] | None = None
-    length_macro: str = ""
-    whole: Callable[[Configuration], float] | None = None
+    arguments: Callable[[Device, int, int], tuple[Any, ...]]
+    lengths: tuple[int, ...] = ()
 
 
-def modelled(space: Space, device: str, configuration: Configuration) -> float:
+def modelled(
+    space: Space, device: str, configuration: Configuration, compiler: Compiler | None = None
+) -> float:
     """Return the modelled seconds of the published launch."""
-    if space.lengths is None:
-        gpu = Device(device, record=True, sampled=True)
-        run = _launch(space, gpu, configuration, 0)
-        return run.time(sample=2).seconds
-    short, longer, whole = space.lengths
-    cycles: list[int] = []
-    for length in (short, longer):
-        gpu = Device(device, record=True, sampled=True)
-        timing = _launch(space, gpu, configuration, length).time(sample=1)
-        cycles.append(timing.sample_cycles)
-    turn = (cycles[1] - cycles[0]) / (longer - short)
-    blocks = timing.blocks if space.whole is None else space.whole(configuration)
-    waves = blocks / timing.sampled_blocks
-    return waves * (cycles[1] + (whole - longer) * turn) / (timing.spec.clock_mhz * 1e6)
+    gpu = Device(device, record=True, sampled=True)
+    kernel = compiled(space, gpu, configuration, compiler)
+    block = space.block(configuration)
+
+    def run(part: Part, length: int = 0) -> Run:
+        return kernel[part.grid, block](*space.arguments(gpu, length, part.first))
+
+    if not space.lengths:
+        return sum(run(part).time(sample=2).seconds for part in space.parts(configuration))
+    return sum(
+        part.share * _seconds([run(part, n).time(sample=1) for n in _tried(space)], space.lengths)
+        for part in space.parts(configuration)
+    )
 
 
-def _launch(space: Space, gpu: Device, configuration: Configuration, length: int) -> Any:
-    kernel = compiled(space, gpu, configuration, length)
-    launcher = kernel[space.grid(configuration), space.block(configuration)]
-    return launcher(*space.arguments(gpu, length))
+def _tried(space: Space) -> tuple[int, ...]:
+    """Return the lengths that are modelled."""
+    return space.lengths[:-1] or space.lengths
 
 
-def compiled(space: Space, gpu: Device, configuration: Configuration, length: int) -> Kernel:
-    """Return the kernel of a configuration."""
-    source, options = source_of(space, configuration, length)
-    return gpu.compile(source, options=options)[space.kernel]
+def _seconds(timings: Sequence[Timing], lengths: Sequence[int]) -> float:
+    """Return what all waves of a part take, from one wave of each length that was modelled; the SM
+    that has most blocks is the last."""
+    cycles = [timing.sample_cycles for timing in timings]
+    all_turns = float(cycles[-1])
+    if len(lengths) > 1:
+        short, longer, whole = lengths
+        all_turns += (whole - longer) * (cycles[1] - cycles[0]) / (longer - short)
+    last = timings[-1]
+    waves = _cover(last.blocks, last.sms) / _cover(last.sampled_blocks, last.sms)
+    return waves * all_turns / (last.spec.clock_mhz * 1e6)
 
 
-def source_of(space: Space, configuration: Configuration, length: int) -> tuple[str, list[str]]:
+def compiled(
+    space: Space, gpu: Device, configuration: Configuration, compiler: Compiler | None = None
+) -> Kernel:
+    """Return the kernel of a configuration; by Warploom's NVRTC, or by another."""
+    source, options = source_of(space, configuration)
+    if compiler is None:
+        return gpu.compile(source, options=options)[space.kernel]
+    ptx = compiler.ptx(source, options, gpu.spec.compute_capability)
+    return gpu.compile(ptx, language="ptx")[space.kernel]
+
+
+def source_of(space: Space, configuration: Configuration) -> tuple[str, list[str]]:
     """Return the source of a configuration, and its options for the compiler."""
-    source = (HERE / "kernels.cu").read_text("utf-8")
-    if space.length_macro:
-        source = source.replace("CORNERS", _corners(length), 1)
     macros = {space.kernel.upper(): 1, **configuration}
-    if space.length_macro:
-        macros[space.length_macro] = length
-    return source, [f"-D{name}={value}" for name, value in macros.items()]
-
-
-def _corners(count: int) -> str:
-    """Return the corners of a polygon around the origin, as initial values."""
-    corners = np.random.default_rng(0).standard_normal((count, 2))
-    order = np.argsort(np.arctan2(corners[:, 1], corners[:, 0]))
-    return ",".join(f"{{{x:.6f}f,{y:.6f}f}}" for x, y in corners[order])
+    options = [f"-D{name}={value}" for name, value in macros.items()]
+    return (HERE / "kernels.cu").read_text("utf-8"), options
 
 
 def _cover(size: int, *parts: int) -> int:
     return -(-size // int(np.prod(parts)))
 
 
-def _tiles(width: int, height: int) -> Callable[[Configuration], Grid]:
-    return lambda c: (
-        _cover(width, c["block_size_x"], c["tile_size_x"]),
-        _cover(height, c["block_size_y"], c["tile_size_y"]),
-    )
+def _image(c: Configuration) -> list[Part]:
+    wide, high = (_cover(SIDE, c[f"block_size_{at}"], c[f"tile_size_{at}"]) for at in "xy")
+    return [Part((wide, high))]
 
 
-def _area(width: int, height: int) -> Callable[[Configuration], float]:
-    return lambda c: (
-        width * height / int(np.prod([c[f"{kind}_size_{at}"] for kind in KINDS for at in "xy"]))
-    )
-
-
-KINDS = "block", "tile"
+def _series(c: Configuration) -> list[Part]:
+    """Return the rows of whole blocks, and the last one, where some threads have no measure."""
+    wide, high = (c[f"block_size_{at}"] * c[f"tile_size_{at}"] for at in "xy")
+    columns, rows = _cover(SAMPLES, wide), MEASURES // high
+    share = SAMPLES / (columns * wide)
+    parts = [Part((columns, rows), 0, share)] if rows else []
+    return parts + [Part((columns, 1), rows * high, share)] * (MEASURES % high > 0)
 
 
 def _threads(c: Configuration) -> Grid:
@@ -119,55 +136,53 @@ def _floats(gpu: Device, *counts: int) -> tuple[Any, ...]:
     return tuple(gpu.zeros(count, np.float32) for count in counts)
 
 
-def _points(gpu: Device, length: int) -> tuple[Any, ...]:
+def _points(gpu: Device, length: int, first: int) -> tuple[Any, ...]:
     """Return the first points alone: so many as the blocks that are executed reach."""
-    points = np.random.default_rng(1).standard_normal((1 << 21, 2)).astype(np.float32)
+    points = np.random.default_rng(1).random((1 << 21, 2), np.float32)
     return gpu.zeros(len(points), np.int32), gpu.to_device(points.reshape(-1)), POINTS
 
 
-def _products(gpu: Device, length: int) -> tuple[Any, ...]:
+def _products(gpu: Device, length: int, first: int) -> tuple[Any, ...]:
     matrices = _floats(gpu, SIDE * length, SIDE * length, SIDE * SIDE)
     return SIDE, SIDE, length, 1.0, 1.0, *matrices
 
 
-def _signals(gpu: Device, length: int) -> tuple[Any, ...]:
+def _signals(gpu: Device, length: int, first: int) -> tuple[Any, ...]:
     """Return as many of the 1,536 channels, evenly spread."""
     channels = np.arange(CHANNELS)
     inverse = 1.0 / (1425.0 + channels * 0.1953125) ** 2
     shifts = (4148.808 * (inverse - inverse[-1]) / 0.00004096).astype(np.float32)
     data = gpu.zeros((SAMPLES + DELAY) * length, np.uint8)
     every = gpu.to_device(shifts[:: CHANNELS // length][:length].copy())
-    return data, *_floats(gpu, MEASURES * SAMPLES), every, length
+    return data, *_floats(gpu, MEASURES * SAMPLES), every, length, first
 
 
 SPACES = {
     "convolution": Space(
         "convolution",
-        _tiles(SIDE, SIDE),
+        _image,
         _threads,
-        lambda gpu, length: _floats(gpu, SIDE * SIDE, (SIDE + 32) ** 2),
+        lambda gpu, length, first: _floats(gpu, SIDE * SIDE, (SIDE + 32) ** 2),
     ),
     "pnpoly": Space(
         "pnpoly",
-        lambda c: (_cover(POINTS, c["block_size_x"], c["tile_size"]), 1),
+        lambda c: [Part((_cover(POINTS, c["block_size_x"], c["tile_size"]), 1))],
         _threads,
         _points,
-        (24, 48, 600),
-        "EDGES",
+        (600,),
     ),
     "gemm": Space(
         "gemm",
-        lambda c: (SIDE // c["MWG"], SIDE // c["NWG"]),
+        lambda c: [Part((SIDE // c["MWG"], SIDE // c["NWG"]))],
         lambda c: (c["MDIMC"], c["NDIMC"]),
         _products,
         (32, 64, SIDE),
     ),
     "dedispersion": Space(
         "dedispersion",
-        _tiles(SAMPLES, MEASURES),
+        _series,
         _threads,
         _signals,
         (16, 48, CHANNELS),
-        whole=_area(SAMPLES, MEASURES),
     ),
 }

@@ -51,6 +51,18 @@ extern "C" __global__ void promoted(float *out, int n) {
 extern "C" __global__ void divided(const long long *a, float *out, float b) {
   out[threadIdx.x] = (float)(a[threadIdx.x] / a[threadIdx.x + 1]) / b;
 }
+
+extern "C" __global__ void quotient(const float *a, const float *b, float *out) {
+  out[threadIdx.x] = a[threadIdx.x] / b[threadIdx.x];
+}
+
+extern "C" __global__ void reciprocal(const float *a, const float *b, float *out) {
+  out[threadIdx.x] = 1 / a[threadIdx.x];
+}
+
+extern "C" __global__ void root(const float *a, const float *b, float *out) {
+  out[threadIdx.x] = sqrtf(a[threadIdx.x]);
+}
 """
 
 CAPABILITIES = (
@@ -116,13 +128,43 @@ def test_divisions_are_sequences_and_their_slow_paths_are_left_out() -> None:
     """A quotient of floats is one reciprocal and its refinement; another one is in the routine for
     very small and very large numbers, which is called for those alone. A quotient of 64-bit
     integers is a routine of about a hundred instructions."""
-    numbers = np.arange(1, 34, dtype=np.int64) << 33
+    numbers = np.arange(33, 0, -1, dtype=np.int64) << 33
     run = launched("7.5", "divided", 1, 32, numbers, floats(32), 3.0)
     listed = [made.name for made in run.machine.matching.listing.instructions]
     assert run.counters.warp_instructions < 40
     assert run.machine.by_opcode["FCHK"] == 1
     assert run.machine.instructions < len(listed) / 2
     assert any(not line for line in run.machine.by_line())
+
+
+@NEEDS_TOOLS
+@pytest.mark.parametrize("cc", CAPABILITIES)
+@pytest.mark.parametrize(
+    ("name", "a", "b", "calls"),
+    [
+        ("quotient", 1, 3, 0),
+        ("quotient", 0, 3, 1),
+        ("quotient", 0, 0, 1),
+        ("quotient", np.inf, 3, 1),
+        ("quotient", 2**-100, 2**30, 1),
+        ("reciprocal", 2**125, 0, 0),
+        ("reciprocal", 2**126, 0, 1),
+        ("reciprocal", 0, 0, 1),
+        ("root", 2**-101, 0, 0),
+        ("root", 2**-102, 0, 1),
+        ("root", 0, 0, 1),
+        ("root", -4, 0, 1),
+    ],
+)
+def test_a_routine_is_called_where_a_lane_has_a_special_value(
+    cc: str, name: str, a: float, b: float, calls: int
+) -> None:
+    """One lane of one warp has these operands. What is special follows from the constants of the
+    machine code for reciprocals and roots; for quotients it is zeros, infinities and denormals."""
+    first, second = np.full(64, 2, np.float32), np.full(64, 3, np.float32)
+    first[40], second[40] = a, b
+    run = launched(cc, name, 1, 64, first, second, floats(64))
+    assert run.machine.by_opcode.get("CALL", 0) == calls
 
 
 @NEEDS_TOOLS

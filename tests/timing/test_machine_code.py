@@ -37,6 +37,13 @@ extern "C" __global__ void parted(float *out, const float *in) {
   else out[i + 1] = sqrtf(v);
 }
 
+extern "C" __global__ void divided(float *out, const float *in) {
+  float v = in[threadIdx.x];
+  #pragma unroll 1
+  for (int k = 0; k < 8; ++k) v = (v + k) / (in[k] + v);
+  out[threadIdx.x] = v;
+}
+
 extern "C" __global__ void promoted(float *out, int n) {
   float kept[4];
   for (int k = 0; k < 4; ++k) kept[k] = (float)(n + k);
@@ -101,6 +108,16 @@ def test_what_issues_is_what_is_counted_from_machine_code(turns: int) -> None:
     assert timing.basis.code == "machine code"
     assert timing.instructions == pytest.approx(run.machine.instructions, rel=0.02)
     assert balanced(timing)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_replay_calls_the_routine_for_special_values(value: float) -> None:
+    """0 / 0 is NaN, and so is every quotient after it: each of 8 turns calls it. 1 / 2 and what
+    follows are normal numbers."""
+    run = ran("7.5", "divided", 1, floats(128), floats(128) * np.float32(value))
+    timing = run.time(code="machine")
+    assert run.machine.by_opcode.get("CALL", 0) == 4 * 8 * (value == 0)
+    assert timing.instructions == run.machine.instructions
 
 
 def test_accesses_are_those_of_the_ptx() -> None:

@@ -31,6 +31,7 @@ from warploom.analysis.shapes import WHOLE, Formation, Reading, Shapes
 from warploom.analysis.shaping import shapes_of
 from warploom.analysis.uses import reads, writes
 from warploom.isa.effectless import is_effectless
+from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
@@ -261,8 +262,8 @@ class SweepSearch:
             return Kind.NONE
         if checked or made.guard is not None or index in self.program.hidden | self.program.private:
             return None
-        if self._is_shaped(made):
-            return Kind.SHAPED
+        if self._is_shaped(made):  # calls of a routine are counted warp by warp
+            return Kind.SHAPED if ordinary_results(made.operation) is None else None
         if is_quiet(made):
             here = Reading(self.program, self._formation, self._shapes.at(block))
             return None if may_wrap(made, here) else Kind.COMPUTED

@@ -20,6 +20,7 @@ from warploom.analysis.program import Program
 from warploom.analysis.strides import LANES
 from warploom.analysis.uses import member_mask
 from warploom.codegen.cache_layout import CacheLayout
+from warploom.isa.routines import ordinary_results
 from warploom.ptx.ir import Space
 from warploom.rules import plan_words
 from warploom.rules.choice import AccessRules
@@ -153,7 +154,8 @@ class CountLayout:
 
     For each basic block its executions and the lanes active then; for each guarded instruction the
     lanes whose guard held; for each branch how often it diverged and how often its lanes met again;
-    for each instruction with a member mask how often that named lanes which had exited.
+    for each instruction with a member mask how often that named lanes which had exited; for each
+    that may call a routine how often it did.
     """
 
     program: Program
@@ -182,6 +184,15 @@ class CountLayout:
         return {instruction: first + n for n, instruction in enumerate(found)}
 
     @cached_property
+    def routines(self) -> dict[int, int]:
+        """Index in the array by instruction for which machine code may call a routine."""
+        branches = 2 * (len(self.program.blocks) + len(self.branches))
+        first = branches + len(self.guarded) + len(self.members)
+        made = self.program.instructions
+        found = (i for i, one in enumerate(made) if ordinary_results(one.operation) is not None)
+        return {instruction: first + n for n, instruction in enumerate(found)}
+
+    @cached_property
     def _lengths(self) -> npt.NDArray[np.int64]:
         """Return the instructions of each block that are counted."""
         hidden = self.program.hidden
@@ -205,8 +216,8 @@ class CountLayout:
     @property
     def unwanted(self) -> int:
         """Index of a count that nobody reads."""
-        places = len(self.guarded) + 2 * len(self.branches) + len(self.members)
-        return 2 * len(self.program.blocks) + places
+        places = len(self.guarded) + len(self.members) + len(self.routines)
+        return 2 * (len(self.program.blocks) + len(self.branches)) + places
 
     @cached_property
     def rows(self) -> tuple[AccessRow, ...]:

@@ -31,6 +31,7 @@ from warploom.codegen.moves import MoveCode, Result
 from warploom.codegen.nans import is_copy
 from warploom.codegen.preconditions import PreconditionCode
 from warploom.codegen.register_pool import emit_register_count
+from warploom.codegen.routines import RoutineCode
 from warploom.codegen.service import ServiceCode
 from warploom.codegen.shaped import ShapedCode
 from warploom.codegen.shaped_access import ShapedAccess
@@ -65,6 +66,7 @@ class InstructionCode:
         self.operands = memory.operands
         self.atomics = AtomicCode(memory)
         self.preconditions = PreconditionCode(self.operands)
+        self.routines = RoutineCode(self.operands)
         self.services = ServiceCode(self.operands)
         self.matrix = MatrixCode(memory)
         self.texture = TextureCode(memory)
@@ -93,11 +95,13 @@ class InstructionCode:
         if _has_no_code(made) or self._stores(index, made, on):
             return
         if self._by_shape(index, made, on):
+            self.routines.count(index, made, on)
             return
         with self.tensor_waits.put_off(late_copy(made), self._sent(made), on):
             self.write(copy, guard, self._results(index, made, on))
             if made.operation.spec.unit is Unit.ATOMIC:
                 self._complete(index, made, on)
+        self.routines.count(index, made, on)
 
     def write(self, copy: Copy, guard: Value | None, results: Iterable[Result]) -> None:
         """Write what an instruction gives."""

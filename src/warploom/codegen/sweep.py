@@ -125,7 +125,8 @@ class SweepWork:
                 if kind is Kind.SHAPED:
                     self.survey.by_shape(index, made, lambda _: None)  # it has been looked at
                 elif kind is Kind.COMPUTED:
-                    self.instructions.emit(Copy.ROUND, index, made, None, self.frame.mask())
+                    running = self.frame.mask() if on is None else on
+                    self.instructions.emit(Copy.ROUND, index, made, None, running)
                 elif kind is Kind.ACCESS and made.operation.name == "st":
                     self._store(index, made, found, on)
                 elif kind is Kind.ACCESS:

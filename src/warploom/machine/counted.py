@@ -102,6 +102,8 @@ def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
         tally.divergent[instruction], tally.reconvergences[instruction] = counts[at : at + 2]
     for instruction, at in layout.members.items():
         tally.exited_members[instruction] = counts[at]
+    for instruction, at in layout.routines.items():
+        tally.routine_calls[instruction] = counts[at]
 
 
 def _add_rows(tally: Tally, layout: CountLayout, rows: Words) -> None:

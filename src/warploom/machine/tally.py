@@ -14,7 +14,10 @@ from warploom.rules.fields import RECORD_WIDTH
 Counts = npt.NDArray[np.int64]
 
 
-COLUMNS = ("warps", "threads", "threads_on", "divergent", "reconvergences", "exited_members")
+COLUMNS = (
+    *("warps", "threads", "threads_on", "divergent", "reconvergences", "exited_members"),
+    "routine_calls",
+)
 """The counts that a tally keeps for each instruction."""
 
 
@@ -27,6 +30,8 @@ class Tally:
     - `divergent`: times this branch sent active lanes both ways; `reconvergences`: times that the
       lanes which this branch parted met again.
     - `exited_members`: times that its member mask named a lane which had exited.
+    - `routine_calls`: times that a lane had a result for which machine code calls a routine
+      (`isa.routines`).
     - `rows_of_rules`, shape (rows, RECORD_WIDTH): what memory accesses cost, as rules write it
       (`rules.fields`); `rows` names the rows. `records` are their records, `accesses` the costs
       alone, in order of FIELDS.
@@ -42,6 +47,7 @@ class Tally:
     divergent: Counts
     reconvergences: Counts
     exited_members: Counts
+    routine_calls: Counts
     rows_of_rules: Counts
     launched_warps: int = field(default=0)
     workers: int = 1
@@ -76,6 +82,7 @@ class Tally:
             divergent=column(),
             reconvergences=column(),
             exited_members=column(),
+            routine_calls=column(),
             rows_of_rules=rows_of_rules,
             launched_warps=launched_warps,
         )

@@ -15,7 +15,7 @@ from warploom.core.errors import WarploomError
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.tally import Counts, Tally
 from warploom.machinecode.divergence import Divergence, divergence_of
-from warploom.machinecode.evidence import Evidence, evidence_of, site_of
+from warploom.machinecode.evidence import Evidence, Executions, evidence_of, site_of
 from warploom.machinecode.flow import Demands, Flow, Parting, flow_of
 from warploom.machinecode.graph import Node, graph_of
 from warploom.machinecode.linear import Floats
@@ -197,15 +197,20 @@ class MachineCounts:
     @cached_property
     def _counted(self) -> Floats:
         """Returns how often the PTX instruction of each row of evidence was executed."""
-        counts = self._by_site(self._tally.warps)
-        lanes = self._by_site(self._tally.threads)
-        return np.array(
-            [
-                _whole(counts[one.site], lanes[one.site]) if one.whole else counts[one.site]
-                for one in self.matching.evidence
-            ],
-            np.float64,
+        counts, lanes, calls = map(
+            self._by_site, (self._tally.warps, self._tally.threads, self._tally.routine_calls)
         )
+
+        def count(one: Evidence) -> int:
+            match one.of:
+                case Executions.WHOLE:
+                    return _whole(counts[one.site], lanes[one.site])
+                case Executions.ROUTINE:
+                    return calls[one.site]
+                case Executions.ALL:
+                    return counts[one.site]
+
+        return np.array([count(one) for one in self.matching.evidence], np.float64)
 
     def _by_site(self, counts: Counts) -> Counter[Site]:
         """Return counts by instruction of the program as those of all copies of an instruction."""

@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 from warploom.analysis.program import Program, Site
+from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
 from warploom.machinecode.graph import Node
 from warploom.machinecode.lines import Owners
@@ -39,21 +41,32 @@ _HELPERS = ("LDC", "S2R")
 """Instructions of these pipelines that only give an anchor its operands."""
 _NO_EVIDENCE = (Unit.MOVE, Unit.CONTROL)
 """Moves and branches vanish, or come where values or ways meet."""
+_ROUTINE = "slowpath"
+"""The routines for special values have it in their names."""
 _CONDITIONS = ("setp",)
 """Instructions of which there are more where ptxas makes more branches, as for unrolled loops."""
+
+
+class Executions(Enum):
+    """Names of which executions of a PTX instruction evidence speaks: of all, of those with all
+    lanes of a warp, or of those that call a routine for special values (`isa.routines`)."""
+
+    ALL = auto()
+    WHOLE = auto()
+    ROUTINE = auto()
 
 
 @dataclass(frozen=True)
 class Evidence:
     """The copies of one PTX instruction by node, where it has any; `weight` is for executing them
-    less often than the PTX instruction, `excess` for more often. `whole`: they are for executions
-    with all lanes of a warp alone."""
+    less often than the PTX instruction, `excess` for more often. `of`: its executions that they are
+    for."""
 
     site: Site
     copies: dict[int, int]
     weight: float
     excess: float
-    whole: bool = False
+    of: Executions = Executions.ALL
 
 
 def evidence_of(
@@ -71,7 +84,8 @@ def evidence_of(
             if site in code:
                 inside[site].setdefault(number, []).append(made)
     found: list[Evidence] = []
-    reduced: list[Evidence] = []
+    others: list[Evidence] = []
+    routines = frozenset(at for name, at in listing.functions.items() if _ROUTINE in name)
     merging = Merging(program)
     present: dict[int, list[Site]] = defaultdict(list)
     for site, by_node in inside.items():
@@ -81,7 +95,9 @@ def evidence_of(
     for site, by_node in inside.items():
         weight = _weight(code[site])
         if code[site].operation.spec.unit is Unit.ATOMIC:
-            reduced += _reductions(site, by_node)
+            others += _reductions(site, by_node)
+        if ordinary_results(code[site].operation) is not None:
+            others += _routine_calls(site, by_node, routines)
         main = {number: _main(made, code[site], weight) for number, made in by_node.items()}
         copies = {
             number: _copies(made, site, merging, present[number])
@@ -93,14 +109,27 @@ def evidence_of(
             more = guarded or code[site].operation.name in _CONDITIONS
             excess = 0.0 if more else weight * (1 if weight == ANCHOR else SPECULATED)
             found.append(Evidence(site, copies, weight, excess))
-    return [*_with_folded(found, merging), *reduced]
+    return [*_with_folded(found, merging), *others]
 
 
 def _reductions(site: Site, made: dict[int, list[MachineInstruction]]) -> list[Evidence]:
     """Return evidence of an atomic for which ptxas made two ways: where all lanes of a warp are
     active, they are reduced by shuffles first."""
     nodes = {number: 1 for number, code in made.items() if any(one.name == "SHFL" for one in code)}
-    return [Evidence(site, nodes, ANCHOR, ANCHOR, whole=True)] if nodes else []
+    return [Evidence(site, nodes, ANCHOR, ANCHOR, Executions.WHOLE)] if nodes else []
+
+
+def _routine_calls(
+    site: Site, made: dict[int, list[MachineInstruction]], routines: frozenset[int]
+) -> list[Evidence]:
+    """Return evidence of an operation whose copies each call a routine for special values; they
+    begin at offsets `routines`."""
+    calls = {
+        number: 1
+        for number, code in made.items()
+        if any(one.name == "CALL" and not routines.isdisjoint(one.targets) for one in code)
+    }
+    return [Evidence(site, calls, ANCHOR, ANCHOR, Executions.ROUTINE)] if calls else []
 
 
 def _with_folded(found: list[Evidence], merging: Merging) -> list[Evidence]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from warploom.analysis.program import Program, Site
-from warploom.machinecode.evidence import Evidence
+from warploom.machinecode.evidence import Evidence, Executions
 from warploom.machinecode.graph import Node
 from warploom.machinecode.loops import Loop, loops_of
 
@@ -70,7 +70,8 @@ def turns_of(match: LoopMatch, entered: float | None, by_site: Mapping[Site, int
     turns = by_site[match.head]
     if not entered or not turns:
         return None
-    always = [row for row in match.evidence if by_site[row.site] == turns and not row.whole]
+    every = (row for row in match.evidence if row.of is Executions.ALL)
+    always = [row for row in every if by_site[row.site] == turns]
     if not always:
         return None
     inside = frozenset[int]().union(*match.made)

@@ -87,7 +87,7 @@ def count_rows(chosen: Sequence[Count]) -> Iterator[CountRow]:
         gpu, module = _compiled(count.device)
         kernel = module[count.kernel]
         run = kernel[count.grid, count.block, None, count.shared_bytes](
-            *(_argument(gpu, one) for one in count.arguments)
+            *(_argument(gpu, place, one) for place, one in enumerate(count.arguments))
         )
         share = count.blocks / math.prod(count.grid)
         registers = run.kernel.resources.registers
@@ -122,8 +122,12 @@ def _compiled(device: str) -> tuple[Device, Module]:
     return gpu, gpu.compile(source)
 
 
-def _argument(gpu: Device, one: Argument) -> Buffer | int | float:
+def _argument(gpu: Device, place: int, one: Argument) -> Buffer | int | float:
+    """Return an argument; of an array of floats no value is in another one, for differences of 0
+    are divided by a routine that random numbers do not call."""
     if not isinstance(one, dict):
         return one
     [(kind, count)] = one.items()
-    return gpu.to_device(np.ones(count, _TYPES[kind]))
+    type = np.dtype(_TYPES[kind])
+    values = np.linspace(1, 1.5, count) + place if type.kind == "f" else np.ones(count)
+    return gpu.to_device(values.astype(type))

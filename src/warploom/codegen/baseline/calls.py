@@ -18,6 +18,7 @@ from warploom.codegen.operands import immediate_bits
 from warploom.codegen.pieces import frame_access
 from warploom.codegen.shared_functions import SharedFunctions
 from warploom.core.types import ScalarType, unsigned
+from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import (
     Address,
@@ -67,6 +68,8 @@ class CallCode:
     def _emit_operation(self, made: Instruction, on: Value) -> bool:
         operation = made.operation
         if operation.spec.semantics is None or operation.spec.unit in _APART:
+            return False
+        if ordinary_results(operation) is not None:  # its calls of a routine are counted
             return False
         if operation.name == "mov" and not (is_copy(made) or _moves_number(made)):
             return False

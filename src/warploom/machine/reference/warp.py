@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from warploom.analysis.program import PARAMETERS
 from warploom.analysis.uses import member_mask
-from warploom.core.types import B32, PRED, TYPES, U64
+from warploom.core.types import B32, PRED, TYPES, U32, U64
 from warploom.isa.effectless import is_effectless
 from warploom.isa.ops.tensors import is_tensor_operation
+from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
 from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.reference import (
@@ -107,6 +110,7 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
         _move_vector(warp, instruction, on)
     else:
         _compute(warp, instruction, on)
+        _count_routine(warp, index, instruction, on)
 
 
 ACCESSES = {
@@ -143,6 +147,16 @@ def _compute(warp: Warp, instruction: Instruction, on: Values) -> None:
     results = [evaluate(term, arguments, warp.size) for term in terms]
     for target, term, result in zip(targets, terms, results, strict=True):
         write(warp, target, result, term.type, on)
+
+
+def _count_routine(warp: Warp, index: int, instruction: Instruction, on: Values) -> None:
+    """Count an instruction that has been executed, if a lane of `on` has a result for which machine
+    code calls a routine."""
+    ordinary = ordinary_results(instruction.operation)
+    if ordinary is not None:
+        magnitude = read(warp, instruction.operands[0], U32) & np.uint32(0x7FFF_FFFF)
+        special = (magnitude < ordinary[0]) | (magnitude > ordinary[1])
+        warp.run.tally.routine_calls[index] += bool((special & on).any())
 
 
 def _targets(destination: Operand) -> tuple[Operand, ...]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from warploom.analysis.program import Site
 from warploom.machinecode.counted import MachineCounts
-from warploom.machinecode.evidence import ANCHOR, Evidence
+from warploom.machinecode.evidence import ANCHOR, Evidence, Executions
 
 Words = npt.NDArray[np.int64]
 
@@ -47,7 +47,8 @@ def tokens_of(counts: MachineCounts) -> Tokens:
         token = first.setdefault(program.sites[block.start], block.index)
         of_block[block.index] = token
         members[token] += program.sites[block.start : block.stop]
-    stated = {row.evidence.site: row for row in counts.agreement if not row.evidence.whole}
+    every = (row for row in counts.agreement if row.evidence.of is Executions.ALL)
+    stated = {row.evidence.site: row for row in every}
     needs: list[dict[int, int]] = [{} for _ in matching.nodes]
     optional: set[int] = set()
     having: dict[int, tuple[int, ...]] = {}
