@@ -5,18 +5,21 @@ baseline code that many kernels call.
 
 writes src/warploom/codegen/objects: an object for each set of helpers and each level of this kind
 of processor (`warploom.codegen.target.LEVELS`), and a file of functions for each level: those that
-the kernels of examples and of benchmarks/families call on the default device. It takes a minute.
+the kernels of examples and of benchmarks/families call on the default device, and those that record
+for timing. It takes minutes.
 Without them each user compiles what first launches need.
 """
 
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from pathlib import Path
 
 import warploom as wl
 from warploom.analysis.shapes import formation_of
 from warploom.codegen import helpers
+from warploom.codegen.baseline.tables import GuardFunction
 from warploom.codegen.emission import emit_ir
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.shared_functions import Define, ship_functions
@@ -43,11 +46,16 @@ VARIANT = KernelVariant(
 )
 """The baseline code of launches on the default device."""
 
+RECORDED = replace(VARIANT, records=True)
+"""The baseline code of launches that are recorded for timing (`warploom.host.timing`)."""
+
 
 def functions() -> dict[str, Define]:
-    """Returns the functions that the kernels of SOURCES call, by name; none without NVRTC."""
+    """Returns the functions of guards and, with NVRTC, those that the kernels of SOURCES call, by
+    name."""
     gpu = wl.Device()
-    found: dict[str, Define] = {}
+    guards = [GuardFunction(bool(n & 1), records=n > 1) for n in range(4)]
+    found: dict[str, Define] = {one.name: one.define for one in guards}
     for path in (path for pattern in SOURCES for path in sorted(ROOT.glob(pattern))):
         try:
             module = gpu.load(path)
@@ -55,7 +63,9 @@ def functions() -> dict[str, Define]:
             print(f"{path.name}: {error}")
             continue
         for name in module.kernels:
-            found |= emit_ir(CountLayout(module[name].program, RULES), VARIANT).functions
+            program = module[name].program
+            for variant in (VARIANT, RECORDED):
+                found |= emit_ir(CountLayout(program, RULES), variant).functions
     return found
 
 

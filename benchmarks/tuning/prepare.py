@@ -1,60 +1,193 @@
-"""Tells what it costs to prepare a configuration for tuning: the largest of the published spaces.
+"""Tells what it costs to prepare configurations for tuning, step by step.
 
-    python benchmarks/tuning/prepare.py
+    python benchmarks/tuning/prepare.py [--kernel convolution|sha256] [--count N]
 
-prints processor seconds of each part, without the caches of earlier runs.
+tunes a kernel of about 10,000 PTX instructions in an empty cache: in one configuration; then, each
+from an empty cache too, in N (10) that differ by the size of their blocks alone, and in N that
+differ by a macro. Prints the seconds of each step, of the processor, with those of the programs
+that it starts: the steps of NVIDIA's programs are NVRTC, ptxas and nvdisasm. What is done once in a
+process, such as imports, a small kernel does before. Python's byte code is there, as an installer
+leaves it.
 """
 
 from __future__ import annotations
 
+import argparse
+import functools
+import importlib
 import os
+import resource
+import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from published import SPACES, Device, source_of
+import numpy as np
 
-from warploom.frontends.cuda_cpp import compile_cuda
+import warploom as wl
 
+SOURCE = Path(__file__).with_name("prepared.cu")
 DEVICE = "rtx-3090"
-LARGEST = {
-    "block_size_x": 32,
-    "block_size_y": 4,
-    "tile_size_x": 5,
-    "tile_size_y": 5,
-    "filter_width": 15,
-    "filter_height": 14,
-    "use_padding": 1,
-    "read_only": 0,
+SMALL = """
+extern "C" __global__ void small(int n, float *x)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= 2;
 }
-"""A convolution of 25 results a thread by a filter of 210 taps, all unrolled."""
+"""
+STEPS = {
+    "NVRTC": ("warploom.frontends.cuda_cpp:compile_cuda",),
+    "parser": ("warploom.ptx.parser:parse", "warploom.ptx.verify:verify"),
+    "program": ("warploom.analysis.build:build",),
+    "emission": ("warploom.codegen.emission:emit_ir",),
+    "LLVM": ("warploom.codegen.llvm_objects:object_of", "warploom.codegen.jit:_load"),
+    "first blocks": ("warploom.machine.running:run_all",),
+    "record": ("warploom.timing.records:Recorder.add", "warploom.timing.records:Recorder.record"),
+    "ptxas, nvdisasm": ("warploom.host.assembly:_printed", "warploom.host.ptxas:_messages"),
+    "listing": ("warploom.machinecode.listing:read_listing",),
+    "matching": ("warploom.machinecode.counted:Matching.of",),
+    "rerouting": ("warploom.timing.machinecode.record:rerouted",),
+    "machine work": ("warploom.timing.machinecode.work:machine_work",),
+    "replay": ("warploom.timing.replay:Replay.run",),
+}
+"""The functions whose seconds, without those of others in here, make a step."""
+THEIRS = ("NVRTC", "ptxas, nvdisasm")
+"""The steps of NVIDIA's programs."""
 
 
-def timed(what: str, work: Callable[[], Any]) -> Any:
-    """Do some work; print its processor seconds, and return what it gives."""
-    began = time.process_time()
-    result = work()
-    print(f"{what}: {time.process_time() - began:.1f} s")
-    return result
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of SOURCE, its arguments, and how many threads it has."""
+
+    arguments: tuple[Any, ...]
+    threads: int
+
+
+KERNELS = {
+    "convolution": Kernel((np.zeros(1 << 15, np.float32), np.zeros(1 << 16, np.float32)), 1 << 15),
+    "sha256": Kernel((np.zeros(8 << 15, np.uint32), 1), 1 << 15),
+}
+BLOCKS, SALTS = "block", "SALT"
+
+
+@dataclass
+class Clock:
+    """Sums up the processor's seconds of steps, each without those inside of it."""
+
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _running: list[str] = field(default_factory=list[str])
+    _since: float = 0.0
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Count what is done meanwhile as a step."""
+        self._turn()
+        self._running.append(name)
+        yield
+        self._turn()
+        self._running.pop()
+
+    def _turn(self) -> None:
+        now = processor_seconds()
+        if self._running:
+            self.seconds[self._running[-1]] += now - self._since
+        self._since = now
+
+    def watch(self, step: str, place: str) -> None:
+        """Count the calls of a function, wherever it has been imported, as a step."""
+        module, _, path = place.partition(":")
+        owner: Any = importlib.import_module(module)
+        *parts, name = path.split(".")
+        for part in parts:
+            owner = getattr(owner, part)
+        given = vars(owner)[name]
+        bound = isinstance(given, classmethod)
+        function: Callable[..., Any] = given.__func__ if bound else given
+
+        @functools.wraps(function)
+        def timed(*args: Any, **named: Any) -> Any:
+            with self.step(step):
+                return function(*args, **named)
+
+        setattr(owner, name, classmethod(timed) if bound else timed)
+        for other in list(sys.modules.values()):
+            ours = not parts and other.__name__.startswith("warploom")
+            if ours and vars(other).get(name) is function:
+                setattr(other, name, timed)
+
+
+def processor_seconds() -> float:
+    """Return the seconds of this process and of those that it has waited for."""
+    own, others = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+
+
+def prepare(name: str, space: dict[str, list[Any]]) -> None:
+    """Tune in the configurations of a space and print the seconds of each step."""
+    wl.tune(SMALL, "small", {"block": [64]}, 64, np.zeros(64, np.float32), sample=1, device=DEVICE)
+    clock = Clock()
+    for step, places in STEPS.items():
+        for place in places:
+            clock.watch(step, place)
+    with clock.step("other"):
+        found = wl.tune(
+            SOURCE,
+            name,
+            space,
+            *KERNELS[name].arguments,
+            problem_size=KERNELS[name].threads,
+            options=(f"-D{name.upper()}",),
+            device=DEVICE,
+            sample=1,
+        )
+    for trial in found.refused:
+        print(trial.configuration, trial.refused)
+    count = len(found.ranked)
+    seconds = clock.seconds
+    own = sum(spent for step, spent in seconds.items() if step not in THEIRS)
+    for step in (*STEPS, "other"):
+        print(f"{step:<16}{seconds[step]:>8.2f} s{seconds[step] / count:>8.2f} s")
+    print(f"{'all':<16}{sum(seconds.values()):>8.2f} s{sum(seconds.values()) / count:>8.2f} s")
+    print(f"{'of these ours':<16}{own:>8.2f} s{own / count:>8.2f} s, less the replay", end="")
+    print(f"{(own - seconds['replay']) / count:>8.2f} s a configuration", flush=True)
+
+
+def spaces(count: int) -> dict[str, dict[str, list[Any]]]:
+    """Return the spaces by what their configurations differ in."""
+    return {
+        "one configuration": {BLOCKS: [128], SALTS: [0]},
+        f"{count} sizes of blocks": {BLOCKS: [32 * n for n in range(1, count + 1)], SALTS: [0]},
+        f"{count} values of a macro": {BLOCKS: [128], SALTS: list(range(count))},
+    }
 
 
 def main() -> None:
-    """Prepare the configuration in an empty cache."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["WARPLOOM_CACHE_DIR"] = folder
-        space = SPACES["convolution"]
-        gpu = Device(DEVICE, record=True, sampled=True)
-        source, options = source_of(space, LARGEST)
-        capability = gpu.spec.compute_capability
-        name = "kernels.cu"
-        ptx = timed("NVRTC", lambda: compile_cuda(source, name, capability, options))
-        kernel = timed("the parser", lambda: gpu.compile(ptx, language="ptx"))[space.kernel]
-        print(f"{len(kernel.program.instructions):,} instructions of PTX")
-        (part,) = space.parts(LARGEST)
-        launcher = kernel[part.grid, space.block(LARGEST)]
-        run = timed("the first blocks", lambda: launcher(*space.arguments(gpu, 0, part.first)))
-        timed("machine code and the replay", lambda: run.time(sample=2))
+    reader = argparse.ArgumentParser(description="What configurations cost to prepare")
+    reader.add_argument("--kernel", choices=KERNELS, default="convolution")
+    reader.add_argument("--count", type=int, default=10)
+    reader.add_argument("--only", help=argparse.SUPPRESS)
+    chosen = reader.parse_args()
+    every = spaces(chosen.count)
+    if chosen.only:
+        prepare(chosen.kernel, every[chosen.only])
+        return
+    for name in every:
+        print(f"\n{chosen.kernel}, {name}: seconds in all, and a configuration", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            environment = dict(os.environ)
+            environment.pop("PYTHONDONTWRITEBYTECODE", None)
+            environment["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / "bytecode")
+            environment["WARPLOOM_CACHE_DIR"] = folder
+            command = [sys.executable, __file__, "--kernel", chosen.kernel]
+            command += ["--count", str(chosen.count), "--only", name]
+            subprocess.run(command, env=environment, check=True)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from random_programs import kernels
 
 import warploom as wl
 from warploom.analysis.build import build
+from warploom.analysis.program import Program
 from warploom.analysis.shapes import NO_SHAPES
 from warploom.analysis.uses import reads, writes
 from warploom.codegen import cache, shared_functions
@@ -52,22 +53,45 @@ def emitted(text: str) -> KernelIR:
     return emit_ir(CountLayout(build(parse(text), "k"), RULES), VARIANT)
 
 
+def called_by(kernel: KernelIR) -> list[str]:
+    """The functions that a kernel calls, by their numbers, without the names of access rules."""
+    [array] = re.findall(r'@"functions" = .* constant \[\d+ x ptr\] \[(.*)\]', kernel.text)
+    return [re.sub(r"\.\w{16}$", "", name) for name in re.findall(r'ptr @"([^"]*)"', array)]
+
+
 def test_instructions_are_calls_on_the_places_of_registers() -> None:
     """A function's name says its operation and what its operands are: registers by their bits,
     numbers (`n`), predicates of one bit."""
-    called = re.findall(
-        r'call \w+ @"((?:operation|access|fill)[^"]*?)(?:\.\w{16})?"', emitted(AXPY).text
-    )
-    assert called == [
-        "fill.u64(r64)",
-        "fill.f32(r32)",
+    assert set(called_by(emitted(AXPY))) == {
+        "parameter.u64(r64)",
+        "parameter.f32(r32)",
         "operation.mov.u32(32,=,r32)",
         "operation.mad.wide.u32(64,=,r32,n,r64)",
         "access.load.global.f32x1.[r64](r32)",
         "operation.setp.lt.f32(1,=,r32,n)",
         "operation.fma.rn.f32(32,=,r32,r32,n)",
         "access.store.global.f32x1.[r64](r32)",
-    ]
+        "guard(!r1)",
+        "end",
+    }
+
+
+def test_instructions_that_follow_each_other_are_a_table() -> None:
+    """From a load of a parameter on, which every lane does, all of the basic block is data: places
+    in the context, offsets, numbers. A guard makes the calls up to the next end."""
+    kernel = emitted(AXPY)
+    [array] = re.findall(r'@"calls" = .* constant \[\d+ x i64\] \[(.*)\]', kernel.text)
+    words = [int(word) for word in re.findall(r"i64 (-?\d+)", array)]
+    numbers = {name: number for number, name in enumerate(called_by(kernel))}
+    program = build(parse(AXPY), "k")
+    places = context_layout(program, NO_SHAPES, (), 0, baseline=True).apart
+    by_name = {register.name: at for register, at in places.items()}
+    f0, f1, f2, p = (by_name[name] for name in ("%f0", "%f1", "%f2", "%p"))
+    fma = [numbers["operation.fma.rn.f32(32,=,r32,r32,n)"], f2, f0, f1, 0x3F800000, numbers["end"]]
+    count = CountLayout(program, RULES).guarded[6]
+    guarded = [numbers["guard(!r1)"], 6, p, count, len(fma), *fma]
+    assert any(words[at : at + len(guarded)] == guarded for at in range(len(words)))
+    assert words[-1] == numbers["end"]
 
 
 def test_kernels_share_functions() -> None:
@@ -124,12 +148,21 @@ def test_there_are_few_llvm_instructions_for_an_instruction_of_ptx() -> None:
     gpu, cases = wl.Device(), CASES[::3]
     modules = {path: gpu.load(path) for path in {case.path for case in cases}}
     programs = [modules[case.path][case.kernel].program for case in cases]
-    counts = [
-        sum(
-            line.startswith("  ")
-            for line in emit_ir(CountLayout(p, RULES), VARIANT).text.split("\n")
-        )
-        / len(p.instructions)
-        for p in programs
-    ]
-    assert statistics.median(counts) <= 30
+    assert statistics.median(map(density, programs)) <= 30
+
+
+def test_code_is_made_for_basic_blocks_not_for_their_instructions() -> None:
+    """Ten times the instructions of one basic block are the same LLVM instructions."""
+    more = AXPY.replace(
+        "st.global", 9 * "add.f32 %f2, %f2, %f1;\nst.global.f32 [%d1+4], %f2;\n" + "st.global"
+    )
+    assert lines_of(emitted(more)) == lines_of(emitted(AXPY))
+
+
+def density(program: Program) -> float:
+    """LLVM instructions for an instruction of PTX."""
+    return lines_of(emit_ir(CountLayout(program, RULES), VARIANT)) / len(program.instructions)
+
+
+def lines_of(kernel: KernelIR) -> int:
+    return sum(line.startswith("  ") for line in kernel.text.split("\n"))

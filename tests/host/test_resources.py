@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from warploom.analysis.build import build
 from warploom.analysis.pressure import RESERVED, estimated_registers
 from warploom.codegen import cache
 from warploom.host import ptxas
+from warploom.host.assembly import NoAssembly
 from warploom.host.ptxas import Assembled, read_messages
 from warploom.ptx.parser import parse
 
@@ -152,3 +155,24 @@ def test_occupancy_takes_names_devices_and_specs() -> None:
     assert wl.occupancy("v100", 1025).active_blocks == 0
     with pytest.raises(wl.LaunchError, match="makes no sense"):
         wl.occupancy("v100", 0)
+
+
+def test_ptxas_runs_once_for_resources_and_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the only kernel of a text."""
+    if not (ptxas.find_tool("ptxas") and ptxas.find_tool("nvdisasm")):
+        pytest.skip("ptxas or nvdisasm is missing")
+    asked: list[str] = []
+    run = subprocess.run
+
+    def counted(command: list[str], **options: Any) -> Any:
+        asked.append(Path(command[0]).name)
+        return run(command, **options)
+
+    monkeypatch.setattr(cache, "find", lambda kind, key: None)
+    monkeypatch.setattr(subprocess, "run", counted)
+    ptxas.assemble.cache_clear()
+    ptxas.run_ptxas.cache_clear()
+    kernel = wl.Device("t4").compile(KERNEL.replace("DIRECTIVES", ""), "ptx")["k"]
+    assert kernel.resources.source == "ptxas"
+    assert not isinstance(kernel.assembly, NoAssembly)
+    assert sorted(asked) == ["nvdisasm", "nvdisasm", "ptxas"]

@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 import warploom as wl
+from warploom.analysis.program import Program
+from warploom.frontends import cuda_cpp
+from warploom.host import builds
 from warploom.host import tune as module
 from warploom.host.ptxas import find_tool
+from warploom.ptx.ir import Module
 from warploom.tuning.result import Costs, Trial, Tuned
 
 NEEDS_TOOLS = pytest.mark.skipif(
@@ -162,7 +166,7 @@ def test_what_the_cache_knows_is_not_run_again(tmp_path: Path, monkeypatch) -> N
     assert (first.reused, len(file.read_text().splitlines())) == (0, 2)
     ran: list[Any] = []
 
-    def tried(job: Any, configuration: Any, limit: float) -> Trial:
+    def tried(job: Any, configuration: Any, limit: float, tuning: str) -> Trial:
         ran.append(configuration)
         return Trial(configuration, refused="not now")
 
@@ -231,3 +235,56 @@ def test_configurations_that_cannot_win_are_not_replayed(workers: int) -> None:
 def test_stopping_early_compares_times() -> None:
     with pytest.raises(wl.WarploomError, match="the first objective is dram_bytes"):
         saxpy({"block": [64]}, n=64, objectives=["dram_bytes"], stop_early=True)
+
+
+def test_what_configurations_have_in_common_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks and grids are no matter of the compiler; each value of a macro is one."""
+    compiled: list[tuple[str, ...]] = []
+    built: list[str] = []
+    compile_cuda, build = cuda_cpp.compile_cuda, builds.build
+
+    def counted(text: str, name: str, capability: tuple[int, int], options: Any) -> str:
+        compiled.append(tuple(options))
+        return compile_cuda(text, name, capability, options)
+
+    def counted_build(*given: Any) -> Program:
+        built.append(given[1])
+        return build(*given)
+
+    monkeypatch.setattr(cuda_cpp, "compile_cuda", counted)
+    monkeypatch.setattr(builds, "build", counted_build)
+    out = np.zeros(64, np.float32)
+    space = {"block": [32, 64], "grid": [1, 2], "STRIDE": [1, 2]}
+    found = wl.tune(STRIDED, None, space, out, device="v100")
+    assert compiled == [("-DSTRIDE=1",), ("-DSTRIDE=2",)]
+    assert len(built) == 2
+    assert [trial.configuration["block"] for trial in found.trials] == [32] * 4 + [64] * 4
+    wl.tune(STRIDED, None, {"STRIDE": [1]}, out, device="v100")  # a header may have changed
+    assert compiled[2:] == [("-DSTRIDE=1",)]
+
+
+def test_texts_that_macros_leave_alike_are_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    verified = builds.verified
+
+    def counted(text: str, *given: Any) -> Module:
+        parsed.append(text)
+        return verified(text, *given)
+
+    monkeypatch.setattr(builds, "verified", counted)
+    space = {"UNUSED": [1, 2, 3], "STRIDE": [1]}
+    found = wl.tune(STRIDED, None, space, np.zeros(32, np.float32), device="v100")
+    assert len(parsed) == 1
+    assert len({repr(trial.costs) for trial in found.trials}) == 1
+
+
+def test_a_trial_finds_nothing_of_those_before() -> None:
+    """Variables of a program that trials share begin as they are initialised."""
+    source = """__device__ int seen = 0;
+    __global__ void turns(int *out) {
+      if (seen++) for (int i = 0; i < 1000; i++) atomicAdd(out, i);
+    }
+    """
+    found = wl.tune(source, None, {"grid": [1, 1], "block": [1]}, np.zeros(1, np.int32))
+    counts = {trial.costs.warp_instructions for trial in found.trials if trial.costs}
+    assert len(counts) == 1

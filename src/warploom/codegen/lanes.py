@@ -70,6 +70,11 @@ def undefined(type: ir.Type) -> ir.Constant:
     return _Short(type, "undef")
 
 
+def spelled(type: ir.Type, spelling: str) -> ir.Constant:
+    """Return the constant of a type that LLVM spells so."""
+    return _Short(type, spelling)
+
+
 class _Short(ir.Constant):
     """A constant by LLVM's own short spelling of it."""
 

@@ -224,14 +224,15 @@ class MemoryCode:
             fault = self.sanitizing.reach(index, shape, addresses, mask, memory, reach)
         else:
             fault = reach(mask)
-        self.leave_at_fault(index, fault, I64(SPACE_CODES[shape.space]))
+        self.leave_at_fault(I64(index), fault, I64(SPACE_CODES[shape.space]))
         if self.observing:
             self.observing.access(index, shape, addresses, mask)
 
-    def leave_at_fault(self, index: int, fault: Value, space: Value) -> None:
-        """Leave where `fault` is not 0, with the record of a fault in the space of that code."""
+    def leave_at_fault(self, instruction: Value, fault: Value, space: Value) -> None:
+        """Leave where `fault` is not 0, with the record of a fault of an instruction in the space
+        of that code."""
         after = self.b.append_basic_block("accessed")
-        where = I64(index), self.frame.warp, space
+        where = instruction, self.frame.warp, space
         for known, value in zip(self._fault(), where, strict=True):
             known.add_incoming(value, self.b.block)
         bad = self.b.icmp_unsigned("!=", fault, I64(0))

@@ -11,7 +11,7 @@ from warploom.codegen.access import Shape
 from warploom.codegen.environment import Slot
 from warploom.codegen.frame import Frame
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lanes import I64, Value, vector
+from warploom.codegen.lanes import I64, Lanes, Value, vector
 from warploom.codegen.saved import Saved
 from warploom.ptx.ir import Space
 
@@ -45,18 +45,12 @@ class RecordingCode:
 
     def guard(self, instruction: int, lanes: Value) -> None:
         """Record that an instruction's guard holds in these lanes, as bits."""
-        bits = self.b.zext(lanes, I64)
-        call(self.lanes, "record_guard", self._log(), I64(instruction), bits)
+        record_guard(self.lanes, self._log(), I64(instruction), lanes)
 
     def access(self, instruction: int, shape: Shape, addresses: Value, lanes: Value) -> None:
         """Record that these lanes, as bits, reach into a space."""
-        if shape.space not in SPACES:
-            return
-        self.b.store(addresses, self._scratch)
-        kind = SPACES.index(shape.space) | OPS.index(shape.op) << 8 | shape.size << 16
-        bits = self.b.zext(lanes, I64)
-        given = self._scratch, bits, I64(instruction), I64(kind)
-        call(self.lanes, "record_access", self._log(), *given)
+        given = self._log(), self._scratch, I64(instruction), shape, addresses, lanes
+        record_access(self.lanes, *given)
 
     def texels(self, instruction: int, row: AccessRow, scratch: Value) -> None:
         """Record that a request touched the sectors that the rules left in `scratch`."""
@@ -66,3 +60,27 @@ class RecordingCode:
 
     def _log(self) -> Value:
         return self.frame.pointer(Slot.LOG_AT)
+
+
+def record_guard(lanes: Lanes, log: Value, instruction: Value, on: Value) -> None:
+    """Emits the record that an instruction's guard holds in the lanes `on`, as bits."""
+    call(lanes, "record_guard", log, instruction, lanes.b.zext(on, I64))
+
+
+def record_access(
+    lanes: Lanes,
+    log: Value,
+    scratch: Value,
+    instruction: Value,
+    shape: Shape,
+    addresses: Value,
+    on: Value,
+) -> None:
+    """Emits the record that the lanes `on`, as bits, reach into a space; their addresses pass
+    through `scratch`. What is not recorded leaves nothing."""
+    if shape.space not in SPACES:
+        return
+    lanes.b.store(addresses, scratch)
+    kind = SPACES.index(shape.space) | OPS.index(shape.op) << 8 | shape.size << 16
+    given = scratch, lanes.b.zext(on, I64), instruction, I64(kind)
+    call(lanes, "record_access", log, *given)

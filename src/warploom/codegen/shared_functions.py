@@ -45,6 +45,10 @@ class SharedFunctions:
         if name not in self.definitions:
             ir.Function(self._module, type, name)
             self.definitions[name] = define
+        return self.declared(name)
+
+    def declared(self, name: str) -> Value:
+        """Returns a function that has been declared."""
         return self._module.globals[name]
 
 

@@ -49,10 +49,6 @@ from warploom.codegen.ways import WaysCode
 from warploom.ptx.ir import Instruction
 from warploom.rules.plan_words import RESUME
 
-CALLS_IN_A_BLOCK = 32
-"""Instructions of baseline code after which an LLVM block ends: for one block of 10,000, code
-generation takes 4.4 s, for blocks of 32 it takes 0.5 s."""
-
 
 def _counts_arrivals(program: Program, variant: KernelVariant) -> bool:
     """Return whether the detector has to see that each warp comes to a barrier: where some threads
@@ -127,7 +123,7 @@ class WarpFunction:
         )
         self.calls: CallCode | None = None
         if variant.baseline:
-            self.calls = CallCode(self.memory, self.functions, shuffles=shuffles)
+            self.calls = CallCode(self.memory, self.functions, self.guards, shuffles=shuffles)
 
     def emit(self, before_block: Callable[[], None]) -> None:
         """Emits the whole function; calls `before_block` before each basic block."""
@@ -146,6 +142,8 @@ class WarpFunction:
         self.control.relay.emit(ways, rounds, self._sweeps())
         self._enter()
         self._leave()
+        if self.calls is not None:
+            self.calls.table.finish()
 
     @property
     def suspends(self) -> bool:
@@ -263,20 +261,18 @@ class WarpFunction:
             self._instruction(Copy.DIVERGENT, index, self.program.instructions[index])
         self.instructions.shaped.partly = False
 
-    def _begin_block(self) -> None:
-        """Goes on in a new LLVM block."""
-        after = self.b.append_basic_block("next")
-        self.b.branch(after)
-        self.b.position_at_end(after)
-
     def _body(self, copy: Copy, block: Block, first: int) -> None:
         """Emit the instructions of a block from one on, and what follows."""
         for index in range(first, block.stop):
             made = self.program.instructions[index]
             self.frame.ahead = block.stop - index
+            if self.calls is not None and self.calls.emit(index, made):
+                continue
             if not self._control(copy, block, index, made):
                 self._instruction(copy, index, made)
         if not self.b.block.is_terminated:
+            if self.calls is not None:
+                self.calls.flush()
             self.sync.behind(block)
             self.control.go(copy, block.successors[0], block.index)
 
@@ -329,13 +325,6 @@ class WarpFunction:
 
     def _instruction(self, copy: Copy, index: int, made: Instruction) -> None:
         guard = self.guards.counted(index, made)
-        if self.calls is not None:
-            active = self.frame.active()
-            on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
-            if self.calls.emit(index, made, on):
-                if index % CALLS_IN_A_BLOCK == 0:
-                    self._begin_block()
-                return
         if index in self._entries:
             self.b.branch(self._entries[index])
             self.b.position_at_end(self._entries[index])

@@ -27,6 +27,7 @@ from warploom.host.ptxas import (
     find_tool,
     identity,
     read_messages,
+    run_ptxas,
 )
 from warploom.machinecode.counted import Matching
 from warploom.machinecode.lines import own_lines
@@ -71,7 +72,7 @@ def assembly_of(program: Program, compute_capability: tuple[int, int]) -> Assemb
     architecture = architecture_of(text, compute_capability)
     parts = (*identity(ptxas), *identity(nvdisasm), architecture, program.name, text)
     try:
-        printed = _printed(parts, ptxas, nvdisasm)
+        printed = _printed(parts, ptxas, nvdisasm, alone=len(program.module.entries) == 1)
         assembled = dict(read_messages(printed["messages"]))[program.name]
         listing = read_listing(program.name, printed["code"], printed["ranges"])
         matching = Matching.of(program, listing, owners)
@@ -84,23 +85,26 @@ class _ToolError(Exception):
     """A tool did not do what it was asked for."""
 
 
-def _printed(parts: tuple[str, ...], ptxas: str, nvdisasm: str) -> dict[str, str]:
-    """Returns what the tools print of a kernel, from the user's cache where it is there."""
+def _printed(parts: tuple[str, ...], ptxas: str, nvdisasm: str, *, alone: bool) -> dict[str, str]:
+    """Returns what the tools print of a kernel, from the user's cache where it is there; `alone`:
+    it is the only one of its text."""
     key = cache.key_of(parts, ())
     found = cache.find("machinecode", key)
     if found is not None:
         return json.loads(found)
     *_, architecture, kernel, text = parts
+    try:
+        ended = run_ptxas(identity(ptxas), architecture, text, None if alone else kernel)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _ToolError(f"ptxas did not run: {error}") from error
+    _check("ptxas", ended.code, ended.messages)
     with tempfile.TemporaryDirectory() as folder:
-        source, binary = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
-        source.write_text(text)
-        chosen = ["--gpu-name", architecture, "--entry", kernel]
-        options = ["-v", "--generate-line-info", *chosen, str(source), "-o", str(binary)]
-        messages = _run([ptxas, *options]).stderr
+        binary = Path(folder) / "kernel.cubin"
+        binary.write_bytes(ended.binary)
         listings = [[nvdisasm, *kind, str(binary)] for kind in (NO_RANGES, RANGES)]
         with ThreadPoolExecutor(len(listings)) as pool:
             code, ranges = (made.stdout for made in pool.map(_run, listings))
-    printed = {"messages": messages, "code": code, "ranges": ranges}
+    printed = {"messages": ended.messages, "code": code, "ranges": ranges}
     cache.keep("machinecode", key, json.dumps(printed).encode())
     return printed
 
@@ -112,7 +116,12 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         made = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _ToolError(f"{name} did not run: {error}") from error
-    if made.returncode:
-        told = (made.stderr.strip() or made.stdout.strip()).splitlines()
-        raise _ToolError(f"{name} failed: {told[0] if told else f'exit code {made.returncode}'}")
+    _check(name, made.returncode, made.stderr.strip() or made.stdout)
     return made
+
+
+def _check(name: str, code: int, messages: str) -> None:
+    """Raise _ToolError where a tool failed."""
+    if code:
+        told = messages.strip().splitlines()
+        raise _ToolError(f"{name} failed: {told[0] if told else f'exit code {code}'}")

@@ -15,6 +15,7 @@ from warploom.core.source import NO_TEXT, Text
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Buffer, upload
+from warploom.host.builds import Builds, Request
 from warploom.host.context import Context, schedule_of
 from warploom.host.cores import CoreSaver
 from warploom.host.engines import choose_engine
@@ -33,7 +34,7 @@ from warploom.host.option_types import (
     Workers,
 )
 from warploom.host.run import Run
-from warploom.host.sources import name_of, part_of, ptx_of, source_of
+from warploom.host.sources import name_of, part_of, source_of
 from warploom.host.stream import Stream
 from warploom.host.targets import check_strictly
 from warploom.host.texture import MakesTextures
@@ -148,6 +149,11 @@ class Device(MakesTextures, MakesTensorMaps):
             CoreSaver(core) if core else None,
         )
         self.memory = self._context.memory
+        self._builds = Builds()
+
+    def share_builds(self, builds: Builds) -> None:
+        """Build programs with others: what one has built is there for all."""
+        self._builds = builds
 
     @property
     def streams(self) -> Streams:
@@ -191,8 +197,7 @@ class Device(MakesTextures, MakesTensorMaps):
         Raises what `load` raises.
         """
         name = name or {"cuda": "kernel.cu", "opencl": "kernel.cl"}.get(language, "kernel.ptx")
-        cc = self.spec.compute_capability
-        ptx = ptx_of(text, language, name, cc, options, self.spec.warp_size)
+        ptx = self._builds.ptx(Request(text, language, name, tuple(options)), self.spec)
         terms = "opencl" if language == "opencl" else "cuda"
         return self._loaded(ptx, name, Text(name, text), terms)
 
@@ -224,7 +229,7 @@ class Device(MakesTextures, MakesTensorMaps):
     def _loaded(self, ptx: Ptx, name: str, source: Text = NO_TEXT, terms: str = "cuda") -> Module:
         if self._strict_target:
             check_strictly(ptx, self.spec)
-        return Module(self._context, ptx, name, source, terms)
+        return Module(self._context, ptx, name, source, terms, self._builds)
 
     # ---- memory -----------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from warploom.core.errors import WarploomError
 from warploom.core.source import NO_TEXT, Text
 from warploom.core.types import OPAQUE
+from warploom.host.builds import Builds
 from warploom.host.context import Context
 from warploom.host.kernel import Kernel
 from warploom.host.names import find_kernel
@@ -24,8 +25,9 @@ class Module:
         name: str,
         source: Text = NO_TEXT,
         terms: str = "cuda",
+        builds: Builds | None = None,
     ) -> None:
-        self._context = context
+        self._context, self._builds = context, builds
         self._kernels: dict[str, Kernel] = {}
         self._bound: dict[str, Handle] = {}
         self.ir = ptx
@@ -48,9 +50,8 @@ class Module:
         """Return the kernel that PTX or C++ calls `name`; LaunchError where there is none."""
         symbol = find_kernel(name, self.kernels, self.name)
         if symbol not in self._kernels:
-            self._kernels[symbol] = Kernel(
-                self._context, self.ir, self.image, symbol, self.source, self.terms
-            )
+            given = self._context, self.ir, self.image, symbol, self.source, self.terms
+            self._kernels[symbol] = Kernel(*given, self._builds)
         return self._kernels[symbol]
 
     def bind(self, variable: str, handle: Handle) -> None:

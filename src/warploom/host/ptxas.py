@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import re
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -89,29 +91,41 @@ def identity(ptxas: str) -> tuple[str, ...]:
     return str(path), str(seen.st_size), str(seen.st_mtime_ns)
 
 
+@dataclass(frozen=True)
+class Ended:
+    """Holds how ptxas ended: its exit code, what it wrote, and the binary that it made."""
+
+    code: int
+    messages: str
+    binary: bytes
+
+
+@lru_cache(maxsize=2)
+def run_ptxas(ptxas: tuple[str, ...], architecture: str, ptx: str, entry: str | None) -> Ended:
+    """Assemble a PTX text with its lines, all of it or one kernel, by the ptxas of that `identity`:
+    whoever asks for resources and then for machine code gets both of one run. Raises OSError or
+    subprocess.TimeoutExpired where ptxas does not run to its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, binary = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        source.write_text(ptx)
+        command = [ptxas[0], "-v", "--generate-line-info", "--gpu-name", architecture]
+        command += ["--entry", entry] if entry is not None else []
+        command += [str(source), "-o", str(binary)]
+        made = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        if made.returncode < 0:
+            raise ChildProcessError(f"signal {-made.returncode} ended it")
+        written = made.stderr if made.stderr.strip() else made.stdout
+        return Ended(made.returncode, written, binary.read_bytes() if binary.exists() else b"")
+
+
 def _messages(ptxas: str, architecture: str, ptx: str) -> str | None:
     """Returns what ptxas writes of a module, nothing where it refuses it; None where it did not
     run."""
-    import subprocess
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "kernel.ptx"
-        source.write_text(ptx)
-        command = [ptxas, "-v", "--gpu-name", architecture, str(source)]
-        try:
-            made = subprocess.run(
-                [*command, "-o", str(Path(folder) / "kernel.cubin")],
-                capture_output=True,
-                text=True,
-                timeout=SECONDS,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-    if made.returncode < 0:  # somebody stopped it
+    try:
+        ended = run_ptxas(identity(ptxas), architecture, ptx, None)
+    except (OSError, subprocess.TimeoutExpired):
         return None
-    return made.stderr if made.returncode == 0 else ""
+    return ended.messages if ended.code == 0 else ""
 
 
 def read_messages(text: str) -> Iterator[tuple[str, Assembled]]:

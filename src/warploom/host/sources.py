@@ -36,21 +36,35 @@ def ptx_of(
     warp_size: int = 32,
 ) -> Module:
     """Return the PTX of a text in "cuda", "opencl" or "ptx", verified; messages call it `name`."""
+    return verified(*compiled(text, language, name, compute_capability, options), warp_size)
+
+
+def compiled(
+    text: str,
+    language: str,
+    name: str,
+    compute_capability: tuple[int, int],
+    options: Sequence[str] = (),
+) -> tuple[str, str]:
+    """Return a text in "cuda", "opencl" or "ptx" as PTX, and what messages call that."""
     if language == "cuda":
         from warploom.frontends.cuda_cpp import compile_cuda
 
-        text = compile_cuda(text, name, compute_capability, options)
-        name += ".ptx"
-    elif language == "opencl":
+        return compile_cuda(text, name, compute_capability, options), f"{name}.ptx"
+    if language == "opencl":
         from warploom.frontends.opencl import compile_opencl
 
-        text = compile_opencl(text, name, compute_capability, options)
-        name += ".ptx"
-    elif language != "ptx":
+        return compile_opencl(text, name, compute_capability, options), f"{name}.ptx"
+    if language != "ptx":
         known = ", ".join(repr(known) for known in LANGUAGES.values())
         raise CompileError(f"the language {language!r} is none of {known}")
-    elif options:
+    if options:
         raise CompileError(f"PTX is not compiled, so these options mean nothing: {options}")
+    return text, name
+
+
+def verified(text: str, name: str, warp_size: int = 32) -> Module:
+    """Return a PTX text, parsed and verified; messages call it `name`."""
     with collector_paused():
         made = parse(text, name, warp_size)
         verify(made)

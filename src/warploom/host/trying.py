@@ -12,6 +12,7 @@ from warploom.core.errors import WarploomError
 from warploom.devices.timing import find_timing
 from warploom.host.assembly import NoAssembly
 from warploom.host.buffer import Array
+from warploom.host.builds import Builds, shared_builds
 from warploom.host.device import Device
 from warploom.host.requests import only_kernel
 from warploom.host.run import Run
@@ -39,11 +40,14 @@ class TuneJob:
     cooperative: bool
 
 
-def tried(job: TuneJob, configuration: Configuration, limit: float = math.inf) -> Trial:
-    """Return one trial; it is not replayed where it cannot take less than `limit` seconds. Workers
-    in other processes are given this to do."""
+def tried(
+    job: TuneJob, configuration: Configuration, limit: float = math.inf, tuning: str = ""
+) -> Trial:
+    """Return one trial; it is not replayed where it cannot take less than `limit` seconds. Trials
+    of one `tuning` share what they have in common. Workers in other processes are given this to
+    do."""
     try:
-        run = _launched(job, configuration)
+        run = _launched(job, configuration, shared_builds(tuning) if tuning else Builds())
         least = _least_seconds(run) if limit < math.inf else 0.0
         if least > limit:
             return Trial(configuration, refused=_beaten(least, limit))
@@ -72,7 +76,7 @@ def _beaten(least: float, limit: float) -> str:
     )
 
 
-def _launched(job: TuneJob, configuration: Configuration) -> Run:
+def _launched(job: TuneJob, configuration: Configuration, builds: Builds) -> Run:
     chosen = job.fixed | configuration
     size = () if "grid" in configuration else job.problem_size
     grid, block = geometry(chosen, size, job.division)
@@ -83,6 +87,7 @@ def _launched(job: TuneJob, configuration: Configuration) -> Run:
         sampled=job.sample is not None,
         output=lambda text: None,
     )
+    gpu.share_builds(builds)
     options = (*job.options, *compiler_options(configuration))
     module = gpu.compile(job.text, job.language, options, name=job.name)
     values = [_given(gpu, *numbered) for numbered in enumerate(job.values)]

@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import uuid4
 
 from warploom.core.errors import WarploomError
 from warploom.core.options import checked
@@ -27,7 +28,14 @@ from warploom.timing.schedulers import POLICIES as SCHEDULERS
 from warploom.tuning.measured import MeasuredTimes, read_measured
 from warploom.tuning.restrictions import Restriction
 from warploom.tuning.result import About, Trial, Tuned, check_objectives
-from warploom.tuning.space import AXES, Configuration, Division, configurations, plain
+from warploom.tuning.space import (
+    AXES,
+    Configuration,
+    Division,
+    compiler_options,
+    configurations,
+    plain,
+)
 
 Shape = int | str | Sequence[int]
 
@@ -187,9 +195,10 @@ def _trials(
     seconds the best of those before ran."""
     if not left:
         return
-    job, wanted = search.job, search.wanted
+    job, wanted, tuning = search.job, search.wanted, uuid4().hex
+    left = _grouped(wanted, left)
     if search.cluster is None and min(search.workers, len(left)) == 1:
-        yield from ((index, tried(job, wanted[index], limit())) for index in left)
+        yield from ((index, tried(job, wanted[index], limit(), tuning)) for index in left)
         return
     waiting = list(reversed(left))
     with spread(min(search.workers, len(left)), search.cluster) as (executor, _):
@@ -200,7 +209,8 @@ def _trials(
             while waiting or futures:
                 while waiting and len(futures) < most:
                     index = waiting.pop()
-                    futures[executor.submit(tried, job, wanted[index], limit())] = index
+                    given = job, wanted[index], limit(), tuning
+                    futures[executor.submit(tried, *given)] = index
                 for future in wait(futures, return_when=FIRST_COMPLETED).done:
                     yield futures.pop(future), future.result()
         except BrokenExecutor:
@@ -211,3 +221,13 @@ def _trials(
         finally:  # whoever interrupts does not wait for all that is left
             for future in futures:
                 future.cancel()
+
+
+def _grouped(wanted: Sequence[Configuration], left: Sequence[int]) -> list[int]:
+    """Return the configurations so that those which are compiled alike follow each other, in the
+    order of the first of each kind."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for index in left:
+        one = wanted[index]
+        groups.setdefault((one.get("device"), *compiler_options(one)), []).append(index)
+    return [index for group in groups.values() for index in group]

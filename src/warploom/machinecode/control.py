@@ -10,8 +10,9 @@ the Architecture of Modern GPU Cores", MICRO 2025, section 4, for how the cores 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-FIRST_BIT = 105
+FIRST_BIT, BITS = 105, 21
 NO_BARRIER = 7
 BARRIERS = 6
 
@@ -36,7 +37,12 @@ class Control:
 
 def control_of(encoding: int) -> Control:
     """Return the control information in the 128 bits of an instruction."""
-    bits = encoding >> FIRST_BIT
+    return _control(encoding >> FIRST_BIT & (1 << BITS) - 1)
+
+
+@lru_cache(maxsize=1 << 14)
+def _control(bits: int) -> Control:
+    """Return the same of the bits that hold it."""
     return Control(
         stall=bits & 15,
         yields=not bits >> 4 & 1,

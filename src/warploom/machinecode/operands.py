@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from warploom.core.errors import WarploomError
 
@@ -70,6 +71,7 @@ def read_operands(text: str) -> tuple[Operand, ...]:
     return tuple(_read(part) for part in parts if part)
 
 
+@lru_cache(maxsize=1 << 14)
 def _read(text: str) -> Operand:
     for kind, pattern in _PATTERNS:
         if pattern.fullmatch(text):

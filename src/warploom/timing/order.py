@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from enum import Enum
-from typing import NamedTuple
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple, cast
 
 from warploom.analysis.accesses import accesses
 from warploom.analysis.program import Block, Program
@@ -18,6 +19,8 @@ from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Register, Space
 
 WINDOW = 64
+_KEPT = "order of issue"
+"""Where a program keeps it."""
 
 PURE = (Unit.FLOAT, Unit.INTEGER, Unit.LOGIC, Unit.CONVERT, Unit.MOVE)
 FAR, NEAR, SHORT = 400, 25, 4
@@ -26,7 +29,9 @@ FAR, NEAR, SHORT = 400, 25, 4
 
 def issue_order(program: Program) -> list[list[int]]:
     """Return, by basic block, its instructions in the order in which they issue."""
-    return [_ordered(program, block) for block in program.blocks]
+    if _KEPT not in program.kept:
+        program.kept[_KEPT] = [_ordered(program, block) for block in program.blocks]
+    return cast("list[list[int]]", program.kept[_KEPT])
 
 
 def _ordered(program: Program, block: Block) -> list[int]:
@@ -39,15 +44,20 @@ def _ordered(program: Program, block: Block) -> list[int]:
         path[index] = weight[index] + max((path[later] for later in after[index]), default=0)
         for later in after[index]:
             needed[later] += 1
-    left = list(range(len(code)))
+    ready = [(-path[index], index) for index in range(min(WINDOW, len(code))) if not needed[index]]
+    heapify(ready)
+    seen = WINDOW  # the window ends here: each that issues makes room for one
     found: list[int] = []
-    while left:
-        ready = [index for index in left[:WINDOW] if needed[index] == 0]
-        best = max(ready, key=lambda index: (path[index], -index))
-        left.remove(best)
+    while ready:
+        _, best = heappop(ready)
         found.append(block.start + best)
         for later in after[best]:
             needed[later] -= 1
+            if not needed[later] and later < seen:
+                heappush(ready, (-path[later], later))
+        if seen < len(code) and not needed[seen]:
+            heappush(ready, (-path[seen], seen))
+        seen += 1
     return found
 
 

@@ -1,11 +1,10 @@
 """The functions of loads and stores: each does one for all lanes of a warp, with its checks and
 counts, between registers in memory and memory.
 
-Its arguments are the environment, the lanes that execute it, the address (the place of a register,
-or a number for all lanes), the offset that is added, for each space that it may reach the row and
-the bounds that its instruction keeps there (`codegen.places`), where local memory begins and how
-long it is, and the places of the registers that it moves (or numbers, which it stores). It returns
-0, or one more than the code of the space in which a lane faulted.
+Their words (`baseline.signature`) are the base of the address, the offset that is added, for each
+space that it may reach the number of the row in which it is counted; where that may be local
+memory, a warp's bytes of it and a lane's; then the registers that it moves (or numbers, which it
+stores). Before these stands the number of the instruction.
 """
 
 from __future__ import annotations
@@ -16,13 +15,14 @@ from dataclasses import dataclass, replace
 from llvmlite import ir
 
 from warploom.analysis.accesses import reached
-from warploom.codegen.access import Shape
+from warploom.codegen.access import WIDE, Shape
 from warploom.codegen.access_functions import AccessFunctions
-from warploom.codegen.baseline.operations import Registers, Source
-from warploom.codegen.environment import SPACE_CODES, Slot
-from warploom.codegen.folding import FoldingBuilder
-from warploom.codegen.lanes import I32, I64, PTR, Lanes, Value, splat_constant, vector
+from warploom.codegen.baseline.operations import Registers
+from warploom.codegen.baseline.signature import FAULT_BITS, Body, Run, Source
+from warploom.codegen.environment import ROW_WIDTH, SPACE_CODES, Slot
+from warploom.codegen.lanes import I8, I64, PTR, Value, splat_constant, vector
 from warploom.codegen.memory import by_space
+from warploom.codegen.recording import record_access
 from warploom.core.types import ScalarType, unsigned
 from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
@@ -31,7 +31,7 @@ from warploom.rules.choice import AccessRules
 @dataclass(frozen=True, slots=True)
 class AccessFunction:
     """A load or a store: what it moves (`shape`), the form of its address, and those of the
-    registers that it moves; with the rules by which it is counted. `shuffles` as in
+    registers that it moves; with the rules by which it is counted. `shuffles` and `records` as in
     `codegen.variant`."""
 
     shape: Shape
@@ -39,25 +39,19 @@ class AccessFunction:
     data: tuple[Source, ...]
     rules: AccessRules
     shuffles: bool
+    records: bool
 
     @property
     def name(self) -> str:
         shape, forms = self.shape, ",".join(map(str, self.data))
         moved = f"{shape.op}.{shape.space.value}.{shape.type.name}x{shape.parts}.{shape.route}"
-        order = "shuffled." if self.shuffles else ""
-        return f"access.{order}{moved}[{self.address}]({forms}).{self.rules.name}"
+        way = "shuffled." * self.shuffles + "recorded." * self.records
+        return f"access.{way}{moved}[{self.address}]({forms}).{self.rules.name}"
 
     @property
     def spaces(self) -> tuple[Space, ...]:
         """Returns the spaces that it may reach."""
         return reached(self.shape.space)
-
-    @property
-    def type(self) -> ir.FunctionType:
-        kept = [PTR, PTR] * len(self.spaces)
-        data = [source.argument for source in self.data]
-        given = [PTR, I32, self.address.argument, I64, *kept, PTR, I64, *data]
-        return ir.FunctionType(I64, given)
 
     def define(self, module: ir.Module) -> None:
         """Emits the function into a module."""
@@ -69,19 +63,17 @@ class _Emission:
 
     def __init__(self, module: ir.Module, wanted: AccessFunction) -> None:
         self.wanted, self.shape = wanted, wanted.shape
-        self.function = ir.Function(module, wanted.type, wanted.name)
-        self.lanes = Lanes(module, FoldingBuilder(self.function.append_basic_block("entry")))
-        self.b, self.registers = self.lanes.b, Registers(self.lanes)
+        self.body = body = Body(module, wanted.name)
+        self.lanes, self.b, self.registers = body.lanes, body.b, Registers(body.lanes)
         self.functions = AccessFunctions(module, wanted.rules, shuffles=wanted.shuffles)
-        environment, on, address, offset, *rest = self.function.args
-        self.environment, self.on, self.base, self.offset = environment, on, address, offset
-        count = 2 * len(wanted.spaces)
-        pairs = zip(rest[:count:2], rest[1:count:2], strict=True)
-        self.kept: dict[Space, tuple[Value, Value]] = dict(zip(wanted.spaces, pairs, strict=True))
-        self.local = rest[count], rest[count + 1]
-        self.data: Sequence[Value] = rest[count + 2 :]
+        self.instruction = body.word()
+        self.base, self.offset = body.source(wanted.address), body.word()
+        self.rows = {space: body.word() for space in wanted.spaces}
+        self.local = self._local() if Space.LOCAL in wanted.spaces else None
+        self.data: Sequence[Value] = [body.source(source) for source in wanted.data]
         size = self.shape.part_bytes * self.shape.parts
         self.moved = self.lanes.alloca(ir.ArrayType(ir.IntType(8), size), align=64)
+        self.scratch = self.lanes.alloca(WIDE) if wanted.records else None
 
     def emit(self) -> None:
         """Emits the whole function."""
@@ -90,7 +82,7 @@ class _Emission:
                 value = self.registers.read(place, source, self._bits)
                 self.b.store(value, self._part(number), align=16)
         addresses = self._addresses()
-        mask = self.lanes.mask(self.on)
+        mask = self.lanes.mask(self.body.on)
         if self.shape.space is Space.GENERIC:
             by_space(self.lanes, addresses, mask, self._access)
         else:
@@ -100,8 +92,8 @@ class _Emission:
                 if source.bits:
                     type = vector(self.shape.element)
                     value = self.b.load(self._part(number), typ=type, align=16)
-                    self.registers.write(place, source.bits, value, self.shape.type, self.on)
-        self.b.ret(I64(0))
+                    self.registers.write(place, source.bits, value, self.shape.type, self.body.on)
+        self.body.go_on()
 
     @property
     def _bits(self) -> ScalarType:
@@ -122,21 +114,36 @@ class _Emission:
 
     def _access(self, space: Space, addresses: Value, mask: Value) -> None:
         """Emits the access of the lanes of `mask` to one space; returns where it faults."""
-        b = self.b
-        function = self.functions.plain(replace(self.shape, space=space))
+        b, environment = self.b, self.body.environment
+        shape, bits = replace(self.shape, space=space), self.lanes.bits(mask)
+        if self.scratch is not None:
+            log = self.body.pointer(Slot.LOG_AT)
+            given = log, self.scratch, self.instruction, shape, addresses, bits
+            record_access(self.lanes, *given)
         base, limit = self._memory(space)
-        bits = self.lanes.bits(mask)
-        given = [self.environment, *self.kept[space], addresses, bits, self.moved, base, limit]
-        fault = b.call(function, given)
+        arguments = [environment, *self._kept(space), addresses, bits, self.moved, base, limit]
+        fault = b.call(self.functions.plain(shape), arguments)
         with b.if_then(b.icmp_unsigned("!=", fault, I64(0)), likely=False):
-            b.ret(I64(SPACE_CODES[space] + 1))
+            where = b.shl(self.instruction, I64(FAULT_BITS))
+            b.ret(b.or_(where, I64(SPACE_CODES[space] + 1)))
+
+    def _kept(self, space: Space) -> tuple[Value, Value]:
+        """Returns the row of an access, and the bounds that its instruction keeps."""
+        b, number = self.b, self.rows[space]
+        row = self.lanes.slot(self.body.array(Run.ROWS), b.mul(number, I64(ROW_WIDTH)))
+        return row, self.lanes.slot(self.body.pointer(Slot.CACHE_AT), b.mul(number, I64(2)))
+
+    def _local(self) -> tuple[Value, Value]:
+        """Returns where the warp's local memory begins on the host, and its length for a lane."""
+        before = self.b.mul(self.body.of_run(Run.WARP), self.body.word())
+        at = self.b.gep(self.body.pointer(Slot.LOCAL_AT), [before], source_etype=I8)
+        return at, self.body.word()
 
     def _memory(self, space: Space) -> tuple[Value, Value]:
         """Returns where a space begins on the host, and its length; zeros for global memory."""
         if space is Space.SHARED:
-            at, size = (self._slot(slot) for slot in (Slot.SHARED_AT, Slot.SHARED_BYTES))
-            return self.b.inttoptr(at, PTR), size
-        return self.local if space is Space.LOCAL else (ir.Constant(PTR, None), I64(0))
-
-    def _slot(self, slot: Slot) -> Value:
-        return self.b.load(self.lanes.slot(self.environment, int(slot)), typ=I64)
+            return self.body.pointer(Slot.SHARED_AT), self.body.slot(Slot.SHARED_BYTES)
+        if space is Space.LOCAL:
+            assert self.local is not None
+            return self.local
+        return ir.Constant(PTR, None), I64(0)

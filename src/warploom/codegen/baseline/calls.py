@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from llvmlite import ir
+
 from warploom.analysis.accesses import is_bulk_fill, route_of, space_of
 from warploom.analysis.clusters import reaches_cluster
 from warploom.analysis.completions import completion
 from warploom.analysis.preconditions import operand_checks
 from warploom.codegen.access import STACK, Shape
 from warploom.codegen.baseline.accesses import AccessFunction
-from warploom.codegen.baseline.operations import FillFunction, OperationFunction, Source
+from warploom.codegen.baseline.operations import OperationFunction, ParameterFunction
+from warploom.codegen.baseline.signature import FAULT_BITS, Source
+from warploom.codegen.baseline.tables import END, CallTable, SharedCall
+from warploom.codegen.environment import local_stride
+from warploom.codegen.guards import Guards
 from warploom.codegen.lanes import I64, Value
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.nans import is_copy
@@ -37,50 +43,93 @@ from warploom.ptx.ir import (
 WIDEST = 64
 """Bits of the widest registers and numbers that functions take."""
 
+_IN_MEMORY = (Space.GLOBAL, Space.CONST)
+"""The spaces of variables whose addresses the launch tells."""
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A source of an instruction: its form, and the value that passes it."""
+    """A source of an instruction: its form, and the word that tells it; a value where it is known
+    only when the kernel runs."""
 
     form: Source
-    value: Value
+    word: int | Value
 
 
 class CallCode:
     """Emits instructions of one warp function as calls, where there is a function for them."""
 
-    def __init__(self, memory: MemoryCode, functions: SharedFunctions, *, shuffles: bool) -> None:
+    def __init__(
+        self, memory: MemoryCode, functions: SharedFunctions, guards: Guards, *, shuffles: bool
+    ) -> None:
         self.memory, self.operands, self.frame = memory, memory.operands, memory.frame
-        self.lanes, self.b = memory.lanes, memory.b
+        self.lanes, self.b, self.guards = memory.lanes, memory.b, guards
         self.functions, self.shuffles = functions, shuffles
+        self.table = CallTable(self.frame, functions)
+        self._room = self.frame.prologue.alloca(ir.ArrayType(I64, MOST_WORDS))
 
-    def emit(self, index: int, made: Instruction, on: Value) -> bool:
-        """Emits an instruction that the lanes `on` (an i32) execute; returns False, and emits
-        nothing, where there is no function for it."""
-        if any(True for _ in operand_checks(made)):
+    def emit(self, index: int, made: Instruction) -> bool:
+        """Emits an instruction, perhaps later; returns False where there is no function for it:
+        then all before it has been emitted."""
+        found = None if any(True for _ in operand_checks(made)) else self._calls(index, made)
+        if found is None:
+            self.flush()
             return False
+        for call in found:
+            if all(isinstance(word, int) for word in call.words):
+                self.table.add(index, call)
+            else:
+                self._emit_now(index, made, call)
+        return True
+
+    def flush(self) -> None:
+        """Emits the calls that have been put off, and leaves where one of them faults."""
+        fault = self.table.flush()
+        if fault is not None:
+            self._leave_at_fault(fault)
+
+    def _emit_now(self, index: int, made: Instruction, call: SharedCall) -> None:
+        """Emits a call with words that are known only when the kernel runs."""
+        self.flush()
+        guard, active = self.guards.counted(index, made), self.frame.active()
+        on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
+        words = [self.table.number(call), *call.words, self.table.number(END)]
+        for place, word in enumerate(words):
+            value = I64(word) if isinstance(word, int) else word
+            self.b.store(value, self.lanes.slot(self._room, place))
+        self._leave_at_fault(self.table.call(self._room, on))
+
+    def _leave_at_fault(self, fault: Value) -> None:
+        """Leaves where a call has returned a fault."""
+        code = self.b.and_(fault, I64((1 << FAULT_BITS) - 1))
+        instruction = self.b.lshr(fault, I64(FAULT_BITS))
+        self.memory.leave_at_fault(instruction, fault, self.b.sub(code, I64(1)))
+
+    def _calls(self, index: int, made: Instruction) -> list[SharedCall] | None:
+        """Returns the calls that do an instruction; None where there are no functions for it."""
         if made.operation.name in ("ld", "ldu", "st"):
-            return not self.memory.is_watched and self._emit_access(index, made, on)
-        return self._emit_operation(made, on)
+            return self._accesses(index, made)
+        call = self._operation(made)
+        return None if call is None else [call]
 
     # ---- instructions that compute --------------------------------------------------------------
 
-    def _emit_operation(self, made: Instruction, on: Value) -> bool:
+    def _operation(self, made: Instruction) -> SharedCall | None:
         operation = made.operation
         if operation.spec.semantics is None or operation.spec.unit in _APART:
-            return False
+            return None
         if ordinary_results(operation) is not None:  # its calls of a routine are counted
-            return False
+            return None
         if operation.name == "mov" and not (is_copy(made) or _moves_number(made)):
-            return False
+            return None
         first = len(operation.spec.destinations)
         targets = tuple(spread(made.operands[:first]))
         types = operation.source_types
         sources = list(zip(spread(made.operands[first:]), types, strict=False))
         if not all(self._is_written(target) for target in targets):
-            return False
+            return None
         if not all(type is None or self._is_read(source, type) for source, type in sources):
-            return False
+            return None
         given = [self._argument(s, type) for s, type in sources if type is not None]
         forms = iter(one.form for one in given)
         function = OperationFunction(
@@ -89,9 +138,8 @@ class CallCode:
             tuple(Source(0) if type is None else next(forms) for _, type in sources),
         )
         places = [self._home(t) for t in targets if isinstance(t, Register)]
-        called = self.functions.declare(function.name, function.type, function.define)
-        self.b.call(called, [on, *places, *(one.value for one in given)])
-        return True
+        words = [*places, *(one.word for one in given)]
+        return SharedCall(function.name, function.define, words)
 
     @staticmethod
     def _is_written(target: Operand) -> bool:
@@ -122,52 +170,71 @@ class CallCode:
                 return Argument(Source(1, negated=True), self._home(source.operand))
             case Immediate():
                 bits = immediate_bits(source, type)
-                return Argument(Source(0), I64(bits - (bits >> 63 << 64)))
+                return Argument(Source(0), bits - (bits >> 63 << 64))
+            case Symbol() if self._is_known(source):
+                return Argument(Source(0), self._offset(source))
             case Special() if source.name.startswith("%tid"):
-                place = self.operands.specials.thread_indices("xyz".index(source.name[-1]))
-                return Argument(Source(32), place)
+                return Argument(Source(32), self._thread_indices("xyz".index(source.name[-1])))
             case _:
                 value = self.lanes.lane(self.operands.read(source, unsigned(64), width=1), 0)
                 return Argument(Source(0), value)
 
-    def _home(self, register: Register) -> Value:
+    def _thread_indices(self, axis: int) -> Value:
+        """Returns where the indices of the warp's threads stand, as if it were a register."""
+        at = self.b.ptrtoint(self.operands.specials.thread_indices(axis), I64)
+        return self.b.sub(at, self.b.ptrtoint(self.frame.registers_at(), I64))
+
+    def _home(self, register: Register) -> int:
         """Returns the place of a register."""
-        return self.frame.home(register)
+        return self.frame.context_layout.apart[register]
+
+    def _is_known(self, symbol: Symbol) -> bool:
+        """Returns whether the address of a variable is the same in all launches."""
+        return self.frame.program.places[symbol.name].space not in _IN_MEMORY
+
+    def _offset(self, symbol: Symbol) -> int:
+        """Returns the address of such a variable; of others, its number in `Program.globals`."""
+        place = self.frame.program.places[symbol.name]
+        return place.offset + (symbol.offset if self._is_known(symbol) else 0)
 
     # ---- loads and stores -----------------------------------------------------------------------
 
-    def _emit_access(self, index: int, made: Instruction, on: Value) -> bool:
+    def _accesses(self, index: int, made: Instruction) -> list[SharedCall] | None:
+        if self.memory.observing is not None:
+            return None
         if is_bulk_fill(made.operation) or completion(made) is not None:
-            return False
+            return None
         if frame_access(self.frame.program, made) is not None:
-            return False
+            return None
         load = made.operation.name != "st"
         data, address = made.operands[:2] if load else made.operands[1::-1]
+        assert isinstance(address, Address)
         type = made.operation.modifiers.scalar()
         if space_of(made) is Space.PARAM:
-            return load and self._emit_parameter(data, address, type, on)
+            return self._parameters(data, address, type) if load else None
         moved, passed = elements(data), self._is_written if load else self._is_stored
         if type.bits > WIDEST or not all(map(passed, moved)):
-            return False
+            return None
         if self.memory.clusters.several and reaches_cluster(made):
-            return False
+            return None
         given = [self._target(one) if load else self._argument(one, type) for one in moved]
-        self._call_access(self._shape(index, made, len(moved)), index, address, given, on)
-        return True
+        return [self._access(self._shape(index, made, len(moved)), index, address, given)]
 
-    def _call_access(
-        self, shape: Shape, index: int, address: Operand, given: list[Argument], on: Value
-    ) -> None:
-        """Emits the call for an access of that shape, and leaves where it faults."""
-        base, offset = self._address(address)
+    def _access(
+        self, shape: Shape, index: int, address: Address, given: list[Argument]
+    ) -> SharedCall:
+        """Returns the call for an access of that shape."""
+        form, base, offset = self._address(address)
         forms, rules = tuple(one.form for one in given), self.frame.layout.rules
-        function = AccessFunction(shape, base.form, forms, rules, self.shuffles)
-        places, values = self.memory.places, [one.value for one in given]
-        kept = [at(index, space) for space in function.spaces for at in (places.row, places.cache)]
-        arguments = [self.frame.environment, on, base.value, offset, *kept]
-        called = self.functions.declare(function.name, function.type, function.define)
-        fault = self.b.call(called, [*arguments, *places.space(Space.LOCAL), *values])
-        self.memory.leave_at_fault(index, fault, self.b.sub(fault, I64(1)))
+        records = self.frame.variant.records
+        function = AccessFunction(shape, form, forms, rules, self.shuffles, records)
+        words: list[int | Value] = [index]
+        words += [base, offset, *(self.memory.places.number(index, s) for s in function.spaces)]
+        if Space.LOCAL in function.spaces:
+            local = self.frame.program.local_bytes
+            words += [local_stride(local), local]
+        words += [one.word for one in given]
+        return SharedCall(function.name, function.define, words)
 
     def _shape(self, index: int, made: Instruction, parts: int) -> Shape:
         """Returns what a load or a store moves."""
@@ -181,40 +248,50 @@ class CallCode:
     def _target(self, target: Operand) -> Argument:
         """Returns the target of a load as it is passed."""
         known = isinstance(target, Register)
-        return Argument(Source(_bits(target)), self._home(target) if known else I64(0))
+        return Argument(Source(_bits(target)), self._home(target) if known else 0)
 
     @staticmethod
     def _is_stored(source: Operand) -> bool:
         whole = isinstance(source, Register) and 1 < source.type.bits <= WIDEST
         return whole or isinstance(source, Immediate)
 
-    def _address(self, operand: Operand) -> tuple[Argument, Value]:
-        """Returns the base of an address, and the offset that is added to it."""
-        assert isinstance(operand, Address)
-        if isinstance(operand.base, Register):
-            return self._argument(operand.base, unsigned(64)), I64(operand.offset)
-        whole = self.lanes.lane(self.operands.address(operand, width=1), 0)
-        return Argument(Source(0), whole), I64(0)
+    def _address(self, address: Address) -> tuple[Source, int, int]:
+        """Returns the form of the base of an address, its word, and the offset that is added."""
+        match address.base:
+            case None:
+                return Source(0), 0, address.offset
+            case Register():
+                return Source(_bits(address.base)), self._home(address.base), address.offset
+            case Symbol() if self._is_known(address.base):
+                return Source(0), self._offset(address.base), address.offset
+            case Symbol():
+                offset = address.base.offset + address.offset
+                return Source(0, variable=True), self._offset(address.base), offset
 
-    def _emit_parameter(self, data: Operand, address: Operand, type: ScalarType, on: Value) -> bool:
-        """Emits a load of parameters at an address that is the same for all lanes."""
-        targets = elements(data)
-        assert isinstance(address, Address)
-        known = isinstance(address.base, Symbol) and type.bits <= WIDEST
-        if not (known and all(map(self._is_written, targets))):
-            return False
+    def _parameters(
+        self, data: Operand, address: Address, type: ScalarType
+    ) -> list[SharedCall] | None:
+        """Returns the calls that load parameters from an address that is the same for all lanes."""
+        targets, base = elements(data), address.base
+        if not isinstance(base, Symbol) or type.bits > WIDEST:
+            return None
+        if not all(map(self._is_written, targets)):
+            return None
+        found: list[SharedCall] = []
         for number, target in enumerate(targets):
             if isinstance(target, Register):
-                value = self.memory.parameter(address, type, number)
-                function = FillFunction(type, target.type.bits)
-                called = self.functions.declare(function.name, function.type, function.define)
-                wide = self.b.zext(value, I64)
-                self.b.call(called, [on, self._home(target), wide])
-        return True
+                function = ParameterFunction(type, target.type.bits)
+                offset = self._offset(base) + address.offset + number * type.bytes
+                words = [self._home(target), offset]
+                found.append(SharedCall(function.name, function.define, words))
+        return found
 
 
 _APART = frozenset({Unit.ATOMIC, Unit.MATRIX, Unit.TEXTURE, Unit.BARRIER})
 """The units of instructions that do more than compute."""
+
+MOST_WORDS = 32
+"""Words of a call, at most: of a load of eight registers from anywhere, 16."""
 
 
 def _moves_number(made: Instruction) -> bool:

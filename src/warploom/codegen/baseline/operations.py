@@ -1,8 +1,7 @@
 """The functions of instructions that compute: each does one for all lanes of a warp.
 
-Its arguments are the lanes that execute it, then the places of the registers that it writes, then
-its sources: places of registers, or a number for all lanes. Its name says its operation and what
-its operands are.
+Their words (`baseline.signature`) are the places of the registers that they write, then their
+sources. A function's name says its operation and what its operands are.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from warploom.codegen.folding import FoldingBuilder
-from warploom.codegen.lanes import I32, I64, PTR, Lanes, Value, storage_type, vector
+from warploom.codegen.baseline.signature import Body, Source
+from warploom.codegen.environment import Slot
+from warploom.codegen.lanes import I8, I32, I64, Lanes, Value, storage_type, vector
 from warploom.codegen.lower import Lowering
 from warploom.codegen.operands import read_as, register_bits
 from warploom.core.types import PRED, ScalarType, unsigned
@@ -23,26 +23,9 @@ LINE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The form of a source: a register of so many bits (1: a predicate), perhaps negated, or a
-    number (`bits` is 0)."""
-
-    bits: int
-    negated: bool = False
-
-    @property
-    def argument(self) -> ir.Type:
-        """Returns the type of the argument that passes it."""
-        return PTR if self.bits else I64
-
-    def __str__(self) -> str:
-        return f"{'!' * self.negated}{f'r{self.bits}' if self.bits else 'n'}"
-
-
-@dataclass(frozen=True, slots=True)
 class OperationFunction:
     """An operation with the forms of its operands: `targets` are the bits of the registers that it
-    writes, 0 for none."""
+    writes, 0 for none. Sources without a type are not read, and have no word."""
 
     operation: Operation
     targets: tuple[int, ...]
@@ -53,30 +36,17 @@ class OperationFunction:
         forms = ",".join([*map(str, self.targets), "=", *map(str, self.sources)])
         return f"operation.{self.operation.text}({forms})"
 
-    @property
-    def type(self) -> ir.FunctionType:
-        written = [PTR for bits in self.targets if bits]
-        read = [source.argument for source in self._read]
-        return ir.FunctionType(ir.VoidType(), [I32, *written, *read])
-
-    @property
-    def _read(self) -> list[Source]:
-        """Returns the sources that have a type: others are not read."""
-        types = self.operation.source_types
-        return [s for s, type in zip(self.sources, types, strict=False) if type is not None]
-
     def define(self, module: ir.Module) -> None:
         """Emits the function into a module."""
-        function = ir.Function(module, self.type, self.name)
-        lanes = Lanes(module, FoldingBuilder(function.append_basic_block("entry")))
-        registers = Registers(lanes)
-        lower = Lowering(lanes, 32)
-        on, *places = function.args
-        count = sum(bits > 0 for bits in self.targets)
-        types = [type for type in self.operation.source_types if type is not None]
+        body = Body(module, self.name)
+        registers = Registers(body.lanes)
+        lower = Lowering(body.lanes, 32)
+        places = [body.place() for bits in self.targets if bits]
+        types = self.operation.source_types
         values = [
-            registers.read(place, source, type)
-            for place, source, type in zip(places[count:], self._read, types, strict=False)
+            registers.read(body.source(source), source, type)
+            for source, type in zip(self.sources, types, strict=False)
+            if type is not None
         ]
         terms = self.operation.terms_for(len(self.sources))
         found = [
@@ -85,33 +55,32 @@ class OperationFunction:
             if bits
         ]
         for place, (bits, type, value) in zip(places, found, strict=False):
-            registers.write(place, bits, value, type, on)
-        lanes.b.ret_void()
+            registers.write(place, bits, value, type, body.on)
+        body.go_on()
 
 
 @dataclass(frozen=True, slots=True)
-class FillFunction:
-    """Writes a number of a type to a register of so many bits: the lanes, its place, the number."""
+class ParameterFunction:
+    """Loads a number of a type from the kernel's parameters to a register of so many bits, for all
+    lanes the same. Its words are the register's place, and the offset in bytes."""
 
     value: ScalarType
     bits: int
 
     @property
     def name(self) -> str:
-        return f"fill.{self.value.name}(r{self.bits})"
-
-    @property
-    def type(self) -> ir.FunctionType:
-        return ir.FunctionType(ir.VoidType(), [I32, PTR, I64])
+        return f"parameter.{self.value.name}(r{self.bits})"
 
     def define(self, module: ir.Module) -> None:
         """Emits the function into a module."""
-        function = ir.Function(module, self.type, self.name)
-        lanes = Lanes(module, FoldingBuilder(function.append_basic_block("entry")))
-        registers, (on, place, number) = Registers(lanes), function.args
-        value = registers.read(number, Source(0), self.value)
-        registers.write(place, self.bits, value, self.value, on)
-        lanes.b.ret_void()
+        body = Body(module, self.name)
+        b, registers, place = body.b, Registers(body.lanes), body.place()
+        at = b.gep(body.pointer(Slot.PARAMETERS_AT), [body.word()], source_etype=I8)
+        number = b.load(at, typ=ir.IntType(self.value.bits), align=1)
+        wide = number if self.value.bits == 64 else b.zext(number, I64)
+        value = registers.read(wide, Source(0), self.value)
+        registers.write(place, self.bits, value, self.value, body.on)
+        body.go_on()
 
 
 class Registers:
