@@ -1,4 +1,4 @@
-"""Defines how the functions that kernels share are called: all alike, so that a table can name them.
+"""Defines how the functions that kernels share are called: all alike, for a table names them.
 
     fault = function(environment, run, registers, functions, on, words)
 
