@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import platform
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import warploom as wl
@@ -54,7 +55,9 @@ def functions() -> dict[str, Define]:
     """Returns the functions of guards and, with NVRTC, those that the kernels of SOURCES call, by
     name."""
     gpu = wl.Device()
-    guards = [GuardFunction(bool(n & 1), records=n > 1) for n in range(4)]
+    guards = (
+        GuardFunction(negated, records) for negated, records in product((False, True), repeat=2)
+    )
     found: dict[str, Define] = {one.name: one.define for one in guards}
     for path in (path for pattern in SOURCES for path in sorted(ROOT.glob(pattern))):
         try:

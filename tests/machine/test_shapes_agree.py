@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -83,35 +85,15 @@ def test_machines_agree_on_walks(random_examples: int) -> None:
     agree()
 
 
-def test_lanes_that_wait_keep_what_they_have(random_examples: int) -> None:
-    """While others write what all of these agree on."""
+@pytest.mark.parametrize("body", [asides, leavings, jumps])
+def test_lanes_part_and_meet(
+    random_examples: int, body: Callable[[], st.SearchStrategy[str]]
+) -> None:
+    """Lanes that wait keep what they have while others write what all of these agree on; those that
+    leave loops, or jump over regions, let the others go on without them."""
 
     @settings(max_examples=random_examples)
-    @given(text=shaped_kernels(asides()), block=st.sampled_from(BLOCKS), schedule=schedules())
-    def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
-        expected = left_behind(text, block, schedule, ReferenceEngine())
-        assert left_behind(text, block, schedule, CompiledEngine()) == expected
-
-    agree()
-
-
-def test_lanes_leave_loops_one_by_one(random_examples: int) -> None:
-    """And those that are still inside go on without them."""
-
-    @settings(max_examples=random_examples)
-    @given(text=shaped_kernels(leavings()), block=st.sampled_from(BLOCKS), schedule=schedules())
-    def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
-        expected = left_behind(text, block, schedule, ReferenceEngine())
-        assert left_behind(text, block, schedule, CompiledEngine()) == expected
-
-    agree()
-
-
-def test_lanes_jump_over_regions(random_examples: int) -> None:
-    """And those that do not go on without them."""
-
-    @settings(max_examples=random_examples)
-    @given(text=shaped_kernels(jumps()), block=st.sampled_from(BLOCKS), schedule=schedules())
+    @given(text=shaped_kernels(body()), block=st.sampled_from(BLOCKS), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
         expected = left_behind(text, block, schedule, ReferenceEngine())
         assert left_behind(text, block, schedule, CompiledEngine()) == expected

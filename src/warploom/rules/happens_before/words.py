@@ -225,13 +225,12 @@ cache line of the host: most are written once, by one run of lanes."""
 X_SETTLED, X_FAR_WORDS, X_MORE, X_TAG, X_RUNS = range(5)
 X_FAR = X_RUNS + RUN_WORDS * (INLINE_RUNS - 1)
 X_NEAR, X_OWN, X_OWN_TAG, X_OWN_WARP = X_FAR + 4, X_FAR + 8, X_FAR + 12, X_FAR + 13
-REST_WORDS = 40
+REST_WORDS = (X_OWN_WARP + 1 + 7) & -8  # whole cache lines
 """The rest of a line. FAR, NEAR and OWN: a bit for each byte, 32 in a word, that is settled
 (`settled`); NEAR holds for the block and interval of TAG, OWN for those of OWN_TAG and the warp of
 OWN_WARP, since it synchronised last. SETTLED: whether there are such. FAR_WORDS: a bit for each
-aligned four bytes that are all FAR. RUNS: those behind the first;
-those for which there is no room here stand at MORE. A rest begins with a cache line of the host,
-which has its first run."""
+aligned four bytes that are all FAR. RUNS: those behind the first; those for which there is no room
+here stand at MORE. A rest begins with a cache line of the host, which has its first run."""
 IN_CELLS = -1
 LINE_BYTES = 128
 LINE_SHIFT = 7
