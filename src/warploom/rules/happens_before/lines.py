@@ -34,13 +34,13 @@ from warploom.rules.happens_before.words import (
     CLUSTER_BLOCKS,
     EXACT,
     FALLS,
+    FEW_FROM,
     H_COUNT,
     H_REST,
-    H_RUN,
     H_TAG,
     H_TOUCHED,
     IN_CELLS,
-    INLINE_RUNS,
+    IN_FORCE,
     LINE_BYTES,
     LISTS,
     LOAD,
@@ -53,6 +53,7 @@ from warploom.rules.happens_before.words import (
     ME_SPACE,
     ME_SYNCED,
     ME_TIME,
+    MORE_FROM,
     MOST_RUNS,
     OP_AT,
     R_FIRST,
@@ -63,6 +64,7 @@ from warploom.rules.happens_before.words import (
     THREAD_BITS,
     THREADS,
     TIME_AT,
+    X_FEW,
     X_MORE,
     X_SETTLED,
 )
@@ -70,7 +72,7 @@ from warploom.rules.happens_before.words import (
 RUN_BITS = SITE_BITS | 3 << OP_AT
 """The bits of a run's third word that a record of a cell has too: instruction and op."""
 
-MORE_WORDS = (MOST_RUNS - INLINE_RUNS) * RUN_WORDS
+FEW_WORDS, MORE_WORDS = (MORE_FROM - FEW_FROM) * RUN_WORDS, (MOST_RUNS - MORE_FROM) * RUN_WORDS
 
 
 @jitable
@@ -103,7 +105,7 @@ def take_run(s: Any, line: int, thread: int, op: int, place: int, words: int) ->
         settle_run(s, line, place, words)
         return 1
     kept = s[line + H_COUNT]
-    if kept == MOST_RUNS or (kept > 0 and not has_room(s, line, kept)):
+    if kept == MOST_RUNS or not has_room(s, line, kept):
         return 0
     run = run_at(s, line, kept)
     s[line + H_COUNT] = kept + 1
@@ -124,34 +126,48 @@ def drop_runs(s: Any, line: int, numbers: int) -> None:
 
 
 @jitable
-def stands_alone(s: Any, line: int, first: int, second: int, third: int, words: int) -> int:
-    """Take a weak access, whose run has these words, as `take_run` does where that leaves the line
-    with no other run: it had none, or one of the same lanes at the same time and place, for which
-    this one stands; return whether it was taken."""
-    run, count, rest = line + H_RUN, s[line + H_COUNT], s[line + H_REST]
-    if count >> 1 or (rest and s[rest + X_SETTLED]):
+def take_alone(s: Any, line: int, first: int, second: int, third: int, words: int) -> int:
+    """Take a weak access, whose run has these words, as `take_run` does where no other run of the
+    line has any of them, but for one of the same lanes at the same time and place, for which this
+    one stands; return whether it was taken."""
+    count, rest, place = s[line + H_COUNT], s[line + H_REST], -1
+    if count >= MORE_FROM or count < 0 or (rest and s[rest + X_SETTLED] & IN_FORCE):
         return 0
-    if count:
-        other = s[run + 2]
-        if third >> OP_AT & 3 == LOAD and other >> OP_AT & 3 != LOAD:
+    for number in range(count):
+        run = run_at(s, line, number)
+        if s[run + 3] & words:
+            other = s[run + 2]
+            if third >> OP_AT & 3 == LOAD and other >> OP_AT & 3 != LOAD:
+                return 0
+            if (s[run] ^ first) | (s[run + 1] ^ second) | (s[run + 3] ^ words):
+                return 0
+            if (other ^ third) & ~RUN_BITS:
+                return 0
+            place = number
+    if place < 0:
+        if not has_room(s, line, count):
             return 0
-        if (s[run] ^ first) | (s[run + 1] ^ second) | (s[run + 3] ^ words):
-            return 0
-        if (other ^ third) & ~RUN_BITS:
-            return 0
-    s[line + H_COUNT] = 1
+        s[line + H_COUNT], place = count + 1, count
+    run = run_at(s, line, place)
     s[run], s[run + 1], s[run + 2], s[run + 3] = first, second, third, words
     return 1
 
 
 @jitable
 def has_room(s: Any, line: int, number: int) -> int:
-    """Returns whether a line has room for a run behind the first, which it is given when it first
+    """Returns whether a line has room for a run of that number, which it is given when it first
     needs it."""
+    if number == 0:
+        return 1
     rest = rest_of(s, line)
-    if rest and number >= INLINE_RUNS and s[rest + X_MORE] == 0:
-        s[rest + X_MORE] = take_for_lines(s, MORE_WORDS)
-    return int(rest != 0 and (number < INLINE_RUNS or s[rest + X_MORE] != 0))
+    if rest == 0 or number < FEW_FROM:
+        return int(rest != 0)
+    at, size = rest + X_FEW, FEW_WORDS
+    if number >= MORE_FROM:
+        at, size = rest + X_MORE, MORE_WORDS
+    if s[at] == 0:
+        s[at] = take_for_lines(s, size)
+    return int(s[at] != 0)
 
 
 @jitable

@@ -11,7 +11,7 @@ from warploom.rules.distinct import count_lanes, first_lane, jitable, last_lane
 from warploom.rules.happens_before.barriers import depart
 from warploom.rules.happens_before.bounds import row_of_range
 from warploom.rules.happens_before.knowledge import become, interval_of
-from warploom.rules.happens_before.lines import stamp, stands_alone
+from warploom.rules.happens_before.lines import stamp, take_alone
 from warploom.rules.happens_before.memory_words import first_unwritten, take_line
 from warploom.rules.happens_before.runs import place_of_row, words_of_row
 from warploom.rules.happens_before.settled import are_settled_for_all
@@ -132,7 +132,7 @@ def take_lines_of_row(s: Any, e: Any, slot: int, lines: int, at: int, lanes: int
             stamp(s, line, who, e[E_SPACE])
             if e[E_OP] != LOAD or are_settled_for_all(s, line, words) == 0:
                 taken = 1
-                if stands_alone(s, line, who, time | thread, what | place, words) == 0:
+                if take_alone(s, line, who, time | thread, what | place, words) == 0:
                     turn_to_warp(s, e, slot)
                     if take_line(s, line, thread, e[E_OP], place, words) == 0:
                         return 0

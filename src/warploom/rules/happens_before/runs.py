@@ -53,7 +53,7 @@ def place_of_row(size: int, begin: int, end: int) -> int:
 def words_of_row(size: int, begin: int, end: int, lanes: int) -> int:
     """Return the words of `place_of_row` of which the lanes of a mask are there, the bit of the one
     that reaches the first byte first; lanes of less than four bytes are all there."""
-    if size < WORD:
+    if size < WORD or lanes & lanes + 1 == 0:
         return (1 << ((end + 3) >> 2)) - (1 << (begin >> 2))
     return spread(lanes, size) << (begin >> 2)
 

@@ -11,11 +11,12 @@ from warploom.rules.happens_before.runs import begin_of, bytes_of, end_of
 from warploom.rules.happens_before.words import (
     BLOCK_AT,
     EXACT,
+    FEW_FROM,
     FLAGS_AT,
     H_COUNT,
     H_REST,
     H_RUN,
-    INLINE_RUNS,
+    IN_FORCE,
     LINE_BYTES,
     LISTS,
     LOAD,
@@ -26,26 +27,29 @@ from warploom.rules.happens_before.words import (
     ME_SPACE,
     ME_SYNCED,
     ME_WARP,
+    MORE_FROM,
     N_NEXT,
     N_THIRD,
     OP_AT,
     POOL_AT,
     POOL_END,
+    Q_FAR,
+    Q_NEAR,
+    Q_OWN,
+    Q_OWN_TAG,
+    Q_OWN_WARP,
+    Q_TAG,
     REST_WORDS,
     RUN_WORDS,
+    SETTLED_WORDS,
     SHARED,
     STRONG,
     W_FIRST,
-    X_FAR,
     X_FAR_WORDS,
+    X_FEW,
     X_MORE,
-    X_NEAR,
-    X_OWN,
-    X_OWN_TAG,
-    X_OWN_WARP,
-    X_RUNS,
+    X_RUN,
     X_SETTLED,
-    X_TAG,
 )
 
 WARPS_APART, BLOCKS_APART = 2, 3
@@ -69,23 +73,32 @@ def are_settled_for_all(s: Any, line: int, words: int) -> int:
 def is_settled(s: Any, line: int, place: int, words: int) -> int:
     """Return whether the bytes of a place of a line and its words (`runs`) are settled for the
     current thread."""
-    rest = s[line + H_REST]
-    if rest == 0 or s[rest + X_SETTLED] == 0:
+    at = settled_at(s, line)
+    if at == 0:
         return 0
-    if words & ~s[rest + X_FAR_WORDS] == 0:
+    if are_settled_for_all(s, line, words):
         return 1
     now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
-    near = s[rest + X_TAG] == now
-    own = s[rest + X_OWN_TAG] == now and s[rest + X_OWN_WARP] == own_warp(s)
+    near = s[at + Q_TAG] == now
+    own = s[at + Q_OWN_TAG] == now and s[at + Q_OWN_WARP] == own_warp(s)
     missing = 0
     for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
-        known = s[rest + X_FAR + word]
+        known = s[at + Q_FAR + word]
         if near:
-            known |= s[rest + X_NEAR + word]
+            known |= s[at + Q_NEAR + word]
         if own:
-            known |= s[rest + X_OWN + word]
+            known |= s[at + Q_OWN + word]
         missing |= bytes_of(place, words, word) & ~known
     return int(missing == 0)
+
+
+@jitable
+def settled_at(s: Any, line: int) -> int:
+    """Return where the settled bytes of a line stand; 0 where it has none."""
+    rest = s[line + H_REST]
+    if rest == 0 or s[rest + X_SETTLED] & IN_FORCE == 0:
+        return 0
+    return int(s[rest + X_SETTLED] - IN_FORCE)
 
 
 @jitable
@@ -133,9 +146,11 @@ def run_at(s: Any, line: int, number: int) -> int:
     if number == 0:
         return line + H_RUN
     rest = s[line + H_REST]
-    if number < INLINE_RUNS:
-        return int(rest + X_RUNS + (number - 1) * RUN_WORDS)
-    return int(s[rest + X_MORE] + (number - INLINE_RUNS) * RUN_WORDS)
+    if number < FEW_FROM:
+        return int(rest + X_RUN)
+    if number < MORE_FROM:
+        return int(s[rest + X_FEW] + (number - FEW_FROM) * RUN_WORDS)
+    return int(s[rest + X_MORE] + (number - MORE_FROM) * RUN_WORDS)
 
 
 @jitable
@@ -160,24 +175,37 @@ def take_for_lines(s: Any, size: int) -> int:
 @jitable
 def mark(s: Any, line: int, word: int, bits: int) -> None:
     """Adds to the settled bytes of a line, for as long as the distance of the two reads says."""
-    now, rest = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL], rest_of(s, line)
-    if rest == 0:
+    now, at = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL], put_in_force(s, line)
+    if at == 0:
         return
-    s[rest + X_SETTLED] = 1
     if s[ME_APART] == BLOCKS_APART:
-        s[rest + X_FAR + word] |= bits
-        s[rest + X_FAR_WORDS] |= whole_words(s[rest + X_FAR + word]) << 8 * word
+        s[at + Q_FAR + word] |= bits
+        s[s[line + H_REST] + X_FAR_WORDS] |= whole_words(s[at + Q_FAR + word]) << 8 * word
         return
     if s[ME_APART] == WARPS_APART:
-        if s[rest + X_TAG] != now:
-            s[rest + X_TAG] = now
-            clear_bits(s, rest + X_NEAR)
-        s[rest + X_NEAR + word] |= bits
+        if s[at + Q_TAG] != now:
+            s[at + Q_TAG] = now
+            clear_bits(s, at + Q_NEAR)
+        s[at + Q_NEAR + word] |= bits
         return
-    if s[rest + X_OWN_TAG] != now or s[rest + X_OWN_WARP] != own_warp(s):
-        s[rest + X_OWN_TAG], s[rest + X_OWN_WARP] = now, own_warp(s)
-        clear_bits(s, rest + X_OWN)
-    s[rest + X_OWN + word] |= bits
+    if s[at + Q_OWN_TAG] != now or s[at + Q_OWN_WARP] != own_warp(s):
+        s[at + Q_OWN_TAG], s[at + Q_OWN_WARP] = now, own_warp(s)
+        clear_bits(s, at + Q_OWN)
+    s[at + Q_OWN + word] |= bits
+
+
+@jitable
+def put_in_force(s: Any, line: int) -> int:
+    """Return where the settled bytes of a line stand, which has such from now on; 0 where there is
+    no room."""
+    rest = rest_of(s, line)
+    if rest == 0:
+        return 0
+    if s[rest + X_SETTLED] == 0:
+        s[rest + X_SETTLED] = take_for_lines(s, SETTLED_WORDS)
+    if s[rest + X_SETTLED]:
+        s[rest + X_SETTLED] |= IN_FORCE
+    return settled_at(s, line)
 
 
 @jitable
@@ -211,24 +239,25 @@ def has_weak_reads_only(s: Any, lists: int) -> int:
 @jitable
 def unsettle(s: Any, line: int, place: int, words: int) -> None:
     """Note that a place of a line and its words are written."""
-    rest = s[line + H_REST]
-    if rest == 0 or s[rest + X_SETTLED] == 0:
+    at = settled_at(s, line)
+    if at == 0:
         return
-    s[rest + X_FAR_WORDS] &= ~words
+    s[s[line + H_REST] + X_FAR_WORDS] &= ~words
     for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
         if words >> 8 * word & 255 == 0:
             continue
         left = ~bytes_of(place, words, word)
-        s[rest + X_FAR + word] &= left
-        s[rest + X_NEAR + word] &= left
-        s[rest + X_OWN + word] &= left
+        s[at + Q_FAR + word] &= left
+        s[at + Q_NEAR + word] &= left
+        s[at + Q_OWN + word] &= left
 
 
 @jitable
 def unsettle_line(s: Any, line: int) -> None:
     """Note that no byte of a line is settled."""
-    rest = s[line + H_REST]
-    if rest and s[rest + X_SETTLED]:
-        s[rest + X_SETTLED] = s[rest + X_TAG] = s[rest + X_OWN_TAG] = 0
-        s[rest + X_FAR_WORDS] = 0
-        clear_bits(s, rest + X_FAR)
+    at = settled_at(s, line)
+    if at:
+        rest = s[line + H_REST]
+        s[rest + X_SETTLED], s[rest + X_FAR_WORDS] = at, 0
+        s[at + Q_TAG] = s[at + Q_OWN_TAG] = 0
+        clear_bits(s, at + Q_FAR)

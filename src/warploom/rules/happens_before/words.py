@@ -214,7 +214,7 @@ one, of the instruction that read there last, and of the one that wrote."""
 
 # ---- a line: what is known of 128 bytes while few runs of lanes have reached them ----
 H_TOUCHED, H_TAG, H_COUNT, H_RUN = range(4)
-RUN_WORDS, INLINE_RUNS, MOST_RUNS = 4, 6, 32
+RUN_WORDS, MOST_RUNS = 4, 32
 H_REST = H_RUN + RUN_WORDS
 LINE_WORDS = H_REST + 1
 """TOUCHED: 1, written before anything is read, so that the host gives the page that is to be
@@ -222,15 +222,18 @@ written at once. TAG, in shared memory: the block and the interval of the last a
 first word of its record. COUNT runs, the oldest first: RUN is the first; IN_CELLS: the cells go on
 for the line. REST: where the line goes on, in the pool; 0 while it needs no more. A line is one
 cache line of the host: most are written once, by one run of lanes."""
-X_SETTLED, X_FAR_WORDS, X_MORE, X_TAG, X_RUNS = range(5)
-X_FAR = X_RUNS + RUN_WORDS * (INLINE_RUNS - 1)
-X_NEAR, X_OWN, X_OWN_TAG, X_OWN_WARP = X_FAR + 4, X_FAR + 8, X_FAR + 12, X_FAR + 13
-REST_WORDS = (X_OWN_WARP + 1 + 7) & -8  # whole cache lines
-"""The rest of a line. FAR, NEAR and OWN: a bit for each byte, 32 in a word, that is settled
-(`settled`); NEAR holds for the block and interval of TAG, OWN for those of OWN_TAG and the warp of
-OWN_WARP, since it synchronised last. SETTLED: whether there are such. FAR_WORDS: a bit for each
-aligned four bytes that are all FAR. RUNS: those behind the first; those for which there is no room
-here stand at MORE. A rest begins with a cache line of the host, which has its first run."""
+X_SETTLED, X_FAR_WORDS, X_FEW, X_MORE, X_RUN = range(5)
+REST_WORDS = X_RUN + RUN_WORDS
+FEW_FROM, MORE_FROM = 2, 6
+"""The rest of a line, one cache line of the host: where its settled bytes stand, with IN_FORCE
+added while there are such; a bit for each aligned four bytes that are settled for all; where its
+runs from the third on (FEW_FROM) stand, and from the seventh on (MORE_FROM); its second RUN."""
+IN_FORCE = 1
+Q_TAG, Q_OWN_TAG, Q_OWN_WARP = range(3)
+Q_FAR, Q_NEAR, Q_OWN, SETTLED_WORDS = 4, 8, 12, 16
+"""Settled bytes of a line (`settled`): FAR, NEAR and OWN have a bit for each byte, 32 in a word.
+NEAR holds for the block and interval of TAG, OWN for those of OWN_TAG and the warp of OWN_WARP,
+since it synchronised last."""
 IN_CELLS = -1
 LINE_BYTES = 128
 LINE_SHIFT = 7
