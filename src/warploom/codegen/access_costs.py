@@ -3,6 +3,8 @@ the device's rules; and looks it up in the caches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from llvmlite import ir
 
 from warploom.codegen.access import Call
@@ -27,6 +29,8 @@ from warploom.rules.patterns import (
 FEW = 8
 """Lanes that are compared before the others are."""
 
+Move = Callable[[tuple[Value, Value] | None], None]
+
 
 class AccessCosts:
     """Emits the counting of one access."""
@@ -34,11 +38,15 @@ class AccessCosts:
     def __init__(self, access: Call) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
-    def count(self, bits: Value, offsets: Value, places: Value | None) -> tuple[Value, Value]:
+    def count(
+        self, bits: Value, offsets: Value, places: Value | None, move: Move | None = None
+    ) -> tuple[Value, Value]:
         """Count the access: one more like an earlier one of its row, or by the device's rules.
 
         `places` is where the offsets stand in memory, if they do. Returns the place of the lowest
         lane, and the step from lane to lane (`rules.patterns`): NO_STEP where it is not known.
+        `move`, given these two if they are known, moves the data before the rules are asked: the
+        host's memory may take longer than they do.
         """
         b = self.b
         first = self._first(bits, offsets)
@@ -47,6 +55,8 @@ class AccessCosts:
         relative = b.sub(offsets, self.lanes.splat(place.base))
         with b.if_else(self._differs(pattern, bits, relative), likely=False) as (new, again):
             with new:
+                if move is not None:
+                    move(None)
                 scratch = places or self.access.told(offsets)
                 kept = self._worth_keeping(pattern)
                 with b.if_then(kept):
@@ -61,6 +71,8 @@ class AccessCosts:
             with again:
                 self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
                 known = b.load(self.lanes.slot(pattern, STEP), typ=I64)
+                if move is not None:
+                    move((first, known))
                 after_again = b.block
         step = b.phi(I64)
         step.add_incoming(I64(NO_STEP), after_new)

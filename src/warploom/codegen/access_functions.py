@@ -124,17 +124,19 @@ def _emit(access: Call, update: Update | None) -> None:
     offsets = moves.physical(access.addresses)
     places = access.told(offsets) if update is not None else None
     lie: tuple[Value, Value] | None = None
-    if shape.space is not Space.PARAM and shape.route != STACK:
+    counted = shape.space is not Space.PARAM and shape.route != STACK
+    early = moves.move if counted and shape.op == "load" else None
+    if counted:
         costs = AccessCosts(access)
         if shape.op == "store" and places is not None:
             # The patterns of the row are those of the copy that this completes, of another size.
             costs.count_alone(wide, places)
         else:
-            lie = costs.count(wide, offsets, places)
+            lie = costs.count(wide, offsets, places, early)
         costs.look_up(wide, offsets)
     if update is not None and places is not None:
         LaneByLane(access, moves, update).emit(wide, places)
-    else:
+    elif early is None:
         chosen = access.shuffles and shape.space is not Space.LOCAL
         if shape.op == "store" and chosen:
             access.bits = b.trunc(_lasting(access, wide, offsets), I32)
