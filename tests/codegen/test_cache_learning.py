@@ -8,8 +8,8 @@ import pytest
 
 from warploom.codegen.cache_layout import (
     ANY_STRIDE,
-    COUNTS,
-    ENTRIES,
+    FEW_SETS,
+    GIVEN_UP,
     HEADER,
     KEY,
     LEADER,
@@ -19,44 +19,54 @@ from warploom.codegen.cache_layout import (
     PITCHES,
     RETIRED,
     ROOM,
-    SAFE,
-    SETS,
     STEP,
     STEP_AT,
     WITHIN,
+    counts_at,
+    entries_of,
     entry_words,
+    safe_at,
 )
-from warploom.codegen.cache_learning import find_set, learn_access
+from warploom.codegen.cache_learning import NEVER, find_set, learn_access
 
 Words = npt.NDArray[np.int64]
 
 ALL = 0xFFFFFFFF
 UNIT, SIZE = 128, 4
-LENGTH = entry_words(UNIT, SIZE)
+SETS, MOST = FEW_SETS, 32
+"""Keys, and for how many runs an entry has room."""
+LENGTH = entry_words(UNIT, SIZE, MOST)
+SAFE, COUNTS = safe_at(MOST), counts_at(MOST)
 PLACE = SETS
 """Where the one cache stands, behind the keys."""
 
 
 def empty() -> Words:
-    words = np.zeros(SETS + HEADER + ENTRIES * LENGTH, np.int64)
+    words = np.zeros(SETS + HEADER + entries_of(SETS) * LENGTH, np.int64)
     words[0] = ALL
     return words
 
 
 def group(runs: int, stride: int, offset: int = 0) -> Words:
     """One access of words at an offset."""
-    return np.array([runs, stride, SIZE, UNIT, 0, 1, PLACE, offset, *[0] * MOST_STRIDES], np.int64)
+    known = runs, stride, SIZE, UNIT, 0, 1, SETS, MOST
+    return np.array([*known, PLACE, offset, *[0] * MOST_STRIDES], np.int64)
 
 
 def at(*firsts: int) -> Words:
     return np.array([*firsts, *[0] * (STEP_AT + 1 - len(firsts))], np.int64)
 
 
+def rows_of_6(pitch: int) -> Words:
+    """Where lanes reach that are 6 to a row of words, rows a pitch apart."""
+    return at(*(4096 + lane // 6 * pitch + lane % 6 * SIZE for lane in range(32)))
+
+
 def learned(
     words: Words, one: Words, bases: Words, key: int = ALL, bounds: tuple[int, int] = (4096, 8192)
 ) -> Words | None:
     """The entry that is made, which then counts the access; None where none is."""
-    number = find_set(words, key)
+    number = find_set(words, key, SETS)
     begin = PLACE + HEADER + number * LENGTH
     entry = words[begin : begin + LENGTH]
     counted = learn_access(words, one, bases, key, number, np.array(bounds, np.uint64))
@@ -153,6 +163,28 @@ def test_a_step_that_code_finds_is_kept(runs: int) -> None:
     assert learned(words, group(runs, ANY_STRIDE), bases) is None
 
 
+def test_each_lane_can_be_a_run() -> None:
+    """Rows of 6 lanes 64 bytes apart: the last lane is the second of the sixth row. Only where rows
+    lie side by side do all lanes follow."""
+    entry = learned(empty(), group(32, 0), rows_of_6(64))
+    assert entry is not None
+    assert entry[PITCHES : PITCHES + 8].tolist() == [0, 4, 8, 12, 16, 20, 64, 68]
+    assert entry[ROOM] == 4096 - (5 * 64 + 4 + SIZE) + 1
+    assert (entry[STEP], entry[WITHIN]) == (0, UNIT - 1)
+    following = learned(empty(), group(32, 0), rows_of_6(6 * SIZE))
+    assert following is not None
+    assert following[STEP] == SIZE
+
+
+def test_what_never_comes_again_is_given_up() -> None:
+    """The first is counted once, so the second of the others replaces it, and so on; when there is
+    no room for more, others are only counted, until there were NEVER of them."""
+    words = empty()
+    for pitch in range(64, 64 + 4 * NEVER * SIZE, SIZE):
+        learned(words, group(32, 0), rows_of_6(pitch), bounds=(4096, 1 << 20))
+    assert words[PLACE + HEADER + MISSES] >= GIVEN_UP
+
+
 @pytest.mark.parametrize(
     ("one", "bases", "bounds"),
     [
@@ -193,7 +225,7 @@ def test_a_cache_is_of_one_group() -> None:
 
 def test_there_are_so_many_keys() -> None:
     words = empty()
-    assert [find_set(words, key) for key in range(1, SETS)] == list(range(1, SETS))
-    assert find_set(words, 1000) == -1
-    assert find_set(words, 3) == 3
-    assert find_set(words, 5 << 32) == -1  # no lane is in its mask
+    assert [find_set(words, key, SETS) for key in range(1, SETS)] == list(range(1, SETS))
+    assert find_set(words, 1000, SETS) == -1
+    assert find_set(words, 3, SETS) == 3
+    assert find_set(words, 5 << 32, SETS) == -1  # no lane is in its mask

@@ -106,8 +106,9 @@ RUNS = {
     Formation.ROWS: 2,
     Formation.ROWS_OF_8: 4,
     Formation.ROWS_OF_4: 8,
+    Formation.ANY: LANES,
 }
-"""Of how many runs of threads along x a warp consists; the fewest first."""
+"""Of how many runs of threads along x a warp consists, at most; the fewest first."""
 
 WHOLE = {Formation.LINE: Formation.ALONG_X, Formation.ROWS: Formation.IN_ROWS}
 """What a block may be of whose warps so much is known."""
@@ -118,8 +119,7 @@ def formation_of(block: tuple[int, int, int]) -> Formation:
     x, y, z = block
     if y * z == 1:
         return Formation.LINE
-    fitting = (one for one, runs in RUNS.items() if x % (LANES // runs) == 0)
-    return next(fitting, Formation.ANY)
+    return next(one for one, runs in RUNS.items() if x % (LANES // runs) == 0)
 
 
 def special_shape(name: str, formation: Formation) -> Shape:
@@ -135,8 +135,8 @@ def special_shape(name: str, formation: Formation) -> Shape:
     if name == "%laneid":
         return Shape(1, 1)
     if name.startswith("%tid"):
-        width = RUNS.get(formation)
-        return VECTOR if width is None else Shape(width, int(name == "%tid.x"))
+        width = RUNS.get(formation, LANES)
+        return VECTOR if width == LANES else Shape(width, int(name == "%tid.x"))
     varies = SPECIAL_REGISTERS[name].varies is Varies.LANE or special.clock_bit is not None
     return VECTOR if varies else UNIFORM
 

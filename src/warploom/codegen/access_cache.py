@@ -11,29 +11,27 @@ from llvmlite import ir
 from warploom.analysis.shapes import RUNS, Reading
 from warploom.codegen.cache_layout import (
     ANY_STRIDE,
-    COUNTS,
+    GIVEN_UP,
     HEADER,
     LAYOUT_SHIFT,
     LOW,
-    MOST_RUNS,
+    MISSES,
     MOST_STRIDES,
     PITCHES,
     ROOM,
-    SAFE,
-    SETS,
     STEP,
     STEP_AT,
     STRIDES,
+    STRIDES_AT,
     WITHIN,
+    safe_at,
 )
 from warploom.codegen.environment import ROW_WIDTH, Slot
 from warploom.codegen.groups import Group
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Value
+from warploom.codegen.lanes import I1, I32, I64, LANES, PTR, Value
 from warploom.codegen.memory import MemoryCode
 from warploom.ptx.ir import Instruction, Space
-
-KEYS = ir.VectorType(I64, SETS)
 
 
 @dataclass(frozen=True)
@@ -86,9 +84,11 @@ class AccessCache:
         before, search, done = b.block, *(b.append_basic_block(n) for n in ("lanes", "set"))
         b.cbranch(b.icmp_unsigned("==", key, EVERYONE.key), done, search)
         b.position_at_end(search)
-        keys = b.load(self.lanes.slot(self.frame.rows, self._begin), typ=KEYS, align=8)
-        same = b.bitcast(b.icmp_unsigned("==", keys, self.lanes.splat(key, SETS)), I8)
-        known = b.or_(b.zext(same, I64), I64(1 << SETS))
+        sets = self._layout.sets
+        type = ir.VectorType(I64, sets)
+        keys = b.load(self.lanes.slot(self.frame.rows, self._begin), typ=type, align=8)
+        equal = b.icmp_unsigned("==", keys, self.lanes.splat(key, sets))
+        known = b.or_(b.zext(b.bitcast(equal, ir.IntType(sets)), I64), I64(1 << sets))
         found = self.lanes.intrinsic("llvm.cttz.i64", I64, [known, I1(1)])
         b.branch(done)
         b.position_at_end(done)
@@ -120,7 +120,7 @@ class AccessCache:
             conditions.append(b.icmp_unsigned("==", stride, self._word(entry, number)))
         if group.base.width > 1:
             conditions.append(self._has_pitches(entry, group))
-        if group.step is not None:
+        if group.step is not None and not group.is_apart:
             conditions.append(b.icmp_unsigned("==", group.step, self._word(entry, STEP)))
         place = self._place(entry, group)
         if group.shape.size > 1:
@@ -134,7 +134,9 @@ class AccessCache:
         """Accesses of a group are counted there, an i64, among those of their entry."""
         group.counter = self._count_at(self._leader(group), who, counter)
         group.place = who.number, counter
-        if group.base.width > 1:
+        if group.is_apart:
+            group.step = self._word(self._entry(group, who), STEP)
+        elif group.base.width > 1:
             entry = self._entry(group, who)
             agreed = group.step is None and group.base.stride == 0
             group.safe = self._safe(entry, group) if agreed else group.firsts
@@ -174,7 +176,8 @@ class AccessCache:
     def _safe(self, entry: Value, group: Group) -> list[Value]:
         """Returns where each run begins, or one of which some lane is on."""
         width = group.base.width
-        pitches = self.b.load(self.lanes.slot(entry, SAFE), typ=ir.VectorType(I64, width), align=8)
+        at = self.lanes.slot(entry, safe_at(self._layout.runs))
+        pitches = self.b.load(at, typ=ir.VectorType(I64, width), align=8)
         begins = self.b.add(self.lanes.splat(group.firsts[0], width), pitches)
         return [self.lanes.lane(begins, run) for run in range(width)]
 
@@ -192,7 +195,7 @@ class AccessCache:
 
     def _count_at(self, row: int, who: LaneSet, counter: Value) -> Value:
         b = self.b
-        behind = b.add(b.mul(who.number, I64(self._layout.entry(row))), I64(COUNTS))
+        behind = b.add(b.mul(who.number, I64(self._layout.entry(row))), I64(self._layout.counts))
         return self.lanes.slot(self._entries(row), b.add(behind, counter))
 
     def _word(self, entry: Value, word: int) -> Value:
@@ -233,12 +236,37 @@ class AccessCache:
         """Have the next accesses like those of a group known. Returns 0 where the rules are to
         count this one, else 1 and where it is counted (an i64)."""
         b = self.b
+        before, ask, told = b.block, *(b.append_basic_block(n) for n in ("ask", "told"))
+        b.cbranch(self._may_learn(group, who), ask, told)
+        b.position_at_end(ask)
+        found = self._ask(group, who)
+        asked = b.block
+        b.branch(told)
+        b.position_at_end(told)
+        learned = b.phi(I64)
+        learned.add_incoming(I64(0), before)
+        learned.add_incoming(found, asked)
+        return learned
+
+    def _may_learn(self, group: Group, who: LaneSet) -> Value:
+        """Return whether to ask for an entry for accesses like those of a group: not where lanes
+        have no key and never will, or where the entry has seen too many that never came again."""
+        b, sets = self.b, self._layout.sets
+        last = b.load(self.lanes.slot(self.frame.rows, self._begin + sets - 1), typ=I64)
+        full = b.icmp_unsigned("!=", last, I64(0))
+        strange = b.and_(full, b.icmp_unsigned("==", who.number, I64(sets)))
+        misses = self._word(self._entry(group, who), MISSES)
+        return b.and_(b.not_(strange), b.icmp_unsigned("<", misses, I64(GIVEN_UP)))
+
+    def _ask(self, group: Group, who: LaneSet) -> Value:
+        """Call the function that makes an entry, and return what it does."""
+        b = self.b
         if self._bases is None:
             self._bases = self.frame.prologue.alloca(ir.ArrayType(I64, STEP_AT + 1), align=64)
         b.store(group.bases, self._bases, align=8)
-        if group.step is not None:
+        if group.step is not None and not group.is_apart:
             b.store(group.step, self.lanes.slot(self._bases, STEP_AT))
-        for number, stride in enumerate(group.strides.values(), MOST_RUNS):
+        for number, stride in enumerate(group.strides.values(), STRIDES_AT):
             b.store(stride, self.lanes.slot(self._bases, number))
         bounds = self._bounds(group)
         if group.shape.space in (Space.GLOBAL, Space.CONST):
@@ -267,9 +295,10 @@ class AccessCache:
 
     def _words(self, group: Group) -> Value:
         """Return a constant of the module: what is known of a group before it runs."""
-        stride = group.base.stride if group.step is None else ANY_STRIDE
+        found = group.step is not None and not group.is_apart
+        stride = ANY_STRIDE if found else group.base.stride
         words = [group.base.width, stride, group.shape.size, self._layout.unit]
-        words += [len(group.strides), len(group.members)]
+        words += [len(group.strides), len(group.members), self._layout.sets, self._layout.runs]
         for index, offset in group.members:
             place = self._layout.places[self.places.number(index, group.shape.space)]
             laps = [group.ahead(index).get(stride, 0) for stride in group.strides]

@@ -6,11 +6,13 @@ only by where its first run begins. A cache says, for a set of lanes and the pit
 of one allocation, and counts accesses by that place in the unit beyond which the device's rules do
 not look (`AccessRules.unit`). What those cost is for the host to say (`machine.repeats`).
 
-Which lanes they are is found once in a basic block: a kernel has a table of at most SETS keys, each
-a mask and the layout of the warp's threads; each cache has an entry for every key, one more, that
-never holds, for lanes without a key, and some that only keep what was counted by entries which
-others have replaced. Accesses that are known together, a group, use the cache
-of the first of them.
+Which lanes they are is found once in a basic block: a kernel has a table of some keys, each a mask
+and the layout of the warp's threads; each cache has an entry for every key, one more, that never
+holds, for lanes without a key, and some that only keep what was counted by entries which others
+have replaced. Accesses that are known together, a group, use the cache of the first of them.
+
+Where a block is not 4 threads wide or a multiple of that, any two lanes may lie in rows of their
+own: each lane is then a run.
 """
 
 from __future__ import annotations
@@ -20,10 +22,15 @@ from dataclasses import dataclass
 
 from warploom.analysis.accesses import AccessRow, bytes_of
 from warploom.analysis.program import Program
+from warploom.analysis.shapes import RUNS as RUNS_OF
+from warploom.analysis.shapes import Formation
+from warploom.analysis.strides import LANES
 from warploom.ptx.ir import Space
+from warploom.rules.distinct import jitable
 
-SETS = 8
-"""Sets of lanes of which a kernel's caches know; the first is that of all lanes of a warp."""
+FEW_SETS, MANY_SETS = 8, 32
+"""Sets of lanes of which a kernel's caches know; the first is that of all lanes of a warp. MANY
+where each lane is a run: there are up to 32 layouts of warps then, and in others up to 8."""
 
 RETIRED = 2
 """Entries of a cache that keep the counts of replaced ones."""
@@ -31,10 +38,12 @@ RETIRED = 2
 LAYOUT_SHIFT = 32
 """A key holds the mask and, from this bit on, the layout of the warp."""
 
-MOST_RUNS = 8
 MOST_STRIDES = 3
-STEP_AT = MOST_RUNS + MOST_STRIDES
 """So many strides are remembered of a group whose addresses walk (`codegen.walks`)."""
+STRIDES_AT = LANES
+STEP_AT = STRIDES_AT + MOST_STRIDES
+"""What code tells of the addresses of a group: where up to 32 runs begin, then its strides, and by
+how much lanes follow in each run where that is not known before."""
 
 ANY_STRIDE = 1 << 48
 """Stands for the stride of accesses whose lanes follow, in each run, by a step that is known as
@@ -48,58 +57,91 @@ group, and how often each of the group's strides."""
 
 KEY, LOW, ROOM, WITHIN, FIRST, MISSES, STEP, STRIDES = range(8)
 PITCHES = STRIDES + MOST_STRIDES
-SAFE = PITCHES + MOST_RUNS
-COUNTS = SAFE + MOST_RUNS
 """An entry: its key, 0 while it is not in use; the first run begins at LOW or less than ROOM bytes
 behind it; the bits of its address that decide about costs: those of its place in the unit, or none
 but of what must be 0, where runs of equal addresses lie whole units apart; where the first run of
 the first access began as the entry was made; how many accesses by the same lanes had other pitches;
-by how much lanes follow in each run; the strides; the pitches; from SAFE on the same, but for runs
-of which no lane is on, which have that of one with some, so that whoever reads there reads inside
-of the allocation; and by the place of the first run in the unit, in elements, how many accesses of
-the whole group there were. An access that is not the first of its group has there how many it has
-more than the group."""
+by how much lanes follow in each run, or from lane to lane where each is a run and they do (else 0);
+the strides; as many pitches as a kernel's accesses can have runs; from `safe_at` on the same, but
+for runs of which no lane is on, which have that of one with some, so that whoever reads there reads
+inside of the allocation; and from `counts_at` on, by the place of the first run in the unit, in
+elements, how many accesses of the whole group there were. An access that is not the first of its
+group has there how many it has more than the group."""
 
-ENTRIES = SETS + 1 + RETIRED
+GIVEN_UP = 1 << 40
+"""The MISSES of an entry whose place no other pitches are to take any more: they never come
+again."""
 
 
 @dataclass(frozen=True)
 class CacheLayout:
     """Places caches: `places` by row, in words from the keys on; `sizes` are the bytes that a
-    lane accesses, by row; `unit` is that of `AccessRules`, `size` the words of all."""
+    lane accesses, by row; `unit` is that of `AccessRules`, `runs` how many the addresses of a warp
+    can have, `sets` how many keys there are, `size` the words of all."""
 
     unit: int
+    runs: int
+    sets: int
     places: dict[int, int]
     sizes: dict[int, int]
     size: int
 
     @classmethod
-    def of(cls, program: Program, rows: Sequence[AccessRow], unit: int) -> CacheLayout:
-        """Returns the layout of a program's caches: of the loads and stores that may have one."""
+    def of(
+        cls, program: Program, rows: Sequence[AccessRow], unit: int, formation: Formation
+    ) -> CacheLayout:
+        """Returns the layout of a program's caches, in launches of whose warps that is the
+        formation: of the loads and stores that may have one."""
         places: dict[int, int] = {}
         sizes: dict[int, int] = {}
-        end = SETS
+        runs = RUNS_OF[formation]
+        sets = MANY_SETS if runs == LANES else FEW_SETS
+        end = sets
         for number, row in enumerate(rows):
             made = program.instructions[row.instruction]
             plain = made.operation.name in ("ld", "ldu", "st")
             if plain and row.space in (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL):
                 places[number], sizes[number] = end, bytes_of(made)
-                end += HEADER + ENTRIES * entry_words(unit, sizes[number])
-        return cls(unit, places, sizes, end)
+                end += HEADER + entries_of(sets) * entry_words(unit, sizes[number], runs)
+        return cls(unit, runs, sets, places, sizes, end)
+
+    @property
+    def counts(self) -> int:
+        """Return where in an entry its counts begin."""
+        return counts_at(self.runs)
 
     def entry(self, row: int) -> int:
         """Returns the words of one entry of a row's cache."""
-        return entry_words(self.unit, self.sizes[row])
+        return entry_words(self.unit, self.sizes[row], self.runs)
 
     def rooms(self) -> list[int]:
         """Returns the words in which entries say where they hold; 0 there empties an entry."""
         return [
             place + HEADER + number * self.entry(row) + ROOM
             for row, place in self.places.items()
-            for number in range(SETS)
+            for number in range(self.sets)
         ]
 
 
-def entry_words(unit: int, size: int) -> int:
-    """Returns the words of one entry for accesses of `size` bytes a lane."""
-    return COUNTS + unit // size
+@jitable
+def entries_of(sets: int) -> int:
+    """Return how many entries a cache has."""
+    return sets + 1 + RETIRED
+
+
+@jitable
+def safe_at(runs: int) -> int:
+    """Return where in an entry with so many pitches those stand that are safe to read at."""
+    return PITCHES + runs
+
+
+@jitable
+def counts_at(runs: int) -> int:
+    """Return where in an entry with so many pitches its counts begin."""
+    return PITCHES + 2 * runs
+
+
+@jitable
+def entry_words(unit: int, size: int, runs: int) -> int:
+    """Returns the words of one entry with so many pitches, for accesses of `size` bytes a lane."""
+    return counts_at(runs) + unit // size

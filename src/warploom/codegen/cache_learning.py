@@ -11,32 +11,34 @@ from typing import Any
 from warploom.codegen.cache_layout import (
     AHEAD,
     ANY_STRIDE,
-    COUNTS,
-    ENTRIES,
     FIRST,
+    GIVEN_UP,
     HEADER,
     KEY,
     LAPS,
     LEADER,
     LOW,
     MISSES,
-    MOST_RUNS,
     MOST_STRIDES,
     PITCHES,
     ROOM,
     RUNS,
-    SAFE,
-    SETS,
     STEP,
     STEP_AT,
     STRIDES,
+    STRIDES_AT,
     WITHIN,
+    counts_at,
+    entries_of,
+    entry_words,
+    safe_at,
 )
 from warploom.rules.distinct import first_lane, jitable
 
-G_RUNS, G_STRIDE, G_SIZE, G_UNIT, G_STRIDES, G_MEMBERS, MEMBERS = range(7)
+G_RUNS, G_STRIDE, G_SIZE, G_UNIT, G_STRIDES, G_MEMBERS, G_SETS, G_ROOM, MEMBERS = range(9)
 """What is known of a group before it runs: the runs of its addresses and the stride in them, the
-bytes that a lane accesses, the unit, how many strides and how many accesses there are."""
+bytes that a lane accesses, the unit, how many strides and how many accesses there are; and of the
+kernel's caches how many keys they have, and for how many runs an entry has room."""
 
 M_PLACE, M_OFFSET, M_LAPS = range(3)
 MEMBER_WORDS = M_LAPS + MOST_STRIDES
@@ -46,6 +48,10 @@ how often it lies each of the group's strides behind it."""
 FURTHEST = 1 << 40
 """A pitch or stride that is longer is not kept: so no sum of addresses begins again at 0."""
 
+NEVER = 256
+"""After so many accesses with other pitches, more than the entry has counted and with no room to
+replace it, or where it has counted none, more of them are not looked at."""
+
 _LANES = 32
 
 
@@ -53,13 +59,13 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     """Makes an entry for accesses like those of a group, if all their active lanes are aligned and
     inside of `bounds`, two addresses.
 
-    Returns 1 and where such accesses are counted, from COUNTS on, if `known` is the number of their
-    key; else 0: then code does not know where to count this one, and the rules are to. `sets` are
-    the kernel's keys, behind which the caches stand; `bases` says where each run begins, from
-    MOST_RUNS on the strides, and at STEP_AT by how much lanes follow where that is not known
-    before; `key` is that of the active lanes.
+    Returns 1 and where such accesses are counted, among the counts of the entry, if `known` is the
+    number of their key; else 0: then code does not know where to count this one, and the rules are
+    to. `sets` are the kernel's keys, behind which the caches stand; `bases` says where each run
+    begins, from STRIDES_AT on the strides, and at STEP_AT by how much lanes follow where that is
+    not known before; `key` is that of the active lanes.
     """
-    number = find_set(sets, key)
+    number = find_set(sets, key, group[G_SETS])
     if number < 0 or _is_crooked(group, bases) or not _enter_members(sets, group):
         return 0
     at = _entry_at(group, 0, number)
@@ -75,15 +81,17 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     sets[at + KEY] = key
     sets[at + LOW] = lowest
     sets[at + ROOM] = room
-    length = _length(group)
+    length, safe = _length(group), at + safe_at(group[G_ROOM])
     some = first_lane(key) // length
     for run in range(group[G_RUNS]):
         sets[at + PITCHES + run] = bases[run] - bases[0]
         active = key >> (run * length) & ((1 << length) - 1)
-        sets[at + SAFE + run] = bases[run if active else some] - bases[0]
+        sets[safe + run] = bases[run if active else some] - bases[0]
     for stride in range(group[G_STRIDES]):
-        sets[at + STRIDES + stride] = bases[MOST_RUNS + stride]
+        sets[at + STRIDES + stride] = bases[STRIDES_AT + stride]
     sets[at + STEP] = _stride(group, bases)
+    if length == 1 and _follow(group, bases, key):
+        sets[at + STEP] = group[G_SIZE]
     sets[at + WITHIN] = _within(group, bases)
     sets[at + FIRST] = bases[0] + group[MEMBERS + M_OFFSET]
     first = (bases[0] + group[MEMBERS + M_OFFSET]) & sets[at + WITHIN]
@@ -100,19 +108,22 @@ def _entry_at(group: Any, member: int, number: int) -> int:
 @jitable
 def _entry_length(group: Any) -> int:
     """Returns the words of an entry."""
-    return COUNTS + group[G_UNIT] // group[G_SIZE]  # type: ignore[no-any-return]
+    return int(entry_words(group[G_UNIT], group[G_SIZE], group[G_ROOM]))
 
 
 @jitable
 def _is_outnumbered(sets: Any, at: int, group: Any) -> bool:
     """Counts an access that an entry does not hold for; returns whether there are more such than
-    the entry has counted. That is looked at when their number is a power of two."""
+    the entry has counted. That is looked at when their number is a power of two. What is still not
+    seen again after NEVER of them is given up."""
     sets[at + MISSES] += 1
     misses, hits = sets[at + MISSES], 0
     if misses & (misses - 1) != 0:
         return False
-    for place in range(at + COUNTS, at + _entry_length(group)):
+    for place in range(at + counts_at(group[G_ROOM]), at + _entry_length(group)):
         hits += sets[place]
+    if misses >= NEVER and misses > hits:
+        sets[at + MISSES] = GIVEN_UP
     return misses > hits  # type: ignore[no-any-return]
 
 
@@ -120,7 +131,7 @@ def _is_outnumbered(sets: Any, at: int, group: Any) -> bool:
 def _retire(sets: Any, group: Any, number: int) -> bool:
     """Empties an entry of all accesses of a group, and keeps what it has counted; False where there
     is no room for that."""
-    for kept in range(SETS + 1, ENTRIES):
+    for kept in range(group[G_SETS] + 1, entries_of(group[G_SETS])):
         if sets[_entry_at(group, 0, kept) + KEY] == 0:
             for member in range(group[G_MEMBERS]):
                 at, to = _entry_at(group, member, number), _entry_at(group, member, kept)
@@ -174,12 +185,12 @@ def _enter_members(sets: Any, group: Any) -> bool:
 
 
 @jitable
-def find_set(sets: Any, key: int) -> int:
-    """Returns the number of a key, which is entered where there is room; -1 where there is none, or
-    no lane in its mask."""
+def find_set(sets: Any, key: int, count: int) -> int:
+    """Returns the number of a key among so many, which is entered where there is room; -1 where
+    there is none, or no lane in its mask."""
     if key & 0xFFFFFFFF == 0:
         return -1
-    for number in range(SETS):
+    for number in range(count):
         if sets[number] == 0:
             sets[number] = key
         if sets[number] == key:
@@ -193,7 +204,7 @@ def _ahead(group: Any, bases: Any, member: int) -> int:
     at = MEMBERS + member * MEMBER_WORDS
     ahead = group[at + M_OFFSET]
     for stride in range(group[G_STRIDES]):
-        ahead += group[at + M_LAPS + stride] * bases[MOST_RUNS + stride]
+        ahead += group[at + M_LAPS + stride] * bases[STRIDES_AT + stride]
     return ahead  # type: ignore[no-any-return]
 
 
@@ -213,7 +224,7 @@ def _is_crooked(group: Any, bases: Any) -> bool:
         if pitch > FURTHEST or pitch < -FURTHEST:
             return True
     for stride in range(group[G_STRIDES]):
-        length = bases[MOST_RUNS + stride]
+        length = bases[STRIDES_AT + stride]
         if length > FURTHEST or length < -FURTHEST:
             return True
     return (some & (group[G_SIZE] - 1)) != 0  # type: ignore[no-any-return]
@@ -224,13 +235,22 @@ def _is_alike(sets: Any, at: int, group: Any, bases: Any) -> bool:
     """Returns whether an entry is free, or of accesses with the same pitches and strides."""
     if sets[at + KEY] == 0:
         return True
-    if sets[at + STEP] != _stride(group, bases):
+    if sets[at + STEP] != _stride(group, bases) and _length(group) > 1:
         return False
     for run in range(group[G_RUNS]):
         if sets[at + PITCHES + run] != bases[run] - bases[0]:
             return False
     for stride in range(group[G_STRIDES]):
-        if sets[at + STRIDES + stride] != bases[MOST_RUNS + stride]:
+        if sets[at + STRIDES + stride] != bases[STRIDES_AT + stride]:
+            return False
+    return True
+
+
+@jitable
+def _follow(group: Any, bases: Any, key: int) -> bool:
+    """Return whether lanes, each of which is a run, reach one element behind the other."""
+    for lane in range(_LANES):
+        if (key >> lane) & 1 and bases[lane] - bases[0] != lane * group[G_SIZE]:
             return False
     return True
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from warploom.analysis.accesses import AccessRow, access_rows
 from warploom.analysis.cfg import splits
 from warploom.analysis.program import Program
+from warploom.analysis.shapes import Formation
 from warploom.analysis.strides import LANES
 from warploom.analysis.uses import member_mask
 from warploom.codegen.cache_layout import CacheLayout
@@ -150,7 +151,7 @@ ROW_WIDTH = ROW_END
 @dataclass(frozen=True)
 class CountLayout:
     """Places each count of a program in the counts array (of i64), and by which rules its
-    accesses are counted.
+    accesses are counted, in launches of whose warps that is the formation.
 
     For each basic block its executions and the lanes active then; for each guarded instruction the
     lanes whose guard held; for each branch how often it diverged and how often its lanes met again;
@@ -160,6 +161,7 @@ class CountLayout:
 
     program: Program
     rules: AccessRules
+    formation: Formation = Formation.LINE
 
     @cached_property
     def guarded(self) -> dict[int, int]:
@@ -226,7 +228,7 @@ class CountLayout:
     @cached_property
     def caches(self) -> CacheLayout:
         """Returns where the access caches of the rows stand, behind the rows."""
-        return CacheLayout.of(self.program, self.rows, self.rules.unit)
+        return CacheLayout.of(self.program, self.rows, self.rules.unit, self.formation)
 
     @property
     def row_words(self) -> int:

@@ -171,6 +171,11 @@ class GroupWays:
         back = self._back(group)
         if back is not None:
             places = b.sub(places, self.lanes.splat(back))
+        if group.is_apart:
+            # What lanes that are off reach does not matter: they have the place of the first.
+            first = self.lanes.lane(places, 0)
+            group.bases, group.firsts = b.select(on, places, self.lanes.splat(first)), [first]
+            return None
         heads = selection(range(0, LANES, LANES // group.base.width))
         group.bases = b.shuffle_vector(places, places, heads)
         group.firsts = [self.lanes.lane(group.bases, run) for run in range(group.base.width)]

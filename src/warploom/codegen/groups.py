@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from warploom.analysis.program import Block
-from warploom.analysis.shapes import RUNS, Reading
+from warploom.analysis.shapes import RUNS, Formation, Reading
 from warploom.analysis.strides import UNIFORM
 from warploom.analysis.strides import Shape as LaneShape
 from warploom.analysis.uses import writes
 from warploom.codegen.access import STACK, Shape
 from warploom.codegen.cache_layout import MOST_STRIDES
-from warploom.codegen.lanes import Value
+from warploom.codegen.lanes import LANES, Value
 from warploom.codegen.memory import MemoryCode
 from warploom.codegen.passes import Pass
 from warploom.codegen.transfers import WORD_BYTES
@@ -85,6 +85,12 @@ class Group:
             alone=alone,
             unknown=self.unknown,
         )
+
+    @property
+    def is_apart(self) -> bool:
+        """Return whether nothing is known of how the places lie but that they may come again: each
+        lane is a run of its own, and `step` is by how much they follow all the same, or 0."""
+        return self.form is Form.ANY and self.base.width == LANES
 
     @property
     def walked(self) -> list[Register]:
@@ -173,6 +179,8 @@ def _may_follow(memory: MemoryCode, shape: Shape) -> bool:
     """Returns whether code looks if such accesses, at addresses without a shape, follow by one
     step."""
     chosen = shape.op == "store" and memory.functions.shuffles  # whose store lasts
+    if memory.frame.variant.formation is Formation.ANY and shape.op == "store":
+        chosen |= shape.type.bytes < WORD_BYTES  # nothing scatters less than words
     inlined = not (memory.never_inlined or chosen or shape.route == STACK)
     inlined = inlined and memory.frame.variant.does(Pass.STEPS)
     return inlined and shape.space in (Space.GLOBAL, Space.SHARED, Space.CONST)

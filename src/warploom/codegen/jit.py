@@ -50,7 +50,7 @@ def compile_kernel(program: Program, rules: AccessRules, variant: KernelVariant)
     found = find_kernel(program, rules, variant)
     if found is not None:
         return found
-    layout, effort = CountLayout(program, rules), _effort(program, variant)
+    layout, effort = CountLayout(program, rules, variant.formation), _effort(program, variant)
     made, functions = _compile(layout, variant, effort)
     cache.keep("kernel", _key(program, rules, variant), made)
     kernel = _loaded(layout, variant, made, functions)
@@ -63,7 +63,9 @@ def find_kernel(
 ) -> CompiledKernel | None:
     """Returns what `compile_kernel` does, if the cache has it; else None."""
     made = cache.find("kernel", _key(program, rules, variant))
-    return None if made is None else _loaded(CountLayout(program, rules), variant, made, {})
+    if made is None:
+        return None
+    return _loaded(CountLayout(program, rules, variant.formation), variant, made, {})
 
 
 def _effort(program: Program, variant: KernelVariant) -> Effort:

@@ -23,7 +23,7 @@ from warploom.codegen.lanes import I64, LANES, Value
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.reach import Reach
 from warploom.codegen.sanitizing import Memory
-from warploom.codegen.transfers import Transfers
+from warploom.codegen.transfers import WORD_BYTES, Transfers
 from warploom.ptx.ir import Instruction, Operand, Space
 
 
@@ -119,6 +119,8 @@ class ShapedAccess:
         mask = self.ways.mask(group, made, on)
         if group.step is not None:
             pointers = self._pointers(group, made)
+            if group.is_apart and shape.type.bytes < WORD_BYTES:
+                return self.transfers.load_apart(shape, pointers, on)
             return self.transfers.load_following(shape, firsts, group.step, pointers, mask)
         found = self.transfers.load(shape, group.base, firsts, mask)
         return [self.lanes.fan(value, 0, width) for value in found]

@@ -132,10 +132,7 @@ class Transfers:
             if way == 0:
                 values = self.load(shape, together, firsts, on)
             else:
-                values = [
-                    self.gather(shape, self._part(pointers, shape, part), on)
-                    for part in range(shape.parts)
-                ]
+                values = self.load_apart(shape, pointers, on)
             found.append((values, b.block))
             b.branch(ways[2])
         b.position_at_end(ways[2])
@@ -145,6 +142,11 @@ class Transfers:
             for values, block in found:
                 results[-1].add_incoming(values[part], block)
         return results
+
+    def load_apart(self, shape: Shape, pointers: Value, on: Value) -> list[Value]:
+        """Gather elements, part by part, wherever lanes reach."""
+        parts = (self._part(pointers, shape, part) for part in range(shape.parts))
+        return [self.gather(shape, pointer, on) for pointer in parts]
 
     def _part(self, pointers: Value, shape: Shape, part: int) -> Value:
         """Returns where one part of each lane's elements begins."""

@@ -93,8 +93,8 @@ class CompiledEngine:
         passes: of optimised code, or of baseline code."""
         from warploom.codegen.emission import emit_ir  # the compiler
 
-        layout = CountLayout(program, self._rules)
         variant = self._variant(program, launch, records=False)
+        layout = CountLayout(program, self._rules, variant.formation)
         return emit_ir(layout, variant.for_baseline() if baseline else variant).text
 
     def access_plans(self, program: Program, launch: Launch) -> list[AccessPlan]:
@@ -102,7 +102,7 @@ class CompiledEngine:
         from warploom.codegen.plans import access_plans  # the compiler
 
         variant = self._variant(program, launch, records=False)
-        return access_plans(CountLayout(program, self._rules), variant)
+        return access_plans(CountLayout(program, self._rules, variant.formation), variant)
 
     def _variant(
         self,

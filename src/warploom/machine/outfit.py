@@ -18,7 +18,7 @@ from warploom.analysis.services import service_of
 from warploom.analysis.shapes import RUNS, formation_of
 from warploom.analysis.tensor_memory import queue_words
 from warploom.analysis.tensor_waits import completes_later
-from warploom.codegen.cache_layout import LAYOUT_SHIFT, SETS
+from warploom.codegen.cache_layout import LAYOUT_SHIFT
 from warploom.codegen.environment import ROW_WIDTH, CountLayout, Slot, local_stride
 from warploom.codegen.jit import CompiledKernel
 from warploom.isa.special import LAUNCH_WIDE
@@ -119,7 +119,7 @@ class Outfit:
             by_slot,
             any(service_of(made) for made in kernel.program.instructions),
             launch.blocks * launch.warps_per_block,
-            _full_sets(launch.block),
+            _full_sets(launch.block, kernel.layout.caches.sets),
         )
 
     def room(self) -> Room:
@@ -270,11 +270,11 @@ def _common_costs(layout: CountLayout) -> Words:
     return np.fromiter((cost[TRANSACTIONS] for cost in costs), np.int64, len(layout.rows))
 
 
-def _full_sets(block: tuple[int, int, int]) -> Words:
-    """Returns the keys of all lanes of a warp, of each of the first layouts: caches know of them
-    before any others come (`codegen.cache_layout`)."""
-    known = RUNS.get(formation_of(block), 1) > 1
-    layouts = min(1 + max(warp_layouts(block)), SETS // 2) if known else 1
+def _full_sets(block: tuple[int, int, int], sets: int) -> Words:
+    """Returns the keys of all lanes of a warp, of each of the first layouts, at most half of so
+    many `sets`: caches know of them before any others come (`codegen.cache_layout`)."""
+    known = RUNS[formation_of(block)] > 1
+    layouts = min(1 + max(warp_layouts(block)), sets // 2) if known else 1
     return ALL_LANES | np.arange(layouts) << LAYOUT_SHIFT
 
 

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from warploom.analysis.strides import LANES
 from warploom.codegen.cache_layout import (
     AHEAD,
-    COUNTS,
-    ENTRIES,
     FIRST,
     HEADER,
     KEY,
@@ -25,6 +23,7 @@ from warploom.codegen.cache_layout import (
     STEP,
     STRIDES,
     WITHIN,
+    entries_of,
 )
 from warploom.codegen.environment import CountLayout
 from warploom.machine.common import access_cost
@@ -83,12 +82,13 @@ def _repeated(layout: CountLayout, row: int, words: Words) -> Iterator[Repeated]
     if leader == 0:
         return
     local = layout.rows[row].space is Space.LOCAL
-    for number in range(ENTRIES):
+    counts = layout.caches.counts
+    for number in range(entries_of(layout.caches.sets)):
         begin = HEADER + number * length
         entry = words[leader + begin : leader + begin + length]
-        times = entry[COUNTS:]
+        times = entry[counts:]
         if leader != place:
-            times = times + words[place + begin + COUNTS : place + begin + length]
+            times = times + words[place + begin + counts : place + begin + length]
         for at in np.flatnonzero(times).tolist():
             steps = _steps(words[place : place + HEADER], entry)
             first = _BEGIN + (at * size + steps[0]) % unit
