@@ -82,8 +82,8 @@ NO_SHAPES = Shapes({}, (), ())
 
 class Formation(Enum):
     """Names how the threads of a block lie in its warps (CUDA C++ Programming Guide, "Thread
-    Hierarchy"). LINE: a warp is 32 threads along x. ROWS, ROWS_OF_8, ROWS_OF_4: each run of 16, 8
-    or 4 lanes that begins at a multiple of its length is so many threads along x. BLOCK:
+    Hierarchy"). LINE: a warp is 32 threads along x. ROWS, ROWS_OF_8, ROWS_OF_4, ROWS_OF_2: each run
+    of 16, 8, 4 or 2 lanes that begins at a multiple of its length is so many threads along x. BLOCK:
     what is asked is not how lanes differ but whether all threads of a block agree. ALONG_X: how
     those of a block differ that has all its threads along x; IN_ROWS: that has 16 along x, the
     others along y. What lies in two rows goes on in the rows behind them by the same steps."""
@@ -92,6 +92,7 @@ class Formation(Enum):
     ROWS = "rows"
     ROWS_OF_8 = "rows of 8"
     ROWS_OF_4 = "rows of 4"
+    ROWS_OF_2 = "rows of 2"
     ANY = "any"
     BLOCK = "block"
     ALONG_X = "along x"
@@ -106,6 +107,7 @@ RUNS = {
     Formation.ROWS: 2,
     Formation.ROWS_OF_8: 4,
     Formation.ROWS_OF_4: 8,
+    Formation.ROWS_OF_2: 16,
     Formation.ANY: LANES,
 }
 """Of how many runs of threads along x a warp consists, at most; the fewest first."""

@@ -14,12 +14,14 @@ from warploom.core.types import PRED, ScalarType
 from warploom.isa.terms import Term
 
 LANES = 32
+WIDTHS = (1, 2, 4, 8, 16, LANES)
+"""Of how many runs a warp can consist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A warp is `width` runs of equal length (1, 2, 4 or 8 of them): in each, lane l of the run is
-    the run's first plus l times `stride`. 32: nothing is known."""
+    """A warp is `width` runs of equal length (WIDTHS): in each, lane l of the run is the run's first
+    plus l times `stride`. 32: nothing is known."""
 
     width: int
     stride: int = 0

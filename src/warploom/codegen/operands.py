@@ -6,6 +6,7 @@ import numpy as np
 from llvmlite import ir
 
 from warploom.analysis.program import PARAMETERS
+from warploom.analysis.strides import WIDTHS
 from warploom.codegen.environment import Slot
 from warploom.codegen.frame import Frame
 from warploom.codegen.lanes import (
@@ -45,7 +46,7 @@ class Operands:
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
-        self.lowerings = {width: Lowering(frame.lanes, width) for width in (1, 2, 4, 8, LANES)}
+        self.lowerings = {width: Lowering(frame.lanes, width) for width in WIDTHS}
         self.lower = self.lowerings[LANES]
         self.specials = Specials(frame)
 
