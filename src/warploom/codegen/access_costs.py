@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warploom.codegen.access import Call
+from warploom.codegen.access_call import Call
 from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I64, PTR, Value, selection, vector, zero
