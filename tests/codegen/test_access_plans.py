@@ -40,7 +40,9 @@ def plans(loaded: wl.Module, name: str, *block: int) -> list[str]:
         ("columns", (64,), "addresses 128 bytes apart in the warp", "a scatter"),
         ("plane", (16, 16), "addresses 4 bytes apart in each 16 lanes", "a vector for each run"),
         ("given", (64,), "a step found at run time, in the warp", "vectors where the step is"),
-        ("given", (6, 6), "a step found at run time, in the warp", "vectors where the step is"),
+        ("given", (6, 6), "any addresses of lanes of a layout", "vectors where the step is"),
+        ("plane", (6, 6), "addresses 4 bytes apart in each 2 lanes", "a gather or a scatter of"),
+        ("plane", (7, 6), "any addresses of lanes of a layout", "vectors where the step is"),
     ],
 )
 def test_patterns_follow_from_indices(

@@ -33,7 +33,7 @@ Words = npt.NDArray[np.int64]
 
 ALL = 0xFFFFFFFF
 UNIT, SIZE = 128, 4
-SETS, MOST = FEW_SETS, 32
+SETS, MOST = FEW_SETS, 16
 """Keys, and for how many runs an entry has room."""
 LENGTH = entry_words(UNIT, SIZE, MOST)
 SAFE, COUNTS = safe_at(MOST), counts_at(MOST)

@@ -18,8 +18,10 @@ from warploom.machine.memory import DeviceMemory
 from warploom.machine.tally import Tally
 from warploom.ptx.parser import parse
 
-BLOCKS = [(32, 1), (64, 1), (40, 1), (16, 4), (48, 2), (8, 4), (24, 4), (4, 17), (12, 5), (18, 4), (5, 7)]
-"""In lines, in rows of 16, 8 and 4, and neither; with and without a last warp that is not full."""
+BLOCKS = [(32, 1), (64, 1), (40, 1), (16, 4), (48, 2), (8, 4), (24, 4), (4, 17), (12, 5)]
+BLOCKS += [(18, 4), (5, 7)]
+"""In lines, in rows of 16, 8, 4 and 2, and neither; with and without a last warp that is not
+full."""
 
 LONG_BLOCKS = [(128, 1), (128, 1), (100, 1), (64, 2)]
 """In lines, of several warps."""

@@ -83,7 +83,8 @@ NO_SHAPES = Shapes({}, (), ())
 class Formation(Enum):
     """Names how the threads of a block lie in its warps (CUDA C++ Programming Guide, "Thread
     Hierarchy"). LINE: a warp is 32 threads along x. ROWS, ROWS_OF_8, ROWS_OF_4, ROWS_OF_2: each run
-    of 16, 8, 4 or 2 lanes that begins at a multiple of its length is so many threads along x. BLOCK:
+    of 16, 8, 4 or 2 lanes that begins at a multiple of its length is so many threads along x. ANY:
+    neighbours may lie in two rows. BLOCK:
     what is asked is not how lanes differ but whether all threads of a block agree. ALONG_X: how
     those of a block differ that has all its threads along x; IN_ROWS: that has 16 along x, the
     others along y. What lies in two rows goes on in the rows behind them by the same steps."""

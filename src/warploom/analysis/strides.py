@@ -20,8 +20,8 @@ WIDTHS = (1, 2, 4, 8, 16, LANES)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A warp is `width` runs of equal length (WIDTHS): in each, lane l of the run is the run's first
-    plus l times `stride`. 32: nothing is known."""
+    """A warp is `width` runs of equal length (WIDTHS): in each, lane l of the run is the first plus
+    l times `stride`. 32: nothing is known."""
 
     width: int
     stride: int = 0

@@ -11,10 +11,14 @@ from llvmlite import ir
 from warploom.analysis.shapes import RUNS, Reading
 from warploom.codegen.cache_layout import (
     ANY_STRIDE,
+    BUCKET,
     GIVEN_UP,
+    HASH_SHIFT,
     HEADER,
+    LAYOUT_FACTOR,
     LAYOUT_SHIFT,
     LOW,
+    MASK_FACTOR,
     MISSES,
     MOST_STRIDES,
     PITCHES,
@@ -84,18 +88,30 @@ class AccessCache:
         before, search, done = b.block, *(b.append_basic_block(n) for n in ("lanes", "set"))
         b.cbranch(b.icmp_unsigned("==", key, EVERYONE.key), done, search)
         b.position_at_end(search)
-        sets = self._layout.sets
-        type = ir.VectorType(I64, sets)
-        keys = b.load(self.lanes.slot(self.frame.rows, self._begin), typ=type, align=8)
-        equal = b.icmp_unsigned("==", keys, self.lanes.splat(key, sets))
-        known = b.or_(b.zext(b.bitcast(equal, ir.IntType(sets)), I64), I64(1 << sets))
-        found = self.lanes.intrinsic("llvm.cttz.i64", I64, [known, I1(1)])
+        bucket = self._bucket(key)
+        keys = self.lanes.slot(self.lanes.slot(self.frame.rows, self._begin), bucket)
+        keys = b.load(keys, typ=ir.VectorType(I64, BUCKET), align=8)
+        equal = b.icmp_unsigned("==", keys, self.lanes.splat(key, BUCKET))
+        some = b.zext(b.bitcast(equal, ir.IntType(BUCKET)), I64)
+        found = self.lanes.intrinsic("llvm.cttz.i64", I64, [some, I1(0)])
+        none = b.icmp_unsigned("==", some, I64(0))
+        found = b.select(none, I64(self._layout.sets), b.add(bucket, found))
         b.branch(done)
         b.position_at_end(done)
         number = b.phi(I64)
         number.add_incoming(EVERYONE.number, before)
         number.add_incoming(found, search)
         return LaneSet(key, number)
+
+    def _bucket(self, key: Value) -> Value:
+        """Return the number of the first key of a key's bucket (`bucket_of`)."""
+        b, sets = self.b, self._layout.sets
+        if sets == BUCKET:
+            return I64(0)
+        mask, layout = b.and_(key, I64(0xFFFFFFFF)), b.lshr(key, I64(LAYOUT_SHIFT))
+        folded = b.and_(b.xor(mask, b.lshr(mask, I64(16))), I64(0xFFFF))
+        mixed = b.add(b.mul(folded, I64(MASK_FACTOR)), b.mul(layout, I64(LAYOUT_FACTOR)))
+        return b.and_(b.mul(b.lshr(mixed, I64(HASH_SHIFT)), I64(BUCKET)), I64(sets - 1))
 
     def everyone(self) -> LaneSet:
         """Returns the set of all lanes of the running warp."""
@@ -120,7 +136,7 @@ class AccessCache:
             conditions.append(b.icmp_unsigned("==", stride, self._word(entry, number)))
         if group.base.width > 1:
             conditions.append(self._has_pitches(entry, group))
-        if group.step is not None and not group.is_apart:
+        if group.step is not None and not group.is_laid_out:
             conditions.append(b.icmp_unsigned("==", group.step, self._word(entry, STEP)))
         place = self._place(entry, group)
         if group.shape.size > 1:
@@ -134,12 +150,14 @@ class AccessCache:
         """Accesses of a group are counted there, an i64, among those of their entry."""
         group.counter = self._count_at(self._leader(group), who, counter)
         group.place = who.number, counter
-        if group.is_apart:
+        if group.is_laid_out:
             group.step = self._word(self._entry(group, who), STEP)
         elif group.base.width > 1:
             entry = self._entry(group, who)
             agreed = group.step is None and group.base.stride == 0
-            group.safe = self._safe(entry, group) if agreed else group.firsts
+            group.begins = self._safe(entry, group) if agreed else group.bases
+            runs = range(group.base.width)
+            group.safe = [self.lanes.lane(group.begins, run) for run in runs]
 
     def is_inside(self, entry: Value, first: Value) -> Value:
         """Returns whether the first run may begin at an address."""
@@ -173,13 +191,12 @@ class AccessCache:
         other = b.bitcast(b.icmp_unsigned("!=", pitches, known), ir.IntType(width))
         return b.icmp_unsigned("==", other, ir.IntType(width)(0))
 
-    def _safe(self, entry: Value, group: Group) -> list[Value]:
-        """Returns where each run begins, or one of which some lane is on."""
+    def _safe(self, entry: Value, group: Group) -> Value:
+        """Returns where each run begins, or one of which some lane is on, as a vector."""
         width = group.base.width
         at = self.lanes.slot(entry, safe_at(self._layout.runs))
         pitches = self.b.load(at, typ=ir.VectorType(I64, width), align=8)
-        begins = self.b.add(self.lanes.splat(group.firsts[0], width), pitches)
-        return [self.lanes.lane(begins, run) for run in range(width)]
+        return self.b.add(self.lanes.splat(group.firsts[0], width), pitches)
 
     def _leader(self, group: Group) -> int:
         return self.places.number(group.members[0][0], group.shape.space)
@@ -251,10 +268,10 @@ class AccessCache:
     def _may_learn(self, group: Group, who: LaneSet) -> Value:
         """Return whether to ask for an entry for accesses like those of a group: not where lanes
         have no key and never will, or where the entry has seen too many that never came again."""
-        b, sets = self.b, self._layout.sets
-        last = b.load(self.lanes.slot(self.frame.rows, self._begin + sets - 1), typ=I64)
-        full = b.icmp_unsigned("!=", last, I64(0))
-        strange = b.and_(full, b.icmp_unsigned("==", who.number, I64(sets)))
+        b = self.b
+        at = b.add(self._bucket(who.key), I64(self._begin + BUCKET - 1))
+        full = b.icmp_unsigned("!=", b.load(self.lanes.slot(self.frame.rows, at), typ=I64), I64(0))
+        strange = b.and_(full, b.icmp_unsigned("==", who.number, I64(self._layout.sets)))
         misses = self._word(self._entry(group, who), MISSES)
         return b.and_(b.not_(strange), b.icmp_unsigned("<", misses, I64(GIVEN_UP)))
 
@@ -264,7 +281,7 @@ class AccessCache:
         if self._bases is None:
             self._bases = self.frame.prologue.alloca(ir.ArrayType(I64, STEP_AT + 1), align=64)
         b.store(group.bases, self._bases, align=8)
-        if group.step is not None and not group.is_apart:
+        if group.step is not None and not group.is_laid_out:
             b.store(group.step, self.lanes.slot(self._bases, STEP_AT))
         for number, stride in enumerate(group.strides.values(), STRIDES_AT):
             b.store(stride, self.lanes.slot(self._bases, number))
@@ -295,7 +312,7 @@ class AccessCache:
 
     def _words(self, group: Group) -> Value:
         """Return a constant of the module: what is known of a group before it runs."""
-        found = group.step is not None and not group.is_apart
+        found = group.step is not None and not group.is_laid_out
         stride = ANY_STRIDE if found else group.base.stride
         words = [group.base.width, stride, group.shape.size, self._layout.unit]
         words += [len(group.strides), len(group.members), self._layout.sets, self._layout.runs]

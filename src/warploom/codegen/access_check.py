@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warploom.codegen.access import Call
+from warploom.codegen.access_call import Call
 from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I64, PTR, Value, repeated

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from warploom.codegen.access import Call
+from warploom.codegen.access_call import Call
 from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I64, PTR, Value, selection, vector, zero
@@ -29,7 +29,7 @@ from warploom.rules.patterns import (
 FEW = 8
 """Lanes that are compared before the others are."""
 
-Move = Callable[[tuple[Value, Value] | None], None]
+Move = Callable[[tuple[Value, Value]], None]
 
 
 class AccessCosts:
@@ -45,8 +45,8 @@ class AccessCosts:
 
         `places` is where the offsets stand in memory, if they do. Returns the place of the lowest
         lane, and the step from lane to lane (`rules.patterns`): NO_STEP where it is not known.
-        `move`, given these two if they are known, moves the data before the rules are asked: the
-        host's memory may take longer than they do.
+        `move`, given these two, moves the data before the rules are asked: the host's memory may
+        take longer than they do.
         """
         b = self.b
         first = self._first(bits, offsets)
@@ -56,7 +56,7 @@ class AccessCosts:
         with b.if_else(self._differs(pattern, bits, relative), likely=False) as (new, again):
             with new:
                 if move is not None:
-                    move(None)
+                    move((first, I64(NO_STEP)))
                 scratch = places or self.access.told(offsets)
                 kept = self._worth_keeping(pattern)
                 with b.if_then(kept):

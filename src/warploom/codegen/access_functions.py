@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warploom.codegen.access import (
-    STACK,
-    WIDE,
-    Call,
-    Shape,
-    access_signature,
-    count_change,
-)
+from warploom.codegen.access import WIDE, Shape, access_signature, count_change
+from warploom.codegen.access_call import Call
 from warploom.codegen.access_check import AccessCheck
 from warploom.codegen.access_costs import AccessCosts
 from warploom.codegen.access_moves import AccessMoves
+from warploom.codegen.access_table import Cost
 from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lane_by_lane import LaneByLane, Update
@@ -124,7 +119,7 @@ def _emit(access: Call, update: Update | None) -> None:
     offsets = moves.physical(access.addresses)
     places = access.told(offsets) if update is not None else None
     lie: tuple[Value, Value] | None = None
-    counted = shape.space is not Space.PARAM and shape.route != STACK
+    counted = access.plan.cost is not Cost.NONE
     early = moves.move if counted and shape.op == "load" else None
     if counted:
         costs = AccessCosts(access)

@@ -1,11 +1,14 @@
-"""Gathers and scatters: what moves the data of an access."""
+"""Emits how the data of an access out of line move."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from llvmlite import ir
 
-from warploom.analysis.strides import Shape as LaneShape
-from warploom.codegen.access import Call, Shape
+from warploom.codegen.access import Shape
+from warploom.codegen.access_call import Call
+from warploom.codegen.access_table import Move
 from warploom.codegen.lanes import (
     I1,
     I8,
@@ -17,7 +20,9 @@ from warploom.codegen.lanes import (
     splat_constant,
     vector,
 )
-from warploom.codegen.transfers import Transfers
+from warploom.codegen.loads import load
+from warploom.codegen.stores import store
+from warploom.codegen.transfers import Reached, Transfers
 from warploom.ptx.ir import Space
 from warploom.rules.patterns import ANY_STEP
 
@@ -56,10 +61,12 @@ class AccessMoves:
 
     def move(self, lie: tuple[Value, Value] | None) -> None:
         """Load into the data buffer or store out of it. `lie` says where the lowest lane that is on
-        reaches and by which step the others follow, if that is known."""
-        if lie is None or self.access.shape.space is Space.LOCAL:
-            self._move_apart()
-            return
+        reaches and by which step the others follow (`rules.patterns`), if that is known."""
+        MOVES[self.access.plan.move](self, lie)
+
+    def by_pattern(self, lie: tuple[Value, Value] | None) -> None:
+        """Move a vector where lanes are known to follow, else the elements of each lane."""
+        assert lie is not None
         b, (first, step) = self.b, lie
         size = self.access.shape.size
         follow = b.or_(
@@ -71,20 +78,20 @@ class AccessMoves:
                 lowest = self.lanes.intrinsic("llvm.cttz.i64", I64, [bits, I1(0)])
                 self._move_together(b.sub(first, b.mul(lowest, I64(size))))
             with otherwise:
-                self._move_apart()
+                self.apart(lie)
 
     def _move_together(self, first: Value) -> None:
         """Move consecutive elements, where lane 0 reaches `first`, or would."""
-        shape, on = self.access.shape, self.lanes.mask(self.access.bits)
-        lanes = LaneShape(1, shape.size)
+        shape = self.access.shape
+        reached = Reached(shape, [first], self.lanes.mask(self.access.bits))
         buffers = [self._buffer(part) for part in range(shape.parts)]
         if shape.op == "load":
-            values = self._transfers.load(shape, lanes, [first], on)
+            values = load(self._transfers, Move.VECTOR, reached)
             for value, at in zip(values, buffers, strict=True):
                 self.b.store(value, at, align=16)
         else:
             values = [self.b.load(at, typ=vector(shape.element), align=16) for at in buffers]
-            self._transfers.store(shape, lanes, [first], values, on)
+            store(self._transfers, Move.VECTOR, reached, values)
 
     def _place(self, _: Shape, first: Value) -> Value:
         return self.pointer(first)
@@ -94,17 +101,12 @@ class AccessMoves:
         start = [I64(part * self.access.shape.part_bytes)]
         return self.b.gep(self.access.data, start, source_etype=I8)
 
-    def _move_apart(self) -> None:
-        """Move one piece of an element at a time. In local memory an element of 8 or 16 bytes lies
-        in several words."""
+    def apart(self, _lie: tuple[Value, Value] | None) -> None:
+        """Move one element of each lane at a time."""
         shape, mask = self.access.shape, self.lanes.mask(self.access.bits)
-        split = shape.space is Space.LOCAL and shape.type.bytes > 4
         for part in range(shape.parts):
-            at, ahead = self._buffer(part), part * shape.type.bytes
-            if split:
-                self._move_words(at, ahead, mask)
-                continue
-            offsets = self.physical(self.access.addresses, ahead)
+            at = self._buffer(part)
+            offsets = self.physical(self.access.addresses, part * shape.type.bytes)
             if shape.op == "load":
                 found = self._transfers.gather(shape, self.pointers(offsets), mask)
                 self.b.store(found, at, align=16)
@@ -132,6 +134,13 @@ class AccessMoves:
         b.branch(head)
         b.position_at_end(done)
 
+    def words(self, _lie: tuple[Value, Value] | None) -> None:
+        """Move one word of each lane at a time: in local memory an element of 8 or 16 bytes lies in
+        several."""
+        shape, mask = self.access.shape, self.lanes.mask(self.access.bits)
+        for part in range(shape.parts):
+            self._move_words(self._buffer(part), part * shape.type.bytes, mask)
+
     def _move_words(self, at: Value, ahead: int, mask: Value) -> None:
         """Move an element of several 4-byte words, each on its own."""
         b, whole, element = self.b, vector(self.access.shape.element), self.access.shape.element
@@ -149,3 +158,10 @@ class AccessMoves:
                 self.lanes.scatter(narrow, pointers, mask)
         if self.access.shape.op == "load":
             b.store(value, at, align=16)
+
+
+MOVES: Mapping[Move, Callable[[AccessMoves, tuple[Value, Value] | None], None]] = {
+    Move.BY_PATTERN: AccessMoves.by_pattern,
+    Move.APART: AccessMoves.apart,
+    Move.WORDS: AccessMoves.words,
+}

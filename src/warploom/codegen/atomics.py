@@ -7,7 +7,8 @@ from llvmlite import ir
 from warploom.analysis.accesses import space_of
 from warploom.analysis.tensor_waits import wait_request
 from warploom.analysis.uses import reads
-from warploom.codegen.access import Shape, can_be_listed
+from warploom.codegen.access import Shape
+from warploom.codegen.access_table import ANYWHERE, Cost, select
 from warploom.codegen.lanes import I8, I32, LANES, PTR, Value, vector
 from warploom.codegen.listed_atomic import Words, words_of
 from warploom.codegen.memory import MemoryCode, elements
@@ -59,7 +60,7 @@ class AtomicCode:
                 function = functions.atomic(shape, operation, count, tells=tells)
                 self.memory.call(index, shape, function, offsets, there)
 
-            if not self._can_be_listed(shape):
+            if select(shape, ANYWHERE, self.memory.facts).cost is not Cost.LIST:
                 any_way()
                 return
             row = self.memory.places.row(index, part)
@@ -91,14 +92,6 @@ class AtomicCode:
                 self.memory.frame.fail_wait(self.lanes.bits(failed))
             results.append((target, value, answer.type))
         return results
-
-    def _can_be_listed(self, shape: Shape) -> bool:
-        """Returns whether the short way is tried: not where lanes have parted, for they are not all
-        on."""
-        memory = self.memory
-        rules, shuffles = memory.frame.layout.rules, memory.functions.shuffles
-        inlined = not (memory.apart or memory.never_inlined)
-        return inlined and can_be_listed(shape, rules, shuffles=shuffles)
 
     def _observe(
         self, index: int, shape: Shape, given: list[Value], addresses: Value, on: Value

@@ -11,8 +11,7 @@ and the layout of the warp's threads; each cache has an entry for every key, one
 holds, for lanes without a key, and some that only keep what was counted by entries which others
 have replaced. Accesses that are known together, a group, use the cache of the first of them.
 
-Where a block is not 4 threads wide or a multiple of that, any two lanes may lie in rows of their
-own: each lane is then a run.
+Where a block is not 4 threads wide or a multiple of that, each lane can be a run of its own.
 """
 
 from __future__ import annotations
@@ -28,15 +27,21 @@ from warploom.analysis.strides import LANES
 from warploom.ptx.ir import Space
 from warploom.rules.distinct import jitable
 
-FEW_SETS, MANY_SETS = 8, 32
+BUCKET = 8
+FEW_SETS, MANY_SETS = BUCKET, 16 * BUCKET
+MOST_RUNS_OF_FEW = 8
 """Sets of lanes of which a kernel's caches know; the first is that of all lanes of a warp. MANY
-where each lane is a run: there are up to 32 layouts of warps then, and in others up to 8."""
+where warps are more runs: then they have up to 32 layouts, and at the edges of a grid parts of
+each. A key is one of the BUCKET in its bucket (`bucket_of`)."""
 
 RETIRED = 2
 """Entries of a cache that keep the counts of replaced ones."""
 
 LAYOUT_SHIFT = 32
 """A key holds the mask and, from this bit on, the layout of the warp."""
+
+MASK_FACTOR, LAYOUT_FACTOR, HASH_SHIFT = 40503, 27449, 9
+"""Odd factors of 16 bits that spread keys over buckets."""
 
 MOST_STRIDES = 3
 """So many strides are remembered of a group whose addresses walk (`codegen.walks`)."""
@@ -62,11 +67,11 @@ behind it; the bits of its address that decide about costs: those of its place i
 but of what must be 0, where runs of equal addresses lie whole units apart; where the first run of
 the first access began as the entry was made; how many accesses by the same lanes had other pitches;
 by how much lanes follow in each run, or from lane to lane where each is a run and they do (else 0);
-the strides; as many pitches as a kernel's accesses can have runs; from `safe_at` on the same, but
-for runs of which no lane is on, which have that of one with some, so that whoever reads there reads
-inside of the allocation; and from `counts_at` on, by the place of the first run in the unit, in
-elements, how many accesses of the whole group there were. An access that is not the first of its
-group has there how many it has more than the group."""
+the strides; the pitches; from `safe_at` on the same, but for runs of which no lane is on, which
+have that of one with some, so that whoever reads there reads inside of the allocation (where each
+lane is a run, pitches take that room); and from `counts_at` on, by the place of the first run in
+the unit, in elements, how many accesses of the whole group there were. An access that is not the
+first of its group has there how many it has more than the group."""
 
 GIVEN_UP = 1 << 40
 """The MISSES of an entry whose place no other pitches are to take any more: they never come
@@ -76,8 +81,8 @@ again."""
 @dataclass(frozen=True)
 class CacheLayout:
     """Places caches: `places` by row, in words from the keys on; `sizes` are the bytes that a
-    lane accesses, by row; `unit` is that of `AccessRules`, `runs` how many the addresses of a warp
-    can have, `sets` how many keys there are, `size` the words of all."""
+    lane accesses, by row; `unit` is that of `AccessRules`, `runs` for how many an entry has room,
+    `sets` how many keys there are, `size` the words of all."""
 
     unit: int
     runs: int
@@ -94,8 +99,8 @@ class CacheLayout:
         formation: of the loads and stores that may have one."""
         places: dict[int, int] = {}
         sizes: dict[int, int] = {}
-        runs = RUNS_OF[formation]
-        sets = MANY_SETS if runs == LANES else FEW_SETS
+        runs = min(RUNS_OF[formation], LANES // 2)
+        sets = FEW_SETS if runs <= MOST_RUNS_OF_FEW else MANY_SETS
         end = sets
         for number, row in enumerate(rows):
             made = program.instructions[row.instruction]
@@ -127,6 +132,14 @@ class CacheLayout:
 def entries_of(sets: int) -> int:
     """Return how many entries a cache has."""
     return sets + 1 + RETIRED
+
+
+@jitable
+def bucket_of(key: int, sets: int) -> int:
+    """Return the number of the first key that stands where a key among so many has to."""
+    mask, layout = key & 0xFFFFFFFF, key >> LAYOUT_SHIFT
+    folded = (mask ^ mask >> 16) & 0xFFFF
+    return (folded * MASK_FACTOR + layout * LAYOUT_FACTOR >> HASH_SHIFT) * BUCKET & sets - 1
 
 
 @jitable

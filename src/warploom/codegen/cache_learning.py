@@ -11,6 +11,7 @@ from typing import Any
 from warploom.codegen.cache_layout import (
     AHEAD,
     ANY_STRIDE,
+    BUCKET,
     FIRST,
     GIVEN_UP,
     HEADER,
@@ -28,6 +29,7 @@ from warploom.codegen.cache_layout import (
     STRIDES,
     STRIDES_AT,
     WITHIN,
+    bucket_of,
     counts_at,
     entries_of,
     entry_words,
@@ -86,7 +88,8 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     for run in range(group[G_RUNS]):
         sets[at + PITCHES + run] = bases[run] - bases[0]
         active = key >> (run * length) & ((1 << length) - 1)
-        sets[safe + run] = bases[run if active else some] - bases[0]
+        if length > 1:
+            sets[safe + run] = bases[run if active else some] - bases[0]
     for stride in range(group[G_STRIDES]):
         sets[at + STRIDES + stride] = bases[STRIDES_AT + stride]
     sets[at + STEP] = _stride(group, bases)
@@ -190,7 +193,10 @@ def find_set(sets: Any, key: int, count: int) -> int:
     there is none, or no lane in its mask."""
     if key & 0xFFFFFFFF == 0:
         return -1
-    for number in range(count):
+    begin = bucket_of(key, count)
+    if key == sets[0]:
+        return 0
+    for number in range(begin, begin + BUCKET):
         if sets[number] == 0:
             sets[number] = key
         if sets[number] == key:

@@ -5,42 +5,30 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from enum import Enum
 
 from warploom.analysis.program import Block
-from warploom.analysis.shapes import RUNS, Formation, Reading
-from warploom.analysis.strides import UNIFORM
+from warploom.analysis.shapes import RUNS, Reading
 from warploom.analysis.strides import Shape as LaneShape
 from warploom.analysis.uses import writes
-from warploom.codegen.access import STACK, Shape
+from warploom.codegen.access import Shape
+from warploom.codegen.access_table import AccessPlan, Addresses, Guard, Pattern, select
 from warploom.codegen.cache_layout import MOST_STRIDES
-from warploom.codegen.lanes import LANES, Value
+from warploom.codegen.lanes import Value
 from warploom.codegen.memory import MemoryCode
-from warploom.codegen.passes import Pass
-from warploom.codegen.transfers import WORD_BYTES
 from warploom.codegen.walks import Step, Walks
-from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
-
-
-class Form(Enum):
-    """Names how the lanes' places lie: by a SHAPE; at ANY places, of which code finds out if they
-    follow by one step, in each run of threads; or STEPPED, by such a step, and put off
-    (`codegen.put_off`)."""
-
-    SHAPE = 0
-    ANY = 1
-    STEPPED = 2
+from warploom.ptx.ir import Address, Instruction, Register, Symbol
 
 
 @dataclass
 class Group:
-    """Accesses of one block, `shape` and form, from what one register holds all the time, or
-    strides away from it. `base` is the shape of their addresses. `known` says, once code has come
+    """Accesses of one block, `shape` and `plan`, from what one register holds all the time, or
+    strides away from it. `base` is the shape of their addresses; where these have none, it says how
+    many runs a warp is. `known` says, once code has come
     to the first of them, whether all are like earlier ones (`codegen.access_cache`); `bases` and
     `firsts` then where its register leads for the first lane of each run."""
 
     shape: Shape
-    form: Form
+    plan: AccessPlan
     base: LaneShape
     members: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     """Instructions and their offsets."""
@@ -49,6 +37,8 @@ class Group:
     safe: list[Value] = field(default_factory=list[Value])
     """Where each run begins, or one of which some lane is on, if all runs agree inside; where the
     group is known, reading there is safe."""
+    begins: Value | None = None
+    """The same as a vector."""
     known: Value | None = None
     counter: Value | None = None
     """The address of the count of such accesses."""
@@ -66,7 +56,7 @@ class Group:
     """Where it is kept if the first access, this time, was not known: then none of the others is,
     so that the rules count each."""
     step: Value | None = None
-    """By how much places at ANY place follow from lane to lane, in each run, if they do."""
+    """By how much places without a shape follow from lane to lane, in each run, if they do."""
 
     def ahead(self, index: int) -> dict[Register, int]:
         """Returns how often an access lies each stride behind the first one."""
@@ -75,10 +65,10 @@ class Group:
         return {stride: laps for stride, laps in own.items() if laps}
 
     def without_values(self, alone: int) -> Group:
-        """Return one of its accesses on its own, in other code."""
+        """Return one of its accesses on its own, in code that is not left."""
         return Group(
             self.shape,
-            self.form,
+            self.plan.in_one_version(),
             self.base,
             members=self.members,
             laps=self.laps,
@@ -87,10 +77,10 @@ class Group:
         )
 
     @property
-    def is_apart(self) -> bool:
-        """Return whether nothing is known of how the places lie but that they may come again: each
-        lane is a run of its own, and `step` is by how much they follow all the same, or 0."""
-        return self.form is Form.ANY and self.base.width == LANES
+    def is_laid_out(self) -> bool:
+        """Return whether each lane is a run of its own: then `step` is by how much lanes follow all
+        the same, or 0."""
+        return self.plan.guard is Guard.LANES
 
     @property
     def walked(self) -> list[Register]:
@@ -101,7 +91,7 @@ class Group:
     def span(self) -> tuple[int, int]:
         """Return the first offset that a run reaches, and the first behind the last place."""
         offsets = [offset for _, offset in self.members]
-        reach = 0 if self.form is Form.STEPPED else self.base.reach
+        reach = 0 if self.plan.pattern is Pattern.COLUMNS else self.base.reach
         return min(offsets) + min(reach, 0), max(offsets) + self.shape.size + max(reach, 0)
 
 
@@ -166,39 +156,9 @@ def _placed(
     address = made.operands[0 if op == "store" else 1]
     if not isinstance(address, Address) or not isinstance(address.base, Register | Symbol):
         return None
-    shape, base = memory.shape_of(op, index, made), reading.address(address)
-    if not base.is_known and _may_follow(memory, shape):
-        runs = LaneShape(RUNS.get(reading.formation, 1))
-        return address, Group(shape, Form.ANY, runs), (shape, address.offset % shape.size)
-    if not _can_be(memory, shape, base):
+    shape, lanes = memory.shape_of(op, index, made), reading.address(address)
+    at = Addresses.of(shape, lanes, RUNS.get(reading.formation, 1))
+    plan = select(shape, at, memory.facts)
+    if plan.is_general:
         return None
-    return address, Group(shape, Form.SHAPE, base), (shape, address.offset % shape.size)
-
-
-def _may_follow(memory: MemoryCode, shape: Shape) -> bool:
-    """Returns whether code looks if such accesses, at addresses without a shape, follow by one
-    step."""
-    chosen = shape.op == "store" and memory.functions.shuffles  # whose store lasts
-    if memory.frame.variant.formation is Formation.ANY and shape.op == "store":
-        chosen |= shape.type.bytes < WORD_BYTES  # nothing scatters less than words
-    inlined = not (memory.never_inlined or chosen or shape.route == STACK)
-    inlined = inlined and memory.frame.variant.does(Pass.STEPS)
-    return inlined and shape.space in (Space.GLOBAL, Space.SHARED, Space.CONST)
-
-
-def _can_be(memory: MemoryCode, shape: Shape, base: LaneShape) -> bool:
-    """Returns whether accesses of that shape at such addresses have a cache, and moves of their
-    own."""
-    if memory.never_inlined or not base.is_known or shape.route == STACK:
-        return False
-    if shape.space is Space.LOCAL:
-        return base == UNIFORM and shape.type.bytes >= WORD_BYTES
-    if shape.space not in (Space.GLOBAL, Space.SHARED, Space.CONST):
-        return False
-    if shape.op == "load":
-        return True
-    if base.stride != shape.size and shape.type.bytes < WORD_BYTES:
-        return False  # there is no instruction that scatters less than words
-    if memory.functions.shuffles and (base.width > 1 or base.stride < shape.size):
-        return False  # a policy chooses whose store lasts
-    return base.width == 1 or base.stride != 0
+    return address, Group(shape, plan, at.lanes), (shape, address.offset % shape.size)

@@ -8,7 +8,8 @@ from functools import reduce
 
 from llvmlite import ir
 
-from warploom.codegen.access import Call, count_change
+from warploom.codegen.access import count_change
+from warploom.codegen.access_call import Call
 from warploom.codegen.access_moves import AccessMoves
 from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call

@@ -233,13 +233,15 @@ class Lanes:
 
     def gather(self, pointers: Value, mask: Value, element: ir.Type) -> Value:
         """Load one element a lane through a vector of pointers; lanes off give 0."""
-        whole = vector(element)
-        name = f"llvm.masked.gather.v{LANES}{mangled(element)}.v{LANES}p0"
+        count = pointers.type.count
+        whole = ir.VectorType(element, count)
+        name = f"llvm.masked.gather.v{count}{mangled(element)}.v{count}p0"
         return self.intrinsic(name, whole, [pointers, mask, zero(whole)])
 
     def scatter(self, value: Value, pointers: Value, mask: Value) -> None:
         """Store one element a lane; of lanes on one address the highest lasts."""
-        name = f"llvm.masked.scatter.v{LANES}{mangled(value.type.element)}.v{LANES}p0"
+        count = value.type.count
+        name = f"llvm.masked.scatter.v{count}{mangled(value.type.element)}.v{count}p0"
         self.intrinsic(name, ir.VoidType(), [value, pointers, mask])
 
     def masked_load(self, pointer: Value, mask: Value, element: ir.Type) -> Value:

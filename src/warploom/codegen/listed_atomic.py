@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.codegen.access import Call
+from warploom.codegen.access_call import Call
 from warploom.codegen.access_moves import AccessMoves
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lane_by_lane import LaneByLane, Update

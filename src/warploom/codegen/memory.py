@@ -14,9 +14,11 @@ from warploom.analysis.accesses import AccessRow, route_of, space_of
 from warploom.analysis.clusters import reaches_cluster
 from warploom.codegen.access import STACK, Shape
 from warploom.codegen.access_functions import AccessFunctions
+from warploom.codegen.access_table import Facts, Move, general
 from warploom.codegen.call_parameters import PieceCode
 from warploom.codegen.clusters import ClusterCode
-from warploom.codegen.environment import SPACE_CODES, Slot, Status
+from warploom.codegen.environment import SPACE_CODES, Slot
+from warploom.codegen.faults import FaultExit
 from warploom.codegen.lanes import (
     I8,
     I64,
@@ -29,6 +31,7 @@ from warploom.codegen.lanes import (
 )
 from warploom.codegen.observing import ObservingCode
 from warploom.codegen.operands import Operands
+from warploom.codegen.passes import Pass
 from warploom.codegen.pieces import frame_access
 from warploom.codegen.places import Places
 from warploom.codegen.recording_copies import CopyRecordingCode
@@ -75,34 +78,39 @@ class MemoryCode:
         rules = self.frame.layout.rules
         self.functions = AccessFunctions(self.frame.module, rules, shuffles=shuffles, shared=shared)
         self.places = Places(self.frame)
-        self.pieces = PieceCode(operands)
+        self.pieces, self.faults = PieceCode(operands), FaultExit(self.frame)
         self.recording, self.sanitizing, self.clusters = recording, sanitizing, clusters
         self.copy_recording, self.observing = copy_recording, observing
-        self._faults: list[Value] | None = None
         self.apart = False
         """Whether code is made for lanes that have parted from others."""
 
     @property
-    def never_inlined(self) -> bool:
-        """Returns whether every access goes out of line."""
-        counts_caches = self.frame.layout.rules.caches
-        return self.many or self.is_watched or self.clusters.several or counts_caches
+    def facts(self) -> Facts:
+        """Return what the choice of plans depends on at the place where code goes now."""
+        inlined, rules = self._inlines, self.frame.layout.rules
+        seen = self.sanitizing is not None and self.sanitizing.in_order
+        does = self.frame.variant.does
+        return Facts(
+            inlined=inlined,
+            fixed=not self.functions.shuffles,
+            steps=does(Pass.STEPS),
+            deferred=does(Pass.PUT_OFF) and not seen,
+            listed=rules.lists_words and not self.apart,
+        )
 
     @property
-    def is_watched(self) -> bool:
-        """Return whether each access is noted, or told to an observer."""
-        return self.recording is not None or self.observing is not None
-
-    @property
-    def in_order(self) -> bool:
-        """Return whether each access is done where the program has it: none is put off."""
-        return self.never_inlined or (self.sanitizing is not None and self.sanitizing.in_order)
+    def _inlines(self) -> bool:
+        """Returns whether accesses can be inlined: not where each is noted or told to an observer,
+        may lead to other blocks, or is looked up in caches; nor where there are too many."""
+        watched = self.recording is not None or self.observing is not None
+        elsewhere = self.clusters.several or self.frame.layout.rules.caches
+        return len(self.places.rows) <= MOST_INLINED and not (watched or elsewhere)
 
     @property
     def one_by_one(self) -> bool:
         """Return whether each warp has code of its own: none runs all warps of a block."""
         taken = self.sanitizing is not None and self.sanitizing.takes_accesses
-        return self.never_inlined or taken
+        return not self._inlines or taken
 
     def shape_of(self, op: str, index: int, made: Instruction) -> Shape:
         """Returns what a load or a store moves."""
@@ -110,11 +118,6 @@ class MemoryCode:
         route = self._route(index) or (route_of(made) if op == "load" else "")
         type = made.operation.modifiers.scalar()
         return Shape(op, space_of(made), type, len(elements(data)), route)
-
-    @property
-    def many(self) -> bool:
-        """Returns whether the kernel has too many accesses to inline any."""
-        return len(self.places.rows) > MOST_INLINED
 
     # ---- loads and stores -----------------------------------------------------------------------
 
@@ -133,7 +136,7 @@ class MemoryCode:
 
     def load_at(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
         """Emit a load of that shape; its space may be the generic one."""
-        if shape.space is not Space.GENERIC:
+        if general(shape).move is not Move.BY_SPACE:
             return self.load_any(index, shape, addresses, mask)
         type, parts = shape.type, shape.parts
         results = [self.frame.variable(vector(ir.IntType(type.bits))) for _ in range(parts)]
@@ -163,7 +166,7 @@ class MemoryCode:
         self, index: int, shape: Shape, addresses: Value, values: list[Value], mask: Value
     ) -> None:
         """Emit a store of that shape; its space may be the generic one."""
-        if shape.space is not Space.GENERIC:
+        if general(shape).move is not Move.BY_SPACE:
             self.store_any(index, shape, addresses, values, mask)
             return
 
@@ -224,38 +227,15 @@ class MemoryCode:
             fault = self.sanitizing.reach(index, shape, addresses, mask, memory, reach)
         else:
             fault = reach(mask)
-        self.leave_at_fault(I64(index), fault, I64(SPACE_CODES[shape.space]))
+        self.faults.leave(I64(index), fault, I64(SPACE_CODES[shape.space]))
         if self.observing:
             self.observing.access(index, shape, addresses, mask)
-
-    def leave_at_fault(self, instruction: Value, fault: Value, space: Value) -> None:
-        """Leave where `fault` is not 0, with the record of a fault of an instruction in the space
-        of that code."""
-        after = self.b.append_basic_block("accessed")
-        where = instruction, self.frame.warp, space
-        for known, value in zip(self._fault(), where, strict=True):
-            known.add_incoming(value, self.b.block)
-        bad = self.b.icmp_unsigned("!=", fault, I64(0))
-        self.b.cbranch(bad, self._faulted, after).set_weights([1, 1 << 20])
-        self.b.position_at_end(after)
 
     def _is_in_cluster(self, index: int, shape: Shape) -> bool:
         """Returns whether an access to shared memory may lead to another block's."""
         if not self.clusters.several or shape.space is not Space.SHARED:
             return False
         return reaches_cluster(self.frame.program.instructions[index])
-
-    def _fault(self) -> list[Value]:
-        """Return the instruction, warp and space of an access that faults: all go to one block."""
-        if self._faults is None:
-            self._faulted = self.frame.function.append_basic_block("faulted")
-            slots = (Slot.FAULT_INSTRUCTION, Slot.FAULT_WARP, Slot.FAULT_SPACE)
-            with self.b.goto_block(self._faulted):
-                self._faults = [self.b.phi(I64) for _ in slots]
-                for slot, value in zip(slots, self._faults, strict=True):
-                    self.frame.record(slot, value)
-                self.frame.leave(Status.FAULT)
-        return self._faults
 
     def by_space(self, addresses: Value, mask: Value, each: EachSpace) -> None:
         """Split lanes by where their generic addresses lead, and do `each` where some lead."""

@@ -19,7 +19,6 @@ from warploom.codegen.lanes import (
     lane_type,
     repeated,
     splat_constant,
-    vector,
 )
 from warploom.codegen.lower import Lowering
 from warploom.codegen.specials import Specials
@@ -182,10 +181,11 @@ class Operands:
 
     def host_pointers(self, base: Value | None, offsets: Value) -> Value:
         """Host pointers from 64-bit lanes, added to a base pointer where there is one."""
+        pointers = ir.VectorType(PTR, offsets.type.count)
         if base is None:
-            return self.b.inttoptr(offsets, vector(PTR))
-        start = self.lanes.splat(self.b.ptrtoint(base, I64))
-        return self.b.inttoptr(self.b.add(start, offsets), vector(PTR))
+            return self.b.inttoptr(offsets, pointers)
+        start = self.lanes.splat(self.b.ptrtoint(base, I64), offsets.type.count)
+        return self.b.inttoptr(self.b.add(start, offsets), pointers)
 
 
 def read_as(b: Value, value: Value, have: ScalarType, want: ScalarType) -> Value:

@@ -5,14 +5,19 @@ from __future__ import annotations
 
 from warploom.analysis.shapes import Reading
 from warploom.analysis.strides import LANES
-from warploom.codegen.access import Shape
 from warploom.codegen.access_cache import AccessCache
-from warploom.codegen.groups import Form, Group, group_alone
+from warploom.codegen.access_table import Guard, Move
+from warploom.codegen.groups import Group, group_alone
 from warploom.codegen.lanes import I64, Value
+from warploom.codegen.loads import load
 from warploom.codegen.memory import MemoryCode
 from warploom.codegen.narrow_access import NarrowAccess
-from warploom.codegen.transfers import Transfers
+from warploom.codegen.stores import store
+from warploom.codegen.transfers import Reached, Transfers
 from warploom.ptx.ir import Instruction
+
+ONE_PLACE_OR_VECTOR = (Move.SCALAR, Move.VECTOR, Move.ROWS)
+"""The moves of lanes that reach one address, or consecutive elements."""
 
 
 class PartAccess:
@@ -21,20 +26,16 @@ class PartAccess:
     def __init__(self, memory: MemoryCode, reading: Reading) -> None:
         self.memory, self.reading, self.b = memory, reading, memory.b
         self.lanes, self._cache = memory.lanes, AccessCache(memory, reading)
-        self._narrow, self._transfers = (
-            NarrowAccess(memory.lanes),
-            Transfers(memory.lanes, memory.places.pointer),
-        )
+        self._narrow = NarrowAccess(memory.lanes)
+        self._transfers = Transfers(memory.lanes, memory.places.pointer)
         self._groups: dict[int, Group] = {}
 
     def can_be(self, index: int, made: Instruction) -> bool:
         """Returns whether an access is one of these."""
         group = group_alone(self.memory, self.reading, index, made)
-        if group is None or group.form is not Form.SHAPE:
+        if group is None or group.shape.parts > 1 or group.base.width > 1:
             return False
-        if group.shape.parts > 1 or group.base.width > 1:
-            return False
-        return group.base.stride in (0, group.shape.size)
+        return group.plan.guard is Guard.CACHE and group.plan.move in ONE_PLACE_OR_VECTOR
 
     def look(self, index: int, made: Instruction, warp: Value, bits: Value) -> Value:
         """Returns whether those lanes of a warp, an i32, can go the short way; the registers are
@@ -55,22 +56,25 @@ class PartAccess:
 
     def load(self, index: int, made: Instruction, on: Value) -> Value:
         """Returns what they load: in 32 lanes, or in 1 where they agree on a place."""
-        shape, first = self._first(index)
-        if self._groups[index].base.stride:
-            return self._narrow.load(shape, self._transfers.pointer(shape, first), on)
-        [value] = self._transfers.load(shape, self._groups[index].base, [first], on)
+        move, reached = self._reached(index, on)
+        if move is Move.VECTOR:
+            pointer = self._transfers.pointer(reached.shape, reached.firsts[0])
+            return self._narrow.load(reached.shape, pointer, on)
+        [value] = load(self._transfers, move, reached)
         return value
 
     def store(self, index: int, made: Instruction, on: Value) -> None:
         """Store what they hold."""
-        shape, first = self._first(index)
-        value = self.memory.operands.bits(made.operands[1], shape.type)
-        if self._groups[index].base.stride:
-            self._narrow.store(shape, self._transfers.pointer(shape, first), value, on)
+        move, reached = self._reached(index, on)
+        value = self.memory.operands.bits(made.operands[1], reached.shape.type)
+        if move is Move.VECTOR:
+            pointer = self._transfers.pointer(reached.shape, reached.firsts[0])
+            self._narrow.store(reached.shape, pointer, value, on)
         else:
-            self._transfers.store(shape, self._groups[index].base, [first], [value], on)
+            store(self._transfers, move, reached, [value])
 
-    def _first(self, index: int) -> tuple[Shape, Value]:
-        """Returns what an access moves in each lane, and where lane 0 reaches, or would."""
+    def _reached(self, index: int, on: Value) -> tuple[Move, Reached]:
+        """Returns how an access moves its data, and where lane 0 reaches, or would."""
         group = self._groups[index]
-        return group.shape, self.b.add(group.firsts[0], I64(group.members[0][1]))
+        first = self.b.add(group.firsts[0], I64(group.members[0][1]))
+        return group.plan.move, Reached(group.shape, [first], on)

@@ -1,5 +1,5 @@
 """Lists how each access of a kernel to memory is done in optimised code, where all living lanes go
-together: what is known of its addresses, what guards it, and how its data move."""
+together: by the plans that this code is emitted from (`codegen.access_table`)."""
 
 from __future__ import annotations
 
@@ -7,86 +7,76 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from warploom.analysis.accesses import accesses
+from warploom.analysis.accesses import accesses, bytes_of, space_of
 from warploom.analysis.strides import LANES
-from warploom.analysis.strides import Shape as LaneShape
+from warploom.codegen.access import Shape
+from warploom.codegen.access_table import ANYWHERE, AccessPlan, Pattern, select
 from warploom.codegen.environment import CountLayout
-from warploom.codegen.groups import Form, Group
+from warploom.codegen.groups import Group
+from warploom.codegen.memory import MemoryCode
 from warploom.codegen.variant import KernelVariant
 from warploom.codegen.warp import WarpFunction
-from warploom.ptx.ir import Space
+from warploom.core.types import B8
+from warploom.isa.spec import Unit
+from warploom.ptx.ir import Instruction, Space
 
-ATOMIC = "atomic"
 SEEN = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL, Space.GENERIC)
+PATTERNS = {
+    Pattern.AGREED: "one address in {runs}",
+    Pattern.CONSECUTIVE: "addresses {stride} bytes apart in {runs}",
+    Pattern.STRIDED: "addresses {stride} bytes apart in {runs}",
+    Pattern.STEP: "a step found at run time, in {runs}",
+    Pattern.LAYOUT: "any addresses of lanes of a layout",
+    Pattern.COLUMNS: "columns, by a step found at run time",
+    Pattern.ANY: "any addresses",
+}
+"""How a pattern is written of one access."""
 
 
 @dataclass(frozen=True, slots=True)
-class AccessPlan:
-    """Says how an access is done. `pattern`: what is known of the lanes' addresses; `guard`: what
-    has to hold, and with which other instructions that is asked once; `move`: how the data move
-    then; `otherwise`: where code goes if it does not hold."""
+class PlannedAccess:
+    """An access with its plan: the number of its instruction, and its group, if it has one."""
 
     instruction: int
-    pattern: str
-    guard: str
-    move: str
-    otherwise: str
+    plan: AccessPlan
+    group: Group | None = None
 
     def __str__(self) -> str:
-        return f"{self.pattern}; {self.guard}; {self.move}; else {self.otherwise}"
+        plan, group, others, pattern = self.plan, self.group, "", PATTERNS[self.plan.pattern]
+        if group is not None:
+            pattern = pattern.format(stride=group.base.stride, runs=_runs(group))
+            shared = [str(i) for i, _ in group.members if i != self.instruction]
+            others = f", asked once for {', '.join(shared)} too" if shared else ""
+        chosen = plan.guard.value + others, plan.move.value, f"counted by {plan.cost.value}"
+        return "; ".join([pattern, *chosen, f"else {plan.exit.value}"])
 
 
-def access_plans(layout: CountLayout, variant: KernelVariant) -> list[AccessPlan]:
-    """Return the plans of a kernel's accesses to memory, in the order of its instructions."""
+def planned_accesses(layout: CountLayout, variant: KernelVariant) -> list[PlannedAccess]:
+    """Returns the accesses of a kernel to memory, in the order of its instructions."""
     warp = WarpFunction(ir.Module(layout.program.name), layout.program, layout, variant)
-    found: list[AccessPlan] = []
-    for block, groups, hurries in warp.access_groups():
+    found: list[PlannedAccess] = []
+    for block, groups in warp.access_groups():
         for index in range(block.start, block.stop):
-            reached = accesses(layout.program.instructions[index])
-            if any(space in SEEN for space, _ in reached):
-                op = reached[0][1]
-                found.append(_plan(index, op, groups.get(index), hurries=hurries))
+            made, group = layout.program.instructions[index], groups.get(index)
+            if group is not None:
+                found.append(PlannedAccess(index, group.plan, group))
+            elif any(space in SEEN for space, _ in accesses(made)):
+                found.append(PlannedAccess(index, _plan(warp.memory, index, made)))
     return found
 
 
-def _plan(index: int, op: str, group: Group | None, *, hurries: bool) -> AccessPlan:
-    if group is None:
-        move = "lane by lane" if op == ATOMIC else "a vector where lanes follow, else a gather"
-        return AccessPlan(index, "any addresses", "bounds of all lanes", move, "a fault")
-    leaves = hurries and group.form is not Form.ANY
-    otherwise = "the slow version of the block" if leaves else "as at any addresses"
-    return AccessPlan(index, _pattern(group), _guard(index, group), _move(op, group), otherwise)
+def _plan(memory: MemoryCode, index: int, made: Instruction) -> AccessPlan:
+    """Returns the plan of an access without a group."""
+    space, op = accesses(made)[0]
+    if made.operation.name in ("ld", "ldu", "st") and "bulk" not in made.operation.modifiers:
+        shape = memory.shape_of(op, index, made)
+    elif made.operation.spec.unit is Unit.ATOMIC:
+        shape = Shape(op, space_of(made), made.operation.modifiers.scalar())
+    else:
+        shape = Shape(op, space, B8, bytes_of(made))
+    return select(shape, ANYWHERE, memory.facts)
 
 
-def _pattern(group: Group) -> str:
-    base = group.base
-    if group.form is Form.ANY:
-        return f"a step found at run time, in {_rows(base)}"
-    if group.form is Form.STEPPED:
-        return "columns, by a step found at run time"
-    if base.stride == 0:
-        return f"one address in {_rows(base)}"
-    return f"addresses {base.stride} bytes apart in {_rows(base)}"
-
-
-def _rows(base: LaneShape) -> str:
-    lanes = LANES // base.width
-    return "the warp" if base.width == 1 else f"each {lanes} lanes"
-
-
-def _guard(index: int, group: Group) -> str:
-    others = [str(other) for other, _ in group.members if other != index]
-    shared = f", asked once for {', '.join(others)} too" if others else ""
-    return f"known by the access cache{shared}"
-
-
-def _move(op: str, group: Group) -> str:
-    if group.form is Form.STEPPED:
-        return "kept, then stored row by row"
-    if group.form is Form.ANY:
-        return "vectors where the step is the element's size, else a gather or a scatter"
-    if group.base.stride == 0:
-        return "a scalar for each run of lanes"
-    if group.base.stride == group.shape.size:
-        return "a vector for each run of lanes"
-    return "a gather" if op == "load" else "a scatter"
+def _runs(group: Group) -> str:
+    lanes = LANES // group.base.width
+    return "the warp" if group.base.width == 1 else f"each {lanes} lanes"

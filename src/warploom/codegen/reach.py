@@ -33,6 +33,12 @@ class Reach:
         ahead = self._ahead(group, index, dict(group.members)[index])
         return [self.b.add(first, ahead) for first in group.safe or group.firsts]
 
+    def begins(self, group: Group, index: int) -> Value:
+        """Returns the same as a vector."""
+        ahead = self._ahead(group, index, dict(group.members)[index])
+        begins = group.bases if group.begins is None else group.begins
+        return self.b.add(begins, self.lanes.splat(ahead, group.base.width))
+
     def _ahead(self, group: Group, index: int, offset: int) -> Value:
         """Returns how far an access reaches behind where the group's register leads."""
         b, ahead = self.b, I64(offset)

@@ -16,14 +16,17 @@ from warploom.analysis.shapes import Reading
 from warploom.analysis.strides import Shape as LaneShape
 from warploom.codegen.access import count_change
 from warploom.codegen.access_events import Runs
+from warploom.codegen.access_table import Guard, Move, Pattern
 from warploom.codegen.extents import extent_of
 from warploom.codegen.group_ways import GroupWays
-from warploom.codegen.groups import Form, Group
+from warploom.codegen.groups import Group
 from warploom.codegen.lanes import I64, LANES, Value
+from warploom.codegen.loads import load
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.reach import Reach
 from warploom.codegen.sanitizing import Memory
-from warploom.codegen.transfers import WORD_BYTES, Transfers
+from warploom.codegen.stores import store
+from warploom.codegen.transfers import Reached, Transfers
 from warploom.ptx.ir import Instruction, Operand, Space
 
 
@@ -33,10 +36,8 @@ class ShapedAccess:
     def __init__(self, memory: MemoryCode, reading: Reading) -> None:
         self.memory, self.reading = memory, reading
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
-        self.operands, self.transfers = (
-            memory.operands,
-            Transfers(memory.lanes, memory.places.pointer),
-        )
+        self.operands = memory.operands
+        self.transfers = Transfers(memory.lanes, memory.places.pointer)
         self.ways, self.reach = GroupWays(memory, reading), Reach(memory.lanes)
 
     def begin(self, block: Block, *, masked: bool) -> None:
@@ -110,19 +111,13 @@ class ShapedAccess:
     def _load_known(
         self, index: int, group: Group, made: Instruction, on: Value, width: int
     ) -> list[Value]:
-        shape, firsts = group.shape, self.reach.places(group, index)
         self._observe(index, group, made.operands[1], on, [])
         self.ways.count(index, group)
-        follow = group.base == LaneShape(1, shape.size)
-        if self.ways.fetches_ahead and follow and shape.space is Space.GLOBAL:
-            self.transfers.fetch_ahead(shape, firsts[0])
-        mask = self.ways.mask(group, made, on)
-        if group.step is not None:
-            pointers = self._pointers(group, made)
-            if group.is_apart and shape.type.bytes < WORD_BYTES:
-                return self.transfers.load_apart(shape, pointers, on)
-            return self.transfers.load_following(shape, firsts, group.step, pointers, mask)
-        found = self.transfers.load(shape, group.base, firsts, mask)
+        follow = group.plan.pattern is Pattern.CONSECUTIVE and group.base.width == 1
+        if self.ways.fetches_ahead and follow and group.shape.space is Space.GLOBAL:
+            self.transfers.fetch_ahead(group.shape, self.reach.places(group, index)[0])
+        reached = self._reached(index, group, made, on)
+        found = load(self.transfers, group.plan.move, reached)
         return [self.lanes.fan(value, 0, width) for value in found]
 
     def _either(self, *ways: tuple[Value, ir.Block]) -> Value:
@@ -141,7 +136,7 @@ class ShapedAccess:
             return
         type = made.operation.modifiers.scalar()
         values = [self.operands.bits(s, type) for s in elements(made.operands[1])]
-        if group.form is Form.STEPPED:
+        if group.plan.move is Move.DEFERRED:
             self._observe(index, group, made.operands[0], on, values)
             self.ways.put_off(index, group, made, on)
             self.ways.puts.keep(values[0])
@@ -160,16 +155,10 @@ class ShapedAccess:
     def _store_known(
         self, index: int, group: Group, made: Instruction, values: list[Value], on: Value
     ) -> None:
-        shape, firsts = group.shape, self.reach.places(group, index)
         self._observe(index, group, made.operands[0], on, values)
         self.ways.count(index, group)
-        on = self.ways.mask(group, made, on)
-        if group.step is None:
-            self.transfers.store(shape, group.base, firsts, values, on)
-        else:
-            pointers = self._pointers(group, made)
-            given = shape, firsts, group.step, pointers
-            self.transfers.store_following(*given, values, on)
+        reached = self._reached(index, group, made, on)
+        store(self.transfers, group.plan.move, reached, values)
         count_change(self.lanes, self.frame.environment, I64(1))
 
     def _observe(
@@ -186,16 +175,23 @@ class ShapedAccess:
         memory = Memory(*places.space(shape.space), places.at(0))
         addresses = self.operands.address(address)
         extent = runs = None
-        if group.form is not Form.STEPPED and group.base.is_known:
+        if group.plan.guard is not Guard.COMPARED and group.base.is_known:
             step = I64(group.base.stride) if group.step is None else group.step
             extent = extent_of(self.lanes, shape.size, group.base.width, step, addresses, on)
-        if group.form is Form.SHAPE:
+        if group.plan.guard is Guard.CACHE:
             runs = Runs(self.operands.address(address, group.base.width), group.base)
         sanitizing.access(index, shape, addresses, on, memory, extent, runs)
 
-    def _pointers(self, group: Group, made: Instruction) -> Value:
-        """Returns where each lane reaches on the host."""
-        addresses = self.operands.address(made.operands[0 if group.shape.op == "store" else 1])
+    def _reached(self, index: int, group: Group, made: Instruction, on: Value) -> Reached:
+        """Returns where a known access reaches."""
         shared = group.shape.space is Space.SHARED
         base = self.memory.places.space(Space.SHARED)[0] if shared else None
-        return self.operands.host_pointers(base, addresses)
+        pointers = begins = None
+        if group.step is not None:
+            addresses = self.operands.address(made.operands[0 if group.shape.op == "store" else 1])
+            pointers = self.operands.host_pointers(base, addresses)
+        elif group.base.width == LANES // 2:
+            begins = self.operands.host_pointers(base, self.reach.begins(group, index))
+        firsts, mask = self.reach.places(group, index), self.ways.mask(group, on)
+        stride, step = group.base.stride, group.step
+        return Reached(group.shape, firsts, mask, stride, step, pointers, begins)

@@ -16,8 +16,9 @@ from warploom.analysis.shapes import Reading, computes
 from warploom.analysis.strides import LANES
 from warploom.analysis.uses import writes
 from warploom.codegen.access import DATA_BYTES
-from warploom.codegen.groups import Form, Group
-from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.access_table import Addresses, Pattern, select
+from warploom.codegen.groups import Group
+from warploom.codegen.memory import MemoryCode
 from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
 STRONG = ("volatile", "relaxed", "acquire", "release", "mmio", "async")
@@ -45,11 +46,8 @@ def find_stepped(
     memory: MemoryCode, reading: Reading, block: Block, groups: dict[int, Group]
 ) -> dict[int, Group]:
     """Return the groups of two stores and more that may have a step, by instruction; `groups` are
-    the others of the block. Where lanes are apart, or a policy chooses whose store lasts, there are
-    none."""
+    the others of the block. Where lanes are apart there are none."""
     if not memory.frame.convergent or not memory.frame.shapes:
-        return {}
-    if memory.in_order or memory.functions.shuffles:
         return {}
     found: list[Group] = []
     now: _Open | None = None
@@ -87,14 +85,14 @@ def _placed(
     if not isinstance(address, Address) or not isinstance(address.base, Register):
         return None
     shape, base = memory.shape_of("store", index, made), reading.address(address)
-    one_step = not base.is_known or (base.width == 1 and base.stride > 0)
-    if shape.space not in (Space.GLOBAL, Space.SHARED) or not one_step:
+    if base.is_known and (base.width > 1 or base.stride <= 0):
         return None
-    if shape.size not in (4, 8) or len(elements(made.operands[1])) > 1:
+    plan = select(shape, Addresses(Pattern.COLUMNS), memory.facts)
+    if plan.is_general:
         return None
     place = address.offset % shape.size
     key = (address.base, versions.get(address.base), shape.space, shape.size, place)
-    return key, Group(shape, Form.STEPPED, base), address.offset
+    return key, Group(shape, plan, base), address.offset
 
 
 def _is_full(group: Group) -> bool:

@@ -7,11 +7,14 @@ from __future__ import annotations
 from warploom.analysis.shapes import Reading
 from warploom.analysis.sweeps import Sweep
 from warploom.codegen.access_cache import AccessCache
+from warploom.codegen.access_table import Guard, Move
 from warploom.codegen.formations import BlockWide
-from warploom.codegen.groups import Form, Group, find_groups
+from warploom.codegen.groups import Group, find_groups
 from warploom.codegen.lanes import I1, I64, Value
+from warploom.codegen.loads import load
 from warploom.codegen.memory import MemoryCode
-from warploom.codegen.transfers import Transfers
+from warploom.codegen.stores import store
+from warploom.codegen.transfers import Reached, Transfers
 from warploom.ptx.ir import Instruction, Space
 
 WORD = 4
@@ -32,10 +35,8 @@ class SweepAccess:
     ) -> None:
         self.memory, self.reading, self._block, self.layout = memory, reading, block, layout
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
-        self._cache, self._transfers = (
-            AccessCache(memory, reading),
-            Transfers(memory.lanes, memory.places.pointer),
-        )
+        self._cache = AccessCache(memory, reading)
+        self._transfers = Transfers(memory.lanes, memory.places.pointer)
         self._groups: dict[int, Group] = {}
         for index in (*sweep.blocks, *sweep.own):
             shapes = self.frame.shapes.at(index)
@@ -83,28 +84,26 @@ class SweepAccess:
     def load(self, index: int) -> list[Value]:
         """Returns what the running warp loads, part by part: in 1 lane or in 2 where lanes or rows
         agree."""
-        group = self._groups[index]
-        return self._transfers.load(group.shape, group.base, self._places(index), None)
+        return load(self._transfers, self._groups[index].plan.move, self._reached(index))
 
     def store(self, index: int, made: Instruction) -> None:
         """Emit the store of the running warp."""
         group = self._groups[index]
         value = self.memory.operands.bits(made.operands[1], group.shape.type)
-        self._transfers.store(group.shape, group.base, self._places(index), [value], None)
+        store(self._transfers, group.plan.move, self._reached(index), [value])
 
-    def _places(self, index: int) -> list[Value]:
+    def _reached(self, index: int) -> Reached:
         """Returns where the running warp's first lane, or that of each row, reaches."""
         b, group = self.b, self._groups[index]
         ahead = b.mul(self.frame.warp, self._steps[group.members[0][0]])
         ahead = b.add(ahead, I64(self._offsets[index]))
-        return [b.add(first, ahead) for first in group.firsts]
+        return Reached(group.shape, [b.add(first, ahead) for first in group.firsts])
 
 
 def _goes_on(group: Group) -> bool:
     """Returns whether the look at one warp's access may serve all that reach on by one step."""
-    if group.form is not Form.SHAPE:
+    if group.plan.guard is not Guard.CACHE:
         return False
-    if group.base.stride == 0:
-        return group.shape.op == "load"
-    consecutive = group.base.stride == group.shape.size and group.shape.parts == 1
-    return consecutive and group.shape.space is not Space.LOCAL and group.shape.size >= WORD
+    if group.plan.move is Move.VECTOR:
+        return group.shape.parts == 1 and group.shape.size >= WORD
+    return group.plan.move in (Move.SCALAR, Move.ROWS) and group.shape.op == "load"

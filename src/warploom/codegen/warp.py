@@ -150,9 +150,9 @@ class WarpFunction:
         """True where a warp may leave the function before it ends, and come back."""
         return self.control.suspends
 
-    def access_groups(self) -> Iterator[tuple[Block, dict[int, Group], bool]]:
-        """Yield each basic block that is emitted for all living lanes together, the groups of its
-        accesses by instruction, and whether it has a fast version besides. Nothing is emitted."""
+    def access_groups(self) -> Iterator[tuple[Block, dict[int, Group]]]:
+        """Yield each basic block that is emitted for all living lanes together, and the groups of
+        its accesses by instruction. Nothing is emitted."""
         ways = self.instructions.shaped_access.ways
         for copy, index in self.control.blocks.copies:
             if copy is Copy.CONVERGENT:
@@ -160,7 +160,7 @@ class WarpFunction:
                 self.b.position_at_end(self.control.blocks.copies[copy, index])
                 with self._standing(index, convergent=True):
                     ways.begin(block, masked=False)
-                    yield block, ways.groups, ways.hurries
+                    yield block, ways.groups
 
     def _sweeps(self) -> Mapping[int, ir.Block]:
         """Emits the code that runs all warps of a block at once, where the formation allows it.

@@ -34,7 +34,7 @@ from warploom.machine.workers import shares, why_alone
 from warploom.rules.choice import MemoryOptions, access_rules
 
 if TYPE_CHECKING:
-    from warploom.codegen.plans import AccessPlan
+    from warploom.codegen.plans import PlannedAccess
 
 KEPT = 64
 """So many configurations of launches are remembered."""
@@ -93,16 +93,16 @@ class CompiledEngine:
         passes: of optimised code, or of baseline code."""
         from warploom.codegen.emission import emit_ir  # the compiler
 
+        layout = CountLayout(program, self._rules)
         variant = self._variant(program, launch, records=False)
-        layout = CountLayout(program, self._rules, variant.formation)
         return emit_ir(layout, variant.for_baseline() if baseline else variant).text
 
-    def access_plans(self, program: Program, launch: Launch) -> list[AccessPlan]:
+    def access_plans(self, program: Program, launch: Launch) -> list[PlannedAccess]:
         """Returns how optimised code for launches like this one does a program's accesses."""
-        from warploom.codegen.plans import access_plans  # the compiler
+        from warploom.codegen.plans import planned_accesses  # the compiler
 
         variant = self._variant(program, launch, records=False)
-        return access_plans(CountLayout(program, self._rules, variant.formation), variant)
+        return planned_accesses(CountLayout(program, self._rules, variant.formation), variant)
 
     def _variant(
         self,

@@ -19,6 +19,7 @@ from warploom.analysis.shapes import RUNS, formation_of
 from warploom.analysis.tensor_memory import queue_words
 from warploom.analysis.tensor_waits import completes_later
 from warploom.codegen.cache_layout import LAYOUT_SHIFT
+from warploom.codegen.cache_learning import find_set
 from warploom.codegen.environment import ROW_WIDTH, CountLayout, Slot, local_stride
 from warploom.codegen.jit import CompiledKernel
 from warploom.isa.special import LAUNCH_WIDE
@@ -275,7 +276,11 @@ def _full_sets(block: tuple[int, int, int], sets: int) -> Words:
     many `sets`: caches know of them before any others come (`codegen.cache_layout`)."""
     known = RUNS[formation_of(block)] > 1
     layouts = min(1 + max(warp_layouts(block)), sets // 2) if known else 1
-    return ALL_LANES | np.arange(layouts) << LAYOUT_SHIFT
+    keys = np.zeros(sets, np.int64)
+    keys[0] = ALL_LANES
+    for layout in range(1, layouts):
+        find_set(keys, ALL_LANES | layout << LAYOUT_SHIFT, sets)
+    return keys
 
 
 def _thread_indices(block: tuple[int, int, int]) -> npt.NDArray[np.uint32]:

@@ -103,7 +103,7 @@ class CallCode:
         """Leaves where a call has returned a fault."""
         code = self.b.and_(fault, I64((1 << FAULT_BITS) - 1))
         instruction = self.b.lshr(fault, I64(FAULT_BITS))
-        self.memory.leave_at_fault(instruction, fault, self.b.sub(code, I64(1)))
+        self.memory.faults.leave(instruction, fault, self.b.sub(code, I64(1)))
 
     def _calls(self, index: int, made: Instruction) -> list[SharedCall] | None:
         """Returns the calls that do an instruction; None where there are no functions for it."""

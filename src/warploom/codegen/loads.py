@@ -1,0 +1,170 @@
+"""Emits the moves of loads that are inlined: one function for each move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from llvmlite import ir
+
+from warploom.codegen.access_table import Move
+from warploom.codegen.lanes import (
+    I1,
+    I32,
+    I64,
+    LANES,
+    Value,
+    repeated,
+    selection,
+    splat_constant,
+    undefined,
+    vector,
+)
+from warploom.codegen.transfers import WORD_BYTES, Reached, Transfers
+
+Load = Callable[[Transfers, Reached], list[Value]]
+"""Returns the elements of each lane, part by part: where the lanes of each run reach one place in
+as many lanes as there are runs, else in 32."""
+
+
+def load(transfers: Transfers, move: Move, reached: Reached) -> list[Value]:
+    """Emit a load by a move; returns what a `Load` does."""
+    return LOADS[move](transfers, reached)
+
+
+def load_scalars(transfers: Transfers, reached: Reached) -> list[Value]:
+    """Load one place for each run, whether some of its lanes are on or not."""
+    b, shape = transfers.b, reached.shape
+    pointers = [transfers.pointer(shape, first) for first in reached.firsts]
+    found: list[Value] = []
+    for part in range(shape.parts):
+        value: Value = undefined(ir.VectorType(shape.element, len(pointers)))
+        for run, pointer in enumerate(pointers):
+            at = b.gep(pointer, [I64(part)], source_etype=shape.element) if part else pointer
+            one = b.load(at, typ=shape.element, align=shape.type.bytes)
+            value = b.insert_element(value, one, I32(run))
+        found.append(value)
+    return found
+
+
+def load_vectors(transfers: Transfers, reached: Reached) -> list[Value]:
+    """Load consecutive elements from the begin of each run on."""
+    b, shape = transfers.b, reached.shape
+    count = LANES // len(reached.firsts) * shape.parts
+    runs: list[Value] = []
+    for run, first in enumerate(reached.firsts):
+        pointer, type = transfers.pointer(shape, first), ir.VectorType(shape.element, count)
+        if reached.on is None:
+            runs.append(b.load(pointer, typ=type, align=shape.type.bytes))
+        else:
+            here = transfers.mask_of(reached, run)
+            runs.append(transfers.lanes.masked_load(pointer, here, shape.element))
+    whole = _joined(b, runs)
+    if shape.parts == 1:
+        return [whole]
+    return [
+        b.shuffle_vector(whole, whole, selection(range(part, LANES * shape.parts, shape.parts)))
+        for part in range(shape.parts)
+    ]
+
+
+def _joined(b: Value, runs: list[Value]) -> Value:
+    """Returns vectors one behind the other."""
+    while len(runs) > 1:
+        order = selection(range(2 * runs[0].type.count))
+        pairs = zip(runs[::2], runs[1::2], strict=True)
+        runs = [b.shuffle_vector(one, two, order) for one, two in pairs]
+    return runs[0]
+
+
+def load_each(transfers: Transfers, reached: Reached) -> list[Value]:
+    """Gather one place for each run, whether some of its lanes are on or not."""
+    assert reached.begins is not None
+    shape, begins = reached.shape, reached.begins
+    on = repeated(1, I1, begins.type.count)
+    parts = (transfers.part(begins, shape, part) for part in range(shape.parts))
+    return [transfers.lanes.gather(pointers, on, shape.element) for pointers in parts]
+
+
+def load_pairs(transfers: Transfers, reached: Reached) -> list[Value]:
+    """Gather two words at once, where both lanes of each run are on or none is; else each word."""
+    assert reached.begins is not None
+    b, begins, shape = transfers.b, reached.begins, reached.shape
+    on, differ = transfers.pairs(reached.mask)
+    ways = [b.append_basic_block(name) for name in ("alone", "pairs", "moved")]
+    b.cbranch(differ, *ways[:2]).set_weights([1, 99])
+    b.position_at_end(ways[0])
+    [alone] = load_gathered(transfers, reached)
+    after_alone = b.block
+    b.branch(ways[2])
+    b.position_at_end(ways[1])
+    pairs = b.bitcast(transfers.lanes.gather(begins, on, I64), vector(shape.element))
+    after_pairs = b.block
+    b.branch(ways[2])
+    b.position_at_end(ways[2])
+    result = b.phi(vector(shape.element))
+    result.add_incoming(alone, after_alone)
+    result.add_incoming(pairs, after_pairs)
+    return [result]
+
+
+def load_gathered(transfers: Transfers, reached: Reached) -> list[Value]:
+    """Gather the elements of each lane."""
+    shape, on, pointers = reached.shape, reached.mask, transfers.pointers(reached)
+    return [
+        transfers.gather(shape, transfers.part(pointers, shape, part), on)
+        for part in range(shape.parts)
+    ]
+
+
+def load_by_step(transfers: Transfers, reached: Reached) -> list[Value]:
+    """Load vectors if lanes follow by the size of an element, as is known when code runs."""
+    b, shape = transfers.b, reached.shape
+    ways = [b.append_basic_block(name) for name in ("vector", "gather", "moved")]
+    b.cbranch(b.icmp_unsigned("==", reached.step, I64(shape.size)), *ways[:2])
+    found: list[tuple[list[Value], ir.Block]] = []
+    for move, block in zip((load_vectors, load_gathered), ways, strict=False):
+        b.position_at_end(block)
+        found.append((move(transfers, reached), b.block))
+        b.branch(ways[2])
+    b.position_at_end(ways[2])
+    results: list[Value] = []
+    for part in range(shape.parts):
+        results.append(b.phi(vector(shape.element)))
+        for values, block in found:
+            results[-1].add_incoming(values[part], block)
+    return results
+
+
+def load_rows(transfers: Transfers, reached: Reached) -> list[Value]:
+    """Load from local memory, where each 4-byte word of all lanes is a row."""
+    b, shape = transfers.b, reached.shape
+    pointer = transfers.pointer(shape, reached.firsts[0])
+    words: list[Value] = []
+    for number in range(shape.size // WORD_BYTES):
+        at = transfers.local_row(pointer, number)
+        if reached.on is None:
+            words.append(b.load(at, typ=vector(I32), align=128))
+        else:
+            words.append(transfers.lanes.masked_load(at, reached.on, I32))
+    if shape.type.bytes == WORD_BYTES:
+        return words
+    wide, each = vector(shape.element), shape.type.bytes // WORD_BYTES
+    values: list[Value] = []
+    for begin in range(0, len(words), each):
+        value = b.zext(words[begin], wide)
+        for place in range(1, each):
+            shift = splat_constant(32 * place, shape.element)
+            value = b.or_(value, b.shl(b.zext(words[begin + place], wide), shift))
+        values.append(value)
+    return values
+
+
+LOADS: Mapping[Move, Load] = {
+    Move.SCALAR: load_scalars,
+    Move.VECTOR: load_vectors,
+    Move.EACH: load_each,
+    Move.PAIRS: load_pairs,
+    Move.GATHER: load_gathered,
+    Move.BY_STEP: load_by_step,
+    Move.ROWS: load_rows,
+}

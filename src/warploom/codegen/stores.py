@@ -1,0 +1,114 @@
+"""Emits the moves of stores that are inlined: one function for each move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from llvmlite import ir
+
+from warploom.codegen.access_table import Move
+from warploom.codegen.lanes import I1, I32, I64, LANES, Value, selection, splat_constant, vector
+from warploom.codegen.transfers import WORD_BYTES, Reached, Transfers
+
+Store = Callable[[Transfers, Reached, Sequence[Value]], None]
+"""Stores elements of 32 lanes, given part by part; of lanes on one address the highest lasts."""
+
+
+def store(transfers: Transfers, move: Move, reached: Reached, values: Sequence[Value]) -> None:
+    """Emit a store by a move, as a `Store` does."""
+    STORES[move](transfers, reached, values)
+
+
+def store_scalar(transfers: Transfers, reached: Reached, values: Sequence[Value]) -> None:
+    """Store from all lanes to one place; some lane is on."""
+    b, lanes, shape = transfers.b, transfers.lanes, reached.shape
+    highest: Value = I32(LANES - 1)
+    if reached.on is not None:
+        behind = lanes.intrinsic("llvm.ctlz.i32", I32, [lanes.bits(reached.on), I1(0)])
+        highest = b.and_(b.sub(I32(LANES - 1), behind), I32(LANES - 1))
+    pointer = transfers.pointer(shape, reached.firsts[0])
+    for part, value in enumerate(values):
+        at = b.gep(pointer, [I64(part)], source_etype=shape.element)
+        b.store(lanes.lane(value, highest), at, align=shape.type.bytes)
+
+
+def store_vectors(transfers: Transfers, reached: Reached, values: Sequence[Value]) -> None:
+    """Store consecutive elements from the begin of each run on."""
+    b, shape, runs = transfers.b, reached.shape, len(reached.firsts)
+    whole, count = _interleaved(b, values), LANES // runs * shape.parts
+    for run, first in enumerate(reached.firsts):
+        value = whole
+        if runs > 1:
+            value = b.shuffle_vector(whole, whole, selection(range(run * count, (run + 1) * count)))
+        pointer = transfers.pointer(shape, first)
+        if reached.on is None:
+            b.store(value, pointer, align=shape.type.bytes)
+        else:
+            transfers.lanes.masked_store(value, pointer, transfers.mask_of(reached, run))
+
+
+def _interleaved(b: Value, values: Sequence[Value]) -> Value:
+    """Returns the elements of each lane side by side: a0 b0 a1 b1 ..."""
+    if len(values) == 1:
+        return values[0]
+    evens, odds = _interleaved(b, values[::2]), _interleaved(b, values[1::2])
+    width = LANES * len(values) // 2
+    order = [side * width + i for i in range(width) for side in (0, 1)]
+    return b.shuffle_vector(evens, odds, selection(order))
+
+
+def store_scattered(transfers: Transfers, reached: Reached, values: Sequence[Value]) -> None:
+    """Scatter the elements of each lane."""
+    on, pointers = reached.mask, transfers.pointers(reached)
+    for part, value in enumerate(values):
+        transfers.lanes.scatter(value, transfers.part(pointers, reached.shape, part), on)
+
+
+def store_pairs(transfers: Transfers, reached: Reached, values: Sequence[Value]) -> None:
+    """Scatter two words at once, where both lanes of each run are on or none is; else each word."""
+    assert reached.begins is not None
+    b, begins = transfers.b, reached.begins
+    on, differ = transfers.pairs(reached.mask)
+    with b.if_else(differ, likely=False) as (alone, pairs):
+        with alone:
+            store_scattered(transfers, reached, values)
+        with pairs:
+            both = b.bitcast(values[0], ir.VectorType(I64, begins.type.count))
+            transfers.lanes.scatter(both, begins, on)
+
+
+def store_by_step(transfers: Transfers, reached: Reached, values: Sequence[Value]) -> None:
+    """Store vectors if lanes follow by the size of an element, as is known when code runs."""
+    b = transfers.b
+    consecutive = b.icmp_unsigned("==", reached.step, I64(reached.shape.size))
+    with b.if_else(consecutive) as (then, otherwise):
+        with then:
+            store_vectors(transfers, reached, values)
+        with otherwise:
+            store_scattered(transfers, reached, values)
+
+
+def store_rows(transfers: Transfers, reached: Reached, values: Sequence[Value]) -> None:
+    """Store to local memory, where each 4-byte word of all lanes is a row."""
+    b, shape, words = transfers.b, reached.shape, list(values)
+    pointer = transfers.pointer(shape, reached.firsts[0])
+    if shape.type.bytes > WORD_BYTES:
+        each = range(shape.type.bytes // WORD_BYTES)
+        shifts = [splat_constant(32 * n, shape.element) for n in each]
+        words = [b.trunc(b.lshr(v, shift), vector(I32)) for v in values for shift in shifts]
+    for number, word in enumerate(words):
+        at = transfers.local_row(pointer, number)
+        if reached.on is None:
+            b.store(word, at, align=128)
+        else:
+            transfers.lanes.masked_store(word, at, reached.on)
+
+
+STORES: Mapping[Move, Store] = {
+    Move.SCALAR: store_scalar,
+    Move.VECTOR: store_vectors,
+    Move.PAIRS: store_pairs,
+    Move.SCATTER: store_scattered,
+    Move.BY_STEP: store_by_step,
+    Move.ROWS: store_rows,
+}
