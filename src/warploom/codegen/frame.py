@@ -159,7 +159,10 @@ class Frame:
             for register in self._sorted(self.program.live_in[0]):
                 self.put_apart(register, zero(storage_type(register.type)))
             return
-        for register in self._sorted(self.context_layout.apart.keys() - set(kept)):
+        places = self.context_layout
+        for register in self._sorted(places.memory & self.program.live_in[0] - set(kept)):
+            self.put_apart(register, zero(storage_type(register.type)))
+        for register in self._sorted(places.apart.keys() - places.memory - set(kept)):
             self.lanes.b.store(zero(storage_type(register.type)), self._registers[register])
             if register in self._shaped:
                 whole = storage_type(register.type, self.shapes.known[register].width)
@@ -284,12 +287,14 @@ class Frame:
         """Writes a register. The value of one that is kept by its shape may have as many lanes as
         the shape, fewer, or all 32: then the active lanes are known to have the shape."""
         self._put(register, value)
-        if self.convergent and register in self.steady:
+        if self.convergent and register in self.steady and not self._is_apart(register):
             self.keep(register, self.steady[register])
 
     def _is_apart(self, register: Register) -> bool:
         """Returns True where code made now keeps a register in the context."""
-        return not self.convergent and register in self.context_layout.apart
+        if self.convergent:
+            return register in self.context_layout.memory
+        return register in self.context_layout.apart
 
     def _put(self, register: Register, value: Value) -> None:
         if self._is_apart(register):
@@ -307,7 +312,10 @@ class Frame:
 
     def put_loose(self, register: Register, value: Value) -> None:
         """Writes a register lane by lane in code for all lanes together, whatever its shape."""
-        self.lanes.b.store(value, self._registers[register])
+        if register in self.context_layout.memory:
+            self.put_apart(register, value)
+        else:
+            self.lanes.b.store(value, self._registers[register])
 
     def put_apart(self, register: Register, value: Value) -> None:
         """Writes a register as code for lanes that have parted finds it."""
@@ -332,8 +340,8 @@ class Frame:
     def part(self, live: Iterable[Register]) -> None:
         """Lanes that were together are about to part, and will read these registers: put them
         where code for lanes that have parted finds them."""
-        kept = {*live, *self.pieces.values()}
         places = self.context_layout
+        kept = {*live, *self.pieces.values()} - places.memory
         for register in self._sorted(kept & places.apart.keys()):
             self.put_apart(register, self.load(register))
             if register in self.here:
@@ -346,7 +354,7 @@ class Frame:
         hold nothing any more; zeros tell the optimiser so, which else would carry along what they
         were."""
         places, live = self.context_layout, {*registers, *self.pieces.values()}
-        for register in self._sorted(places.apart.keys() - self.here.keys()):
+        for register in self._sorted(places.apart.keys() - places.memory - self.here.keys()):
             kept = register in live
             value = self.get_apart(register) if kept else zero(storage_type(register.type))
             self.put_loose(register, value)
@@ -433,10 +441,14 @@ class Frame:
 
     def keep(self, register: Register, offset: int) -> None:
         """Put a register into the context, by its shape or lane by lane."""
+        if register in self.context_layout.memory:
+            return
         self._set(register, self.load(register, self.width(register)), offset)
 
     def fetch(self, register: Register, offset: int) -> None:
         """Fetch what `keep` has kept."""
+        if register in self.context_layout.memory:
+            return
         self._put(register, self._get(register, offset, self.width(register)))
 
     def _set(self, register: Register, value: Value, offset: int) -> None:

@@ -17,6 +17,7 @@ class Pass(StrEnum):
 
     SHAPES = "shapes"
     LEAVING = "leaving"
+    MEMORY = "memory"
     ASIDES = "asides"
     GROUPS = "groups"
     STEPS = "steps"
@@ -32,6 +33,7 @@ class Pass(StrEnum):
 DESCRIPTIONS: Mapping[Pass, str] = {
     Pass.SHAPES: "registers of fewer values than lanes, where these are equal or rise by a stride",
     Pass.LEAVING: "lanes that leave a loop, or jump over blocks, while the others go on together",
+    Pass.MEMORY: "registers that many blocks share, outside of loops, kept in memory by all code",
     Pass.ASIDES: "short sides of branches under a mask, while the other lanes wait",
     Pass.GROUPS: "one guard for the accesses of a block from one register, and moves by patterns",
     Pass.STEPS: "moves by the step of addresses whose pattern is found at run time",

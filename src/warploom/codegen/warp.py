@@ -72,7 +72,12 @@ class WarpFunction:
         delays = shuffles and keeps_in_flight(program)
         ring_bytes = RING_BYTES if delays else 0
         context = context_layout(
-            program, shapes, pieces.values(), ring_bytes, baseline=variant.baseline
+            program,
+            shapes,
+            pieces.values(),
+            ring_bytes,
+            baseline=variant.baseline,
+            in_memory=variant.does(Pass.MEMORY),
         )
         self.frame = Frame(module, program, layout, shapes, context, pieces, variant)
         self.saved = Saved(self.frame, delays=delays)
