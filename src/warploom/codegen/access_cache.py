@@ -3,51 +3,27 @@ earlier one, and counts it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 
 from llvmlite import ir
 
-from warploom.analysis.shapes import RUNS, Reading
+from warploom.analysis.shapes import Reading
+from warploom.codegen.cache_filling import CacheFilling
 from warploom.codegen.cache_layout import (
-    ANY_STRIDE,
-    BUCKET,
-    GIVEN_UP,
-    HASH_SHIFT,
     HEADER,
-    LAYOUT_FACTOR,
-    LAYOUT_SHIFT,
     LOW,
-    MASK_FACTOR,
-    MISSES,
-    MOST_STRIDES,
     PITCHES,
     ROOM,
     STEP,
-    STEP_AT,
     STRIDES,
-    STRIDES_AT,
     WITHIN,
     safe_at,
 )
-from warploom.codegen.environment import ROW_WIDTH, Slot
+from warploom.codegen.environment import ROW_WIDTH
 from warploom.codegen.groups import Group
-from warploom.codegen.helper_calls import call
-from warploom.codegen.lanes import I1, I32, I64, LANES, PTR, Value
+from warploom.codegen.lane_sets import EVERYONE, LaneSet, LaneSets
+from warploom.codegen.lanes import I64, Value
 from warploom.codegen.memory import MemoryCode
-from warploom.ptx.ir import Instruction, Space
-
-
-@dataclass(frozen=True)
-class LaneSet:
-    """Lanes that execute an access: their key, and its number among those of the kernel."""
-
-    key: Value
-    number: Value
-
-
-EVERYONE = LaneSet(I64((1 << LANES) - 1), I64(0))
-"""All lanes of a warp whose layout is that of all."""
 
 
 class AccessCache:
@@ -58,73 +34,8 @@ class AccessCache:
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._layout = self.frame.layout.caches
         self._begin = ROW_WIDTH * len(self.frame.layout.rows)
-        self._layouts = RUNS.get(reading.formation, 1) > 1 and not self.frame.variant.alike
-        self._together: LaneSet | None = None
-        self._straight = True
-        self._bases: Value | None = None
-        self._limits: dict[Space, Value] = {}
-
-    def begin(self, *, straight: bool) -> None:
-        """Begin a basic block, in which the active lanes stay the same. `straight`: code comes to
-        it at its begin only."""
-        self._together, self._straight = None, straight
-
-    # ---- who ------------------------------------------------------------------------------------
-
-    def lane_set(self, made: Instruction, on: Value) -> LaneSet:
-        """Returns the set of the lanes `on` that execute an instruction of the block."""
-        if made.guard is not None or not self._straight:
-            return self.set_of(self.lanes.bits(on))
-        if self._together is None:
-            self._together = self.set_of(self.lanes.bits(on))
-        return self._together
-
-    def set_of(self, bits: Value) -> LaneSet:
-        """Returns the set of the lanes in an i32."""
-        b = self.b
-        key = b.zext(bits, I64)
-        if self._layouts:
-            key = b.or_(key, b.shl(self._layout_of_warp(), I64(LAYOUT_SHIFT)))
-        before, search, done = b.block, *(b.append_basic_block(n) for n in ("lanes", "set"))
-        b.cbranch(b.icmp_unsigned("==", key, EVERYONE.key), done, search)
-        b.position_at_end(search)
-        bucket = self._bucket(key)
-        keys = self.lanes.slot(self.lanes.slot(self.frame.rows, self._begin), bucket)
-        keys = b.load(keys, typ=ir.VectorType(I64, BUCKET), align=8)
-        equal = b.icmp_unsigned("==", keys, self.lanes.splat(key, BUCKET))
-        some = b.zext(b.bitcast(equal, ir.IntType(BUCKET)), I64)
-        found = self.lanes.intrinsic("llvm.cttz.i64", I64, [some, I1(0)])
-        none = b.icmp_unsigned("==", some, I64(0))
-        found = b.select(none, I64(self._layout.sets), b.add(bucket, found))
-        b.branch(done)
-        b.position_at_end(done)
-        number = b.phi(I64)
-        number.add_incoming(EVERYONE.number, before)
-        number.add_incoming(found, search)
-        return LaneSet(key, number)
-
-    def _bucket(self, key: Value) -> Value:
-        """Return the number of the first key of a key's bucket (`bucket_of`)."""
-        b, sets = self.b, self._layout.sets
-        if sets == BUCKET:
-            return I64(0)
-        mask, layout = b.and_(key, I64(0xFFFFFFFF)), b.lshr(key, I64(LAYOUT_SHIFT))
-        folded = b.and_(b.xor(mask, b.lshr(mask, I64(16))), I64(0xFFFF))
-        mixed = b.add(b.mul(folded, I64(MASK_FACTOR)), b.mul(layout, I64(LAYOUT_FACTOR)))
-        return b.and_(b.mul(b.lshr(mixed, I64(HASH_SHIFT)), I64(BUCKET)), I64(sets - 1))
-
-    def everyone(self) -> LaneSet:
-        """Returns the set of all lanes of the running warp."""
-        return self.set_of(I32(-1)) if self._layouts else EVERYONE
-
-    def _layout_of_warp(self) -> Value:
-        """Return the number of the running warp's layout, as the host has it behind the indices."""
-        b, warps = self.b, self.frame.slot(Slot.WARPS)
-        at = b.add(b.mul(warps, I64(3 * LANES)), self.frame.warp)
-        place = self.lanes.slot(self.frame.pointer(Slot.TIDS_AT), at, I32)
-        return b.zext(b.load(place, typ=I32), I64)
-
-    # ---- where ----------------------------------------------------------------------------------
+        self.sets = LaneSets(self.frame, reading)
+        self._filling = CacheFilling(memory, self.sets)
 
     def knows(self, group: Group, who: LaneSet) -> Value:
         """Returns whether the accesses of a group, at its addresses, are like earlier ones: then
@@ -218,6 +129,11 @@ class AccessCache:
     def _word(self, entry: Value, word: int) -> Value:
         return self.b.load(self.lanes.slot(entry, word), typ=I64)
 
+    def learn(self, group: Group, who: LaneSet) -> Value:
+        """Have the next accesses like those of a group known. Returns 0 where the rules are to
+        count this one, else 1 and where it is counted (an i64)."""
+        return self._filling.learn(group, who, self._entry(group, who))
+
     # ---- counts ---------------------------------------------------------------------------------
 
     def count(self, group: Group, times: Value) -> None:
@@ -246,86 +162,3 @@ class AccessCache:
         row = self.places.number(index, group.shape.space)
         at = self._count_at(row, LaneSet(I64(0), number), counter)
         self.lanes.add_to(at, I64(amount))
-
-    # ---- learning -------------------------------------------------------------------------------
-
-    def learn(self, group: Group, who: LaneSet) -> Value:
-        """Have the next accesses like those of a group known. Returns 0 where the rules are to
-        count this one, else 1 and where it is counted (an i64)."""
-        b = self.b
-        before, ask, told = b.block, *(b.append_basic_block(n) for n in ("ask", "told"))
-        b.cbranch(self._may_learn(group, who), ask, told)
-        b.position_at_end(ask)
-        found = self._ask(group, who)
-        asked = b.block
-        b.branch(told)
-        b.position_at_end(told)
-        learned = b.phi(I64)
-        learned.add_incoming(I64(0), before)
-        learned.add_incoming(found, asked)
-        return learned
-
-    def _may_learn(self, group: Group, who: LaneSet) -> Value:
-        """Return whether to ask for an entry for accesses like those of a group: not where lanes
-        have no key and never will, or where the entry has seen too many that never came again."""
-        b = self.b
-        at = b.add(self._bucket(who.key), I64(self._begin + BUCKET - 1))
-        full = b.icmp_unsigned("!=", b.load(self.lanes.slot(self.frame.rows, at), typ=I64), I64(0))
-        strange = b.and_(full, b.icmp_unsigned("==", who.number, I64(self._layout.sets)))
-        misses = self._word(self._entry(group, who), MISSES)
-        return b.and_(b.not_(strange), b.icmp_unsigned("<", misses, I64(GIVEN_UP)))
-
-    def _ask(self, group: Group, who: LaneSet) -> Value:
-        """Call the function that makes an entry, and return what it does."""
-        b = self.b
-        if self._bases is None:
-            self._bases = self.frame.prologue.alloca(ir.ArrayType(I64, STEP_AT + 1), align=64)
-        b.store(group.bases, self._bases, align=8)
-        if group.step is not None and not group.is_laid_out:
-            b.store(group.step, self.lanes.slot(self._bases, STEP_AT))
-        for number, stride in enumerate(group.strides.values(), STRIDES_AT):
-            b.store(stride, self.lanes.slot(self._bases, number))
-        bounds = self._bounds(group)
-        if group.shape.space in (Space.GLOBAL, Space.CONST):
-            tables = [
-                self.frame.pointer(slot) for slot in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT)
-            ]
-            writes = I64(int(group.shape.op == "store"))
-            given = group.firsts[0], writes, self.frame.environment, *tables, bounds
-            call(self.lanes, "find_bounds", *given)
-        sets = self.lanes.slot(self.frame.rows, self._begin)
-        given = sets, self._words(group), self._bases, who.key, who.number, bounds
-        return call(self.lanes, "learn_access", *given)
-
-    def _bounds(self, group: Group) -> Value:
-        """Return the address of where the group's space, or the allocation reached last, begins and
-        ends."""
-        space, prologue = group.shape.space, self.frame.prologue
-        if space in (Space.GLOBAL, Space.CONST):
-            return self.places.cache(group.members[0][0], space)
-        if space not in self._limits:
-            at = prologue.alloca(ir.ArrayType(I64, 2), align=16)
-            prologue.b.store(I64(0), at)
-            prologue.b.store(self.places.limit(space), prologue.slot(at, 1))
-            self._limits[space] = at
-        return self._limits[space]
-
-    def _words(self, group: Group) -> Value:
-        """Return a constant of the module: what is known of a group before it runs."""
-        found = group.step is not None and not group.is_laid_out
-        stride = ANY_STRIDE if found else group.base.stride
-        words = [group.base.width, stride, group.shape.size, self._layout.unit]
-        words += [len(group.strides), len(group.members), self._layout.sets, self._layout.runs]
-        for index, offset in group.members:
-            place = self._layout.places[self.places.number(index, group.shape.space)]
-            laps = [group.ahead(index).get(stride, 0) for stride in group.strides]
-            words += [place, offset, *laps, *[0] * (MOST_STRIDES - len(laps))]
-        name = ".".join(["group", *map(str, words)])
-        module = self.frame.module
-        if name not in module.globals:
-            type = ir.ArrayType(I64, len(words))
-            made = ir.GlobalVariable(module, type, name)
-            made.linkage, made.global_constant = "internal", True
-            made.initializer = ir.Constant(type, [I64(word) for word in words])
-            made.type = PTR
-        return module.globals[name]

@@ -56,7 +56,7 @@ class GroupWays:
         """Find the groups of a block, before its code. `masked`: some lanes run it while others
         wait; such a block has one version."""
         self._forget()
-        self.cache.begin(straight=True)
+        self.cache.sets.begin(straight=True)
         self.groups.clear()
         self._careful.clear()
         does = self.frame.variant.does
@@ -86,7 +86,7 @@ class GroupWays:
         """Begin the slow version of a block, if there is to be one: the blocks in which code comes
         to it, by instruction. There each access is on its own."""
         self._forget()
-        self.cache.begin(straight=False)
+        self.cache.sets.begin(straight=False)
         groups, self.groups = self.groups, {}
         for index, group in groups.items():
             if self._can_be_alone(index, group):
@@ -139,7 +139,7 @@ class GroupWays:
 
     def _or_learn(self, group: Group, made: Instruction, on: Value, follows: Value | None) -> Value:
         """Returns whether a group is known, by now or from now on."""
-        b, who = self.b, self.cache.lane_set(made, on)
+        b, who = self.b, self.cache.sets.of(made, on)
         known = self.cache.knows(group, who)
         unknown = b.not_(known)
         if follows is not None:
@@ -172,14 +172,14 @@ class GroupWays:
         self, group: Group, made: Instruction, on: Value, follows: Value | None
     ) -> Value:
         """Returns whether an access on its own is known, as the first of its group was."""
-        known = self.cache.knows(group, self.cache.lane_set(made, on))
+        known = self.cache.knows(group, self.cache.sets.of(made, on))
         known = known if follows is None else self.b.and_(known, follows)
         return self.b.and_(known, self.b.not_(self.b.load(group.unknown, typ=I1)))
 
     def _is_known(self, group: Group, made: Instruction, on: Value) -> Value:
         """Returns whether fast code can go on: the group is known, and all lanes are on."""
         b = self.b
-        holds = self.cache.knows(group, self.cache.everyone())
+        holds = self.cache.knows(group, self.cache.sets.everyone())
         if not self._all_on or made.guard is not None:
             holds = b.and_(holds, b.icmp_unsigned("==", self.lanes.bits(on), I32(-1)))
             self._all_on = self._all_on or made.guard is None

@@ -48,7 +48,7 @@ class PartAccess:
         group.bases = b.add(base, self.lanes.splat(ahead, 1))
         group.firsts = [self.lanes.lane(group.bases, 0)]
         self._groups[index] = group
-        return self._cache.knows(group, self._cache.set_of(bits))
+        return self._cache.knows(group, self._cache.sets.of_bits(bits))
 
     def count(self, index: int, times: Value) -> None:
         """Count that they went so, once or never."""
