@@ -88,7 +88,7 @@ class InstructionCode:
         """Emit an instruction that does not end a block; `on` are the lanes that execute it, by its
         guard, if it has one."""
         if self.memory.sanitizing and self.memory.sanitizing.synchronisation:
-            self.memory.sanitizing.instruction(index, made, on)
+            self.memory.sanitizing.events.instruction(index, made, on)
         self.preconditions.check(index, made, on)
         self.tensor_waits.emit(made, on)
         self.tensor_memory.wait(made, on)

@@ -62,7 +62,7 @@ class TensorMemoryCode:
             self.tensors.place()
             given = self.tensors.host_memory, self._row(0), self.tensors.scratch(0)
             if self.tensors.memory.sanitizing is not None:
-                self.tensors.memory.sanitizing.tensor_memory(index, on, given, asked.request)
+                self.tensors.memory.sanitizing.events.tensor_memory(index, on, given, asked.request)
             recording = self.tensors.memory.copy_recording
             if recording is not None and part(asked.request, OP) == COMMIT:
                 recording.commits(index, bits, self._row(0), self.tensors.scratch(0))

@@ -62,7 +62,7 @@ class TensorCode:
             bounds = (frame.pointer(n) for n in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT))
             given = self.host_memory, self.row(0), self.scratch(0), *bounds
             if self.memory.sanitizing is not None:
-                self.memory.sanitizing.copies(index, on, given, asked.request)
+                self.memory.sanitizing.events.copies(index, on, given, asked.request)
             if self.memory.copy_recording is not None:
                 row, scratch = self.row(0), self.scratch(0)
                 self.memory.copy_recording.copies(index, bits, row, scratch, asked.request)

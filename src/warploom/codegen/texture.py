@@ -110,7 +110,7 @@ class TextureCode:
         start = b.load(self.lanes.slot(table, BASE), typ=I64)
         given = table, b.inttoptr(start, PTR), self._row(0), self._scratch(0)
         if self.memory.sanitizing is not None:
-            self.memory.sanitizing.texels(index, on, given, request)
+            self.memory.sanitizing.events.texels(index, on, given, request)
         failed = call(
             self.lanes,
             "serve_texels",

@@ -118,7 +118,7 @@ class WarpFunction:
             skips_warps=not _counts_arrivals(program, variant),
         )
         self.ways = WaysCode(self.control, self.operands)
-        arrivals = sanitizing if sanitizing and sanitizing.synchronisation else None
+        arrivals = sanitizing.events if sanitizing and sanitizing.synchronisation else None
         noting = [one for one in (arrivals, self.observing) if one is not None]
         self.barriers = BarrierCode(self.control, self.operands, noting, clusters)
         self._entries: Mapping[int, ir.Block] = {}
