@@ -189,7 +189,7 @@ class ShapedAccess:
     ) -> Reached:
         """Returns where a known access reaches."""
         mask, pointers = self.ways.mask(group, on), None
-        if group.step is not None:
+        if group.plan.move is Move.BY_STEP:
             addresses = self.operands.address(made.operands[0 if group.shape.op == "store" else 1])
             shared = group.shape.space is Space.SHARED
             base = self.memory.places.space(Space.SHARED)[0] if shared else None
