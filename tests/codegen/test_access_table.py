@@ -29,7 +29,7 @@ from warploom.codegen.access_table import (
 )
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.groups import Group
-from warploom.codegen.loads import LOADS
+from warploom.codegen.loads import LOADS, covering
 from warploom.codegen.plans import planned_accesses
 from warploom.codegen.shaped_access import ShapedAccess
 from warploom.codegen.stores import STORES
@@ -99,6 +99,14 @@ def test_every_move_has_a_function_that_emits_it() -> None:
             assert all(plan.move in emitters[op] for op in row.ops)
         elif plan.is_general and plan.move not in (Move.BY_SPACE, Move.LANE_BY_LANE):
             assert plan.move in MOVES
+
+
+@pytest.mark.parametrize("length", [4, 8, 16, 32])
+@pytest.mark.parametrize(("apart", "parts"), [(2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (8, 1)])
+def test_vectors_cover_a_run_and_nothing_beyond(length: int, apart: int, parts: int) -> None:
+    reached = {apart * lane + part for lane in range(length) for part in range(parts)}
+    covered = {begin + n for begin in covering(length, apart, parts) for n in range(length)}
+    assert reached <= covered <= set(range(max(reached) + 1))
 
 
 def test_the_page_shows_the_table() -> None:

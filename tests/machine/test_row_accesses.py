@@ -167,6 +167,62 @@ def test_rows_that_are_written_cost_what_the_rules_say(modules, device, name, a,
     assert told[0] == told[1]
 
 
+STRUCTURES = """
+template <typename T, int K> __device__ void read(const T *from, T *out, int first, int n) {
+    int t = threadIdx.y * blockDim.x + threadIdx.x;
+    if (t >= n) return;
+    T sum = 0;
+    #pragma unroll 1
+    for (int lap = 0; lap < 3; ++lap)
+        sum += from[first + K * (8 * lap + (int)threadIdx.x) + 40 * (int)threadIdx.y];
+    out[t] = sum;
+}
+template <typename T, int K> __device__ void read_shared(const T *x, T *out, int first, int n) {
+    __shared__ T own[512];
+    for (int i = threadIdx.y * blockDim.x + threadIdx.x; i < 512; i += 32) own[i] = x[i];
+    __syncthreads();
+    read<T, K>(own, out, first, n);
+}
+#define READ(name, T, K) \\
+    __global__ void name##K(const T *x, T *y, int a, int n) { read<T, K>(x, y, a, n); } \\
+    __global__ void shared_##name##K(const T *x, T *y, int a, int n) { \\
+        read_shared<T, K>(x, y, a, n); \\
+    }
+extern "C" {
+READ(bytes, unsigned char, 3) READ(halves, short, 2) READ(words, int, 2) READ(words, int, 3)
+READ(words, int, 4) READ(words, int, 7) READ(wides, long long, 2) READ(wides, long long, 3)
+}
+"""
+TYPES = {"bytes": np.uint8, "halves": np.int16, "words": np.int32, "wides": np.int64}
+READS = ("bytes3", "halves2", "words2", "words3", "words4", "words7", "wides2", "wides3")
+
+
+@settings(max_examples=30)
+@given(
+    st.sampled_from(DEVICES),
+    st.sampled_from([*READS, *(f"shared_{name}" for name in READS)]),
+    st.sampled_from([(32,), (8, 4)]),
+    st.integers(0, 16),
+    st.sampled_from([32, 32, 31, 8, 1]),
+)
+def test_members_of_structures_cost_what_the_rules_say(modules, device, name, block, a, n) -> None:
+    """Neighbours read places a few elements apart, in warps of which some lanes may be off."""
+    apart, dtype = int(name[-1]), TYPES[name.removeprefix("shared_")[:-1]]
+    length = 512  # elements, as shared memory has
+    host, lanes = (np.arange(length) * 37 % 120).astype(dtype), np.arange(32)
+    along, row = lanes % block[0], lanes // block[0]
+    places = [a + apart * (8 * lap + along) + 40 * row for lap in range(3)]
+    expected = np.where(lanes < n, sum(host[at] for at in places), 0).astype(dtype)
+    told = []
+    for engine in ("compiled", "reference"):
+        gpu, module = modules(STRUCTURES, device, engine)
+        out = gpu.zeros(32, dtype)
+        run = module[name][1, block](gpu.to_device(host), out, a, n)
+        assert np.array_equal(out.copy_to_host(), expected)
+        told.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
+    assert told[0] == told[1]
+
+
 PITCHED = """
 .version 8.0
 .target sm_80

@@ -55,6 +55,7 @@ class Move(Enum):
     VECTOR = "a vector for each run of lanes"
     EACH = "a gather of one element for each run of lanes"
     PAIRS = "a gather or a scatter of two words at once"
+    STRUCTURES = "vectors that cover each run, and shuffles; a gather where some lanes are off"
     GATHER = "a gather"
     SCATTER = "a scatter"
     BY_STEP = "vectors where the step is the element's size, else a gather or a scatter"
@@ -107,8 +108,8 @@ class AccessPlan:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """What is known of the addresses of an access: their pattern and, where that is from their
-    shape, the shape."""
+    """Holds what is known of the addresses of an access: their pattern and, where that is from
+    their shape, the shape."""
 
     pattern: Pattern
     lanes: LaneShape = VECTOR
@@ -135,15 +136,19 @@ ANYWHERE = Addresses(Pattern.ANY)
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a choice depends on beside the access: whether its code may be `inlined`, its order is
-    `fixed` rather than chosen by a policy, steps are looked for (`Pass.STEPS`), stores may be
-    `deferred` (`Pass.PUT_OFF`), and atomics are listed by the device's rules."""
+    """Holds what a choice depends on beside the access: whether its code may be `inlined`, its
+    order is `fixed` rather than chosen by a policy, steps are looked for (`Pass.STEPS`), stores may
+    be `deferred` (`Pass.PUT_OFF`), and atomics are `listed` by the device's rules."""
 
     inlined: bool = True
     fixed: bool = True
     steps: bool = True
     deferred: bool = True
     listed: bool = False
+
+
+MOST_APART = 8
+"""Elements from lane to lane up to which vectors that cover a run take the place of a gather."""
 
 
 class Need(Enum):
@@ -153,6 +158,7 @@ class Need(Enum):
     LONG = "elements of more than 4 bytes"
     ONE_WORD = "one element of 4 bytes"
     ONE_ELEMENT = "one element of 4 or 8 bytes"
+    NEAR = f"up to {MOST_APART} elements from lane to lane"
     ONE_RUN = "the warp is one run"
     PAIRS = "runs of two lanes"
     NO_OVERLAP = "no policy chooses whose store lasts, or lanes are known not to overlap"
@@ -162,12 +168,19 @@ class Need(Enum):
     ON_STACK = "what a call keeps"
 
 
+def _near(shape: Shape) -> range:
+    """Returns the strides of lanes that do not adjoin, but are NEAR."""
+    step = shape.type.bytes
+    return range(shape.size + step, MOST_APART * step + 1, step)
+
+
 _HOLDS: Mapping[Need, Callable[[Shape, Addresses, Facts], bool]] = {
     Need.WORDS: lambda shape, _at, _facts: shape.type.bytes >= WORD_BYTES,
     Need.LONG: lambda shape, _at, _facts: shape.type.bytes > WORD_BYTES,
     Need.ONE_WORD: lambda shape, _at, _facts: shape.size == WORD_BYTES,
     Need.ONE_ELEMENT: lambda shape, _at, _facts: shape.parts == 1 and shape.size in (4, 8),
     Need.PAIRS: lambda _shape, at, _facts: at.lanes.width == LANES // 2,
+    Need.NEAR: lambda shape, at, _facts: at.lanes.stride in _near(shape),
     Need.ONE_RUN: lambda _shape, at, _facts: at.lanes.width == 1,
     Need.NO_OVERLAP: lambda shape, at, facts: facts.fixed or at.are_distinct(shape),
     Need.STEPS: lambda _shape, _at, facts: facts.steps,
@@ -233,8 +246,10 @@ TABLE = (
     Row(LOAD, LINEAR, _cached(Pattern.AGREED, Move.EACH), (Need.PAIRS, Need.WORDS)),
     Row(LOAD, LINEAR, _cached(Pattern.CONSECUTIVE, Move.PAIRS), (Need.PAIRS, Need.ONE_WORD)),
     Row(LOAD, LINEAR, _cached(Pattern.CONSECUTIVE, Move.GATHER), (Need.PAIRS,)),
+    Row(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.GATHER), (Need.PAIRS,)),
     Row(LOAD, LINEAR, _cached(Pattern.AGREED, Move.SCALAR)),
     Row(LOAD, LINEAR, _cached(Pattern.CONSECUTIVE, Move.VECTOR)),
+    Row(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.STRUCTURES), (Need.NEAR,)),
     Row(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.GATHER)),
     Row(STORE, LINEAR, _cached(Pattern.AGREED, Move.SCALAR), (*_WORDS, Need.ONE_RUN)),
     Row(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.PAIRS), (*_PAIRS, Need.ONE_WORD)),

@@ -118,11 +118,27 @@ def load_gathered(transfers: Transfers, reached: Reached) -> list[Value]:
 
 def load_by_step(transfers: Transfers, reached: Reached) -> list[Value]:
     """Load vectors if lanes follow by the size of an element, as is known when code runs."""
+    follow = transfers.b.icmp_unsigned("==", reached.step, I64(reached.shape.size))
+    return _load_either(transfers, reached, follow, load_vectors)
+
+
+def load_structures(transfers: Transfers, reached: Reached) -> list[Value]:
+    """Load all that lies between the first and the last element of each run, and pick the lanes'
+    elements from that, if all lanes are on; around others that are off memory may end."""
+    if reached.on is None:
+        return _load_between(transfers, reached)
+    return _load_either(transfers, reached, transfers.lanes.all(reached.on), _load_between)
+
+
+def _load_either(
+    transfers: Transfers, reached: Reached, condition: Value, load_short: Load
+) -> list[Value]:
+    """Load by a short way where a condition holds, else gather."""
     b, shape = transfers.b, reached.shape
     ways = [b.append_basic_block(name) for name in ("vector", "gather", "moved")]
-    b.cbranch(b.icmp_unsigned("==", reached.step, I64(shape.size)), *ways[:2])
+    b.cbranch(condition, *ways[:2])
     found: list[tuple[list[Value], ir.Block]] = []
-    for move, block in zip((load_vectors, load_gathered), ways, strict=False):
+    for move, block in zip((load_short, load_gathered), ways, strict=False):
         b.position_at_end(block)
         found.append((move(transfers, reached), b.block))
         b.branch(ways[2])
@@ -133,6 +149,43 @@ def load_by_step(transfers: Transfers, reached: Reached) -> list[Value]:
         for values, block in found:
             results[-1].add_incoming(values[part], block)
     return results
+
+
+def _load_between(transfers: Transfers, reached: Reached) -> list[Value]:
+    """Load vectors that cover each run, and pick the elements of the lanes."""
+    b, shape = transfers.b, reached.shape
+    apart, length = reached.stride // shape.type.bytes, LANES // len(reached.firsts)
+    begins = covering(length, apart, shape.parts)
+    type = ir.VectorType(shape.element, length)
+    runs: list[list[Value]] = []
+    for first in reached.firsts:
+        pointer = transfers.pointer(shape, first)
+        places = [b.gep(pointer, [I64(n)], source_etype=shape.element) for n in begins]
+        vectors = [b.load(place, typ=type, align=shape.type.bytes) for place in places]
+        wanted = [range(part, apart * length, apart) for part in range(shape.parts)]
+        runs.append([_picked(b, vectors, begins, elements) for elements in wanted])
+    return [_joined(b, list(parts)) for parts in zip(*runs, strict=True)]
+
+
+def covering(length: int, apart: int, parts: int) -> list[int]:
+    """Returns at which elements vectors begin, one of `length` each, that cover a run of as many
+    lanes, each of `parts` elements, so many elements `apart`. The last ends where the run does."""
+    count = (length - 1) * apart + parts
+    return [min(begin, count - length) for begin in range(0, count, length)]
+
+
+def _picked(b: Value, vectors: list[Value], begins: list[int], elements: range) -> Value:
+    """Returns those elements, one a lane, of vectors that begin at some elements: lanes whose
+    element lies in the first vector, then those of each other."""
+    length, found = len(elements), vectors[0]
+    order = [at if at < length else 0 for at in elements]
+    for number, other in enumerate(vectors[1:], 1):
+        for lane, at in enumerate(elements):
+            if at // length == number:
+                order[lane] = length + at - begins[number]
+        found = b.shuffle_vector(found, other, selection(order))
+        order = list(range(length))
+    return found
 
 
 def load_rows(transfers: Transfers, reached: Reached) -> list[Value]:
@@ -164,6 +217,7 @@ LOADS: Mapping[Move, Load] = {
     Move.VECTOR: load_vectors,
     Move.EACH: load_each,
     Move.PAIRS: load_pairs,
+    Move.STRUCTURES: load_structures,
     Move.GATHER: load_gathered,
     Move.BY_STEP: load_by_step,
     Move.ROWS: load_rows,

@@ -187,7 +187,7 @@ class ShapedAccess:
         shared = group.shape.space is Space.SHARED
         base = self.memory.places.space(Space.SHARED)[0] if shared else None
         pointers = begins = None
-        if group.step is not None:
+        if group.plan.move is Move.BY_STEP or group.is_laid_out:
             addresses = self.operands.address(made.operands[0 if group.shape.op == "store" else 1])
             pointers = self.operands.host_pointers(base, addresses)
         elif group.base.width == LANES // 2:

@@ -40,10 +40,10 @@ HOST_LINE = 64
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Where the lanes of a warp reach: the access, where each run begins (`firsts`), the lanes that
-    are `on`, None for all. `stride`: bytes from lane to lane in each run, where that is known
-    before the program runs; else `step` says it, and `pointers` where each lane reaches on the
-    host. `begins`: of runs of two lanes, where each begins on the host, as a vector."""
+    """Holds where the lanes of a warp reach: the access, where each run begins (`firsts`), the
+    lanes that are `on`, None for all. `stride`: bytes from lane to lane in each run, where that is
+    known before the program runs; else `step` says it, and `pointers` where each lane reaches on
+    the host. `begins`: of runs of two lanes, where each begins on the host, as a vector."""
 
     shape: Shape
     firsts: Sequence[Value]

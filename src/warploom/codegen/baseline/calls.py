@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from warploom.analysis.accesses import is_bulk_fill, route_of, space_of
+from warploom.analysis.accesses import is_bulk_fill, space_of
 from warploom.analysis.clusters import reaches_cluster
 from warploom.analysis.completions import completion
 from warploom.analysis.preconditions import operand_checks
-from warploom.codegen.access import STACK, Shape
+from warploom.codegen.access import Shape
 from warploom.codegen.baseline.accesses import AccessFunction
 from warploom.codegen.baseline.operations import OperationFunction, ParameterFunction
 from warploom.codegen.baseline.signature import FAULT_BITS, Source
@@ -218,7 +218,8 @@ class CallCode:
         if self.memory.clusters.several and reaches_cluster(made):
             return None
         given = [self._target(one) if load else self._argument(one, type) for one in moved]
-        return [self._access(self._shape(index, made, len(moved)), index, address, given)]
+        shape = self.memory.shape_of("load" if load else "store", index, made)
+        return [self._access(shape, index, address, given)]
 
     def _access(
         self, shape: Shape, index: int, address: Address, given: list[Argument]
@@ -235,15 +236,6 @@ class CallCode:
             words += [local_stride(local), local]
         words += [one.word for one in given]
         return SharedCall(function.name, function.define, words)
-
-    def _shape(self, index: int, made: Instruction, parts: int) -> Shape:
-        """Returns what a load or a store moves."""
-        load = made.operation.name != "st"
-        route = route_of(made) if load else ""
-        if index in self.frame.program.private:
-            route = STACK
-        op, type = "load" if load else "store", made.operation.modifiers.scalar()
-        return Shape(op, space_of(made), type, parts, route)
 
     def _target(self, target: Operand) -> Argument:
         """Returns the target of a load as it is passed."""
