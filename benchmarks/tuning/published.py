@@ -30,6 +30,8 @@ POINTS = 20_000_000
 SIDE = 4096
 """Rows and columns of the image and of the matrices."""
 CHANNELS, SAMPLES, MEASURES, DELAY = 1536, 25_000, 2048, 650
+SUMS = 32
+"""The most sums of a thread of dedispersion."""
 
 
 @dataclass(frozen=True)
@@ -152,9 +154,10 @@ def _signals(gpu: Device, length: int, first: int) -> tuple[Any, ...]:
     channels = np.arange(CHANNELS)
     inverse = 1.0 / (1425.0 + channels * 0.1953125) ** 2
     shifts = (4148.808 * (inverse - inverse[-1]) / 0.00004096).astype(np.float32)
-    data = gpu.zeros((SAMPLES + DELAY) * length, np.uint8)
-    every = gpu.to_device(shifts[:: CHANNELS // length][:length].copy())
-    return data, *_floats(gpu, MEASURES * SAMPLES), every, length, first
+    row = SAMPLES + DELAY
+    data = gpu.zeros(row * length * SUMS, np.uint8)
+    every = gpu.to_device(shifts[np.arange(length) * CHANNELS // length])
+    return data, *_floats(gpu, MEASURES * SAMPLES), every, length, first, row * length
 
 
 SPACES = {

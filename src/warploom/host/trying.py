@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from warploom.core.collector import collector_paused
 from warploom.core.errors import WarploomError
 from warploom.devices.timing import find_timing
 from warploom.host.assembly import NoAssembly
@@ -46,6 +47,11 @@ def tried(
     """Return one trial; it is not replayed where it cannot take less than `limit` seconds. Trials
     of one `tuning` share what they have in common. Workers in other processes are given this to
     do."""
+    with collector_paused():
+        return _tried(job, configuration, limit, tuning)
+
+
+def _tried(job: TuneJob, configuration: Configuration, limit: float, tuning: str) -> Trial:
     try:
         run = _launched(job, configuration, shared_builds(tuning) if tuning else Builds())
         least = _least_seconds(run) if limit < math.inf else 0.0

@@ -17,7 +17,7 @@ from warploom.analysis.program import Program, Site
 from warploom.analysis.uses import writes
 from warploom.machinecode.evidence import site_of
 from warploom.machinecode.graph import BRANCHES, Node
-from warploom.machinecode.lines import Owners
+from warploom.machinecode.lines import Sites
 from warploom.machinecode.listing import Listing
 
 _BRANCHES = ("bra", "brx")
@@ -47,7 +47,7 @@ class Divergence:
 
 
 def divergence_of(
-    program: Program, listing: Listing, nodes: Sequence[Node], owners: Owners
+    program: Program, listing: Listing, nodes: Sequence[Node], owners: Sites
 ) -> Divergence:
     """Return the divergence that a graph has room for."""
     jumps, conditions = _jumps(program), _conditions(program)
@@ -73,7 +73,7 @@ def divergence_of(
     return Divergence(kept, tuple(others), tuple(regions_of(listing, nodes)))
 
 
-def _condition(listing: Listing, node: Node, owners: Owners) -> Site | None:
+def _condition(listing: Listing, node: Node, owners: Sites) -> Site | None:
     """Returns the PTX instruction that the condition of the branch at the end of a node was made
     for, where it is worked out in the node."""
     code = listing.instructions
