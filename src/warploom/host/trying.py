@@ -13,7 +13,7 @@ from warploom.core.errors import WarploomError
 from warploom.devices.timing import find_timing
 from warploom.host.assembly import NoAssembly
 from warploom.host.buffer import Array
-from warploom.host.builds import Builds, shared_builds
+from warploom.host.builds import Builds, shared_builds, sharing
 from warploom.host.device import Device
 from warploom.host.requests import only_kernel
 from warploom.host.run import Run
@@ -87,13 +87,13 @@ def _launched(job: TuneJob, configuration: Configuration, builds: Builds) -> Run
     size = () if "grid" in configuration else job.problem_size
     grid, block = geometry(chosen, size, job.division)
     # What the kernel prints is the same text over and over.
-    gpu = Device(
-        str(chosen["device"]),
-        record=True,
-        sampled=job.sample is not None,
-        output=lambda text: None,
-    )
-    gpu.share_builds(builds)
+    with sharing(builds):
+        gpu = Device(
+            str(chosen["device"]),
+            record=True,
+            sampled=job.sample is not None,
+            output=lambda text: None,
+        )
     options = (*job.options, *compiler_options(configuration))
     module = gpu.compile(job.text, job.language, options, name=job.name)
     values = [_given(gpu, *numbered) for numbered in enumerate(job.values)]

@@ -213,7 +213,8 @@ class MachineCounts:
     def _counted(self) -> Floats:
         """Returns how often the PTX instruction of each row of evidence was executed."""
         counts, lanes, calls = map(
-            self.matching.by_site, (self._tally.warps, self._tally.threads, self._tally.routine_calls)
+            self.matching.by_site,
+            (self._tally.warps, self._tally.threads, self._tally.routine_calls),
         )
 
         def count(one: Evidence) -> int:

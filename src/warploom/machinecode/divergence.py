@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from warploom.analysis.program import Program, Site
 from warploom.analysis.uses import writes
 from warploom.machinecode.evidence import site_of
-from warploom.machinecode.graph import BRANCHES, Node
+from warploom.machinecode.graph import Node, is_branch
 from warploom.machinecode.lines import Sites
 from warploom.machinecode.listing import Listing
 
@@ -55,7 +55,7 @@ def divergence_of(
     unnamed: list[int] = []
     for number, node in enumerate(nodes):
         last = listing.instructions[node.stop - 1]
-        if last.name in BRANCHES and len(node.successors) > 1:
+        if len(node.successors) > 1 and is_branch(last, listing.functions):
             branch = jumps.get(site_of(last, owners))
             if branch is not None:
                 branches[branch].append(number)
