@@ -205,6 +205,7 @@ gemm(int m, int n, int k, float alpha, float beta, const FloatsM *__restrict__ a
 #endif
 
 #ifdef DEDISPERSION  // Sums over channels, each delayed by its own shift, for many measures.
+// Data of a thread's sums is `apart` bytes apart: none in the published kernel (published.py).
 #define SAMPLES 25000
 #define MEASURES 2048
 #define ROW (SAMPLES + 650)
@@ -212,7 +213,8 @@ gemm(int m, int n, int k, float alpha, float beta, const FloatsM *__restrict__ a
 #define STEP_Y (tile_stride_y ? block_size_y : 1)
 
 extern "C" __global__ void
-dedispersion(const unsigned char *in, float *out, const float *shifts, int channels, int first) {
+dedispersion(const unsigned char *in, float *out, const float *shifts, int channels, int first,
+             int apart) {
     const int x = blockIdx.x * block_size_x * tile_size_x
                   + threadIdx.x * (tile_stride_x ? 1 : tile_size_x);
     const int y = first + blockIdx.y * block_size_y * tile_size_y
@@ -223,11 +225,12 @@ dedispersion(const unsigned char *in, float *out, const float *shifts, int chann
         for (int ty = 0; ty < tile_size_y; ty++) {
             const int measure = y + ty * STEP_Y;
             if (measure >= MEASURES) continue;
+            const unsigned char *rows = in + (tx * tile_size_y + ty) * apart;
             float sum = 0;
             #pragma unroll 8  // so many turns a compiler takes of the 1,536
             for (int channel = 0; channel < channels; channel++) {
                 const unsigned shift = (0.f + measure * 0.02f) * shifts[channel];
-                sum += in[channel * ROW + sample + shift];
+                sum += rows[channel * ROW + sample + shift];
             }
             out[measure * SAMPLES + sample] = sum;
         }

@@ -38,6 +38,22 @@ def test_a_called_function_stands_where_it_is_called() -> None:
     )
 
 
+def test_a_call_within_a_function_is_a_branch() -> None:
+    """A loop as ptxas 13.0 ends it on 8.6: a call that leaves it, then a branch back."""
+    code = listing(
+        [
+            *[("FADD R0, R0, R0", 1), ("@P0 CALL.REL.NOINC >3", 2), ("BRA >0", 2)],
+            *[("STG.E [R2], R0", 3), ("EXIT", 4)],
+        ],
+        {"k": 0},
+    )
+    assert graph_of(code) == (
+        Node(0, 2, (1, 2), leaves=False),
+        Node(3, 5, (), leaves=True),
+        Node(2, 3, (0,), leaves=False),
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [("BRX R4 -0x30", "nobody knows where"), ("RET.REL.NODEC R2", "returns from where nothing")],

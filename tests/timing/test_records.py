@@ -9,6 +9,7 @@ import pytest
 
 import warploom as wl
 from warploom.core.errors import MemoryFault, WarploomError
+from warploom.timing.words import A_INSTRUCTION
 
 HISTOGRAM = """
 extern "C" __global__ void count(const unsigned *x, unsigned *bins, float *sum, int n) {
@@ -33,6 +34,21 @@ def test_saxpy_is_one_stream_and_a_place_for_each_access() -> None:
     assert len(record.accesses) == 3
     places = record.warps[:, 1]
     assert np.array_equal(np.diff(places), np.full(n // 32 - 1, 128))
+
+
+def test_accesses_move_within_their_entry_alone() -> None:
+    """Two basic blocks with two accesses each: in an order that turns each of them round."""
+    gpu = wl.Device("v100", record=True)
+    source = """extern "C" __global__ void twice(volatile float *x) {
+        x[threadIdx.x] += 1; __syncthreads(); x[threadIdx.x] *= 3; }"""
+    run = gpu.compile(source)["twice"][1, 32](gpu.zeros(32, np.float32))
+    record = run.record
+    assert record is not None
+    first, second, third, fourth = record.accesses[:, A_INSTRUCTION].tolist()
+    assert first < second < third < fourth
+    blocks = run.kernel.program.blocks
+    turned = record.in_order([[*reversed(range(block.start, block.stop))] for block in blocks])
+    assert turned.accesses[:, A_INSTRUCTION].tolist() == [second, first, fourth, third]
 
 
 def test_recording_changes_no_result_and_no_count() -> None:

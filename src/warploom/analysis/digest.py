@@ -7,11 +7,10 @@ comparisons, such as places in a source, are left out.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from warploom.isa.spec import Operation
 from warploom.ptx.ir import Register
@@ -25,42 +24,53 @@ def digest(*values: object) -> str:
 
 class _Writer:
     """Writes values as texts that only equal values have. A program names a register many times,
-    which is written once."""
+    which is written once; how values of a type are written is found out once, too."""
 
     def __init__(self) -> None:
-        self._registers: dict[Register, str] = {}
+        self._registers: dict[tuple[str, str], str] = {}
+        self._new_register = self._writer_of_fields(Register)
+        self._writers: dict[type, Callable[[Any], str]] = {}
 
     def written(self, value: object) -> str:
         """Returns the text of a value."""
+        write = self._writers.get(type(value))
+        if write is None:
+            write = self._writers[type(value)] = self._writer_of(value)
+        return write(value)
+
+    def _writer_of(self, value: object) -> Callable[[Any], str]:
+        """Returns the function that writes values of this one's type."""
         if type(value) is Register:
-            text = self._registers.get(value)
-            if text is None:
-                text = self._registers[value] = self._fields(value)
-            return text
+            return self._register
         if value is None or isinstance(value, int | float | str | Enum):
-            return f"{value!r};"
+            return "{!r};".format
         if isinstance(value, tuple):
-            return f"({''.join(map(self.written, cast('tuple[object, ...]', value)))})"
+            return lambda each: f"({''.join(map(self.written, each))})"
         if isinstance(value, Operation):
-            return f"{value.text!r};"
+            return lambda each: f"{each.text!r};"
         if is_dataclass(value):
-            return self._fields(value)
+            return self._writer_of_fields(type(value))
         if isinstance(value, Mapping):
-            return self._unordered(cast("Mapping[object, object]", value).items())
+            return lambda each: self._unordered(each.items())
         if isinstance(value, frozenset):
-            return self._unordered(cast("frozenset[object]", value))
+            return self._unordered
         raise TypeError(f"{type(value).__name__} has no digest")
 
-    def _fields(self, value: object) -> str:
-        kind = type(value)
-        parts = [self.written(getattr(value, name)) for name in _compared(kind)]
-        return f"{kind.__name__}({''.join(parts)})"
+    def _register(self, register: Register) -> str:
+        key = register.name, register.type.name
+        text = self._registers.get(key)
+        if text is None:
+            text = self._registers[key] = self._new_register(register)
+        return text
+
+    def _writer_of_fields(self, kind: type) -> Callable[[Any], str]:
+        names = tuple(each.name for each in fields(kind) if each.compare)
+
+        def written(value: object) -> str:
+            parts = [self.written(getattr(value, name)) for name in names]
+            return f"{kind.__name__}({''.join(parts)})"
+
+        return written
 
     def _unordered(self, values: Iterable[object]) -> str:
         return f"{{{','.join(sorted(map(self.written, values)))}}}"
-
-
-@lru_cache
-def _compared(kind: type[Any]) -> tuple[str, ...]:
-    """Returns the names of the fields that take part in comparisons."""
-    return tuple(each.name for each in fields(kind) if each.compare)

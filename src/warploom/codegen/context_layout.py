@@ -105,32 +105,37 @@ def _local_places(
 ) -> tuple[dict[Register, int], int]:
     """Returns places from `start` on of the registers that are used in one basic block only, and
     the end of all. A place is used again once its register has been read for the last time."""
-    known = frozenset(placed)
-    used = [{*reads(one), *writes(one)} - known for one in program.instructions]
+    known = {register.name for register in placed}
+    registers: dict[str, Register] = {}
+    used: list[list[str]] = []
+    for made in program.instructions:
+        named = {register.name: register for register in (*reads(made), *writes(made))}
+        used.append(sorted(named.keys() - known))
+        registers |= named
+    sizes = {name: _bytes(register) for name, register in registers.items()}
     by_block = [used[block.start : block.stop] for block in program.blocks]
-    blocks_of = Counter(r for inside in by_block for r in frozenset[Register]().union(*inside))
-    several = sorted((r for r, n in blocks_of.items() if n > 1), key=lambda r: r.name)
-    shared = frozenset(several)
-    *starts, start = accumulate(map(_bytes, several), initial=start)
-    places = dict(zip(several, starts, strict=True))
+    blocks_of = Counter(name for inside in by_block for name in frozenset[str]().union(*inside))
+    shared = sorted(name for name, count in blocks_of.items() if count > 1)
+    *starts, start = accumulate((sizes[name] for name in shared), initial=start)
+    places = dict(zip(shared, starts, strict=True))
     end = start
     for used in by_block:
         free: dict[int, list[int]] = {}
         top = start
-        last = {register: at for at, inside in enumerate(used) for register in inside - shared}
-        for at, registers in enumerate(used):
-            fresh = (register for register in registers if register not in places)
-            for register in sorted(fresh, key=lambda r: r.name):
-                size = _bytes(register)
-                if free.get(size):
-                    places[register] = free[size].pop()
-                else:
-                    places[register], top = top, top + size
-            for register in sorted(registers, key=lambda r: r.name):
-                if last.get(register) == at:
-                    free.setdefault(_bytes(register), []).append(places[register])
+        last = {name: at for at, inside in enumerate(used) for name in inside}
+        for name in shared:
+            last.pop(name, None)
+        for at, names in enumerate(used):
+            for name in names:
+                if name not in places and free.get(sizes[name]):
+                    places[name] = free[sizes[name]].pop()
+                elif name not in places:
+                    places[name], top = top, top + sizes[name]
+            for name in names:
+                if last.get(name) == at:
+                    free.setdefault(sizes[name], []).append(places[name])
         end = max(end, top)
-    return places, end
+    return {registers[name]: at for name, at in places.items()}, end
 
 
 def shared_registers(program: Program) -> frozenset[Register]:

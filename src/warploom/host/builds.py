@@ -7,7 +7,9 @@ is compiled, parsed, analysed, assembled and matched once.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TypeVar
@@ -103,6 +105,25 @@ class Builds:
         while len(known) > self.most:
             known.pop(next(iter(known)), None)
         return known[key]
+
+
+_SHARED: ContextVar[Builds | None] = ContextVar("shared builds", default=None)
+
+
+@contextmanager
+def sharing(builds: Builds) -> Generator[None]:
+    """Devices that are made within build with these: what one has built is there for all."""
+    token = _SHARED.set(builds)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def builds_here() -> Builds:
+    """Return the builds of a device that is made now: those that are shared here, or its own."""
+    shared = _SHARED.get()
+    return Builds() if shared is None else shared
 
 
 @lru_cache(maxsize=1)

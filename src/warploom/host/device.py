@@ -15,7 +15,7 @@ from warploom.core.source import NO_TEXT, Text
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Buffer, upload
-from warploom.host.builds import Builds, Request
+from warploom.host.builds import Request, builds_here
 from warploom.host.context import Context, schedule_of
 from warploom.host.cores import CoreSaver
 from warploom.host.engines import choose_engine
@@ -149,11 +149,7 @@ class Device(MakesTextures, MakesTensorMaps):
             CoreSaver(core) if core else None,
         )
         self.memory = self._context.memory
-        self._builds = Builds()
-
-    def share_builds(self, builds: Builds) -> None:
-        """Build programs with others: what one has built is there for all."""
-        self._builds = builds
+        self._builds = builds_here()
 
     @property
     def streams(self) -> Streams:

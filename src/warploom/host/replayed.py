@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from warploom.core.collector import collector_paused
 from warploom.host.assembly import NoAssembly
 from warploom.timing.costs import Costs
 from warploom.timing.machinecode.record import rerouted
 from warploom.timing.machinecode.work import machine_work
+from warploom.timing.order import issue_order
 from warploom.timing.records import Record
 from warploom.timing.result import PTX_ALONE, Basis
 from warploom.timing.work import Work, work_of
@@ -39,10 +41,12 @@ def code_of(
     elif timeline:
         found = Basis("ptx", reason="a timeline tells of its instructions")
     else:
-        found = _machine_code(run, record, costs)
+        with collector_paused():
+            found = _machine_code(run, record, costs)
     if isinstance(found, Replayed):
         return found
-    return Replayed(record, work_of(run.kernel.program, costs, record.order), found)
+    order = issue_order(run.kernel.program)
+    return Replayed(record.in_order(order), work_of(run.kernel.program, costs, order), found)
 
 
 def _machine_code(run: Run, record: Record, costs: Costs) -> Replayed | Basis:

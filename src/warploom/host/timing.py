@@ -31,6 +31,7 @@ from warploom.machine.workers import why_alone
 from warploom.rules.choice import access_rules
 from warploom.timing import words as w
 from warploom.timing.costs import Costs
+from warploom.timing.order import issue_order
 from warploom.timing.patterns import PatternTable
 from warploom.timing.policies import (
     AddressMapping,
@@ -213,7 +214,8 @@ def replaying(
     blocks = _sampled(record, work, shape, sample)
     met = meeting(record.asked, record.launch.warps_per_block)
     if met and blocks == record.launch.blocks:
-        work = work_of(kernel.program, costs, record.order, polls_of(kernel.program).values())
+        program = kernel.program
+        work = work_of(program, costs, issue_order(program), polls_of(program).values())
     shape = shape._replace(sms=min(device.sms, blocks), meeting=met)
     setting = setting_of(device, timing, shape, policies, timeline)
 

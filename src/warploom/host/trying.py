@@ -8,11 +8,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from warploom.core.collector import collector_paused
 from warploom.core.errors import WarploomError
 from warploom.devices.timing import find_timing
 from warploom.host.assembly import NoAssembly
 from warploom.host.buffer import Array
-from warploom.host.builds import Builds, shared_builds
+from warploom.host.builds import Builds, shared_builds, sharing
 from warploom.host.device import Device
 from warploom.host.requests import only_kernel
 from warploom.host.run import Run
@@ -46,6 +47,11 @@ def tried(
     """Return one trial; it is not replayed where it cannot take less than `limit` seconds. Trials
     of one `tuning` share what they have in common. Workers in other processes are given this to
     do."""
+    with collector_paused():
+        return _tried(job, configuration, limit, tuning)
+
+
+def _tried(job: TuneJob, configuration: Configuration, limit: float, tuning: str) -> Trial:
     try:
         run = _launched(job, configuration, shared_builds(tuning) if tuning else Builds())
         least = _least_seconds(run) if limit < math.inf else 0.0
@@ -81,13 +87,13 @@ def _launched(job: TuneJob, configuration: Configuration, builds: Builds) -> Run
     size = () if "grid" in configuration else job.problem_size
     grid, block = geometry(chosen, size, job.division)
     # What the kernel prints is the same text over and over.
-    gpu = Device(
-        str(chosen["device"]),
-        record=True,
-        sampled=job.sample is not None,
-        output=lambda text: None,
-    )
-    gpu.share_builds(builds)
+    with sharing(builds):
+        gpu = Device(
+            str(chosen["device"]),
+            record=True,
+            sampled=job.sample is not None,
+            output=lambda text: None,
+        )
     options = (*job.options, *compiler_options(configuration))
     module = gpu.compile(job.text, job.language, options, name=job.name)
     values = [_given(gpu, *numbered) for numbered in enumerate(job.values)]

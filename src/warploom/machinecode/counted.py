@@ -19,7 +19,7 @@ from warploom.machinecode.evidence import Evidence, Executions, evidence_of, sit
 from warploom.machinecode.flow import Demands, Flow, Parting, flow_of
 from warploom.machinecode.graph import Node, graph_of
 from warploom.machinecode.linear import Floats
-from warploom.machinecode.lines import Owners, with_texture_lines
+from warploom.machinecode.lines import Owners, Sites, sites_of, with_texture_lines
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.opcodes import execution_of
 from warploom.machinecode.turns import LoopMatch, Turns, entries_of, match_loops, turns_of
@@ -34,7 +34,7 @@ class Matching:
 
     program: Program
     listing: Listing
-    owners: Owners
+    owners: Sites
     nodes: tuple[Node, ...]
     evidence: tuple[Evidence, ...]
     divergence: Divergence
@@ -47,14 +47,29 @@ class Matching:
             execution_of(made.name)
         listing = with_texture_lines(program, listing, owners)
         nodes = graph_of(listing)
-        evidence = tuple(evidence_of(program, listing, nodes, owners))
-        divergence = divergence_of(program, listing, nodes, owners)
+        sites = sites_of(program, owners)
+        evidence = tuple(evidence_of(program, listing, nodes, sites))
+        divergence = divergence_of(program, listing, nodes, sites)
         loops = match_loops(program, nodes, evidence)
-        return cls(program, listing, owners, nodes, evidence, divergence, loops)
+        return cls(program, listing, sites, nodes, evidence, divergence, loops)
 
     def site_of(self, made: MachineInstruction) -> Site | None:
         """Return the PTX instruction that a machine instruction was made for."""
         return site_of(made, self.owners)
+
+    def by_site(self, counts: Counts) -> Counter[Site]:
+        """Return counts by instruction of the program as those of all copies of an instruction."""
+        numbers, sites = self._numbers
+        sums = np.zeros(len(sites), np.int64)
+        np.add.at(sums, numbers, counts)
+        return Counter(dict(zip(sites, sums.tolist(), strict=True)))
+
+    @cached_property
+    def _numbers(self) -> tuple[Counts, tuple[Site, ...]]:
+        """Return, by instruction of the program, the number of its site, and the sites."""
+        known: dict[Site, int] = {}
+        numbers = [known.setdefault(site, len(known)) for site in self.program.sites]
+        return np.array(numbers, np.int64), tuple(known)
 
 
 @dataclass(frozen=True)
@@ -198,7 +213,8 @@ class MachineCounts:
     def _counted(self) -> Floats:
         """Returns how often the PTX instruction of each row of evidence was executed."""
         counts, lanes, calls = map(
-            self._by_site, (self._tally.warps, self._tally.threads, self._tally.routine_calls)
+            self.matching.by_site,
+            (self._tally.warps, self._tally.threads, self._tally.routine_calls),
         )
 
         def count(one: Evidence) -> int:
@@ -211,13 +227,6 @@ class MachineCounts:
                     return counts[one.site]
 
         return np.array([count(one) for one in self.matching.evidence], np.float64)
-
-    def _by_site(self, counts: Counts) -> Counter[Site]:
-        """Return counts by instruction of the program as those of all copies of an instruction."""
-        found: Counter[Site] = Counter()
-        for site, count in zip(self.matching.program.sites, counts.tolist(), strict=True):
-            found[site] += count
-        return found
 
     @property
     def executed(self) -> Floats:
@@ -239,7 +248,7 @@ class MachineCounts:
     def _partings(self) -> list[Parting]:
         """Return the divergence that was counted, by the branches at which lanes can part."""
         divergence = self.matching.divergence
-        divergent = self._by_site(self._tally.divergent)
+        divergent = self.matching.by_site(self._tally.divergent)
         named = divergence.branches
         found = [Parting(nodes, float(divergent[site])) for site, nodes in named.items()]
         elsewhere = sum(count for site, count in divergent.items() if site not in named)
@@ -249,7 +258,7 @@ class MachineCounts:
         """Return what was counted of the loops that machine code has."""
         warps, divergent = self._tally.warps.tolist(), self._tally.divergent.tolist()
         entered = entries_of(self.matching.program, warps, divergent)
-        by_site = self._by_site(self._tally.warps)
+        by_site = self.matching.by_site(self._tally.warps)
         found = (turns_of(one, entered[one.head], by_site) for one in self.matching.loops)
         return [turns for turns in found if turns is not None]
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from warploom.analysis.program import Program, Site
 from warploom.analysis.uses import writes
 from warploom.machinecode.evidence import site_of
-from warploom.machinecode.graph import BRANCHES, Node
-from warploom.machinecode.lines import Owners
+from warploom.machinecode.graph import Node, is_branch
+from warploom.machinecode.lines import Sites
 from warploom.machinecode.listing import Listing
 
 _BRANCHES = ("bra", "brx")
@@ -47,7 +47,7 @@ class Divergence:
 
 
 def divergence_of(
-    program: Program, listing: Listing, nodes: Sequence[Node], owners: Owners
+    program: Program, listing: Listing, nodes: Sequence[Node], owners: Sites
 ) -> Divergence:
     """Return the divergence that a graph has room for."""
     jumps, conditions = _jumps(program), _conditions(program)
@@ -55,7 +55,7 @@ def divergence_of(
     unnamed: list[int] = []
     for number, node in enumerate(nodes):
         last = listing.instructions[node.stop - 1]
-        if last.name in BRANCHES and len(node.successors) > 1:
+        if len(node.successors) > 1 and is_branch(last, listing.functions):
             branch = jumps.get(site_of(last, owners))
             if branch is not None:
                 branches[branch].append(number)
@@ -73,7 +73,7 @@ def divergence_of(
     return Divergence(kept, tuple(others), tuple(regions_of(listing, nodes)))
 
 
-def _condition(listing: Listing, node: Node, owners: Owners) -> Site | None:
+def _condition(listing: Listing, node: Node, owners: Sites) -> Site | None:
     """Returns the PTX instruction that the condition of the branch at the end of a node was made
     for, where it is worked out in the node."""
     code = listing.instructions

@@ -21,7 +21,7 @@ from warploom.analysis.program import Program, Site
 from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
 from warploom.machinecode.graph import Node
-from warploom.machinecode.lines import Owners
+from warploom.machinecode.lines import Sites
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.merged import Merging
 from warploom.machinecode.opcodes import execution_of
@@ -70,7 +70,7 @@ class Evidence:
 
 
 def evidence_of(
-    program: Program, listing: Listing, nodes: Sequence[Node], owners: Owners
+    program: Program, listing: Listing, nodes: Sequence[Node], owners: Sites
 ) -> list[Evidence]:
     """Return the evidence of all PTX instructions of a program that have some; `owners` are the
     instructions of the lines of the assembled text."""
@@ -146,16 +146,15 @@ def _with_folded(found: list[Evidence], merging: Merging) -> list[Evidence]:
 
 def _folded(one: Evidence, leading: Evidence) -> Evidence:
     like = leading.copies
-    if one.weight >= leading.weight or not any(like.get(n) == c for n, c in one.copies.items()):
+    if one.weight >= leading.weight or like.items().isdisjoint(one.copies.items()):
         return one
-    copies = {number: max(one.copies.get(number, 0), count) for number, count in like.items()}
-    return replace(one, copies={**one.copies, **copies})
+    more = {node: n for node, n in like.items() if n > one.copies.get(node, 0)}
+    return replace(one, copies={**one.copies, **more}) if more else one
 
 
-def site_of(made: MachineInstruction, owners: Owners) -> Site | None:
+def site_of(made: MachineInstruction, owners: Sites) -> Site | None:
     """Return the PTX instruction that a machine instruction was made for, None without one."""
-    owner = owners[made.line - 1] if made.line is not None and made.line <= len(owners) else None
-    return None if owner is None else Site(*owner)
+    return owners[made.line - 1] if made.line is not None and made.line <= len(owners) else None
 
 
 def _weight(made: Instruction) -> float:

@@ -50,6 +50,15 @@ def graph_of(listing: Listing) -> tuple[Node, ...]:
     return _Builder(listing).build()
 
 
+def is_branch(made: MachineInstruction, functions: Mapping[str, int]) -> bool:
+    """Returns whether an instruction leads to another place of its function: a branch, or a call of
+    what is not the begin of a function, from which nothing returns: ptxas makes such calls for
+    conditional branches that leave a loop (`@P0 CALL.REL.NOINC`, found in its listings)."""
+    if made.name != "CALL":
+        return made.name in BRANCHES
+    return bool(made.targets) and set(functions.values()).isdisjoint(made.targets)
+
+
 _Context = tuple[int, ...]
 """The calls that a block is in: the instruction behind each."""
 
@@ -58,6 +67,7 @@ class _Builder:
     def __init__(self, listing: Listing) -> None:
         self._code = listing.instructions
         self._at = {made.offset: index for index, made in enumerate(self._code)}
+        self._functions = listing.functions
         self._starts = self._leaders(listing.functions)
         self._numbers: dict[tuple[_Context, int], int] = {}
         self._todo: list[tuple[_Context, int]] = []
@@ -101,17 +111,17 @@ class _Builder:
             or not CONDITIONS.isdisjoint(last.modifiers)
         )
         found: list[int] = []
-        if last.name == "CALL":
+        if is_branch(last, self._functions):
+            if not last.targets:
+                raise ListingError(f"nobody knows where {last} leads")
+            found += [self._number(context, self._at[target]) for target in last.targets]
+        elif last.name == "CALL":
             inside = [self._number((*context, behind), self._at[to]) for to in last.targets]
             found += inside or [self._number(context, behind)]
         elif last.name == "RET":
             if not context:
                 raise ListingError("the machine code returns from where nothing was called")
             found.append(self._number(context[:-1], context[-1]))
-        elif last.name in BRANCHES:
-            if not last.targets:
-                raise ListingError(f"nobody knows where {last} leads")
-            found += [self._number(context, self._at[target]) for target in last.targets]
         if conditional or last.name not in LEADS_ELSEWHERE:
             found.append(self._number(context, behind))
         return tuple(dict.fromkeys(found))

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from warploom.analysis.program import Program
+from warploom.analysis.program import Program, Site
 from warploom.isa.spec import Unit
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.opcodes import execution_of
@@ -14,6 +14,9 @@ from warploom.ptx.ir import Module
 
 Owners = Sequence[tuple[str, int] | None]
 """For each line of a text the PTX instruction that began last: its function and its index there."""
+
+Sites = Sequence[Site | None]
+"""The same as sites of a program, one object for each."""
 
 
 def own_lines(module: Module) -> tuple[str, tuple[tuple[str, int] | None, ...]]:
@@ -38,6 +41,16 @@ def own_lines(module: Module) -> tuple[str, tuple[tuple[str, int] | None, ...]]:
         lines.append(written[cut:])
         owners.append(latest)
     return "\n".join(lines), tuple(owners)
+
+
+def sites_of(program: Program, owners: Owners) -> tuple[Site | None, ...]:
+    """Return the owners of lines as sites: those of the program, where it has them."""
+    known: dict[tuple[str, int], Site] = {}
+    for site in program.sites:
+        known.setdefault((site.function, site.index), site)
+    return tuple(
+        None if owner is None else known.setdefault(owner, Site(*owner)) for owner in owners
+    )
 
 
 _SURFACES = {"SULD": "suld", "SUST": "sust", "SURED": "sured", "SUATOM": "sured"}

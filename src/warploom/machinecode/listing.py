@@ -69,6 +69,7 @@ _CODE = re.compile(
     r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P[\dT]+)\s+)?([A-Z][\w.]*)\s*([^;]*?)\s*;"
     r"(?:\s*/\* 0x([0-9a-f]+) \*/)?"
 )
+_OFFSET = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/")
 _HIGH = re.compile(r"^\s*/\* 0x([0-9a-f]+) \*/")
 _TARGET = re.compile(r"`\(([^)\s]+)\)")
 _TARGETS = re.compile(r"BRANCH_TARGETS ([^\"*]+)")
@@ -172,7 +173,7 @@ def _read_ranges(
         before, mark, table = written.partition("// ")
         if not mark or table[:1] not in "+|":
             continue
-        found = _CODE.match(before)
+        found = _OFFSET.match(before)
         if not found:
             if not before.strip():
                 head.append(table)

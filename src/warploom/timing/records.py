@@ -7,7 +7,7 @@ number of its stream and the places of its first accesses."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +26,6 @@ from warploom.timing import words as w
 from warploom.timing.classes import is_bulk
 from warploom.timing.distinct import mixed_rows, unique_rows
 from warploom.timing.mbarriers import owners_of, phases_of, waits_for_phases
-from warploom.timing.order import issue_order
 from warploom.timing.patterns import PatternTable
 from warploom.timing.spins import asking_loops, early_parts, last_turns, polls_of, ways_round
 
@@ -44,7 +43,8 @@ class Record:
     2), a basic block (or, behind all of them, one that a part of a warp comes to, `timing.spins`)
     and where its accesses begin; `accesses`, shape (accesses, 7), pattern, instruction, site,
     distance, and a phase of an mbarrier with what it needs and whose it is (`timing.words`);
-    `warps`, shape (warps, 1 + sites), the stream and the places.
+    `warps`, shape (warps, 1 + sites), the stream and the places. Accesses of an entry are in the
+    order of the program, or, for a replay of PTX, in the order of issue (`in_order`).
     """
 
     launch: Launch
@@ -54,8 +54,6 @@ class Record:
     accesses: Words
     warps: Words
     patterns: PatternTable
-    order: list[list[int]]
-    """By basic block, its instructions in the order of issue."""
     asked: Words
     """By warp, how often it waited in memory for others (`timing.spins`)."""
     bulk: npt.NDArray[np.bool_]
@@ -76,6 +74,17 @@ class Record:
     def sampled(self) -> bool:
         """Returns whether only a part of the launch is recorded."""
         return self.blocks < self.launch.blocks
+
+    def in_order(self, order: list[list[int]]) -> Record:
+        """Return the record with the accesses of each entry in this order of instructions, which
+        is given by basic block."""
+        issued = np.array([index for block in order for index in block], np.int64)
+        place = np.zeros(1 + issued.max(initial=0), np.int64)
+        place[issued] = np.arange(len(issued))
+        begins, count = self.entries[:, w.ENTRY_ACCESS], np.arange(len(self.accesses))
+        entry = np.searchsorted(begins, count, side="right")
+        moved = np.lexsort((place[self.accesses[:, w.A_INSTRUCTION]], entry))
+        return replace(self, accesses=self.accesses[moved])
 
     @property
     def nbytes(self) -> int:
@@ -149,16 +158,11 @@ class Recorder:
             accesses,
             np.concatenate([*warps, empty]),
             self.patterns,
-            self._order,
             np.concatenate([*self._asked, np.zeros(0, np.int64)]),
             self._bulk,
             bool(self._bulk[accesses[:, w.A_INSTRUCTION]].any()),
             np.concatenate([*self._masks, np.zeros(0, np.int64)]) if self.keeps_masks else None,
         )
-
-    @cached_property
-    def _order(self) -> list[list[int]]:
-        return issue_order(self.program)
 
     @cached_property
     def _bulk(self) -> npt.NDArray[np.bool_]:
@@ -192,14 +196,6 @@ class Recorder:
         """Return, by basic block, whether it ends with a barrier."""
         last = [self.program.instructions[block.stop - 1] for block in self.program.blocks]
         return np.array([made.operation.spec.unit is Unit.BARRIER for made in last])
-
-    @cached_property
-    def _issued(self) -> Words:
-        """Return, by instruction, its place in the order of issue."""
-        order = [index for block in self._order for index in block]
-        found = np.zeros(len(self.program.instructions), np.int64)
-        found[order] = np.arange(len(order))
-        return found
 
     # ---- from the log -----------------------------------------------------------------------
 
@@ -242,7 +238,7 @@ class Recorder:
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)
         at[by_lanes & self._bulk[rows[:, words.A_INSTRUCTION]]] = -1  # it is there as a copy
         event, needed, owner = self._phases_of(rows, at, entries, first)
-        order = np.lexsort((self._issued[rows[:, words.A_INSTRUCTION]], at))
+        order = np.lexsort((rows[:, words.A_INSTRUCTION], at))
         order = order[np.searchsorted(at[order], 0) :]
         rows, at, owner = rows[order], at[order], owner[order]
         event, needed = event[order], needed[order]

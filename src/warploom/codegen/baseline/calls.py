@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -47,8 +47,7 @@ _IN_MEMORY = (Space.GLOBAL, Space.CONST)
 """The spaces of variables whose addresses the launch tells."""
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """A source of an instruction: its form, and the word that tells it; a value where it is known
     only when the kernel runs."""
 

@@ -12,8 +12,8 @@ FAULT_BITS on the number of the instruction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum, auto
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -34,8 +34,7 @@ class Run(IntEnum):
     WARP = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """The form of a source: a register of so many bits (1: a predicate), perhaps negated; or a
     number (`bits` is 0), perhaps the address of a `variable`.
 

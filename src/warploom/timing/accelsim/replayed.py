@@ -132,7 +132,6 @@ class TraceRecorder:
             accesses,
             warps,
             self.patterns,
-            [],
             np.zeros(len(self._streams), np.int64),
             np.zeros(max(1, len(order)), np.bool_),
             copies=False,

@@ -171,12 +171,12 @@ def _register_reads(made: MachineInstruction, before: MachineInstruction) -> int
         for slot in before.control.reuse
         for name in _source(before, slot) & _source(made, slot)
     }
-    packed = 0
+    packed, most = 0, (1 << w.READ_BITS) - 1
     for place, names in enumerate((reads, kept)):
-        for bank in range(w.REGISTER_BANKS):
-            count = sum(int(name[1:]) % w.REGISTER_BANKS == bank for name in names)
-            most = (1 << w.READ_BITS) - 1
-            packed |= min(count, most) << w.READ_BITS * (place * w.REGISTER_BANKS + bank)
+        banks = [int(name[1:]) % w.REGISTER_BANKS for name in names]
+        for bank in set(banks):
+            count = min(banks.count(bank), most)
+            packed |= count << w.READ_BITS * (place * w.REGISTER_BANKS + bank)
     return packed
 
 
