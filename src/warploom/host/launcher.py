@@ -161,6 +161,7 @@ class Launcher:
         work = partial(self._finished, number, arguments, cancellation, work)
         if self.stream is None:
             return Run(self.kernel, launch, Done(work()))
+        work = partial(self._in_turn, self.kernel.context.turn.issue(), work)
         on_wait = None
         if issued is not None:
             on_wait = partial(self.kernel.context.streams.order.wait, HOST, issued.clock)
@@ -195,6 +196,16 @@ class Launcher:
             return debugger.execute(self.kernel, program, launch, memory)
 
         return execute
+
+    def _in_turn(self, place: int, work: Callable[[], Execution]) -> Execution:
+        """Does the work of a launch of a stream behind launches of others that were called
+        before."""
+        turn = self.kernel.context.turn
+        try:
+            turn.await_place(place)
+            return work()
+        finally:
+            turn.leave(place)
 
     def _finished(
         self,

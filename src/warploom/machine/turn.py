@@ -1,21 +1,58 @@
-"""The lock under which kernels of a device run: one at a time."""
+"""The lock under which kernels of a device run: one at a time, in the order of their calls."""
 
 from __future__ import annotations
 
-from threading import Lock, local
+from threading import Condition, Lock, local
 
 from warploom.core.errors import LaunchError
 from warploom.core.forked import forget_in_child
 from warploom.machine.cancellation import Cancellation
 
 
+class _Place(local):
+    """Has the place of the launch that the thread runs, None where it runs none or has none."""
+
+    number: int | None = None
+
+
 class Turn:
-    """A lock that knows which launch holds it; `with` holds it for work that is no launch."""
+    """A lock that knows which launch holds it; `with` holds it for work that is no launch. Launches
+    that have a place take it one after the other: one of a stream may change what a later one of
+    another stream waits for in memory."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._holder: Cancellation | None = None
+        self._place = _Place()
+        self.forget()
         forget_in_child(self)
+
+    def issue(self) -> int:
+        """Return a place behind all launches so far. Its launch has to `leave` it."""
+        with self._left:
+            self._issued += 1
+            self._places.add(self._issued)
+            return self._issued
+
+    def await_place(self, number: int) -> None:
+        """Wait until all launches before a place have run, or have left theirs; from here on this
+        thread runs its launch. Ctrl-C cancels the launch that runs."""
+        refuse_in_callback("launch a kernel")
+        try:
+            with self._left:
+                self._left.wait_for(lambda: min(self._places, default=number) >= number)
+        except KeyboardInterrupt:
+            if self._holder is not None:
+                self._holder.request()
+            raise
+        self._place.number = number
+
+    def leave(self, number: int | None) -> None:
+        """Let those behind a place go on, if there is one."""
+        if number is None:
+            return
+        self._place.number = None
+        with self._left:
+            self._places.discard(number)
+            self._left.notify_all()
 
     def take(self, cancellation: Cancellation | None = None) -> None:
         """Waits until no kernel runs. `cancellation` stops the launch that takes the turn.
@@ -36,6 +73,7 @@ class Turn:
         """Lets the next one run."""
         self._holder = None
         self._lock.release()
+        self.leave(self._place.number)
 
     def __enter__(self) -> None:
         self.take()
@@ -45,7 +83,10 @@ class Turn:
 
     def forget(self) -> None:
         """Frees the turn in a forked child: the thread that held it is not there."""
-        self._lock, self._holder = Lock(), None
+        self._lock, self._left = Lock(), Condition()
+        self._holder: Cancellation | None = None
+        self._places: set[int] = set()
+        self._issued = 0
 
 
 class _Callback(local):
