@@ -12,8 +12,10 @@ from warploom.codegen.cache_layout import (
     GIVEN_UP,
     HEADER,
     KEY,
+    LAYOUT_SHIFT,
     LEADER,
     LOW,
+    MANY_SETS,
     MISSES,
     MOST_STRIDES,
     PITCHES,
@@ -229,3 +231,14 @@ def test_there_are_so_many_keys() -> None:
     assert find_set(words, 1000, SETS) == -1
     assert find_set(words, 3, SETS) == 3
     assert find_set(words, 5 << 32, SETS) == -1  # no lane is in its mask
+
+
+def test_all_lanes_of_each_layout_have_a_key() -> None:
+    """A warp has at most 32 layouts, one for each lane at which a row of threads can begin: none of
+    them finds its bucket full."""
+    words = np.zeros(MANY_SETS, np.int64)
+    words[0] = ALL
+    numbers = [find_set(words, ALL | layout << LAYOUT_SHIFT, MANY_SETS) for layout in range(32)]
+    assert numbers[0] == 0
+    assert -1 not in numbers
+    assert len(set(numbers)) == 32

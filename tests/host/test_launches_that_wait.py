@@ -70,3 +70,18 @@ def test_launches_of_many_threads_all_end() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert x.copy_to_host().tolist() == [100]
+
+
+def test_a_launch_that_could_not_be_queued_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the system gives the process no more threads."""
+    gpu = wl.Device()
+    tells, flag, stream = gpu.compile(SOURCE)["tells"], gpu.zeros(1, np.int32), gpu.stream()
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stream, "submit", refuse)
+        with pytest.raises(RuntimeError):
+            tells[1, 1, stream](flag)
+    assert tells[1, 1, stream](flag).counters.warp_instructions > 0

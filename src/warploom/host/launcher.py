@@ -161,11 +161,18 @@ class Launcher:
         work = partial(self._finished, number, arguments, cancellation, work)
         if self.stream is None:
             return Run(self.kernel, launch, Done(work()))
-        work = partial(self._in_turn, self.kernel.context.turn.issue(), work)
+        turn = self.kernel.context.turn
+        place = turn.issue()
+        work = partial(self._in_turn, place, work)
         on_wait = None
         if issued is not None:
             on_wait = partial(self.kernel.context.streams.order.wait, HOST, issued.clock)
-        return Run(self.kernel, launch, self.stream.submit(work, cancellation, on_wait))
+        try:
+            queued = self.stream.submit(work, cancellation, on_wait)
+        except BaseException:  # those behind it would wait for it
+            turn.leave(place)
+            raise
+        return Run(self.kernel, launch, queued)
 
     def _issued(self, tools: Sequence[str], *, programmatic: bool) -> Issued | None:
         """Return the place of a launch among the work of streams; None where it need not be kept:
