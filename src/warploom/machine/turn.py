@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from threading import Condition, Lock, local
 
 from warploom.core.errors import LaunchError
@@ -29,7 +30,7 @@ class Turn:
         """Return a place behind all launches so far. Its launch has to `leave` it."""
         with self._left:
             self._issued += 1
-            self._places.add(self._issued)
+            self._places[self._issued] = None
             return self._issued
 
     def await_place(self, number: int) -> None:
@@ -38,7 +39,7 @@ class Turn:
         refuse_in_callback("launch a kernel")
         try:
             with self._left:
-                self._left.wait_for(lambda: min(self._places, default=number) >= number)
+                self._left.wait_for(lambda: next(iter(self._places), number) >= number)
         except KeyboardInterrupt:
             if self._holder is not None:
                 self._holder.request()
@@ -51,7 +52,7 @@ class Turn:
             return
         self._place.number = None
         with self._left:
-            self._places.discard(number)
+            self._places.pop(number, None)
             self._left.notify_all()
 
     def take(self, cancellation: Cancellation | None = None) -> None:
@@ -85,7 +86,7 @@ class Turn:
         """Frees the turn in a forked child: the thread that held it is not there."""
         self._lock, self._left = Lock(), Condition()
         self._holder: Cancellation | None = None
-        self._places: set[int] = set()
+        self._places: OrderedDict[int, None] = OrderedDict()  # the lowest first
         self._issued = 0
 
 
