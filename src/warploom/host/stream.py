@@ -20,6 +20,10 @@ from warploom.machine.turn import refuse_in_callback
 
 T = TypeVar("T")
 
+MOST_QUEUED = 1024
+"""Launches of a stream that can wait; the next call waits for room. Each takes some 20 KB until it
+has run."""
+
 LAST_SECONDS = 5.0
 """How long the end of the process waits for cancelled launches; one that runs ends in 0.1 s, one
 that is being compiled at the end of that."""
@@ -105,6 +109,8 @@ class Stream:
         """Queues `work`; `cancellation` is what stops it while it runs, and `on_wait` is told when
         the host has waited for it."""
         queued = Queued(work, cancellation or Cancellation(), on_wait)
+        if len(self._unfinished) >= MOST_QUEUED:
+            self._unfinished[-MOST_QUEUED].future.exception()  # waits for its end
         self._collect()
         if self._thread is None:
             self._thread = _start(self._queue)
