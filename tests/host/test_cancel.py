@@ -88,6 +88,7 @@ def test_a_launch_that_waits_for_another_is_interrupted_with_it() -> None:
     module, a = gpu.compile(ENDLESS), gpu.zeros(64, np.int32)
     module["one"][1, 32](a)
     run = module["endless"][1, 32, gpu.stream()](a)
+    time.sleep(0.2)  # it has begun
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
