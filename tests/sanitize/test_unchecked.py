@@ -7,7 +7,7 @@ import pytest
 
 import warploom as wl
 from warploom.analysis.accesses import accesses
-from warploom.analysis.footprints import Given, global_reaches
+from warploom.analysis.affine import Given, global_reaches
 from warploom.analysis.intervals import loads_between_barriers
 from warploom.ptx.ir import Space
 
