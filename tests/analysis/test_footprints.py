@@ -11,14 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warploom as wl
-from warploom.analysis.footprints import (
-    Given,
-    Reach,
-    Value,
-    block_indices,
-    stay_apart,
-    why_blocks_meet,
-)
+from warploom.analysis.affine import Given, Reach, Value, block_indices
+from warploom.analysis.footprints import stay_apart, why_blocks_meet
 from warploom.analysis.forms import Variable, form
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -48,9 +42,9 @@ def reason(gpu: wl.Device, module: wl.Module, name: str, grid, block, *args) -> 
             value = buffers[-1].address
         data[place.offset : place.offset + place.size] = int(value).to_bytes(place.size, "little")
 
-    def allocation_of(address: int) -> int | None:
+    def allocation_of(address: int) -> range | None:
         found = gpu.memory.find(address)
-        return found.address if found else None
+        return range(found.address, found.address + found.size) if found else None
 
     blocks, threads = dims(grid), dims(block)
     variables = kernel.image.addresses(program.globals)

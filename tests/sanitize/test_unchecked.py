@@ -7,8 +7,9 @@ import pytest
 
 import warploom as wl
 from warploom.analysis.accesses import accesses
-from warploom.analysis.footprints import Given, global_reaches
-from warploom.analysis.intervals import loads_between_barriers
+from warploom.analysis.affine import Flow, Given, global_reaches
+from warploom.analysis.independent import independent_accesses
+from warploom.analysis.program import Program
 from warploom.ptx.ir import Space
 
 PRODUCT = """
@@ -51,20 +52,31 @@ __global__ void strays(const int *x, int *y, long long distance) {
 """
 
 
-def loads_of(text: str, name: str) -> tuple[int, int]:
-    """Returns how many loads of shared memory a kernel has, and how many no store races with."""
+def independent_in_shared(program: Program) -> frozenset[int]:
+    """Returns the accesses to shared memory that need not be seen, in blocks of 16 x 16 threads
+    whose parameters are 0."""
+    given = Given((1, 1, 1), (16, 16, 1), bytes(64), (), lambda address: None)
+    return independent_accesses(Flow(program, given), set(range(program.size))).in_shared
+
+
+def accesses_of(text: str, name: str, op: str) -> tuple[int, int]:
+    """Returns how many loads or stores of shared memory a kernel has, and how many of them need not
+    be seen."""
     program = wl.Device().compile(text)[name].program
-    loads = [made for made in program.instructions if accesses(made) == ((Space.SHARED, "load"),)]
-    return len(loads), len(loads_between_barriers(program))
+    made = enumerate(program.instructions)
+    there = {index for index, one in made if accesses(one) == ((Space.SHARED, op),)}
+    return len(there), len(there & independent_in_shared(program))
 
 
 def test_loads_of_a_tile_lie_between_barriers() -> None:
-    loads, found = loads_of(PRODUCT.replace("BEHIND", "__syncthreads()"), "product")
-    assert loads == found > 0
+    for op in ("load", "store"):
+        there, found = accesses_of(PRODUCT.replace("BEHIND", "__syncthreads()"), "product", op)
+        assert there == found > 0
 
 
 def test_without_the_second_barrier_stores_of_the_next_lap_may_meet_them() -> None:
-    assert loads_of(PRODUCT.replace("BEHIND", ""), "product")[1] == 0
+    for op in ("load", "store"):
+        assert accesses_of(PRODUCT.replace("BEHIND", ""), "product", op)[1] == 0
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -81,7 +93,7 @@ def test_a_missing_barrier_in_a_product_is_found(engine: str) -> None:
 def test_threads_that_meet_at_different_barriers_are_checked(engine: str) -> None:
     gpu = wl.Device(engine=engine, sanitize=("race", "sync"))
     kernel = gpu.compile(APART)["apart"]
-    assert loads_between_barriers(kernel.program)
+    assert independent_in_shared(kernel.program)
     kinds = {one.kind for one in kernel[1, 64](np.zeros(64, np.int32)).findings}
     assert kinds == {"race", "divergent barrier"}
 

@@ -14,17 +14,23 @@ from dataclasses import dataclass
 from warploom.core.types import ScalarType
 from warploom.isa.terms import Term
 
+ELSEWHERE = -1
+"""Stands among the blocks where a variable changes for any other place."""
+
 
 @dataclass(frozen=True, slots=True)
 class Variable:
     """Something that takes the values 0 to `extent` - 1; None means that it may take any from 0.
 
-    `of_block` says that all threads of a block agree on it and that blocks differ by it.
+    `of_block` says that all threads of a block agree on it and that blocks differ by it. `at` are
+    the basic blocks of the program where it may change when they begin; a thread keeps a variable
+    without any.
     """
 
     name: str
     extent: int | None
     of_block: bool = False
+    at: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,4 +222,5 @@ def _exact(op: str, a: int, n: int) -> int:
 def _fresh(op: str, a: Form, n: int, low: int, high: int) -> Form:
     """Return a value from `low` to `high` that stands for `a op n`; the same stands for it
     everywhere."""
-    return form(low, {Variable(f"{op}({a}, {n})", high - low + 1): 1})
+    at = frozenset[int]().union(*(variable.at for variable, _ in a.strides))
+    return form(low, {Variable(f"{op}({a}, {n})", high - low + 1, at=at): 1})

@@ -1,4 +1,4 @@
-"""Finds loads of shared memory that no store can race with: whole barriers lie between.
+"""Cuts a program into the stretches that a block executes between two barriers of all its threads.
 
 A *boundary* is the entry, or a barrier that all threads of a block wait at. While all of them meet
 at the same boundaries, the instructions that a block executes between two meetings can be reached
@@ -17,22 +17,14 @@ from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Space
 
-MAY_BE_SHARED = (Space.SHARED, Space.GENERIC)
+SHARED_SPACES = frozenset((Space.SHARED, Space.GENERIC))
+"""Spaces whose accesses lead to shared memory, or may."""
 
 
-def loads_between_barriers(program: Program) -> frozenset[int]:
-    """Returns the loads that name shared memory and lie in no stretch between two boundaries in
-    which anything writes there. None where copies are on their way across barriers."""
-    if any(_copies_later(made) for made in program.instructions):
-        return frozenset()
-    loads = {i for i, made in enumerate(program.instructions) if _is_load(made)}
+def stretches(program: Program) -> Iterator[set[int]]:
+    """Yield the instructions between each boundary and those behind it."""
     for first in _boundaries(program):
-        if not loads:
-            break
-        stretch = _stretch(program, first)
-        if any(_writes(program.instructions[index]) for index in stretch):
-            loads -= stretch
-    return frozenset(loads)
+        yield _stretch(program, first)
 
 
 def is_whole_barrier(made: Instruction) -> bool:
@@ -73,19 +65,8 @@ def _stretch(program: Program, first: int) -> set[int]:
     return found
 
 
-def _is_load(made: Instruction) -> bool:
-    return accesses(made) == ((Space.SHARED, "load"),)
-
-
-def _writes(made: Instruction) -> bool:
-    """Returns whether an instruction may write to shared memory."""
-    if made.operation.name == "call":
-        return True
-    return any(op != "load" and space in MAY_BE_SHARED for space, op in accesses(made))
-
-
-def _copies_later(made: Instruction) -> bool:
-    """Returns whether an instruction writes to shared memory at a later time."""
+def copies_later(made: Instruction) -> bool:
+    """Return whether an instruction writes to shared memory at a later time."""
     operation = made.operation
     if operation.name == "st" and "async" in operation.modifiers:
         return True

@@ -18,6 +18,7 @@ from warploom.codegen.lanes import (
     PTR,
     Lanes,
     Value,
+    lane_numbers,
     repeated,
     selection,
     splat_constant,
@@ -79,6 +80,8 @@ def emit_event(lanes: Lanes, shape: Shape, runs: LaneShape) -> None:
         steps = _steps(lanes, shape.size, Runs(firsts, runs))
         shown = _shown(lanes, steps.same, mask, thinned)
         heads = _heads(lanes, shape.size, steps.strays, shown)
+        if runs.width == LANES and shape.size >= WORD:
+            heads = _one_head(lanes, shape.size, firsts, shown, heads)
         told = {words.E_SHOWN: b.zext(shown, I64), words.E_HEADS: b.zext(heads, I64)}
         fill_event(lanes, event, told)
         with b.if_then(_are_rows(lanes, heads, steps)):
@@ -177,6 +180,19 @@ def _heads(lanes: Lanes, size: int, strays: Value, shown: Value) -> Value:
     carried = b.add(b.and_(strays, missing), missing)
     first = b.and_(shown, b.neg(shown))
     return b.or_(first, b.and_(shown, b.or_(strays, carried)))
+
+
+def _one_head(lanes: Lanes, size: int, addresses: Value, shown: Value, heads: Value) -> Value:
+    """Return the first of some lanes where all of them reach `size` bytes of one row, whatever the
+    addresses of the lanes between them; else these heads."""
+    b = lanes.b
+    # Without any lane that is shown, some lane is as good as another.
+    first = b.and_(lanes.intrinsic("llvm.cttz.i32", I32, [shown, I1(0)]), I32(LANES - 1))
+    begins = b.sub(addresses, lane_numbers(I64, size))
+    beside = b.icmp_unsigned("!=", begins, lanes.splat(b.extract_element(begins, first)))
+    apart = b.and_(lanes.bits(beside), shown)
+    together = b.icmp_unsigned("==", apart, I32(0))
+    return b.select(together, b.and_(shown, b.neg(shown)), heads)
 
 
 def fill_event(lanes: Lanes, event: Value, given: dict[int, Value]) -> None:

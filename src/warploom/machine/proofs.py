@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from warploom.analysis.footprints import Given
+from warploom.analysis.affine import Given
 from warploom.analysis.program import Program
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
@@ -22,7 +22,7 @@ class _Answer:
     """An answer, and which allocations it rests upon, by address."""
 
     answer: Any
-    allocations: Mapping[int, int | None]
+    allocations: Mapping[int, range | None]
 
 
 def proven(
@@ -34,17 +34,17 @@ def proven(
     """Returns what `question` answers for a launch; the program keeps answers, each for as long as
     the allocations that were looked at stay where they were."""
 
-    def allocation_of(address: int) -> int | None:
+    def allocation_of(address: int) -> range | None:
         found = memory.find(address)
-        return found.address if found else None
+        return range(found.address, found.address + found.size) if found else None
 
     answers = cast("dict[tuple[object, ...], _Answer]", program.kept.setdefault(question, {}))
     key = (launch.grid, launch.block, launch.parameters, launch.globals)
     known = answers.get(key)
     if known is None or any(allocation_of(a) != at for a, at in known.allocations.items()):
-        asked: dict[int, int | None] = {}
+        asked: dict[int, range | None] = {}
 
-        def noted(address: int) -> int | None:
+        def noted(address: int) -> range | None:
             asked[address] = allocation_of(address)
             return asked[address]
 

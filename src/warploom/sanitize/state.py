@@ -27,7 +27,7 @@ from warploom.rules.plan_words import ALL_BARRIERS
 from warploom.rules.tensor_memory.words import COLUMNS, LANES
 from warploom.sanitize.sites import Sites, sites_of
 from warploom.sanitize.stream_order import Trigger
-from warploom.sanitize.unchecked import Unchecked, unchecked_loads
+from warploom.sanitize.unchecked import Unchecked, unchecked_accesses
 
 Words = npt.NDArray[np.int64]
 
@@ -81,10 +81,11 @@ class Detector:
         with each byte of global memory; `early`: the launch before it may not have ended."""
         tools = set(tools)
         sites = sites_of(program)
-        unchecked = unchecked_loads(program, launch, memory, tools, unwritten, sites)
+        unchecked = unchecked_accesses(program, launch, memory, tools, unwritten, sites)
         if touched:
-            unchecked = replace(unchecked, always=frozenset(), only_read=frozenset())
-        kept = _Kept(unwritten, unchecked.only_read, "race" in tools, touched, early)
+            unchecked = replace(unchecked, always=frozenset(), closed=frozenset())
+        seldom = unchecked.always, unchecked.closed
+        kept = _Kept(unwritten, *seldom, "race" in tools, touched, early)
         layout = _Layout(program, launch, memory, kept)
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
@@ -181,12 +182,13 @@ def _wanted(
 
 @dataclass(frozen=True)
 class _Kept:
-    """Says what is kept of a launch: the bits of written bytes of some allocations, by address,
-    those that it only reads, whether it is to look for `races`, and to keep what it `touched`, and
-    what of that was `early`."""
+    """Says what is kept of a launch: the bits of written bytes of some allocations, by address; the
+    instructions that need not be seen and the allocations that are closed (`Unchecked`); whether it
+    is to look for `races`, and to keep what it `touched`, and what of that was `early`."""
 
     unwritten: Mapping[int, Words]
-    only_read: frozenset[int]
+    unseen: frozenset[int]
+    closed: frozenset[int]
     races: bool
     touched: bool
     early: bool
@@ -255,8 +257,10 @@ class _Layout:
         if early:
             data[words.EARLIER_LAUNCH] = early
             data[early : early + 3] = 1, launch.blocks + 1, 1
-        sites = data[head[words.SITES_AT] :][: 2 * len(program.instructions)].reshape(-1, 2)
-        sites[:, 0], sites[:, 1] = self.sites.flags, self.sites.lines
+        sites = data[head[words.SITES_AT] :][: words.SITE_WORDS * len(program.instructions)]
+        sites[words.SITE_FLAGS :: words.SITE_WORDS] = self.sites.flags
+        sites[words.SITE_LINE :: words.SITE_WORDS] = self.sites.lines
+        sites[words.SITE_UNSEEN :: words.SITE_WORDS][list(self.kept.unseen)] = 1
         for number, row in enumerate(rows):
             at = head[words.ALLOCATIONS_AT] + number * words.ALLOCATION_WORDS
             data[at : at + len(row)] = row
@@ -315,7 +319,7 @@ class _Layout:
         written = 0
         if start in self.kept.unwritten:
             written = self._take(written_words(size))
-        stores = words.ONLY_READ * (start in self.kept.only_read)
+        stores = words.CLOSED * (start in self.kept.closed)
         if size and self.memory.is_constant(start):
             stores = words.CONSTANT
         touched = self._take(touched_words(allocation)) if self.kept.touched else 0

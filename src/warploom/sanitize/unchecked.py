@@ -1,20 +1,20 @@
 """Finds accesses of a launch that the tools need not see: their findings are known beforehand.
 
 A launch that never stores to an allocation has no race there, and its loads find what was written
-before. Where a pointer comes from is followed through the program (`analysis.footprints`); a store
-that leaves the allocation of its pointer for one that is taken to be only read is a finding of its
-own.
+before. Neither has an access that no other thread's can meet (`analysis.independent`). Where a
+pointer comes from is followed through the program (`analysis.affine`); a store that is seen, and
+leaves the allocation of its pointer for one of which that is taken, is a finding of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import cast
 
 from warploom.analysis.accesses import accesses, is_bulk_copy
-from warploom.analysis.footprints import Given, global_reaches
-from warploom.analysis.intervals import loads_between_barriers
+from warploom.analysis.affine import GLOBAL_SPACES, Flow, Given
+from warploom.analysis.independent import Independent, independent_accesses
 from warploom.analysis.program import Program
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.machine.launch import Launch
@@ -22,34 +22,38 @@ from warploom.machine.memory import DeviceMemory
 from warploom.machine.proofs import proven
 from warploom.ptx.ir import Instruction, Space
 from warploom.rules.happens_before import words
-from warploom.sanitize.sites import Sites
+from warploom.sanitize.sites import Sites, sites_of
 
-GLOBAL_LOAD, CONSTANT_LOAD = ((Space.GLOBAL, "load"),), ((Space.CONST, "load"),)
+GLOBAL_LOAD, GLOBAL_STORE = ((Space.GLOBAL, "load"),), ((Space.GLOBAL, "store"),)
+CONSTANT_LOAD = ((Space.CONST, "load"),)
 
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
     """The accesses of a launch that the tools need not see: `always`; `aligned`, while all threads
     of a block meet at the same barriers; `written`, where all that they reach in shared memory has
-    been written; those of both, where both hold. `only_read`: the allocations, by their addresses,
-    that no store of the launch is to reach."""
+    been written; those of both, where both hold. `closed`: the allocations, by their addresses,
+    that no store that is seen is to reach."""
 
     always: frozenset[int] = frozenset()
     aligned: frozenset[int] = frozenset()
     written: frozenset[int] = frozenset()
-    only_read: frozenset[int] = frozenset()
+    closed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class _Origins:
-    """The allocations that each load of global memory may reach, by instruction, where they are
-    known, and those that anything may write to; None where that is not known."""
+class _Followed:
+    """What following pointers shows of a launch: the allocations that each load and store of global
+    memory may reach, by instruction, where they are known, and those that anything may write to,
+    None where that is not known; and which accesses no other thread's can meet."""
 
     loads: Mapping[int, frozenset[int]]
+    stores: Mapping[int, frozenset[int]]
     stored: frozenset[int] | None
+    independent: Independent
 
 
-def unchecked_loads(
+def unchecked_accesses(
     program: Program,
     launch: Launch,
     memory: DeviceMemory,
@@ -61,23 +65,39 @@ def unchecked_loads(
     allocations that have bytes which nobody wrote."""
     if not tools & {"race", "init"}:
         return Unchecked()
-    weak = {index for index, flags in enumerate(sites.flags) if not flags & ~words.COPIES}
-    aligned, written = _in_shared(program, launch, tools, sites, weak)
-    origins = proven(program, launch, memory, _global_origins)
+    followed = proven(program, launch, memory, _follow)
+    aligned, written = _in_shared(program, launch, tools, sites, followed.independent)
     excluded = frozenset(unwritten) if "init" in tools else frozenset[int]()
-    if "race" in tools:
-        if origins.stored is None:
-            return Unchecked(aligned=aligned, written=written)
-        excluded |= origins.stored
-    found = {
-        index: at for index, at in origins.loads.items() if index in weak and not at & excluded
-    }
-    only_read = frozenset[int]().union(*found.values()) if "race" in tools else frozenset[int]()
-    return Unchecked(frozenset(found), aligned, written, only_read)
+    found, closed = _in_global(followed, excluded, weak_accesses(sites), races="race" in tools)
+    return Unchecked(found, aligned, written, closed)
+
+
+def _in_global(
+    followed: _Followed, excluded: frozenset[int], weak: Set[int], *, races: bool
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the accesses to global memory that need not be seen, none to the `excluded`
+    allocations, and those that are closed for them; `races`: they are looked for."""
+    loads = {index: at for index, at in followed.loads.items() if index in weak}
+    if not races:
+        return frozenset(i for i, at in loads.items() if not at & excluded), frozenset()
+    if followed.stored is None:
+        return frozenset(), frozenset()
+    only_read = {i: at for i, at in loads.items() if not at & (excluded | followed.stored)}
+    alone = {index: (loads | followed.stores)[index] for index in followed.independent.in_global}
+    alone = {index: at for index, at in alone.items() if not at & excluded}
+    closed = frozenset[int]().union(*only_read.values())
+    reached = frozenset[int]().union(*alone.values())
+    return frozenset(only_read | alone), closed | (reached & followed.independent.closed)
+
+
+def weak_accesses(sites: Sites) -> Set[int]:
+    """Return the instructions that order nothing, if they access memory, and whose threads do it
+    themselves."""
+    return {index for index, flags in enumerate(sites.flags) if not flags & ~words.COPIES}
 
 
 def _in_shared(
-    program: Program, launch: Launch, tools: set[str], sites: Sites, weak: set[int]
+    program: Program, launch: Launch, tools: set[str], sites: Sites, independent: Independent
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Returns the accesses to shared memory that need not be seen while barriers are aligned, and
     those where what they reach is written."""
@@ -85,7 +105,7 @@ def _in_shared(
     if launch.cluster_blocks > 1:
         return none, none
     if "race" in tools:
-        aligned = _kept(program, loads_between_barriers) & weak
+        aligned = independent.in_shared
         return aligned, aligned if "init" in tools else none
     if "sync" in tools and any(flags & words.MBARRIER for flags in sites.flags):
         return none, none
@@ -111,23 +131,30 @@ def _kept(program: Program, find: Callable[[Program], frozenset[int]]) -> frozen
     return cast("frozenset[int]", program.kept[find])
 
 
-def _global_origins(program: Program, given: Given) -> _Origins:
-    """Returns where the accesses of a launch to global memory may lead."""
-    loads, stored = dict[int, frozenset[int]](), frozenset[int]()
+def _follow(program: Program, given: Given) -> _Followed:
+    """Follow where the accesses of a launch lead."""
+    loads, stores, stored = dict[int, frozenset[int]](), dict[int, frozenset[int]](), _NOWHERE
     followed = not any(map(_leads_anywhere, program.instructions))
-    for reach in global_reaches(program, given) if followed else ():
-        origins = reach.where.origins
+    flow = Flow(program, given)
+    for reach in flow.reaches(GLOBAL_SPACES) if followed else ():
+        origins, made = reach.where.origins, program.instructions[reach.instruction]
         if reach.op != "load":
             followed = followed and origins is not None
-            stored |= origins or frozenset()
-        elif origins and accesses(program.instructions[reach.instruction]) == GLOBAL_LOAD:
+            stored |= origins or _NOWHERE
+        if origins and accesses(made) == GLOBAL_LOAD:
             loads[reach.instruction] = origins
+        elif origins and accesses(made) == GLOBAL_STORE:
+            stores[reach.instruction] = origins
     loads |= {
-        index: frozenset[int]()
+        index: _NOWHERE
         for index, made in enumerate(program.instructions)
         if accesses(made) == CONSTANT_LOAD
     }
-    return _Origins(loads, stored if followed else None)
+    independent = independent_accesses(flow, weak_accesses(sites_of(program)))
+    return _Followed(loads, stores, stored if followed else None, independent)
+
+
+_NOWHERE = frozenset[int]()
 
 
 def _leads_anywhere(made: Instruction) -> bool:

@@ -57,6 +57,7 @@ from warploom.rules.happens_before.words import (
     OF_ALL,
     OF_CLUSTER,
     ROW,
+    SITE_LINE,
     SITE_WORDS,
     SITES_AT,
     SLOT_BARRIERS,
@@ -74,9 +75,6 @@ from warploom.rules.happens_before.words import (
     WARP_WORDS,
     WARPS,
 )
-
-LINE = 1
-"""The word of a site with the number of its line."""
 
 
 @jitable
@@ -152,8 +150,8 @@ def note_line(s: Any, e: Any) -> None:
     if other - 1 == e[E_INSTRUCTION]:
         return
     s[NOT_ALIGNED] = 1
-    line = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS + LINE]
-    if s[TOOLS] & SYNC and s[s[SITES_AT] + (other - 1) * SITE_WORDS + LINE] != line:
+    line = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS + SITE_LINE]
+    if s[TOOLS] & SYNC and s[s[SITES_AT] + (other - 1) * SITE_WORDS + SITE_LINE] != line:
         s[ME_INSTRUCTION] = e[E_INSTRUCTION]
         report(s, K_OTHER_BARRIER, other - 1, -1, 0, 0, 0)
 

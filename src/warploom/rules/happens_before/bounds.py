@@ -14,6 +14,7 @@ from warploom.rules.happens_before.words import (
     ALLOCATIONS,
     ALLOCATIONS_AT,
     CONSTANT,
+    E_INSTRUCTION,
     E_LIMIT,
     E_OP,
     E_SIZE,
@@ -28,6 +29,9 @@ from warploom.rules.happens_before.words import (
     ME_ADDRESS,
     MEM,
     SHARED,
+    SITE_UNSEEN,
+    SITE_WORDS,
+    SITES_AT,
     TOOLS,
 )
 
@@ -42,8 +46,10 @@ def is_allowed(s: Any, e: Any) -> int:
         row = allocation(s, at)
         if row < 0 or at + size > s[row + A_END]:
             kind = K_OUT_OF_BOUNDS
-        elif e[E_OP] != LOAD and s[row + A_CONSTANT]:
-            kind = K_READ_ONLY if s[row + A_CONSTANT] == CONSTANT else K_STRAYED
+        elif e[E_OP] != LOAD and s[row + A_CONSTANT] == CONSTANT:
+            kind = K_READ_ONLY
+        elif e[E_OP] != LOAD and s[row + A_CONSTANT] and is_unseen(s, e) == 0:
+            kind = K_STRAYED
     else:
         row = int(e[E_SPACE] == SHARED)
         if at < 0 or at + size > e[E_LIMIT]:
@@ -55,6 +61,12 @@ def is_allowed(s: Any, e: Any) -> int:
     if s[TOOLS] & MEM or kind == K_STRAYED:
         report(s, kind, -1, -1, at, size, e[E_OP])
     return -1
+
+
+@jitable
+def is_unseen(s: Any, e: Any) -> int:
+    """Return whether an event is of an instruction that need not be seen, but for its faults."""
+    return int(s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS + SITE_UNSEEN])
 
 
 @jitable

@@ -12,6 +12,7 @@ from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.cells import apart, distance, keep_write
 from warploom.rules.happens_before.pool import give_back_all, push
 from warploom.rules.happens_before.runs import (
+    WORD,
     are_apart,
     are_lanes_own,
     begin_of,
@@ -127,23 +128,21 @@ def drop_runs(s: Any, line: int, numbers: int) -> None:
 
 @jitable
 def take_alone(s: Any, line: int, first: int, second: int, third: int, words: int) -> int:
-    """Take a weak access, whose run has these words, as `take_run` does where no other run of the
-    line has any of them, but for one of the same lanes at the same time and place, for which this
-    one stands; return whether it was taken."""
+    """Take a weak access, whose run has these words, as `take_run` does where the line's other runs
+    with any of them are of the same lanes in the same interval, or of earlier intervals of the
+    block; return whether it was taken. A run that the access stands for gives way to it."""
     count, rest, place = s[line + H_COUNT], s[line + H_REST], -1
     if count >= MORE_FROM or count < 0 or (rest and s[rest + X_SETTLED] & IN_FORCE):
         return 0
+    reads = third >> OP_AT & 3 == LOAD
     for number in range(count):
         run = run_at(s, line, number)
         if s[run + 3] & words:
-            other = s[run + 2]
-            if third >> OP_AT & 3 == LOAD and other >> OP_AT & 3 != LOAD:
+            if not is_in_order(s, run, first, second, third):
                 return 0
-            if (s[run] ^ first) | (s[run + 1] ^ second) | (s[run + 3] ^ words):
-                return 0
-            if (other ^ third) & ~RUN_BITS:
-                return 0
-            place = number
+            stands = s[run + 3] & ~words == 0 and size_of(third) >= WORD
+            if stands and (not reads or s[run + 2] >> OP_AT & 3 == LOAD):
+                place = number
     if place < 0:
         if not has_room(s, line, count):
             return 0
@@ -151,6 +150,16 @@ def take_alone(s: Any, line: int, first: int, second: int, third: int, words: in
     run = run_at(s, line, place)
     s[run], s[run + 1], s[run + 2], s[run + 3] = first, second, third, words
     return 1
+
+
+@jitable
+def is_in_order(s: Any, run: int, first: int, second: int, third: int) -> int:
+    """Return whether a run comes before an access that would be another, since it is of an earlier
+    interval of the block, or since each of its lanes reaches what it reaches there."""
+    if s[run] != first:
+        return int(s[run] >> BLOCK_AT == first >> BLOCK_AT and s[run] < first)
+    lanes = (second & THREAD_BITS) - (s[run + 1] & THREAD_BITS)
+    return are_lanes_own(s[run + 2], third, lanes)
 
 
 @jitable

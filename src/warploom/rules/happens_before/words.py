@@ -148,8 +148,10 @@ GLOBAL, SHARED, TENSOR = 0, 1, 3
 """Spaces that are checked for races: TENSOR is the tensor memory of a block."""
 LOAD, STORE, ATOMIC = 0, 1, 2
 
-# ---- what is known of an instruction: its flags, and the number of its line ----
-SITE_WORDS = 2
+# ---- what is known of an instruction ----
+SITE_FLAGS, SITE_LINE, SITE_UNSEEN, SITE_WORDS = range(4)
+"""Its flags; the number of its line; whether it need not be seen, so that it may store to what is
+CLOSED."""
 STRONG, VOLATILE, ACQUIRES, RELEASES, COMPARES, ASYNC, BULK, MBARRIER, ARRIVES = (
     1 << bit for bit in range(9)
 )
@@ -199,8 +201,9 @@ NODE_WORDS = 5
     A_EARLY,
     ALLOCATION_WORDS,
 ) = range(9)
-CONSTANT, ONLY_READ = 1, 2
-"""CONSTANT: what stores may not reach: constant memory, or what the launch is taken to ONLY_READ.
+CONSTANT, CLOSED = 1, 2
+"""CONSTANT: what stores that are seen may not reach: constant memory, or what is CLOSED: no store
+of the launch is taken to lead there, but for such as need not be seen.
 CELLS: where its cells begin, LINES where its lines do. WRITTEN: where its bits of written bytes
 begin; 0 where all are. TOUCHED: where it has a word for each aligned four bytes of memory, of what
 the launch has done there; 0 where nobody asks. EARLY: where it has those of what threads have done
