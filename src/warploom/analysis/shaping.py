@@ -28,7 +28,8 @@ Loose = list[set[Register]]
 def shapes_of(program: Program, formation: Formation, *, leaving: bool = True) -> Shapes:
     """Return the shapes of a program's registers in a launch whose warps are formed so. What is
     known of a whole block is so everywhere: some of its threads may be anywhere else. `leaving`:
-    whether lanes leave regions one by one, where they can."""
+    whether lanes leave regions one by one, where they can. Registers come in the order of their
+    declarations."""
     alike = formation in BLOCK_WIDE
     regions = regions_to_leave(program) if leaving and not alike else ()
     loose: Loose = [set() for _ in program.blocks]
@@ -42,7 +43,7 @@ def shapes_of(program: Program, formation: Formation, *, leaving: bool = True) -
         if all(register in loose[block] for block, register in met):
             break
         _loosen(program, loose, met)
-    known = {r: s for r, s in shapes.items() if s.is_known}
+    known = {r: shapes[r] for r in program.registers if r in shapes and shapes[r].is_known}
     apart = tuple(frozenset(known.keys() & here) for here in loose)
     if alike:
         known = {r: s for r, s in known.items() if not any(r in here for here in loose)}

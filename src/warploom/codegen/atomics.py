@@ -89,7 +89,7 @@ class AtomicCode:
                 value = self.operands.lower(answer, [value, *given[place::parts]])
             if waits:
                 failed = self.b.and_(mask, self.b.not_(value))
-                self.memory.frame.fail_wait(self.lanes.bits(failed))
+                self.memory.frame.fuel.fail_wait(self.lanes.bits(failed))
             results.append((target, value, answer.type))
         return results
 

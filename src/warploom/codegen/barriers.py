@@ -67,7 +67,7 @@ class BarrierCode:
     ) -> None:
         """Wait at a barrier or arrive there, at the end of a block, if some lane gets there."""
         frame, following = self.frame, block.successors[-1]
-        on = frame.mask()
+        on = frame.active.mask()
         if guard is not None:
             on = self.b.and_(on, guard)
             waits, passes = (frame.function.append_basic_block(n) for n in ("wait", "pass"))
@@ -107,7 +107,7 @@ class BarrierCode:
         b, frame, following = self.b, self.frame, block.successors[-1]
         self._note(index, on, I64(CLUSTER_BARRIER), I64(0))
         if "arrive" in made.operation.modifiers:
-            at = frame.state(CLUSTER_ARRIVED)
+            at = frame.context.state(CLUSTER_ARRIVED)
             b.store(b.or_(frame.get(at), b.zext(self.lanes.bits(on), I64)), at)
             self.control.go(copy, following, block.index)
             return
@@ -130,8 +130,8 @@ class BarrierCode:
         if not votes(made):
             return
         b, frame = self.b, self.frame
-        waited = frame.get(frame.table(PASS))
-        b.store(I64(0), frame.table(PASS))
+        waited = frame.get(frame.context.table(PASS))
+        b.store(I64(0), frame.context.table(PASS))
         on = self.operands.executing(made)
         must = b.and_(b.icmp_unsigned("==", waited, I64(0)), self.lanes.any(on))
         with b.if_then(must):
@@ -140,14 +140,14 @@ class BarrierCode:
             if made.operation.modifiers["op"] == "and":
                 counted = b.not_(counted)
             lanes = self.lanes.popcount(self.lanes.bits(b.and_(counted, on)))
-            b.store(b.add(lanes, I64(1)), frame.table(VOTE))
+            b.store(b.add(lanes, I64(1)), frame.context.table(VOTE))
             self._wait(block.start, number, threads, block.index)
 
     def told(self, made: Instruction) -> tuple[Value, ScalarType]:
         """Returns what a barrier has counted, as its destination gets it."""
         b, frame = self.b, self.frame
-        total = b.sub(frame.get(frame.table(VOTE)), I64(1))
-        b.store(I64(0), frame.table(VOTE))
+        total = b.sub(frame.get(frame.context.table(VOTE)), I64(1))
+        b.store(I64(0), frame.context.table(VOTE))
         op = made.operation.modifiers["op"]
         if op == "popc":
             return self.lanes.splat(b.trunc(total, I32)), U32
@@ -156,7 +156,7 @@ class BarrierCode:
     def _wait(self, index: int, number: Value, threads: Value, block: int) -> None:
         """Leave, to go on at a block: the whole warp before 7.0, else the lanes that came."""
         if self.control.independent:
-            self.frame.set_state(INSTRUCTION, I64(index))
+            self.frame.context.set_state(INSTRUCTION, I64(index))
             self._store(number, threads)
             self.control.suspension.give_way(Status.SPLIT_BARRIER, block)
         else:
@@ -167,11 +167,11 @@ class BarrierCode:
         """Say at which barrier the warp as a whole waits."""
         words = {INSTRUCTION: I64(index), BARRIER: number, BARRIER_THREADS: threads}
         for word, value in words.items():
-            self.frame.set_state(word, value)
+            self.frame.context.set_state(word, value)
 
     def _store(self, number: Value, threads: Value) -> None:
-        self.b.store(number, self.frame.table(ARGUMENT))
-        self.b.store(threads, self.frame.table(ARGUMENT_2))
+        self.b.store(number, self.frame.context.table(ARGUMENT))
+        self.b.store(threads, self.frame.context.table(ARGUMENT_2))
 
     def _operands(self, index: int, made: Instruction, on: Value) -> tuple[Value, Value]:
         """Return the number of the barrier and of the threads that it awaits, 0 for all;

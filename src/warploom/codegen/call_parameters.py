@@ -23,7 +23,7 @@ class PieceCode:
         for start in range(offset, offset + parts * type.bytes, type.bytes):
             value: Value = ir.Constant(whole, None)
             for at, register in self._covered(start, type):
-                piece = self.frame.load(register)
+                piece = self.frame.registers.load(register)
                 if register.type.bits < type.bits:
                     piece = self.b.zext(piece, whole)
                     shift = splat_constant(8 * (at - start), ir.IntType(type.bits))

@@ -81,7 +81,7 @@ class ClusterCode:
             frame.pointer(Slot.CONTEXTS_BASE),
             b.lshr(frame.slot(Slot.CONTEXT_BYTES), I64(3)),
             frame.warp,
-            b.zext(b.load(frame.live, typ=I32), I64),
+            b.zext(b.load(frame.active.live, typ=I32), I64),
             b.zext(self.lanes.bits(on), I64),
         )
         return b.icmp_unsigned("!=", failed, I64(0))

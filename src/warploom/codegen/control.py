@@ -105,11 +105,11 @@ class Control:
         before, behind = (self.frame.shapes.around(block) for block in (origin, index))
         left = [one for one in before if one not in behind and copy is not Copy.ROUND]
         entered = [one for one in behind if one not in before]
-        if not (left or entered or self.frame.loosened(origin, index)):
+        if not (left or entered or self.frame.transfers.loosened(origin, index)):
             return self._straight_way(copy, index, origin)
         edge = self.blocks.append(f"edge{origin}.{index}")
         with self.b.goto_block(edge):
-            self.frame.loosen(origin, index)
+            self.frame.transfers.loosen(origin, index)
             for region in left:
                 self.leaving.rest_leaves(region)
             self.leaving.enter(entered)
@@ -128,7 +128,7 @@ class Control:
             header = self.blocks.append(f"back.{copy.value}{index}")
             self._headers[copy, index] = header
             with self.b.goto_block(header):
-                with self.b.if_then(self.frame.ends_turn(), likely=False):
+                with self.b.if_then(self.frame.fuel.ends_turn(), likely=False):
                     self._end_turn(copy, index)
                 self.b.branch(self.blocks.entrance(copy, index))
         return self._headers[copy, index]
@@ -139,12 +139,12 @@ class Control:
         if together and self.frame.shapes.around(index):
             with (
                 self.b.if_then(self.leaving.have_left(index)),
-                self.frame.standing(index, convergent=True),
+                self.frame.registers.standing(index, convergent=True),
             ):
                 self._part_from(index, self.blocks.live(index))
-                self.frame.convergent = False
+                self.frame.registers.convergent = False
                 self.suspension.give_way(Status.TURN_END, index)
-        with self.frame.standing(index, convergent=together):
+        with self.frame.registers.standing(index, convergent=together):
             self.suspension.give_way(Status.TURN_END, index)
 
     # ---- branches -------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Control:
         it."""
         target, following = self.program.blocks[block].successors
         b, lanes = self.b, self.lanes
-        active = self.frame.active()
+        active = self.frame.active.bits()
         goes = b.and_(lanes.bits(guard), active)
         stays = b.xor(active, goes)
         all_stay, some_stay = self.blocks.append("stay"), self.blocks.append("some")
@@ -169,7 +169,7 @@ class Control:
         with b.goto_block(all_go):
             self._go_together(copy, target, block)
         b.position_at_end(parted)
-        self.frame.count(self.frame.layout.branches[instruction], I64(1))
+        self.frame.counters.add(self.frame.layout.branches[instruction], I64(1))
         if copy is not Copy.DIVERGENT and self.leaving.left_at(block):
             self._leave_region(block, goes, stays, instruction)
         elif copy is not Copy.DIVERGENT and block in self.asides:
@@ -186,7 +186,7 @@ class Control:
             (following, stays, goes) if target == region.point else (target, goes, stays)
         )
         self.leaving.some_leave(region, gone, instruction)
-        self.frame.activate(rest)
+        self.frame.active.set(rest)
         self.go(Copy.CONVERGENT, inside, block)
 
     def _go_together(self, copy: Copy, index: int, origin: int) -> None:
@@ -201,17 +201,17 @@ class Control:
         """Let some lanes run a block, and meet the others right behind it."""
         target, following = self.program.blocks[block].successors
         body = self.asides[block]
-        self.frame.count(self.frame.layout.branches[instruction] + 1, I64(1))
+        self.frame.counters.add(self.frame.layout.branches[instruction] + 1, I64(1))
         lanes = goes if body == target else stays
         for way in (target, following):
-            self.frame.loosen(block, way)
-        self.b.store(self.frame.active(), self._beside)
-        self.frame.activate(lanes)
+            self.frame.transfers.loosen(block, way)
+        self.b.store(self.frame.active.bits(), self._beside)
+        self.frame.active.set(lanes)
         self.b.branch(self.blocks.beside[self.blocks.reached(copy, body), body])
 
     def step_back(self, copy: Copy, index: int) -> None:
         """End such a block: all lanes that run together go on behind it."""
-        self.frame.activate(self.b.load(self._beside, typ=I32))
+        self.frame.active.set(self.b.load(self._beside, typ=I32))
         self.go(copy, self.program.blocks[index].successors[0], index)
 
     def branch_together(self, copy: Copy, block: int, taken: Value) -> None:
@@ -238,7 +238,9 @@ class Control:
         self.nodes.push(point, I64(NONE), I32(0), I64(instruction))
         b.branch(joined)
         b.position_at_end(joined)
-        self.nodes.add_lanes(self.frame.node(self.frame.get(self.frame.top), ARRIVED), waiting)
+        self.nodes.add_lanes(
+            self.frame.nodes.node(self.frame.get(self.frame.nodes.top), ARRIVED), waiting
+        )
         self._continue(mask, first, block)
 
     def _part_sides(
@@ -252,7 +254,7 @@ class Control:
             self.nodes.push(point, I64(taken[0]), taken[1], I64(instruction))
             self._continue(through[1], through[0], block)
             return
-        given = frame.pointer(Slot.PLAN_AT), frame.context(0), frame.warp
+        given = frame.pointer(Slot.PLAN_AT), frame.context.at(0), frame.warp
         taken_first = b.icmp_signed("!=", call(self.lanes, "branch_first", *given), I64(0))
         waits_at = b.select(taken_first, I64(through[0]), I64(taken[0]))
         waiting = b.select(taken_first, through[1], taken[1])
@@ -265,7 +267,7 @@ class Control:
         self._continue(through[1], through[0], block)
 
     def _continue(self, bits: Value, index: int, origin: int) -> None:
-        self.frame.activate(bits)
+        self.frame.active.set(bits)
         if self.mixes:
             self.suspension.give_way(Status.PARTED, index)
         else:
@@ -273,14 +275,14 @@ class Control:
 
     def spread_behind(self, block: int) -> None:
         """Lanes may part at the end of a block: keep lane by lane what they will read."""
-        if self.frame.convergent:
+        if self.frame.registers.convergent:
             ways = self.program.blocks[block].successors
             live = frozenset[Register]().union(*(self.blocks.live(way) for way in ways))
             self._part_from(block, live)
 
     def _part_from(self, block: int, live: frozenset[Register]) -> None:
         """Lanes that were together in a block are about to part, and will read these registers."""
-        self.frame.part(live)
+        self.frame.transfers.part(live)
         if self.frame.shapes.around(block):
             self.leaving.note(block, live)
 
@@ -309,16 +311,18 @@ class Control:
             return
         b, frame = self.b, self.frame
         following = self.program.blocks[block].successors[-1]
-        gone_bits = self.lanes.bits(b.and_(frame.mask(), leaving))
-        rest = b.and_(frame.mask(), b.not_(leaving))
+        gone_bits = self.lanes.bits(b.and_(frame.active.mask(), leaving))
+        rest = b.and_(frame.active.mask(), b.not_(leaving))
         some, none = self.blocks.append("remain"), self.blocks.append("gone")
         b.cbranch(self.lanes.any(rest), some, none)
         with b.goto_block(none):
             self.go(copy, self.program.exit, block)
         b.position_at_end(some)
-        frame.activate(self.lanes.bits(rest))
-        frame.forget(gone_bits)
+        frame.active.set(self.lanes.bits(rest))
+        frame.active.forget(gone_bits)
         if copy is Copy.DIVERGENT:
-            with b.if_then(b.icmp_signed(">=", frame.get(frame.top), I64(0))):
-                self.nodes.add_lanes(frame.node(frame.get(frame.top), ARRIVED), gone_bits)
+            with b.if_then(b.icmp_signed(">=", frame.get(frame.nodes.top), I64(0))):
+                self.nodes.add_lanes(
+                    frame.nodes.node(frame.get(frame.nodes.top), ARRIVED), gone_bits
+                )
         self.go(Copy.CONVERGENT if copy is Copy.ROUND else copy, following, block)

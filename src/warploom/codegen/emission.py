@@ -14,7 +14,8 @@ from warploom.analysis.tensor_waits import completes_later
 from warploom.analysis.uses import reads_clock
 from warploom.codegen.deadline import Deadline
 from warploom.codegen.environment import CountLayout
-from warploom.codegen.grid import GridFunction
+from warploom.codegen.grid import GridFunction, GridOptions
+from warploom.codegen.grid_blocks import BlockOptions
 from warploom.codegen.llvm_objects import object_of
 from warploom.codegen.passes import Pass
 from warploom.codegen.shared_functions import Define
@@ -78,17 +79,19 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
         alone = alone or variant.clusters or has_cluster_barrier(program)
         alone = alone or variant.steps or not variant.does(Pass.RELAY)
         relays = None if alone else warp.control.relay.sites()
-        grid = GridFunction(
-            module,
+        options = GridOptions(
             suspends=scheduled,
             sites=relays,
+            slices=variant.steps,
+            lasting_bytes=warp.frame.context_layout.lasting,
+        )
+        blocks = BlockOptions(
             local_bytes=program.local_bytes,
             delays=variant.shuffles and completes_later(program),
-            slices=variant.steps,
             tensor_memory=program.has_tensor_memory,
-            lasting_bytes=warp.frame.context_layout.lasting,
             observes=variant.observes or Observing(),
         )
+        grid = GridFunction(module, options, blocks)
         grid.emit()
         functions = warp.functions.definitions
         return KernelIR(str(module), scheduled, warp.frame.context_layout.size, functions)

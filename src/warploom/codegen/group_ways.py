@@ -60,7 +60,7 @@ class GroupWays:
         self.groups.clear()
         self._careful.clear()
         does = self.frame.variant.does
-        if self.frame.convergent and self.memory.facts.inlined and does(Pass.GROUPS):
+        if self.frame.registers.convergent and self.memory.facts.inlined and does(Pass.GROUPS):
             walking = not masked and does(Pass.WALKS)
             self.groups = find_groups(self.memory, self.reading, block, walking=walking)
         sure = {i: g for i, g in self.groups.items() if g.plan.guard is Guard.CACHE}
@@ -103,7 +103,11 @@ class GroupWays:
         assert isinstance(address, Address)
         if isinstance(address.base, Symbol):
             return True
-        known = self.frame.here.get(address.base) if isinstance(address.base, Register) else None
+        known = (
+            self.frame.registers.here.get(address.base)
+            if isinstance(address.base, Register)
+            else None
+        )
         return known == group.base
 
     def _forget(self) -> None:

@@ -71,7 +71,7 @@ class IdleCode:
         warps = b.sub(frame.slot(Slot.WARPS), following)
         lanes = b.sub(frame.slot(Slot.THREADS), b.mul(following, I64(LANES)))
         if way.ends:
-            frame.set_state(STATUS, I64(Status.ENDED))
+            frame.context.set_state(STATUS, I64(Status.ENDED))
         if way.ends or way.changed:
             self._pass_over(way)
         else:
@@ -79,14 +79,14 @@ class IdleCode:
         length = 0
         for index in way.blocks:
             block = program.blocks[index]
-            frame.count(2 * index, warps)
-            frame.count(2 * index + 1, lanes)
+            frame.counters.add(2 * index, warps)
+            frame.counters.add(2 * index + 1, lanes)
             inside = range(block.start, block.stop)
             length += len(inside) - len(program.hidden.intersection(inside))
         for branch in way.taken:
-            frame.count(frame.layout.guarded[branch], lanes)
+            frame.counters.add(frame.layout.guarded[branch], lanes)
         used = b.mul(warps, I64(length))
-        b.store(b.sub(b.load(frame.fuel, typ=I64), used), frame.fuel)
+        b.store(b.sub(b.load(frame.fuel.left, typ=I64), used), frame.fuel.left)
 
     def _pass_over(self, way: IdleWay) -> None:
         """Put what has changed into the contexts of all warps behind the running one, up to the
@@ -98,7 +98,7 @@ class IdleCode:
         frame.set_warp(b.add(frame.warp, I64(1)))
         self.saved.keep_together(way.changed)
         if way.ends:
-            frame.set_state(STATUS, I64(Status.ENDED))
+            frame.context.set_state(STATUS, I64(Status.ENDED))
         following = b.add(frame.warp, I64(1))
         b.cbranch(b.icmp_unsigned("<", following, frame.slot(Slot.WARPS)), body, done)
         b.position_at_end(done)

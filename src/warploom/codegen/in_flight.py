@@ -72,11 +72,11 @@ class FlightCode:
 
     def get(self, word: Word) -> Value:
         """Load a word."""
-        return self.frame.get(self.frame.context(RING_AT + 8 * word))
+        return self.frame.get(self.frame.context.at(RING_AT + 8 * word))
 
     def put(self, word: Word, value: Value) -> None:
         """Store a word."""
-        self.b.store(value, self.frame.context(RING_AT + 8 * word))
+        self.b.store(value, self.frame.context.at(RING_AT + 8 * word))
 
     def add(self, word: Word) -> None:
         """Add one to a word."""
@@ -153,7 +153,7 @@ class FlightCode:
     def _entry(self, number: Value) -> Value:
         inside = self.b.and_(number, I64(CAPACITY - 1))
         offset = self.b.mul(inside, I64(ENTRY_BYTES))
-        start = self.frame.context(RING_AT + HEAD_BYTES)
+        start = self.frame.context.at(RING_AT + HEAD_BYTES)
         return self.b.gep(start, [offset], source_etype=I8)
 
     def _metadata(self, entry: Value) -> Value:

@@ -343,7 +343,11 @@ class _Writer:
         kept = isinstance(operand, Register) and operand in frame.shared_over_blocks
         if self.copy is not Copy.DIVERGENT or not kept:
             return self.guard
-        return frame.mask() if self.guard is None else self.code.b.and_(frame.mask(), self.guard)
+        return (
+            frame.active.mask()
+            if self.guard is None
+            else self.code.b.and_(frame.active.mask(), self.guard)
+        )
 
 
 def pair(operand: Operand) -> tuple[Operand, Operand | None]:

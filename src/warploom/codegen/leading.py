@@ -50,7 +50,7 @@ class LeadingCode:
     def compare(self, made: Instruction, anyhow: Callable[[], Value]) -> Value | None:
         """Return the lanes in which a `setp` of 32-bit integers holds, None where it is not such a
         comparison. `anyhow` emits any, for where a lane wraps around."""
-        rise = self._rise(made) if self.frame.convergent else None
+        rise = self._rise(made) if self.frame.registers.convergent else None
         return None if rise is None else self._unless_it_wraps(rise, anyhow)
 
     def leads(self, made: Instruction, *, opposite: bool, one: bool) -> bool:

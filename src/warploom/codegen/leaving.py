@@ -41,7 +41,7 @@ class LeavingCode:
     def enter(self, regions: Iterable[Region]) -> None:
         """Let the active lanes come to regions."""
         for region in regions:
-            self.b.store(self.frame.active(), self._came[region])
+            self.b.store(self.frame.active.bits(), self._came[region])
 
     def begin_anew(self, regions: Iterable[Region]) -> None:
         """Let all lanes come to regions from where they had parted: none has left these, and what
@@ -57,7 +57,7 @@ class LeavingCode:
         b, gone = self.b, self.lanes.mask(bits)
         for register, place in self._behind[region].items():
             held = b.load(place, typ=storage_type(register.type))
-            b.store(self.lanes.blend(gone, self.frame.load(register), held), place)
+            b.store(self.lanes.blend(gone, self.frame.registers.load(register), held), place)
         first = I64(branch)
         if len(region.exits) > 1:
             first = b.select(self._some_left(region), self.frame.get(self._first[region]), first)
@@ -68,11 +68,11 @@ class LeavingCode:
         b, frame = self.b, self.frame
         for register, place in self._behind[region].items():
             held = b.load(place, typ=storage_type(register.type))
-            both = self.lanes.blend(frame.mask(), frame.load(register), held)
-            frame.put_loose(register, both)
+            both = self.lanes.blend(frame.active.mask(), frame.registers.load(register), held)
+            frame.registers.put_loose(register, both)
         met = b.zext(self._some_left(region), I64)
         self.nodes.count_meeting(frame.get(self._first[region]), met)
-        frame.activate(self._came_to(region))
+        frame.active.set(self._came_to(region))
 
     def note(self, block: int, live: frozenset[Register]) -> None:
         """Note where the active lanes, in a block inside of regions, are about to part in another
@@ -80,18 +80,18 @@ class LeavingCode:
         in the warp's table who has left, and what those lanes hold."""
         b, frame = self.b, self.frame
         around = frame.shapes.around(block)
-        inside = frame.active()
+        inside = frame.active.bits()
         masks = [*(self._came_to(region) for region in around), inside]
         for region, came, stay in zip(around, masks, masks[1:], strict=False):
             gone = b.and_(came, b.not_(stay))
             with b.if_then(b.icmp_unsigned("!=", gone, I32(0))):
-                frame.activate(came)
+                frame.active.set(came)
                 first = frame.get(self._first[region])
                 self.nodes.push(region.point, I64(NONE), I32(0), first)
-                top = frame.get(frame.top)
-                self.nodes.add_lanes(frame.node(top, ARRIVED), gone)
+                top = frame.get(frame.nodes.top)
+                self.nodes.add_lanes(frame.nodes.node(top, ARRIVED), gone)
                 self._put_back(region, live, self.lanes.mask(gone))
-        frame.activate(inside)
+        frame.active.set(inside)
 
     def _put_back(self, region: Region, live: frozenset[Register], gone: Value) -> None:
         """Put what the lanes that are `gone` hold where code for parted lanes finds it: what is
@@ -102,7 +102,7 @@ class LeavingCode:
             whole = storage_type(register.type)
             behind = self._behind[region].get(register)
             held = zero(whole) if behind is None else b.load(behind, typ=whole)
-            frame.put_apart(register, self.lanes.blend(gone, held, frame.get_apart(register)))
+            frame.homes.write(register, self.lanes.blend(gone, held, frame.homes.read(register)))
 
     def have_left(self, block: int) -> Value:
         """Returns whether some lanes have left a region around a block that has one."""
@@ -110,7 +110,7 @@ class LeavingCode:
 
     def _some_left(self, region: Region) -> Value:
         """Returns whether lanes have left a region, or one around the block inside of it."""
-        return self.b.icmp_unsigned("!=", self._came_to(region), self.frame.active())
+        return self.b.icmp_unsigned("!=", self._came_to(region), self.frame.active.bits())
 
     def _came_to(self, region: Region) -> Value:
         return self.b.load(self._came[region], typ=I32)

@@ -48,14 +48,14 @@ class Meetings:
         b.cbranch(self.nodes.gathers_at(index), meets, self.blocks.copies[Copy.DIVERGENT, index])
         b.position_at_end(meets)
         node = self._gather(index)
-        expected = frame.get(frame.node(node, EXPECTED))
-        frame.activate(b.trunc(expected, I32))
+        expected = frame.get(frame.nodes.node(node, EXPECTED))
+        frame.active.set(b.trunc(expected, I32))
         self.nodes.count_meeting(self.nodes.branch(node), I64(1))
         self.nodes.pop(node)
         together = self.blocks.append(f"together{index}")
-        b.cbranch(b.icmp_signed("<", frame.get(frame.top), I64(0)), together, arrival)
+        b.cbranch(b.icmp_signed("<", frame.get(frame.nodes.top), I64(0)), together, arrival)
         b.position_at_end(together)
-        whole = b.icmp_unsigned("==", frame.active(), b.load(frame.live, typ=I32))
+        whole = b.icmp_unsigned("==", frame.active.bits(), b.load(frame.active.live, typ=I32))
         everyone = self.blocks.append(f"everyone{index}")
         b.cbranch(whole, everyone, self.blocks.copies[Copy.DIVERGENT, index])
         b.position_at_end(everyone)
@@ -65,11 +65,11 @@ class Meetings:
         """Join the innermost node at its point: begin its other side if that waits, give way if
         lanes are missing, else go on with the node, which is given."""
         b, frame = self.b, self.frame
-        node = frame.get(frame.top)
-        arrived = self.nodes.add_lanes(frame.node(node, ARRIVED), frame.active())
+        node = frame.get(frame.nodes.top)
+        arrived = self.nodes.add_lanes(frame.nodes.node(node, ARRIVED), frame.active.bits())
         self._other_side(point, node)
         if self._partings.suspends:
-            missing = b.icmp_unsigned("!=", arrived, frame.get(frame.node(node, EXPECTED)))
+            missing = b.icmp_unsigned("!=", arrived, frame.get(frame.nodes.node(node, EXPECTED)))
             with b.if_then(missing, likely=False):
                 self.suspension.give_way(Status.GATHERS, point)
         return node
@@ -78,20 +78,20 @@ class Meetings:
         """Go on, where the path's lanes are gone, with whoever waits. Only nodes that gather at the
         exit can be left: a point that post-dominates a branch is passed before the exit."""
         b, frame = self.b, self.frame
-        frame.forget(frame.active())
+        frame.active.forget(frame.active.bits())
         inner, inside, outer = (self.blocks.append(name) for name in ("inner", "inside", "outer"))
         b.branch(inner)
         b.position_at_end(inner)
-        b.cbranch(b.icmp_signed(">=", frame.get(frame.top), I64(0)), inside, outer)
+        b.cbranch(b.icmp_signed(">=", frame.get(frame.nodes.top), I64(0)), inside, outer)
         b.position_at_end(inside)
         node = self._gather(self.blocks.program.exit)
-        expected = b.trunc(frame.get(frame.node(node, EXPECTED)), I32)
-        frame.activate(expected)
+        expected = b.trunc(frame.get(frame.nodes.node(node, EXPECTED)), I32)
+        frame.active.set(expected)
         self.nodes.pop(node)
         b.branch(inner)
         b.position_at_end(outer)
         if self._partings.suspends:
-            left = b.icmp_unsigned("!=", b.load(frame.live, typ=I32), I32(0))
+            left = b.icmp_unsigned("!=", b.load(frame.active.live, typ=I32), I32(0))
             with b.if_then(left, likely=False):
                 self.suspension.give_way(Status.GATHERS, self.blocks.program.exit)
         b.branch(self.blocks.ended)
@@ -101,14 +101,14 @@ class Meetings:
         b, frame, blocks = self.b, self.frame, self._partings.others[point]
         if not blocks:
             return
-        at = frame.node(node, OTHER_MASK)
+        at = frame.nodes.node(node, OTHER_MASK)
         waiting = b.trunc(frame.get(at), I32)
         switch, done = self.blocks.append(f"switch{point}"), self.blocks.append(f"done{point}")
         b.cbranch(b.icmp_unsigned("!=", waiting, I32(0)), switch, done)
         b.position_at_end(switch)
-        frame.activate(waiting)
+        frame.active.set(waiting)
         b.store(I64(0), at)
-        chosen = frame.get(frame.node(node, OTHER_BLOCK))
+        chosen = frame.get(frame.nodes.node(node, OTHER_BLOCK))
         targets = b.switch(chosen, self.blocks.copies[Copy.DIVERGENT, blocks[0]])
         for block in blocks[1:]:
             targets.add_case(I64(block), self.blocks.copies[Copy.DIVERGENT, block])

@@ -52,12 +52,12 @@ class MemberCode:
         if members is None:
             return
         b, frame = self.b, self.frame
-        gone = b.and_(self.existing(), b.not_(b.load(frame.live, typ=I32)))
+        gone = b.and_(self.existing(), b.not_(b.load(frame.active.live, typ=I32)))
         with b.if_then(b.icmp_unsigned("!=", gone, I32(0)), likely=False):
             named = b.select(on, self.operands.read(members, B32), self.lanes.splat(I32(0)))
             all_named = self.lanes.intrinsic(f"llvm.vector.reduce.or.v{LANES}i32", I32, [named])
             counts = b.icmp_unsigned("!=", b.and_(all_named, gone), I32(0))
-            frame.count(frame.layout.members[index], b.zext(counts, I64))
+            frame.counters.add(frame.layout.members[index], b.zext(counts, I64))
 
 
 def _names_all(members: Operand) -> bool:

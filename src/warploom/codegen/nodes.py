@@ -33,41 +33,41 @@ class NodeCode:
         """Make a node for the active lanes that part at a branch; of them, `other_mask` wait to
         begin at a block."""
         b, frame = self.b, self.frame
-        free = frame.get(frame.free)
+        free = frame.get(frame.nodes.free)
         node = self.lanes.intrinsic("llvm.cttz.i64", I64, [free, I1(1)])
-        b.store(b.and_(free, b.sub(free, I64(1))), frame.free)
+        b.store(b.and_(free, b.sub(free, I64(1))), frame.nodes.free)
         words = {
             POINT: I64(point),
-            EXPECTED: b.zext(frame.active(), I64),
+            EXPECTED: b.zext(frame.active.bits(), I64),
             ARRIVED: I64(0),
             OTHER_BLOCK: other,
             OTHER_MASK: b.zext(other_mask, I64),
             BRANCH: branch,
-            PARENT: frame.get(frame.top),
+            PARENT: frame.get(frame.nodes.top),
         }
         if self.program.depth is not None:
-            words[LEVEL] = frame.level()
-        place = frame.node_at(node)
+            words[LEVEL] = call_depth(frame)
+        place = frame.nodes.node_at(node)
         for word, value in words.items():
             b.store(value, self.lanes.slot(place, word))
-        b.store(node, frame.top)
-        b.store(I64(point), frame.point)
+        b.store(node, frame.nodes.top)
+        b.store(I64(point), frame.nodes.point)
 
     def gathers_at(self, point: int) -> Value:
         """Returns whether the innermost node gathers lanes there, as deep in calls."""
         b, frame = self.b, self.frame
-        here = b.icmp_signed("==", frame.get(frame.point), I64(point))
+        here = b.icmp_signed("==", frame.get(frame.nodes.point), I64(point))
         if self.program.depth is None or point == self.program.exit:
             return here
-        known = b.select(here, frame.get(frame.top), I64(0))
-        same = b.icmp_signed("==", frame.get(frame.node(known, LEVEL)), frame.level())
+        known = b.select(here, frame.get(frame.nodes.top), I64(0))
+        same = b.icmp_signed("==", frame.get(frame.nodes.node(known, LEVEL)), call_depth(frame))
         return b.and_(here, same)
 
     def are_together(self) -> Value:
         """Returns whether all living lanes are active, and no node gathers any."""
         b, frame = self.b, self.frame
-        whole = b.icmp_unsigned("==", frame.active(), b.load(frame.live, typ=I32))
-        return b.and_(whole, b.icmp_signed("<", frame.get(frame.top), I64(0)))
+        whole = b.icmp_unsigned("==", frame.active.bits(), b.load(frame.active.live, typ=I32))
+        return b.and_(whole, b.icmp_signed("<", frame.get(frame.nodes.top), I64(0)))
 
     def add_lanes(self, place: Value, bits: Value) -> Value:
         """Add lanes to a mask in memory; gives the sum."""
@@ -77,7 +77,7 @@ class NodeCode:
 
     def branch(self, node: Value) -> Value:
         """Return the branch that made a node."""
-        return self.frame.get(self.frame.node(node, BRANCH))
+        return self.frame.get(self.frame.nodes.node(node, BRANCH))
 
     def count_meeting(self, branch: Value, amount: Value) -> None:
         """Count so many more reconvergences for a branch."""
@@ -90,8 +90,18 @@ class NodeCode:
     def pop(self, node: Value) -> None:
         """Leave a node for the one around it."""
         b, frame = self.b, self.frame
-        b.store(b.or_(frame.get(frame.free), b.shl(I64(1), node)), frame.free)
-        frame.set_top(frame.get(frame.node(node, PARENT)))
+        b.store(b.or_(frame.get(frame.nodes.free), b.shl(I64(1), node)), frame.nodes.free)
+        frame.nodes.set_top(frame.get(frame.nodes.node(node, PARENT)))
+
+
+def call_depth(frame: Frame) -> Value:
+    """Returns how many calls deep the running lanes are, in a program whose calls come again
+    (`analysis.calls`)."""
+    depth, lanes = frame.program.depth, frame.lanes
+    assert depth is not None
+    lowest = [frame.active.bits(), I1(0)]
+    lane = lanes.intrinsic("llvm.cttz.i32", I32, lowest)
+    return lanes.b.zext(lanes.lane(frame.registers.load(depth), lane), I64)
 
 
 def _meeting_table(frame: Frame) -> None:

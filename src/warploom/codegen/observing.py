@@ -78,7 +78,7 @@ class ObservingCode:
         """Emit the event of a branch to which the active lanes come, and that those take in which
         its guard, if it has one, holds."""
         if self._wanted.branches and is_observed_branch(self.frame.program, index, made):
-            active = self.frame.active()
+            active = self.frame.active.bits()
             on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
             given = {words.E_FIRST: self.b.zext(on, I64)}
             self._call_if_some(words.BRANCH, index, active, given)

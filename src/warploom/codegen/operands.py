@@ -60,7 +60,7 @@ class Operands:
         if isinstance(operand, Immediate):
             return self.lowerings[width].constant(immediate_bits(operand, type), type)
         if isinstance(operand, Negated):
-            return self.b.not_(self.frame.load(operand.operand, width))
+            return self.b.not_(self.frame.registers.load(operand.operand, width))
         if isinstance(operand, Register):
             return self._register(operand, type, blind, width)
         if isinstance(operand, Special):
@@ -78,7 +78,7 @@ class Operands:
         return self.read(operand, unsigned(type.bits))
 
     def _register(self, register: Register, type: ScalarType, blind: bool, width: int) -> Value:
-        value = self.frame.load(register, width)
+        value = self.frame.registers.load(register, width)
         if register in self.frame.open_nans and not blind:
             value = self.closed(value, register)
         return self._fit(value, register.type, type)
@@ -91,10 +91,10 @@ class Operands:
 
     def executing(self, made: Instruction) -> Value:
         """Return the active lanes whose guard lets them execute an instruction."""
-        mask = self.frame.mask()
+        mask = self.frame.active.mask()
         if made.guard is None:
             return mask
-        held = self.frame.load(made.guard.register)
+        held = self.frame.registers.load(made.guard.register)
         return self.b.and_(mask, self.b.not_(held) if made.guard.negated else held)
 
     def closed(self, bits: Value, register: Register) -> Value:
@@ -119,8 +119,8 @@ class Operands:
         assert isinstance(operand, Register), operand
         bits = self.stored(operand, value, type)
         if mask is not None:
-            bits = self.lanes.blend(mask, bits, self.frame.load(operand))
-        self.frame.store(operand, bits)
+            bits = self.lanes.blend(mask, bits, self.frame.registers.load(operand))
+        self.frame.registers.store(operand, bits)
 
     def stored(self, register: Register, value: Value, type: ScalarType) -> Value:
         """Return a value of `type`, of any number of lanes, as a register keeps it."""

@@ -41,7 +41,7 @@ class RecordingCode:
         hidden = sum(i in frame.program.hidden for i in range(block.start, block.stop))
         size = block.stop - block.start - hidden
         places = I64(first), I64(len(layout.branches)), warp, I64(block.index), I64(size)
-        call(self.lanes, "record_block", self._log(), frame.context(0), frame.counts, *places)
+        call(self.lanes, "record_block", self._log(), frame.context.at(0), frame.counts, *places)
 
     def guard(self, instruction: int, lanes: Value) -> None:
         """Record that an instruction's guard holds in these lanes, as bits."""

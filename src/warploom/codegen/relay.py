@@ -61,7 +61,7 @@ class Relay:
         the block began is it known that all live and have passed the same barriers, and skipping
         warps rests on that (`codegen.idle`)."""
         self.b.store(I1(1), self._fewer_before)
-        self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self.frame.fewer)
+        self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self.frame.active.fewer)
         self._begin_round(site)
         self.b.cbranch(self._all_whole(), self._sweep, self._turn)
 
@@ -74,7 +74,7 @@ class Relay:
     def _begin_round(self, site: Value) -> None:
         """Warps are to go on from a site."""
         b, frame = self.b, self.frame
-        fewer = b.load(frame.fewer, typ=I1)
+        fewer = b.load(frame.active.fewer, typ=I1)
         b.store(site, self._start)
         b.store(I64(NONE), self._site)
         b.store(fewer, self._fewer_before)
@@ -142,7 +142,7 @@ class Relay:
         if self.scheduled:
             budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))
             b.store(b.sub(frame.get(budget), used), budget)
-            frame.begin_turn()
+            frame.fuel.begin_turn()
         b.store(I64(NONE if site == END else site), self._site)
         frame.set_warp(frame.slot(Slot.WARPS))
         b.branch(self._over)
@@ -161,7 +161,7 @@ class Relay:
         those in which one in relay does, `sweeps` those in which all do at once."""
         b, frame = self.b, self.frame
         b.position_at_end(self._turn)
-        frame.begin_turn()
+        frame.fuel.begin_turn()
         if rounds:
             alone = self._append("relay.alone")
             in_round = b.icmp_unsigned("<", frame.warp, frame.get(self._whole))
@@ -207,10 +207,10 @@ class Relay:
         """Take what the turn used from the budget of the launch."""
         b, frame = self.b, self.frame
         budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))
-        used = b.sub(frame.slot(Slot.FUEL), frame.get(frame.fuel))
+        used = b.sub(frame.slot(Slot.FUEL), frame.get(frame.fuel.left))
         left = b.sub(frame.get(budget), used)
         b.store(left, budget)
-        frame.begin_turn()
+        frame.fuel.begin_turn()
         with b.if_then(b.icmp_signed("<", left, I64(0)), likely=False):
             frame.leave(Status.LIMIT)
 
@@ -220,8 +220,8 @@ class Relay:
         at, site = frame.get(self._at), frame.get(self._site)
         with b.if_else(b.icmp_unsigned("==", at, I64(END)), likely=False) as (ended, waits):
             with ended:
-                frame.set_state(STATUS, I64(Status.ENDED))
-                b.store(I1(1), frame.fewer)
+                frame.context.set_state(STATUS, I64(Status.ENDED))
+                b.store(I1(1), frame.active.fewer)
             with waits:
                 first = b.icmp_signed("==", site, I64(NONE))
                 same = b.or_(first, b.icmp_signed("==", site, at))
@@ -244,7 +244,7 @@ class Relay:
         b.position_at_end(known)
         b.cbranch(b.load(self._fewer_before, typ=I1), look, self._turn)
         b.position_at_end(look)
-        ended = b.icmp_unsigned("==", frame.get(frame.state(STATUS)), I64(Status.ENDED))
+        ended = b.icmp_unsigned("==", frame.get(frame.context.state(STATUS)), I64(Status.ENDED))
         b.cbranch(ended, following, self._turn)
         b.position_at_end(self._over)
         if self.scheduled:

@@ -46,7 +46,7 @@ class Reshaping:
             return self._settled(index)
         if index not in self._reshaped:
             self._reshaped[index] = self.blocks.append(f"reshape{index}")
-            standing = self.frame.standing(index, convergent=False)
+            standing = self.frame.registers.standing(index, convergent=False)
             with self.b.goto_block(self._reshaped[index]), standing:
                 holds = self._gather(index)
                 self.b.store(self.b.not_(holds), self._stale)
@@ -59,7 +59,7 @@ class Reshaping:
         """Emits what finds the shapes again that live registers have in a block; returns whether
         they have them (an i1)."""
         frame, shaped = self.frame, self.frame.context_layout.shaped
-        here = self.blocks.live(index) & frame.here.keys() & shaped.keys()
+        here = self.blocks.live(index) & frame.registers.here.keys() & shaped.keys()
         words = [word for r in sorted(here, key=lambda r: r.name) for word in self._entry(r)]
         if not words:
             return I1(1)
@@ -68,15 +68,15 @@ class Reshaping:
         table.linkage, table.global_constant = "internal", True
         table.initializer = ir.Constant(type, [I64(word) for word in words])
         table.type = PTR
-        count, active = I64(len(words) // ENTRY_WORDS), self.b.zext(frame.active(), I64)
-        found = call(frame.lanes, "reshape_registers", frame.registers_at(), table, count, active)
+        count, active = I64(len(words) // ENTRY_WORDS), self.b.zext(frame.active.bits(), I64)
+        found = call(frame.lanes, "reshape_registers", frame.homes.base(), table, count, active)
         return self.b.icmp_signed("!=", found, I64(0))
 
     def _entry(self, register: Register) -> list[int]:
         """Returns the words about a register, or the two halves of one, in a table of
         `codegen.reshape_rules`."""
         frame, bits = self.frame, register.type.bits
-        shape, places = frame.here[register], frame.context_layout
+        shape, places = frame.registers.here[register], frame.context_layout
         apart, shaped = 8 * places.apart[register], 8 * places.shaped[register]
         last = shape.width, shape.stride
         if register.type == PRED:
@@ -93,10 +93,10 @@ class Reshaping:
             return self.blocks.entrance(Copy.CONVERGENT, index)
         if index not in self._settlings:
             self._settlings[index] = self.blocks.append(f"settle{index}")
-            standing = self.frame.standing(index, convergent=True)
+            standing = self.frame.registers.standing(index, convergent=True)
             with self.b.goto_block(self._settlings[index]), standing:
-                self.frame.join(self.blocks.live(index))
-                if self.frame.steady:
+                self.frame.transfers.join(self.blocks.live(index))
+                if self.frame.registers.steady:
                     self.saved.settle()
                 self.leaving.begin_anew(regions)
                 self.b.branch(self.blocks.entrance(Copy.CONVERGENT, index))

@@ -29,4 +29,4 @@ class RoutineCode:
         above = b.sub(magnitude, self.lanes.splat(I32(least)))
         special = b.icmp_unsigned(">", above, self.lanes.splat(I32(most - least)))
         any_lane = b.icmp_unsigned("!=", self.lanes.bits(b.and_(on, special)), I32(0))
-        self.frame.count(self.frame.layout.routines[index], b.zext(any_lane, I64))
+        self.frame.counters.add(self.frame.layout.routines[index], b.zext(any_lane, I64))

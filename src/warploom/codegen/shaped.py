@@ -33,7 +33,7 @@ class ShapedCode:
 
     def results(self, made: Instruction) -> dict[Register, Shape] | None:
         """Return the shapes that the results of an instruction have, if it gives nothing else."""
-        if not self.frame.convergent or not self.frame.shapes:
+        if not self.frame.registers.convergent or not self.frame.shapes:
             return None
         found = dict(self.reading.results(made))
         shaped = all(s.is_known and self._has_room(r, s) for r, s in found.items())
@@ -45,7 +45,7 @@ class ShapedCode:
 
     def _has_room(self, register: Register, shape: Shape) -> bool:
         """Returns whether a register can take a value of that shape as it is."""
-        return register in self.frame.here or (shape.stride == 0 and not self.partly)
+        return register in self.frame.registers.here or (shape.stride == 0 and not self.partly)
 
     def compute(
         self, made: Instruction, term: Term, values: Sequence[Callable[..., Value]]
@@ -62,12 +62,12 @@ class ShapedCode:
         if not isinstance(target, Register):
             return
         bits = self.operands.stored(target, value, type)
-        shape = self.frame.here.get(target, VECTOR)
+        shape = self.frame.registers.here.get(target, VECTOR)
         bits = self.lanes.fan(bits, shape.stride, shape.width)
         if guard is not None:
             held = self.lanes.lane(guard, 0)
-            bits = self.b.select(held, bits, self.frame.load(target, shape.width))
-        self.frame.store(target, bits)
+            bits = self.b.select(held, bits, self.frame.registers.load(target, shape.width))
+        self.frame.registers.store(target, bits)
 
 
 class _Evaluation:

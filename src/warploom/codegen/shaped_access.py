@@ -24,6 +24,7 @@ from warploom.codegen.lanes import I64, LANES, Value
 from warploom.codegen.loads import load
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.reach import Reach
+from warploom.codegen.registers import values_by_shape
 from warploom.codegen.sanitizing import Memory
 from warploom.codegen.stores import store
 from warploom.codegen.transfers import Reached, Transfers
@@ -60,7 +61,7 @@ class ShapedAccess:
             addresses = self.operands.address(made.operands[1])
             found = self.memory.load_any(index, shape, addresses, on)
             bits = self.lanes.bits(on)
-            return [self.frame.by_shape(value, bits, LaneShape(width)) for value in found]
+            return [values_by_shape(self.lanes, value, bits, LaneShape(width)) for value in found]
 
         return self._load(index, made, on, load_any, width)
 

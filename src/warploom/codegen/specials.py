@@ -43,7 +43,7 @@ class Specials:
         if special.fixed is not None:
             return type(special.fixed)
         if special.clock_bit is not None:
-            self.frame.set_state(TIMED, I64(LOOKED))
+            self.frame.context.set_state(TIMED, I64(LOOKED))
             return b.trunc(b.lshr(self._clock(), I64(special.clock_bit)), type)
         base, _, part = name.partition(".")
         if base in ("%ntid", "%ctaid", "%nctaid"):
@@ -94,8 +94,8 @@ class Specials:
         """Returns how many instructions the warp has issued before this one. The fuel counts those
         of this turn, the whole block among them already."""
         b = self.b
-        before = self.frame.get(self.frame.state(ISSUED))
-        used = b.sub(self.frame.slot(Slot.FUEL), self.frame.get(self.frame.fuel))
+        before = self.frame.get(self.frame.context.state(ISSUED))
+        used = b.sub(self.frame.slot(Slot.FUEL), self.frame.get(self.frame.fuel.left))
         return b.sub(b.add(before, used), I64(self.frame.ahead))
 
     def _thread_index(self, dimension: int, width: int) -> Value:

@@ -47,7 +47,7 @@ def find_stepped(
 ) -> dict[int, Group]:
     """Return the groups of two stores and more that may have a step, by instruction; `groups` are
     the others of the block. Where lanes are apart there are none."""
-    if not memory.frame.convergent or not memory.frame.shapes:
+    if not memory.frame.registers.convergent or not memory.frame.shapes:
         return {}
     found: list[Group] = []
     now: _Open | None = None

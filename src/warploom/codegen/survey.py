@@ -158,7 +158,7 @@ class Survey:
     def _registers(self, registers: Iterable[Register]) -> dict[Register, Value]:
         """Returns what registers hold now, those that lie in the whole block as in a warp."""
         known = sorted(self.alike & set(registers), key=lambda register: register.name)
-        return {r: self.frame.load(r, self.frame.width(r)) for r in known}
+        return {r: self.frame.registers.load(r, self.frame.registers.width(r)) for r in known}
 
     def _question(self, sweep: Sweep) -> tuple[bool, Instruction]:
         """Return which comparison says who goes through the body, and whether where it does not
@@ -172,7 +172,7 @@ class Survey:
     def by_shape(self, index: int, made: Instruction, wrapped: Callable[[Value], None]) -> None:
         """Emit an instruction that is SHAPED; what to do is `wrapped`, where a lane wraps around
         that must not."""
-        self.instructions.by_shape(index, made, self.frame.mask(), wrapped)
+        self.instructions.by_shape(index, made, self.frame.active.mask(), wrapped)
 
 
 def leading(b: Value, count: Value) -> Value:

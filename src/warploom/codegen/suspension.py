@@ -53,18 +53,20 @@ class Suspension:
     def give_way(self, status: Status, index: int | Value) -> None:
         """Leave with a reason; the running lanes, if they can, go on at block `index` later."""
         b, frame = self.b, self.frame
-        whole = frame.convergent and status is not Status.PARTED and isinstance(index, int)
+        whole = (
+            frame.registers.convergent and status is not Status.PARTED and isinstance(index, int)
+        )
         if whole:
             # All lanes will go on there: nobody needs anything else.
             assert isinstance(index, int)
             self.saved.save(self.blocks.live(index))
-        elif frame.convergent:
+        elif frame.registers.convergent:
             known = isinstance(index, int)
-            frame.part(self.blocks.live(index) if known else frame.shared_over_blocks)
+            frame.transfers.part(self.blocks.live(index) if known else frame.shared_over_blocks)
         if (status, whole) not in self._leaving:
             name = f"leave.{status.name.lower()}{'.saved' if whole else ''}"
             self._leaving[status, whole] = self.blocks.append(name)
-        b.store(I64(index) if isinstance(index, int) else index, frame.table(BLOCK))
+        b.store(I64(index) if isinstance(index, int) else index, frame.context.table(BLOCK))
         b.branch(self._leaving[status, whole])
 
     def wait_together(self, block: int, instruction: int, simple: int | None) -> None:
@@ -76,7 +78,7 @@ class Suspension:
         site = self.sites.setdefault(block, block + 1)
         if simple is not None:
             self.relay.wait(site, instruction, simple)
-        self.frame.set_state(RESUME, I64(site))
+        self.frame.context.set_state(RESUME, I64(site))
 
     def hand_over(self, block: int) -> None:
         """Emits the wait of a warp in a round, at a simple barrier; code goes on nowhere."""
@@ -92,8 +94,8 @@ class Suspension:
     def _stepped(self, block: int) -> Generator[int]:
         """Stand in the block behind a barrier at the end of `block`, which is given."""
         behind = self._behind(block)
-        self.frame.loosen(block, behind)
-        with self.frame.standing(behind, convergent=True):
+        self.frame.transfers.loosen(block, behind)
+        with self.frame.registers.standing(behind, convergent=True):
             yield behind
 
     def _behind(self, block: int) -> int:
@@ -105,7 +107,7 @@ class Suspension:
             self.b.position_at_end(block)
             if not saved:
                 self.saved.save_head()
-            self.frame.set_state(RESUME, I64(FROM_TABLE))
+            self.frame.context.set_state(RESUME, I64(FROM_TABLE))
             self.frame.leave(status)
 
     def emit_resumes(self) -> dict[int, ir.Block]:
@@ -132,7 +134,7 @@ class Suspension:
         following = self._behind(block)
         way = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(way)
-        with self.frame.standing(following, convergent=True):
+        with self.frame.registers.standing(following, convergent=True):
             self.saved.take_up_together(self.blocks.live(following), whole=copy is Copy.ROUND)
         self.reshaping.leaving.enter(self.frame.shapes.around(following))
         if copy is Copy.ROUND:
@@ -147,12 +149,14 @@ class Suspension:
         way = self.blocks.append("take.up")
         b.position_at_end(way)
         self.saved.restore_head()
-        index = frame.get(frame.table(BLOCK))
+        index = frame.get(frame.context.table(BLOCK))
         if frame.variant.baseline:
             self._take_up(index, self.blocks.main)
             return way
-        everyone = b.icmp_signed("==", frame.get(frame.table(MASK)), frame.get(frame.table(LIVE)))
-        alone = b.icmp_signed("<", frame.get(frame.table(TOP)), I64(0))
+        everyone = b.icmp_signed(
+            "==", frame.get(frame.context.table(MASK)), frame.get(frame.context.table(LIVE))
+        )
+        alone = b.icmp_signed("<", frame.get(frame.context.table(TOP)), I64(0))
         copies = Copy.CONVERGENT, Copy.DIVERGENT
         switches = {copy: self.blocks.append(f"take.up.{copy.value}") for copy in copies}
         b.cbranch(b.and_(everyone, alone), *switches.values())
@@ -177,6 +181,6 @@ class Suspension:
             first = self.blocks.program.blocks[place].start
             if member_mask(self.blocks.program.instructions[first]) is not None:
                 # The convergent copy does not ask whether lanes have waited: they are all there.
-                self.b.store(I64(0), self.frame.table(PASS))
+                self.b.store(I64(0), self.frame.context.table(PASS))
             self.b.branch(self.reshaping.reshape(place))
         return block

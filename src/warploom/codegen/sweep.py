@@ -105,7 +105,7 @@ class SweepWork:
         for block, following in pairwise((*blocks, sweep.behind)):
             self._through(found, block, way[block])
             with self._standing(block, convergent=True):
-                self.frame.loosen(block, following)
+                self.frame.transfers.loosen(block, following)
         then()
 
     def _begin(self, sweep: Sweep, registers: Mapping[Register, Value]) -> None:
@@ -125,7 +125,7 @@ class SweepWork:
                 if kind is Kind.SHAPED:
                     self.survey.by_shape(index, made, lambda _: None)  # it has been looked at
                 elif kind is Kind.COMPUTED:
-                    running = self.frame.mask() if on is None else on
+                    running = self.frame.active.mask() if on is None else on
                     self.instructions.emit(Copy.ROUND, index, made, None, running)
                 elif kind is Kind.ACCESS and made.operation.name == "st":
                     self._store(index, made, found, on)
@@ -152,8 +152,8 @@ class SweepWork:
     def set(self, registers: Mapping[Register, Value]) -> None:
         """Registers of the running warp, from what they are in the first one."""
         for register, value in registers.items():
-            stride = self.frame.here[register].stride
-            self.frame.store(register, self.survey.layout.ahead(value, stride))
+            stride = self.frame.registers.here[register].stride
+            self.frame.registers.store(register, self.survey.layout.ahead(value, stride))
 
     def _fetch(self, sweep: Sweep) -> None:
         """Load the running warp's other registers that it reads."""

@@ -23,7 +23,7 @@ class SweepCounts:
 
     def count(self, founds: Sequence[Found]) -> Value:
         """Count what all warps have done in one sweep after the other; gives their instructions."""
-        with self.frame.adding_up():
+        with self.frame.counters.adding_up():
             used = reduce(self.b.add, map(self._count, founds))
         changes = reduce(self.b.add, (n for found in founds for n in self._changes(found)), I64(0))
         count_change(self.lanes, self.frame.environment, changes)
@@ -36,7 +36,7 @@ class SweepCounts:
             self._count_block(found, block, warps, warps, threads)
         for branch, taken in sweep.choices.items():
             if taken:
-                frame.count(frame.layout.guarded[branch], threads)
+                frame.counters.add(frame.layout.guarded[branch], threads)
         used = b.mul(warps, I64(sweep.length(sweep.blocks)))
         if sweep.body is None:
             return used
@@ -45,7 +45,7 @@ class SweepCounts:
         self._count_block(found, sweep.body, found.full, entered, inside)
         block = self.program.blocks[sweep.before[-1]]
         goes = inside if sweep.body == block.successors[0] else b.sub(threads, inside)
-        frame.count(frame.layout.guarded[block.stop - 1], goes)
+        frame.counters.add(frame.layout.guarded[block.stop - 1], goes)
         if not sweep.asks_all:
             self._count_part(found, frame.layout.branches[block.stop - 1], partly)
         return b.add(used, b.mul(entered, I64(sweep.length(sweep.own))))
@@ -55,8 +55,8 @@ class SweepCounts:
     ) -> None:
         """Count those that have gone through a block, `full` of the warps with all their
         threads."""
-        self.frame.count(2 * block, warps)
-        self.frame.count(2 * block + 1, threads)
+        self.frame.counters.add(2 * block, warps)
+        self.frame.counters.add(2 * block + 1, threads)
         for index in found.sweep.steps((block,)):
             if found.sweep.kinds[index] is Kind.ACCESS and index in found.access.goes_on:
                 found.access.count(index, full)
@@ -75,7 +75,7 @@ class SweepCounts:
         """Once or never, some threads of a warp have gone through the body: they part from the
         others before it, and meet again behind it."""
         for count in (branch, branch + 1):
-            self.frame.count(count, partly)
+            self.frame.counters.add(count, partly)
         for index in found.sweep.steps(found.sweep.own):
             if found.sweep.kinds[index] is Kind.ACCESS:
                 found.part.count(index, partly)

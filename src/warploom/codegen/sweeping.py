@@ -81,10 +81,10 @@ class SweepCode:
     @contextmanager
     def _beginning(self, sweep: Sweep) -> Generator[None]:
         """Have code made as where a sweep begins. What is steady need not be so before its end."""
-        steady, self.frame.steady = self.frame.steady, {}
+        steady, self.frame.registers.steady = self.frame.registers.steady, {}
         with self._standing(sweep.blocks[0], convergent=True):
             yield
-        self.frame.steady = steady
+        self.frame.registers.steady = steady
 
     def _survey(self, sweeps: Sequence[Sweep], otherwise: ir.Block | None) -> list[Found]:
         """Ask what all warps are to do in one sweep after the other; go on where they can."""
@@ -140,7 +140,7 @@ class SweepCode:
     def _end(self) -> None:
         """End the running warp."""
         if self.relay.scheduled:
-            self.frame.set_state(STATUS, I64(Status.ENDED))
+            self.frame.context.set_state(STATUS, I64(Status.ENDED))
 
     # ---- one of several -------------------------------------------------------------------------
 

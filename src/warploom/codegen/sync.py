@@ -29,16 +29,16 @@ class SyncCode:
         if mask is None or not self.control.independent:
             return
         b, frame = self.b, self.frame
-        members = self.operands.uniform(mask, frame.mask())
-        live = b.zext(b.load(frame.live, typ=I32), I64)
-        here = b.zext(frame.active(), I64)
+        members = self.operands.uniform(mask, frame.active.mask())
+        live = b.zext(b.load(frame.active.live, typ=I32), I64)
+        here = b.zext(frame.active.bits(), I64)
         missing = b.and_(b.and_(members, live), b.not_(here))
-        waited = frame.get(frame.table(PASS))
-        b.store(I64(0), frame.table(PASS))
+        waited = frame.get(frame.context.table(PASS))
+        b.store(I64(0), frame.context.table(PASS))
         must = b.and_(b.icmp_unsigned("!=", missing, I64(0)), b.icmp_unsigned("==", waited, I64(0)))
         with b.if_then(must, likely=False):
-            b.store(members, frame.table(ARGUMENT))
-            frame.set_state(INSTRUCTION, I64(block.start))
+            b.store(members, frame.context.table(ARGUMENT))
+            frame.context.set_state(INSTRUCTION, I64(block.start))
             self.control.suspension.give_way(Status.SYNC_WAIT, block.index)
 
     def behind(self, block: Block) -> None:
@@ -48,7 +48,7 @@ class SyncCode:
         b, frame = self.b, self.frame
         policy = frame.get(self.lanes.slot(frame.pointer(Slot.PLAN_AT), POLICY))
         adversarial = b.icmp_unsigned("==", policy, I64(ADVERSARIAL))
-        count = self.lanes.popcount(frame.active())
+        count = self.lanes.popcount(frame.active.bits())
         several = b.icmp_unsigned(">", count, I64(1))
         with b.if_then(b.and_(adversarial, several)):
             self.control.suspension.give_way(Status.PARTED, block.successors[-1])

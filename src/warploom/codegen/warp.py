@@ -194,7 +194,7 @@ class WarpFunction:
         """Begin the warp, or go on where it left off."""
         entered = self.frame.function.append_basic_block("entered")
         self.b.position_at_end(entered)
-        known = self.frame.get(self.frame.state(RESUME)) if self.suspends else I64(END)
+        known = self.frame.get(self.frame.context.state(RESUME)) if self.suspends else I64(END)
         self.control.relay.enter(known)
         self.frame.prologue.b.branch(entered)
 
@@ -206,7 +206,7 @@ class WarpFunction:
         b.position_at_end(begin)
         self.saved.begin(I32(-1) if copy is Copy.ROUND else self.members.existing())
         self.control.reshaping.set_stale(False)
-        if frame.steady:
+        if frame.registers.steady:
             self.saved.settle()  # a block before may have left its nodes in the table
         if copy is Copy.ROUND:
             self.saved.save_head()
@@ -218,15 +218,16 @@ class WarpFunction:
     def _leave(self) -> None:
         self.b.position_at_end(self.frame.leaving)
         self.control.relay.record()
-        self.frame.emit_leaving()
+        self.frame.fuel.record()
+        self.frame.emit_return()
 
     # ---- blocks ---------------------------------------------------------------------------------
 
     @contextmanager
     def _standing(self, index: int, *, convergent: bool) -> Generator[None]:
         """Make code for a block, and read its instructions so."""
-        with self.frame.standing(index, convergent=convergent):
-            self.reading.shapes = self.frame.here
+        with self.frame.registers.standing(index, convergent=convergent):
+            self.reading.shapes = self.frame.registers.here
             yield
 
     def _block(self, copy: Copy, block: Block) -> None:
@@ -283,11 +284,11 @@ class WarpFunction:
 
     def _count_block(self, block: Block) -> None:
         frame = self.frame
-        frame.count(2 * block.index, I64(1))
-        frame.count(2 * block.index + 1, self.lanes.popcount(frame.active()))
-        fuel = self.b.load(frame.fuel, typ=I64)
+        frame.counters.add(2 * block.index, I64(1))
+        frame.counters.add(2 * block.index + 1, self.lanes.popcount(frame.active.bits()))
+        fuel = self.b.load(frame.fuel.left, typ=I64)
         hidden = sum(i in self.program.hidden for i in range(block.start, block.stop))
-        self.b.store(self.b.sub(fuel, I64(block.stop - block.start - hidden)), frame.fuel)
+        self.b.store(self.b.sub(fuel, I64(block.stop - block.start - hidden)), frame.fuel.left)
         if self.recording:
             self.recording.block(block)
 
@@ -320,7 +321,7 @@ class WarpFunction:
 
     def _trap(self, index: int, guard: Value | None) -> None:
         """Stop the launch if some lane gets here."""
-        b, mask = self.b, self.frame.mask()
+        b, mask = self.b, self.frame.active.mask()
         bits = self.lanes.bits(mask if guard is None else b.and_(mask, guard))
         with b.if_then(b.icmp_unsigned("!=", bits, I32(0)), likely=False):
             lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [bits, I1(0)])
@@ -334,7 +335,7 @@ class WarpFunction:
             self.b.branch(self._entries[index])
             self.b.position_at_end(self._entries[index])
             guard = self.guards.held(made)
-        mask = self.frame.mask()
+        mask = self.frame.active.mask()
         on = mask if guard is None else self.b.and_(mask, guard)
         self.members.count_exited(index, made, on)
         self.instructions.emit(copy, index, made, guard, on)

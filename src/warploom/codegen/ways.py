@@ -15,6 +15,7 @@ from warploom.codegen.control import Control
 from warploom.codegen.environment import Status
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I32, I64, PTR, Value, vector
+from warploom.codegen.nodes import call_depth
 from warploom.codegen.operands import Operands
 from warploom.core.types import U32
 from warploom.ptx.ir import Instruction
@@ -38,7 +39,7 @@ class WaysCode:
         b, lanes = self.b, self.lanes
         targets = ways(made, self.frame.program.targets)
         table = self._table(index, targets)
-        mask = self.frame.mask()
+        mask = self.frame.active.mask()
         on = mask if guard is None else b.and_(mask, guard)
         chosen = b.bitcast(self.operands.read(made.operands[0], U32), vector(I32))
         first = lanes.lane(chosen, self._lowest(mask))
@@ -92,20 +93,20 @@ class WaysCode:
         b, frame, lanes = self.b, self.frame, self.lanes
         goals = self._goals()
         b.store(b.zext(chosen, vector(I64)), goals, align=64)
-        before = b.zext(frame.active(), I64)
+        before = b.zext(frame.active.bits(), I64)
         self.control.suspension.saved.save_head()
         meet = frame.program.reconvergence[block.index]
         beside = block.successors[-1] if block.successors else meet  # no target: every lane faults
         numbers = (count, beside, meet, index)
         count_at, *rest = (I64(number) for number in numbers)
-        level = I64(0) if frame.program.depth is None else frame.level()
-        given = [frame.context(0), goals, b.zext(lanes.bits(on), I64), table, count_at, *rest]
+        level = I64(0) if frame.program.depth is None else call_depth(frame)
+        given = [frame.context.at(0), goals, b.zext(lanes.bits(on), I64), table, count_at, *rest]
         found = call(lanes, "take_ways", *given, level)
         bad = b.icmp_signed("==", found, I64(NONE))
         with b.if_then(bad, likely=False):
-            self._fault(index, chosen, b.trunc(frame.get(frame.table(ARGUMENT)), I32))
+            self._fault(index, chosen, b.trunc(frame.get(frame.context.table(ARGUMENT)), I32))
         together, parted = self._append("together"), self._append("parted")
-        after = frame.get(frame.table(MASK))
+        after = frame.get(frame.context.table(MASK))
         b.cbranch(b.icmp_signed("==", before, after), together, parted)
         b.position_at_end(together)
         goal.add_incoming(found, together)
@@ -113,7 +114,7 @@ class WaysCode:
         b.position_at_end(parted)
         self.control.spread_behind(block.index)
         self.control.suspension.saved.restore_head()
-        frame.count(frame.layout.branches[index], I64(1))
+        frame.counters.add(frame.layout.branches[index], I64(1))
         if self.control.mixes:
             self.control.suspension.give_way(Status.PARTED, found)
         else:
@@ -134,7 +135,7 @@ class WaysCode:
         b.position_at_end(wrong)
         made = self.frame.program.instructions[index]
         chosen = b.bitcast(self.operands.read(made.operands[0], U32), vector(I32))
-        self._fault(index, chosen, self._lowest(self.frame.mask()))
+        self._fault(index, chosen, self._lowest(self.frame.active.mask()))
 
     def _fault(self, index: int, chosen: Value, lane: Value) -> None:
         """Stop the launch where the index of a lane (an i32) chooses no target."""

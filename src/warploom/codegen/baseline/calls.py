@@ -90,7 +90,7 @@ class CallCode:
     def _emit_now(self, index: int, made: Instruction, call: SharedCall) -> None:
         """Emits a call with words that are known only when the kernel runs."""
         self.flush()
-        guard, active = self.guards.counted(index, made), self.frame.active()
+        guard, active = self.guards.counted(index, made), self.frame.active.bits()
         on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
         words = [self.table.number(call), *call.words, self.table.number(END)]
         for place, word in enumerate(words):
@@ -181,7 +181,7 @@ class CallCode:
     def _thread_indices(self, axis: int) -> Value:
         """Returns where the indices of the warp's threads stand, as if it were a register."""
         at = self.b.ptrtoint(self.operands.specials.thread_indices(axis), I64)
-        return self.b.sub(at, self.b.ptrtoint(self.frame.registers_at(), I64))
+        return self.b.sub(at, self.b.ptrtoint(self.frame.homes.base(), I64))
 
     def _home(self, register: Register) -> int:
         """Returns the place of a register."""

@@ -79,7 +79,7 @@ class CallTable:
             return None
         self._words.append(self.number(END))
         self._begun = len(self._words)
-        return self.call(self.frame.lanes.slot(self._table, first), self.frame.active())
+        return self.call(self.frame.lanes.slot(self._table, first), self.frame.active.bits())
 
     def call(self, words: Value, on: Value) -> Value:
         """Emits the calls from a place on, for the lanes `on`; returns 0 or the fault of one."""
@@ -88,7 +88,7 @@ class CallTable:
         number = lanes.b.load(words, typ=I64)
         address = lanes.b.load(lanes.slot(self._functions, number), typ=I64)
         function = lanes.b.inttoptr(address, ir.PointerType(SIGNATURE))
-        given = [frame.environment, self._run, frame.registers_at(), self._functions, on]
+        given = [frame.environment, self._run, frame.homes.base(), self._functions, on]
         return lanes.b.call(function, [*given, lanes.slot(words, 1)])
 
     def finish(self) -> None:
