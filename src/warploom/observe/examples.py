@@ -10,12 +10,15 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from warploom.analysis.accesses import bytes_of
 from warploom.machine.common import common_cost
 from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
 from warploom.rules.fields import EXAMPLE_ADDRESSES, EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
+from warploom.rules.paired_banks import registers_returned
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ def _lanes(mask: int) -> tuple[int, ...]:
 
 _BANKS = {
     "shared_32_banks": (32, 4),
+    "shared_32_banks_read": (32, 4),
     "shared_32_banks_quarters": (32, 4),
     "shared_wide_banks": (32, 8),
     "shared_wide_banks_of_words": (32, 8),
@@ -111,6 +115,15 @@ _BANKS = {
     "shared_16_banks_write": (16, 4),
 }
 """By rule: how many banks, and their bytes."""
+
+
+def _registers(addresses: tuple[int, ...], lanes: tuple[int, ...], size: int) -> int:
+    """Return in how many turns the registers of an access come back."""
+    where, mask = np.zeros(32, np.uint64), 0
+    for lane, address in zip(lanes, addresses, strict=True):
+        where[lane % 32] = address
+        mask |= 1 << lane % 32
+    return registers_returned(where, mask, size)
 
 
 def colliding(
@@ -122,6 +135,8 @@ def colliding(
         return ()
     banks, width = _BANKS[rule]
     together = banks * max(1, width // 4) * 4 // max(size, 4) if banks == 32 else banks
+    if rule == "shared_32_banks_read":
+        together = banks // _registers(addresses, lanes, size)
     meetings: dict[tuple[int, int], dict[int, list[int]]] = {}
     for lane, address in zip(lanes, addresses, strict=True):
         bank, word = (address // width) % banks, address // width

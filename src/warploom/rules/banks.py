@@ -4,7 +4,8 @@ Lanes on one word are served together; different words of one bank take a wavefr
 bank is, and how many lanes go together, differs (CUDA C++ Programming Guide 12.9, "Shared Memory"
 of each compute capability; CUDA C Programming Guide 4.2, F.4.3 and F.5.3):
 
-- 5.0 and later: 32 banks of 4 bytes. Lanes of 8 bytes go by half-warps, of 16 by quarter-warps.
+- 5.0 and later: 32 banks of 4 bytes. Lanes of 8 bytes go by half-warps, of 16 by quarter-warps;
+  more of them where lanes of a load want the same (`rules.paired_banks`).
 - 3.x: 32 banks of 8 bytes, so twice as many lanes go together. In the mode of 4 bytes, a bank
   serves words i and i + 32 of an aligned row of 64 words at once.
 - 2.x: as 5.0, but a quarter-warp of 16 bytes takes one wavefront more than its words do.
@@ -52,7 +53,7 @@ WORD_BITS = 2
 
 @jitable
 def shared_32_banks(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Shared memory from compute capability 5.0 on.
+    """Adds a store or atomic on shared memory from compute capability 5.0 on.
 
     Wavefronts beyond one for each group of lanes that takes part are bank conflicts.
     """

@@ -22,6 +22,7 @@ from warploom.rules import (
     example,
     half_warp_banks,
     listed,
+    paired_banks,
     patterns,
     segments,
     writes,
@@ -39,6 +40,7 @@ RULES = MappingProxyType(
             *(segments.global_in_order, segments.global_by_halves),
             *(segments.local_in_order, segments.local_by_halves),
             *(banks.shared_32_banks, banks.shared_32_banks_quarters),
+            paired_banks.shared_32_banks_read,
             *(banks.shared_wide_banks, banks.shared_wide_banks_of_words),
             *(half_warp_banks.shared_16_banks_read, half_warp_banks.shared_16_banks_write),
             *(constant.constant_by_warp, constant.constant_by_halves),
@@ -86,6 +88,12 @@ class AccessRules:
     def lists_words(self) -> bool:
         """Returns whether atomics on shared words may be counted many at once (`rules.listed`)."""
         return self.shared_write in ("shared_32_banks", "shared_32_banks_quarters")
+
+    @property
+    def returns_pairs(self) -> bool:
+        """Returns whether two registers of a load come back at once where lanes in pairs want the
+        same (`rules.paired_banks`)."""
+        return self.shared_read == "shared_32_banks_read"
 
     @property
     def caches(self) -> bool:
@@ -214,6 +222,6 @@ _SHARED = {
     ("32 banks, quarters", 4): ("shared_32_banks_quarters", "shared_32_banks_quarters"),
     ("32 wide banks", 4): ("shared_wide_banks_of_words", "shared_wide_banks_of_words"),
     ("32 wide banks", 8): ("shared_wide_banks", "shared_wide_banks"),
-    ("32 banks", 4): ("shared_32_banks", "shared_32_banks"),
+    ("32 banks", 4): ("shared_32_banks_read", "shared_32_banks"),
 }
 """By a device's `shared_rule` and the mode of its banks: reads, and stores and atomics."""

@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from warploom.rules.constant import word_shift
+from warploom.rules.paired_banks import registers_returned
 from warploom.rules.segments import shrunk
 
 WARP, HALF = 32, 16
@@ -148,6 +151,17 @@ def _banks(
             yield Served(0, 0, 0)
 
 
+def _banks_of_pairs(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+    """32 banks of 4 bytes, over which as many lanes go together as come back in one turn."""
+    where = np.zeros(WARP, np.uint64)
+    where[lanes] = [addresses[lane] for lane in lanes]
+    word = max(4, size)
+    for group in _groups(lanes, WARP // registers_returned(where, _mask(lanes), size)):
+        yield from _passes(
+            _by_place(addresses, group, word), lambda place: place % (4 * WARP // word)
+        )
+
+
 def _banks_of_rows(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
     """Banks of 8 bytes in the mode of 4: words i and i + 32 of a row of 64 come together."""
     for group in _groups(lanes, min(WARP, 256 // size)):
@@ -194,6 +208,7 @@ _RULES: dict[str, Serve] = {
     "constant_by_warp": partial(_constant, width=WARP),
     "constant_by_halves": partial(_constant, width=HALF),
     "shared_32_banks": partial(_banks, bank=4),
+    "shared_32_banks_read": _banks_of_pairs,
     "shared_32_banks_quarters": partial(_banks, bank=4, quarters=True),
     "shared_wide_banks": partial(_banks, bank=8),
     "shared_wide_banks_of_words": _banks_of_rows,

@@ -18,6 +18,7 @@ from warploom.ptx.ir import Space
 from warploom.rules import caches
 from warploom.rules.choice import AccessRules
 from warploom.rules.fields import PASSES, RECORD_WIDTH, TRANSACTIONS, WAVEFRONTS
+from warploom.rules.paired_banks import registers_returned
 from warploom.rules.served import served
 from warploom.rules.warp_table import NONE
 from warploom.timing import words as w
@@ -173,10 +174,13 @@ class PatternTable:
             return row
         lines = self._lines_of(rule, addresses.tolist(), lanes, size, ahead)
         row[w.P_KIND] = self._kind(space, op, route)
-        wide = -(-bin(lanes).count("1") * size // WAVEFRONT_BYTES)
+        registers = -(-size // 4)
+        if op == "load" and self._rules.returns_pairs:
+            registers = registers_returned(addresses, lanes, size)
+        wide = -(-bin(lanes).count("1") * min(4, size) * registers // WAVEFRONT_BYTES)
         row[w.P_WAVEFRONTS] = max(wide, len({line for line, _ in lines}))
         row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(lines)
-        row[w.P_SIZE] = -(-size // 4)
+        row[w.P_SIZE] = registers
         if op == "load":
             banked = np.zeros(RECORD_WIDTH, np.int64)
             in_banks = self._rules.cost(Space.SHARED.value, op)

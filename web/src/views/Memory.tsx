@@ -19,6 +19,7 @@ const RULES: Record<string, string> = {
   local_in_order: "half-warps in order: 1.0 and 1.1",
   local_by_halves: "segments by half-warp: 1.2 and 1.3",
   shared_32_banks: "32 banks of 4 bytes, as from 5.0 on",
+  shared_32_banks_read: "32 banks of 4 bytes, as from 5.0 on",
   shared_32_banks_quarters: "32 banks of 4 bytes: 2.x",
   shared_wide_banks: "32 banks of 8 bytes: 3.x",
   shared_wide_banks_of_words: "32 banks of 8 bytes in the mode of 4: 3.x",
