@@ -103,7 +103,7 @@ def _agree_by(one: Reached, two: Reached, telling: Set[Variable], unit: int) -> 
     both have to agree: rests do not make up for a unit."""
     rests = _rest(one, unit), _rest(two, unit)
     below, above = _meetings(*rests)
-    whole = [_whole(each, unit) for each in (one, two)]
+    whole = _whole(one, unit), _whole(two, unit)
     of_whole = {v for v, _ in whole[0].where.strides} & telling
     of_rests = telling - of_whole
     if not (-unit <= below and above <= unit):

@@ -108,6 +108,8 @@ def _compared(op: str, one: Form | None, two: Form | None, type: ScalarType) -> 
             return _test([more], [below])
         case "ge":
             return _test([above], [less])
+        case _:
+            pass
     apart = [more] if _least(above) == 0 else [less] if _least(below) == 0 else []
     same, different = _test([below, above], apart), _test(apart, [below, above])
     return same if op == "eq" else different

@@ -83,7 +83,8 @@ def _in_global(
     if followed.stored is None:
         return frozenset(), frozenset()
     only_read = {i: at for i, at in loads.items() if not at & (excluded | followed.stored)}
-    alone = {index: (loads | followed.stores)[index] for index in followed.independent.in_global}
+    leads = {**loads, **followed.stores}
+    alone = {i: leads[i] for i in followed.independent.in_global & leads.keys()}
     alone = {index: at for index, at in alone.items() if not at & excluded}
     closed = frozenset[int]().union(*only_read.values())
     reached = frozenset[int]().union(*alone.values())
