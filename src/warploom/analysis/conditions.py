@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from warploom.analysis.affine import Flow, Value, lap_of
@@ -165,7 +165,7 @@ def _divided(one: Form, by: int) -> Form | None:
 def _joined(ways: list[_Way]) -> State:
     """Return what holds on all ways to a block, of its variables as they are there."""
     candidates = frozenset[Form]().union(*map(_brought, ways))
-    facts = frozenset(one for one in candidates if all(_holds(one, way) for way in ways))
+    facts = _strongest(one for one in candidates if all(_holds(one, way) for way in ways))
     tests = {name: _lasting(test, ways[0]) for name, test in ways[0].state.tests.items()}
     for way in ways[1:]:
         others = {name: _lasting(test, way) for name, test in way.state.tests.items()}
@@ -210,7 +210,16 @@ def _holds(fact: Form, way: _Way) -> bool:
         if after is None:
             return False
         before = before.plus(after, stride)
-    return before in way.state.facts or _is_plain(before)
+    stronger = (one for one in way.state.facts if one.strides == before.strides)
+    return _is_plain(before) or any(one.constant <= before.constant for one in stronger)
+
+
+def _strongest(facts: Iterable[Form]) -> Facts:
+    """Return those of some facts that do not follow from another one with the same strides."""
+    least: dict[tuple[tuple[Variable, int], ...], int] = {}
+    for one in facts:
+        least[one.strides] = min(one.constant, least.get(one.strides, one.constant))
+    return frozenset(Form(constant, strides) for strides, constant in least.items())
 
 
 def _is_plain(fact: Form) -> bool:
