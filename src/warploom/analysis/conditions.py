@@ -31,7 +31,7 @@ MOST_VISITS = 8
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is known at a place: facts, and what the predicates say that have been set."""
+    """Holds what is known at a place: facts, and what the predicates say that have been set."""
 
     facts: Facts = NO_FACTS
     tests: Mapping[str, Test] = field(default_factory=dict[str, Test])

@@ -21,7 +21,7 @@ NO_FACTS: Facts = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """What a predicate says: the facts where it holds, and those where it does not."""
+    """Holds what a predicate says: the facts where it holds, and those where it does not."""
 
     where_true: Facts = NO_FACTS
     where_false: Facts = NO_FACTS

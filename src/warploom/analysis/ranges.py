@@ -21,7 +21,7 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Ranges:
-    """What values variables, and forms of them, can have where some facts hold."""
+    """Bounds the values of variables, and of forms of them, where some facts hold."""
 
     facts: Facts
     variables: dict[Variable, Range]

@@ -23,7 +23,7 @@ from warploom.rules.tensors.entries import ENTRY_WORDS, ORIGIN
 
 @dataclass(frozen=True)
 class BlockOptions:
-    """What blocks of a launch have. `local_bytes`: the local memory of a thread; `delays`:
+    """Says what blocks of a launch have. `local_bytes`: the local memory of a thread; `delays`:
     asynchronous copies may complete late; `tensor_memory`: blocks have some; `observes`: the events
     of which the code tells an observer."""
 
