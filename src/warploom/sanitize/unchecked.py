@@ -43,9 +43,9 @@ class Unchecked:
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
-    """Holds what following pointers shows of a launch: the allocations that each load and store of global
-    memory may reach, by instruction, where they are known, and those that anything may write to,
-    None where that is not known; and which accesses no other thread's can meet."""
+    """Holds what following pointers shows of a launch: the allocations that each load and store of
+    global memory may reach, by instruction, where they are known, and those that anything may write
+    to, None where that is not known; and which accesses no other thread's can meet."""
 
     loads: Mapping[int, frozenset[int]]
     stores: Mapping[int, frozenset[int]]
