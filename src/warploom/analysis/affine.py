@@ -113,8 +113,9 @@ class Flow:
         """Return an access to memory by an instruction that finds a state."""
         made = self.program.instructions[index]
         addresses = [o for o in made.operands if isinstance(o, Address)]
-        # Of `cp.async` the second address is the one in global memory.
-        return Reach(index, op, bytes_of(made), self._address(addresses[-1], state))
+        # Of `cp.async` the second address is the one in global memory; matrices have descriptors.
+        where = self._address(addresses[-1], state) if addresses else ANYTHING
+        return Reach(index, op, bytes_of(made), where)
 
     def walk(self, block: Block) -> Iterable[tuple[int, Mapping[str, Value]]]:
         """Yield each instruction of a block with the state that it finds."""
