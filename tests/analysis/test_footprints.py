@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warploom as wl
-from warploom.analysis.affine import Given, Reach, Value, block_indices
+from warploom.analysis.affine import Given, Reach, Value, block_indices, global_reaches
 from warploom.analysis.footprints import stay_apart, why_blocks_meet
 from warploom.analysis.forms import Variable, form
 
@@ -162,3 +162,43 @@ def test_what_stays_apart_does(data: st.DataObject) -> None:
                 apart &= owners.setdefault(byte, block) == block
     if stay_apart(reaches, grid):
         assert apart
+
+
+LOOP = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u32 n)
+{{
+  .reg .b32 %r<4>; .reg .b64 %d<4>; .reg .b16 %h<2>; .reg .pred %p<2>;
+  ld.param.u64 %d0, [x];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r0, 0;
+  mov.u32 %r2, 0;
+again:
+  STEP
+  mul.wide.s32 %d1, %r0, 4;
+  add.s64 %d1, %d0, %d1;
+  st.global.u32 [%d1], %r2;
+  add.s32 %r2, %r2, 1;
+  setp.lt.s32 %p0, %r2, %r1;
+  @%p0 bra again;
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "is_known"),
+    [
+        ("add.s32 %r0, %r0, 4;", True),
+        ("add.s32 %r0, %r0, 4; neg.s32 %r0, %r0;", False),  # 0, -4, 0, -4, ...
+        ("add.s32 %r0, %r0, 4; cvt.u16.u32 %h0, %r0; cvt.u32.u16 %r0, %h0;", False),  # wraps
+    ],
+)
+def test_what_a_register_of_a_loop_holds(gpu: wl.Device, step: str, is_known: bool) -> None:
+    """Steps of one sign lead on from the first value; others are not known."""
+    program = gpu.compile(LOOP.format().replace("STEP", step), "ptx")["k"].program
+    given = Given((1, 1, 1), (1, 1, 1), bytes(64), (), lambda at: None)
+    (reach,) = global_reaches(program, given)
+    assert (reach.where.form is not None) == is_known

@@ -290,8 +290,13 @@ def _joined(known: Value, coming: Value, lap: Variable) -> Value:
     a, b = known.form, coming.form
     if a is None or b is None or a == b:
         return Value(a if a == b else None, origins)
-    stride = dict(a.strides).get(lap, 0)
+    stride, other = (dict(each.strides).get(lap, 0) for each in (a, b))
     step = b.without(lap).plus(a.without(lap), -1)
-    if not step.is_constant or (stride and (step.constant % stride or step.constant // stride < 0)):
+    if not step.is_constant or not all(_goes_on(each, stride) for each in (step.constant, other)):
         return Value(None, origins)
     return Value(a if stride else a.plus(form(0, {lap: step.constant})), origins)
+
+
+def _goes_on(step: int, stride: int) -> bool:
+    """Return whether a step leads some strides further, if there is a stride."""
+    return stride == 0 or (step % stride == 0 and step // stride >= 0)

@@ -124,6 +124,10 @@ class _Evaluation:
         return found if found == self.of(second) else None
 
 
+COUNTER_BITS = 32
+"""A variable without bounds is taken to fit into so many bits: it counts iterations."""
+
+
 def as_type(value: Form | None, type: ScalarType) -> Form | None:
     """Return a value as an integer of a type: itself where it fits. A constant wraps around;
     anything else that could is unknown."""
@@ -132,8 +136,9 @@ def as_type(value: Form | None, type: ScalarType) -> Form | None:
     lowest, count = (-(1 << type.bits - 1) if type.is_signed else 0), 1 << type.bits
     if value.is_constant:
         return form((value.constant - lowest) % count + lowest)
+    counts = value.is_bounded or type.bits >= COUNTER_BITS
     fits = lowest <= value.low and value.high < lowest + count
-    return value if fits else None
+    return value if fits and counts else None
 
 
 def _binary(op: str, a: Form, b: Form) -> Form | None:

@@ -14,6 +14,7 @@ from warploom.analysis.program import Program
 from warploom.analysis.uses import sources, votes
 from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
 from warploom.isa.ops.tensors import is_tensor_operation
+from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Space
 
@@ -66,10 +67,12 @@ def _stretch(program: Program, first: int) -> set[int]:
 
 
 def copies_later(made: Instruction) -> bool:
-    """Return whether an instruction writes to shared memory at a later time."""
+    """Return whether an instruction reads or writes shared memory at a later time, perhaps behind
+    the next barrier."""
     operation = made.operation
     if operation.name == "st" and "async" in operation.modifiers:
         return True
     is_copy = operation.name == "cp" and bool(accesses(made))
     copies = is_copy or is_bulk_copy(operation) or is_tensor_operation(operation)
-    return copies or is_tensor_memory_operation(operation)
+    products = is_group_product(operation) or is_tensor_memory_operation(operation)
+    return copies or products
