@@ -123,7 +123,7 @@ def take_runs(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any)
             return int(take_lanes(s, e, plan, memory, addresses, data, lanes))
         if row > 0:
             become_lane(s, (e[E_WARP] << 5) + lane)
-            take_lines(s, e, memory, data, lane, run >> first_lane(begins), end, row)
+            take_lines(s, e, memory, addresses, data, run >> first_lane(begins), end, row)
         begins = following
     return int(lanes)
 
@@ -217,7 +217,7 @@ def take_lanes(
                         at = s[ME_BASE] + s[ME_ADDRESS]
                         writes = swaps(e, memory, at, addresses, data, lane, wrote)
                     wrote |= writes << lane
-                    take_access(s, e, memory, data, lane, row, writes)
+                    take_access(s, e, memory, addresses, data, lane, row, writes)
     return int(kept)
 
 
@@ -229,7 +229,9 @@ def address_of(s: Any, e: Any, address: int) -> int:
 
 
 @jitable
-def take_access(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, writes: int) -> None:
+def take_access(
+    s: Any, e: Any, memory: Any, addresses: Any, data: Any, lane: int, row: int, writes: int
+) -> None:
     """Takes the access of one lane to memory that it may reach."""
     at, flags = s[ME_ADDRESS], s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
     key = at if e[E_SPACE] == GLOBAL else shared_key(s, at)
@@ -249,7 +251,7 @@ def take_access(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, wri
     if s[TOOLS] & INIT:
         check_written(s, e, flags, row)
     if s[TOOLS] & RACE:
-        check_words(s, e, memory, data, lane, row, writes)
+        check_words(s, e, memory, addresses, data, lane, row, writes)
         if s[EXACT] and flags & STRONG:
             if e[E_OP] != STORE:
                 read_strongly(s, key, flags)

@@ -11,6 +11,7 @@ from typing import Any
 from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.cells import apart, distance, keep_write
 from warploom.rules.happens_before.pool import give_back_all, push
+from warploom.rules.happens_before.quick_words import stored_word
 from warploom.rules.happens_before.runs import (
     WORD,
     are_apart,
@@ -33,6 +34,10 @@ from warploom.rules.happens_before.words import (
     BYTES_AT,
     CELL_WORDS,
     CLUSTER_BLOCKS,
+    E_BLOCK,
+    E_INSTRUCTION,
+    E_LANES,
+    E_WARP,
     EXACT,
     FALLS,
     FEW_FROM,
@@ -47,6 +52,7 @@ from warploom.rules.happens_before.words import (
     LOAD,
     LOW,
     ME_APART,
+    ME_BASE,
     ME_BLOCK,
     ME_INSTRUCTION,
     ME_INTERVAL,
@@ -246,8 +252,11 @@ def forget(s: Any, line: int) -> None:
 
 
 @jitable
-def open_line(s: Any, line: int, cells: int, memory: Any, base: int) -> None:
-    """Has a line's cells go on for it; `base` is where its bytes are on the host."""
+def open_line(
+    s: Any, e: Any, line: int, cells: int, begins: int, memory: Any, addresses: Any, data: Any
+) -> None:
+    """Has a line's cells go on for it; `begins` is the address of its bytes. What the current event
+    stores, at the addresses of its lanes, is not in memory yet, but in `data`."""
     count = s[line + H_COUNT]
     if count == IN_CELLS:
         return
@@ -256,7 +265,7 @@ def open_line(s: Any, line: int, cells: int, memory: Any, base: int) -> None:
         for word in range(LINE_BYTES // 4):
             clear_cell(s, cells + word * CELL_WORDS)
     for number in range(count):
-        open_run(s, run_at(s, line, number), cells, memory, base)
+        open_run(s, e, run_at(s, line, number), cells, begins, memory, addresses, data)
 
 
 @jitable
@@ -268,7 +277,9 @@ def clear_cell(s: Any, cell: int) -> None:
 
 
 @jitable
-def open_run(s: Any, run: int, cells: int, memory: Any, base: int) -> None:
+def open_run(
+    s: Any, e: Any, run: int, cells: int, begins: int, memory: Any, addresses: Any, data: Any
+) -> None:
     """Put what a run did to its line's words into their cells, lane by lane."""
     third, second = s[run + 2], s[run + 1]
     at, size = begin_of(third), size_of(third)
@@ -286,10 +297,22 @@ def open_run(s: Any, run: int, cells: int, memory: Any, base: int) -> None:
             if third >> OP_AT & 3 == LOAD:
                 add_read(s, cell, s[run], second, kept)
             else:
-                value = word_of(memory, base + (byte & -4))
+                value = word_of(memory, s[ME_BASE] + begins + (byte & -4))
+                lane = second & 31
+                if is_of_event(s, e, run, second) and addresses[lane] == begins + at:
+                    value = stored_word(e, data, lane, (byte & -4) - at)
                 keep_write(s, cell, bytes_, s[run], second, kept, value)
         at += stride
         second += step
+
+
+@jitable
+def is_of_event(s: Any, e: Any, run: int, second: int) -> int:
+    """Return whether a run is of the current event's instruction, and the thread of a second word
+    one that executes it."""
+    own = s[run] >> BLOCK_AT == e[E_BLOCK] + 1 and second >> 5 & THREAD_BITS >> 5 == e[E_WARP]
+    here = s[run + 2] & SITE_BITS == e[E_INSTRUCTION] and e[E_LANES] >> (second & 31) & 1
+    return int(own and here)
 
 
 @jitable

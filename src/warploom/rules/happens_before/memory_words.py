@@ -27,7 +27,6 @@ from warploom.rules.happens_before.words import (
     E_OP,
     E_SIZE,
     E_SPACE,
-    E_WARP,
     EXACT,
     H_COUNT,
     IN_CELLS,
@@ -38,7 +37,6 @@ from warploom.rules.happens_before.words import (
     LINE_WORDS,
     LOAD,
     ME_ADDRESS,
-    ME_BASE,
     ME_HOME,
     ME_SIZE,
     ME_STRIDE,
@@ -62,14 +60,15 @@ SIMPLE = COPIES | STRONG | 3 << SCOPE_AT
 
 @jitable
 def take_lines(
-    s: Any, e: Any, memory: Any, data: Any, lane: int, lanes: int, end: int, row: int
+    s: Any, e: Any, memory: Any, addresses: Any, data: Any, lanes: int, end: int, row: int
 ) -> None:
     """Take a weak access of lanes whose addresses are evenly spaced from the current one on, up to
-    the end of the last one's bytes; what a line cannot tell, lane by lane. `lane` reaches the
-    current address, the lanes behind it what follows: those before it, if the stride is negative.
-    Those of the mask `lanes`, whose first bit is that of `lane`, are there."""
+    the end of the last one's bytes; what a line cannot tell, lane by lane. The current thread's
+    lane reaches the current address, the lanes behind it what follows: those before it, if the
+    stride is negative. Those of the mask `lanes`, whose first bit is that of this lane, are
+    there."""
     size, stride, at = e[E_SIZE], abs(s[ME_STRIDE]), s[ME_ADDRESS]
-    step = 1 if s[ME_STRIDE] > 0 else -1
+    thread, step = s[ME_THREAD], 1 if s[ME_STRIDE] > 0 else -1
     touch_run(s, e, end, row, lanes)
     if s[TOOLS] & INIT:
         check_run_written(s, e, end, row, lanes)
@@ -78,7 +77,6 @@ def take_lines(
     lines, base = s[ME_HOME] + s[SLOT_LINES], 0
     if e[E_SPACE] != SHARED:
         lines, base = s[row + A_LINES], s[row + A_START] & -LINE_BYTES
-    thread = (e[E_WARP] << 5) + lane
     shift = int(size > 1) + int(size > 2) + int(size > 4) + int(size > 8)
     while at < end:
         number = at - base >> LINE_SHIFT
@@ -97,7 +95,7 @@ def take_lines(
                 if here >> lane_behind & 1:
                     become_lane(s, own)
                     s[ME_ADDRESS] = at + lane_behind * stride
-                    check_words(s, e, memory, data, own & 31, row, 1)
+                    check_words(s, e, memory, addresses, data, own & 31, row, 1)
         thread += step * count
         at += count * stride
         lanes >>= count
@@ -143,7 +141,9 @@ def flags_here(s: Any, e: Any) -> int:
 
 
 @jitable
-def check_words(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, writes: int) -> None:
+def check_words(
+    s: Any, e: Any, memory: Any, addresses: Any, data: Any, lane: int, row: int, writes: int
+) -> None:
     """Checks the access of the current thread, which lies in one line, against those before it."""
     at, shared = s[ME_ADDRESS], int(e[E_SPACE] == SHARED)
     flags = flags_here(s, e)
@@ -163,7 +163,7 @@ def check_words(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, wri
     stamp(s, line, tag_here(s), e[E_SPACE])
     if s[line + H_COUNT] != IN_CELLS:
         first = cells + number * (LINE_BYTES // 4) * CELL_WORDS
-        open_line(s, line, first, memory, s[ME_BASE] + base + (number << LINE_SHIFT))
+        open_line(s, e, line, first, base + (number << LINE_SHIFT), memory, addresses, data)
     check_cells(s, e, data, lane, line, cell, writes)
 
 

@@ -231,5 +231,6 @@ def take_stretch(
             if s[TOOLS] & INIT:
                 check_written(s, e, flags, row)
             if s[TOOLS] & RACE:
-                check_words(s, e, memory, values, lane, row, int(e[E_OP] != READS))
+                # No run of a line is of a copy: nobody asks where the event's lanes reach.
+                check_words(s, e, memory, e, values, lane, row, int(e[E_OP] != READS))
         at += size
