@@ -18,7 +18,8 @@ WORD_SHIFT = 5
 
 FULL = I64((1 << 32) - 1)
 MOST_WORDS = 64
-"""So many words are looked at one by one, before each lane's own."""
+"""So many words of a range are looked at one by one, before each lane's own; and so many on either
+side of one that is written, to know more for later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,11 @@ def emit_range_unwritten(lanes: Lanes) -> None:
         found = b.or_(b.load(place, typ=I64), outside)
         return b.icmp_unsigned("==", b.and_(found, FULL), FULL)
 
-    _emit_range(lanes, check)
+    def further(first: Value) -> tuple[Value, Value]:
+        _, low, high, limit = lanes.b.function.args
+        return _further(lanes, first, low, high, limit)
+
+    _emit_range(lanes, check, further)
 
 
 def emit_range_written(lanes: Lanes) -> None:
@@ -86,13 +91,18 @@ def emit_range_written(lanes: Lanes) -> None:
         b.store(b.or_(b.load(place, typ=I64), b.xor(outside, FULL)), place)
         return I1(1)
 
-    _emit_range(lanes, write)
+    _emit_range(lanes, write, lambda _: lanes.b.function.args[1:3])
 
 
-def _emit_range(lanes: Lanes, do: Callable[[Value, Value], Value]) -> None:
+def _emit_range(
+    lanes: Lanes,
+    do: Callable[[Value, Value], Value],
+    around: Callable[[Value], tuple[Value, Value]],
+) -> None:
     """Emit the body of a function of a range. It returns 0 where the range lies in that of the
     block that is known to be written, and where `do` returns true for each word of its bits, given
-    where the word is and which of its bits lie outside. All of the range is written then."""
+    where the word is and which of its bits lie outside. All of the range is written then, and so is
+    that which `around` returns, given where the bits begin."""
     b, function = lanes.b, lanes.b.function
     _, low, high, _ = function.args
     block, first, unknown = _known_block(lanes, low, high)
@@ -103,6 +113,7 @@ def _emit_range(lanes: Lanes, do: Callable[[Value, Value], Value]) -> None:
     b.cbranch(covered, kept, other)
     b.position_at_end(other)
     _each_word(lanes, low, high, unknown, lambda at, outside: do(lanes.slot(first, at), outside))
+    low, high = around(first)
     meets = b.and_(b.icmp_unsigned("<=", low, end), b.icmp_unsigned(">=", high, begin))
     lower = b.select(b.and_(meets, b.icmp_unsigned("<", begin, low)), begin, low)
     upper = b.select(b.and_(meets, b.icmp_unsigned(">", end, high)), end, high)
@@ -196,6 +207,47 @@ def _each_word(
     at.add_incoming(begin, before_loop)
     at.add_incoming(after, following)
     b.position_at_end(through)
+
+
+def _further(
+    lanes: Lanes, first: Value, low: Value, high: Value, limit: Value
+) -> tuple[Value, Value]:
+    """Return the ends of a range of written bytes, moved by up to MOST_WORDS words whose bytes
+    are all written; `first`: where the bits begin; `limit`: the bytes of shared memory."""
+    b, most = lanes.b, I64(MOST_WORDS)
+    below = b.lshr(b.add(low, I64((1 << WORD_SHIFT) - 1)), I64(WORD_SHIFT))
+    above, of_memory = (b.lshr(at, I64(WORD_SHIFT)) for at in (high, limit))
+    least = b.select(b.icmp_unsigned(">", below, most), b.sub(below, most), I64(0))
+    last = b.add(above, most)
+    last = b.select(b.icmp_unsigned("<", last, of_memory), last, of_memory)
+    lower, upper = (
+        b.shl(_past_full_words(lanes, first, at, end, step), I64(WORD_SHIFT))
+        for at, end, step in ((below, least, -1), (above, last, 1))
+    )
+    return (
+        b.select(b.icmp_unsigned("<", lower, low), lower, low),
+        b.select(b.icmp_unsigned(">", upper, high), upper, high),
+    )
+
+
+def _past_full_words(lanes: Lanes, first: Value, start: Value, end: Value, step: int) -> Value:
+    """Return where a walk from one boundary of words of bits to another stops: before the first
+    word that has not all of its bits. `step`: 1 upwards, -1 downwards."""
+    b, function = lanes.b, lanes.b.function
+    walk, look, stop = (function.append_basic_block(name) for name in ("walk", "look", "stop"))
+    before = b.block
+    b.branch(walk)
+    b.position_at_end(walk)
+    at = b.phi(I64)
+    b.cbranch(b.icmp_unsigned("==", at, end), stop, look)
+    b.position_at_end(look)
+    following = b.add(at, I64(step))
+    word = _word(lanes, first, at if step > 0 else following)
+    b.cbranch(b.icmp_unsigned("==", word, FULL), walk, stop)
+    at.add_incoming(start, before)
+    at.add_incoming(following, look)
+    b.position_at_end(stop)
+    return at
 
 
 def _some_unwritten(lanes: Lanes, first: Value, places: Value, mask: Value, size: int) -> Value:
