@@ -11,12 +11,12 @@ from warploom.analysis.dependence import Reached, are_apart, are_of_one_thread
 from warploom.analysis.forms import Form, Variable, form
 from warploom.analysis.ranges import Ranges
 
-X, Y, LAP = Variable("x", 4), Variable("y", 3), Variable("lap", 3)
+X, Y, ITERATION = Variable("x", 4), Variable("y", 3), Variable("iteration", 3)
 THREADS = (X, Y)
 
 strides = st.sampled_from([-8, -4, -1, 0, 1, 2, 3, 4, 8, 12, 16, 20])
 forms = st.builds(
-    lambda c, x, y, lap: form(c, {X: x, Y: y, LAP: lap}),
+    lambda c, x, y, iteration: form(c, {X: x, Y: y, ITERATION: iteration}),
     st.integers(-6, 20),
     strides,
     strides,
@@ -43,10 +43,10 @@ def reached(where: Form, size: int, known: frozenset[Form]) -> Reached:
 
 
 def places(where: Form, size: int, known: frozenset[Form]) -> list[tuple[tuple[int, int], range]]:
-    """Lists the bytes that each thread reaches in each lap, where its facts hold."""
+    """Lists the bytes that each thread reaches in each iteration, where its facts hold."""
     found: list[tuple[tuple[int, int], range]] = []
-    for x, y, lap in product(range(4), range(3), range(3)):
-        values = {X: x, Y: y, LAP: lap}
+    for x, y, iteration in product(range(4), range(3), range(3)):
+        values = {X: x, Y: y, ITERATION: iteration}
         if all(value(fact, values) >= 0 for fact in known):
             at = value(where, values)
             found.append(((x, y), range(at, at + size)))
@@ -73,8 +73,8 @@ def test_what_is_said_to_be_apart_is(one, two, size, other_size, known, others) 
 @given(forms, facts)
 def test_ranges_hold_every_value(one, known) -> None:
     low, high = Ranges.under(known, [one]).of(one)
-    for x, y, lap in product(range(4), range(3), range(3)):
-        values = {X: x, Y: y, LAP: lap}
+    for x, y, iteration in product(range(4), range(3), range(3)):
+        values = {X: x, Y: y, ITERATION: iteration}
         if all(value(fact, values) >= 0 for fact in known):
             assert low <= value(one, values) <= high
 

@@ -133,7 +133,7 @@ class Flow:
             return True
         known = self.states[block]
         joined = {
-            name: _joined(known.get(name, NOTHING), value, lap_of(name, block))
+            name: _joined(known.get(name, NOTHING), value, iteration_of(name, block))
             for name, value in coming.items()
         }
         changed = joined != known
@@ -278,23 +278,23 @@ def _united(values: Sequence[Value]) -> frozenset[int] | None:
     return found
 
 
-def lap_of(name: str, block: int) -> Variable:
+def iteration_of(name: str, block: int) -> Variable:
     """Return how often a register has been stepped on when a block begins."""
-    return Variable(f"lap of {name} at {block}", None, at=frozenset((block,)))
+    return Variable(f"iteration of {name} at {block}", None, at=frozenset((block,)))
 
 
-def _joined(known: Value, coming: Value, lap: Variable) -> Value:
+def _joined(known: Value, coming: Value, iteration: Variable) -> Value:
     """Return a value that is one or the other. Where they differ by a constant, as a counter does
-    from lap to lap, it is the first plus a multiple of it."""
+    from iteration to iteration, it is the first plus a multiple of it."""
     origins = _united((known, coming))
     a, b = known.form, coming.form
     if a is None or b is None or a == b:
         return Value(a if a == b else None, origins)
-    stride, other = (dict(each.strides).get(lap, 0) for each in (a, b))
-    step = b.without(lap).plus(a.without(lap), -1)
+    stride, other = (dict(each.strides).get(iteration, 0) for each in (a, b))
+    step = b.without(iteration).plus(a.without(iteration), -1)
     if not step.is_constant or not all(_goes_on(each, stride) for each in (step.constant, other)):
         return Value(None, origins)
-    return Value(a if stride else a.plus(form(0, {lap: step.constant})), origins)
+    return Value(a if stride else a.plus(form(0, {iteration: step.constant})), origins)
 
 
 def _goes_on(step: int, stride: int) -> bool:

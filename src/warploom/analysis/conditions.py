@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from warploom.analysis.affine import Flow, Value, lap_of
+from warploom.analysis.affine import Flow, Value, iteration_of
 from warploom.analysis.forms import Form, Variable
 from warploom.analysis.predicates import (
     NO_FACTS,
@@ -39,17 +39,17 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A way to a block: the state of who comes there, and what laps that are counted where the
-    block begins become, in terms of what they were."""
+    """A way to a block: the state of who comes there, and what the counts of iterations that are
+    made where the block begins become, in terms of what they were."""
 
     block: int
     state: State
-    laps: Mapping[Variable, Form]
+    iterations: Mapping[Variable, Form]
 
     def after(self, variable: Variable) -> Form | None:
         """Return what a variable is behind the way, in terms of what it was; None if unknown."""
         stays = None if self.block in variable.at else Form(0, ((variable, 1),))
-        return self.laps.get(variable, stays)
+        return self.iterations.get(variable, stays)
 
 
 def facts_of(flow: Flow) -> dict[int, Facts]:
@@ -135,24 +135,24 @@ class _Conditions:
         if self.visits[block] >= MOST_VISITS:
             return False
         ways = self.ways.setdefault(block, {})
-        ways[way] = _Way(block, state, self._laps(block, self.after[way[0]]))
+        ways[way] = _Way(block, state, self._iterations(block, self.after[way[0]]))
         joined = _joined(list(ways.values()))
         changed = joined != self.states.get(block)
         self.states[block] = joined
         return changed
 
-    def _laps(self, block: int, after: Mapping[str, Value]) -> dict[Variable, Form]:
-        """Return what laps that are counted where a block begins become for who comes there with
-        these values of registers."""
-        laps: dict[Variable, Form] = {}
+    def _iterations(self, block: int, after: Mapping[str, Value]) -> dict[Variable, Form]:
+        """Return what the counts of iterations that are made where a block begins become for who
+        comes there with these values of registers."""
+        iterations: dict[Variable, Form] = {}
         for name, value in self.flow.states[block].items():
-            lap, coming = lap_of(name, block), after.get(name)
-            stride = dict(value.form.strides).get(lap) if value.form else None
+            iteration, coming = iteration_of(name, block), after.get(name)
+            stride = dict(value.form.strides).get(iteration) if value.form else None
             if stride and value.form and coming and coming.form:
-                become = _divided(coming.form.plus(value.form.without(lap), -1), stride)
+                become = _divided(coming.form.plus(value.form.without(iteration), -1), stride)
                 if become is not None:
-                    laps[lap] = become
-        return laps
+                    iterations[iteration] = become
+        return iterations
 
 
 def _divided(one: Form, by: int) -> Form | None:

@@ -129,15 +129,25 @@ def add_wavefronts(
     shift = bank_bits
     while (1 << shift) < size:
         shift += 1
-    width = BANKS >> (shift - bank_bits)
+    banks = BANKS >> (shift - bank_bits)
+    wavefronts, groups = count_in_groups(addresses, mask, shift, banks, banks)
+    add_request(addresses, mask, size, wavefronts + groups * more, groups, row)
+
+
+@jitable
+def count_in_groups(
+    addresses: Addresses, mask: int, shift: int, banks: int, lanes: int
+) -> tuple[int, int]:
+    """Return the wavefronts of a request whose lanes go in groups of so many, over banks of
+    2^shift bytes, and how many groups have a lane that is on."""
     wavefronts = 0
     groups = 0
-    for first in range(0, 32, width):
-        group = mask & (((1 << width) - 1) << first)
+    for first in range(0, 32, lanes):
+        group = mask & (((1 << lanes) - 1) << first)
         if group != 0:
             groups += 1
-            wavefronts += count_wavefronts(addresses, group, shift, width) + more
-    add_request(addresses, mask, size, wavefronts, groups, row)
+            wavefronts += count_wavefronts(addresses, group, shift, banks)
+    return wavefronts, groups
 
 
 @jitable

@@ -22,7 +22,7 @@ from warploom.rules.banks import (
     BANKS,
     WORD_BITS,
     add_request,
-    count_wavefronts,
+    count_in_groups,
     shared_32_banks,
 )
 from warploom.rules.distinct import Addresses, Row, jitable
@@ -66,12 +66,5 @@ def add_packed(addresses: Addresses, mask: int, size: int, row: Row) -> None:
     while (1 << shift) < size:
         shift += 1
     banks = BANKS >> (shift - WORD_BITS)
-    lanes = 2 * banks
-    wavefronts = 0
-    groups = 0
-    for first in range(0, 32, lanes):
-        group = mask & (((1 << lanes) - 1) << first)
-        if group != 0:
-            groups += 1
-            wavefronts += count_wavefronts(addresses, group, shift, banks)
+    wavefronts, groups = count_in_groups(addresses, mask, shift, banks, 2 * banks)
     add_request(addresses, mask, size, wavefronts, groups, row)
