@@ -34,6 +34,7 @@ from warploom.codegen.plans import planned_accesses
 from warploom.codegen.shaped_access import ShapedAccess
 from warploom.codegen.stores import STORES
 from warploom.codegen.warp import WarpFunction
+from warploom.codegen.warp_ir_passes import warp_ir
 from warploom.core.types import unsigned
 from warploom.machine.compiled import CompiledEngine
 from warploom.machine.launch import Launch
@@ -160,8 +161,9 @@ def test_code_is_emitted_from_the_plans_that_are_listed(
     engine = CompiledEngine()
     layout = CountLayout(program, engine._rules)
     variant = engine._variant(program, Launch((1, 1, 1), block, b""), records=False)
-    WarpFunction(ir.Module("k"), program, layout, variant).emit(lambda: None)
-    listed = {one.instruction: one.plan for one in planned_accesses(layout, variant)}
+    facts = warp_ir(layout, variant)
+    WarpFunction(ir.Module("k"), layout, facts).emit(lambda: None)
+    listed = {one.instruction: one.plan for one in planned_accesses(facts)}
     grouped = {i for i, plan in listed.items() if not plan.is_general}
     assert grouped
     for index in grouped:

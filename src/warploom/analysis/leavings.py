@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from warploom.analysis.program import Program
+from warploom.analysis.regions import natural_loops, predecessors
 from warploom.analysis.uses import waits_before, writes
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Register
@@ -42,11 +43,8 @@ def regions_to_leave(program: Program) -> tuple[Region, ...]:
     lanes wait for others, or look at what others hold: those may have left."""
     if program.depth is not None:
         return ()
-    before: list[list[int]] = [[] for _ in range(program.exit + 1)]
-    for block in program.blocks:
-        for to in block.successors:
-            before[to].append(block.index)
-    candidates = [*_loops(program, before), *_jumped_over(program)]
+    before = predecessors(program)
+    candidates = [*natural_loops(program, before).items(), *_jumped_over(program)]
     found = (_region(program, before, header, blocks) for header, blocks in candidates)
     regions = sorted((one for one in found if one), key=lambda region: -len(region.blocks))
     kept: list[Region] = []
@@ -54,16 +52,6 @@ def regions_to_leave(program: Program) -> tuple[Region, ...]:
         if not any(region.blocks <= one.blocks and region.point == one.point for one in kept):
             kept.append(region)
     return tuple(kept)
-
-
-def _loops(program: Program, before: list[list[int]]) -> Iterator[tuple[int, set[int]]]:
-    """Yield the headers and the blocks of the natural loops."""
-    inside: dict[int, set[int]] = {}
-    for block in program.blocks:
-        for header in block.successors:
-            if header <= block.index:
-                inside.setdefault(header, {header}).update(_leading(before, header, block.index))
-    yield from inside.items()
 
 
 def _jumped_over(program: Program) -> Iterator[tuple[int, set[int]]]:
@@ -77,18 +65,6 @@ def _jumped_over(program: Program) -> Iterator[tuple[int, set[int]]]:
         lengths = [program.blocks[one].stop - program.blocks[one].start for one in inside]
         if inside and (len(inside) > 1 or lengths[0] > LONGEST_ASIDE):
             yield block.index, {block.index, *inside}
-
-
-def _leading(before: list[list[int]], header: int, last: int) -> set[int]:
-    """Return the blocks that lead to the last of a loop without passing its header."""
-    seen: set[int] = set()
-    pending = [last]
-    while pending:
-        at = pending.pop()
-        if at != header and at not in seen:
-            seen.add(at)
-            pending.extend(before[at])
-    return seen
 
 
 def _region(

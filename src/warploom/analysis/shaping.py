@@ -25,13 +25,18 @@ Loose = list[set[Register]]
 """By block, the registers that have no shape there."""
 
 
-def shapes_of(program: Program, formation: Formation, *, leaving: bool = True) -> Shapes:
+def shapes_of(
+    program: Program, formation: Formation, regions: tuple[Region, ...] | None = None
+) -> Shapes:
     """Return the shapes of a program's registers in a launch whose warps are formed so. What is
-    known of a whole block is so everywhere: some of its threads may be anywhere else. `leaving`:
-    whether lanes leave regions one by one, where they can. Registers come in the order of their
-    declarations."""
+    known of a whole block is so everywhere: some of its threads may be anywhere else. `regions`:
+    those that lanes can leave one by one; None for all (`analysis.leavings`). Registers come in the
+    order of their declarations."""
     alike = formation in BLOCK_WIDE
-    regions = regions_to_leave(program) if leaving and not alike else ()
+    if alike:
+        regions = ()
+    elif regions is None:
+        regions = regions_to_leave(program)
     loose: Loose = [set() for _ in program.blocks]
     while True:
         shapes = _fixed_point(program, formation, loose)

@@ -10,8 +10,9 @@ many of them have something to do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum, auto
+from typing import Any
 
 from warploom.analysis.accesses import space_of
 from warploom.analysis.asides import bodies, may_wrap
@@ -48,7 +49,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Sweep:
+class SweepPath:
     """The way from behind the barrier at the end of block `site`, or from the begin (None),
     through the blocks `before`, to the barrier at the end of the last of `blocks`, or to the end of
     the program there.
@@ -67,7 +68,23 @@ class Sweep:
     after: tuple[int, ...]
     choices: Mapping[int, bool]
     kinds: Mapping[int, Kind]
+
+
+@dataclass(frozen=True)
+class Sweep(SweepPath):
+    """Such a way through a program, whose `path` is what says all of it."""
+
     program: Program
+
+    @classmethod
+    def along(cls, path: SweepPath, program: Program) -> Sweep:
+        """Returns the sweep of a program along a path."""
+        return cls(**_fields(path), program=program)
+
+    @property
+    def path(self) -> SweepPath:
+        """Returns the way without the program."""
+        return SweepPath(**_fields(self))
 
     @property
     def blocks(self) -> tuple[int, ...]:
@@ -127,6 +144,10 @@ class Sweep:
     def _written(self, blocks: Iterable[int]) -> frozenset[Register]:
         made = (self.program.instructions[index] for index in self.steps(blocks))
         return frozenset(register for one in made for register in writes(one))
+
+
+def _fields(path: SweepPath) -> dict[str, Any]:
+    return {one.name: getattr(path, one.name) for one in fields(SweepPath)}
 
 
 def sweeps(

@@ -47,7 +47,7 @@ class AccessCache:
             conditions.append(b.icmp_unsigned("==", stride, self._word(entry, number)))
         if group.base.width > 1:
             conditions.append(self._has_pitches(entry, group))
-        if group.step is not None and not group.is_laid_out:
+        if group.step is not None and not group.accesses.is_laid_out:
             conditions.append(b.icmp_unsigned("==", group.step, self._word(entry, STEP)))
         place = self._place(entry, group)
         if group.shape.size > 1:
@@ -61,7 +61,7 @@ class AccessCache:
         """Accesses of a group are counted there, an i64, among those of their entry."""
         group.counter = self._count_at(self._leader(group), who, counter)
         group.place = who.number, counter
-        if group.is_laid_out:
+        if group.accesses.is_laid_out:
             group.step = self._word(self._entry(group, who), STEP)
         elif group.base.width > 1:
             entry = self._entry(group, who)

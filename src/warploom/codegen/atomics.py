@@ -9,9 +9,10 @@ from warploom.analysis.tensor_waits import wait_request
 from warploom.analysis.uses import reads
 from warploom.codegen.access import Shape
 from warploom.codegen.access_table import ANYWHERE, Cost, select
+from warploom.codegen.kernel_accesses import elements
 from warploom.codegen.lanes import I8, I32, LANES, PTR, Value, vector
 from warploom.codegen.listed_atomic import Words, words_of
-from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.memory import MemoryCode
 from warploom.codegen.sanitizing import Memory
 from warploom.core.types import U64, ScalarType
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register, Space

@@ -7,14 +7,12 @@ a loop over the warps of a block, which is left wherever anything but that happe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from enum import Enum
 
 from llvmlite import ir
 
-from warploom.analysis.partings import Partings
 from warploom.codegen.frame import Frame
-from warploom.codegen.passes import Pass
 from warploom.ptx.ir import Register
 
 
@@ -36,8 +34,9 @@ class Blocks:
     lanes go together; baseline code has the divergent one alone.
     """
 
-    def __init__(self, frame: Frame, partings: Partings, beside: Collection[int]) -> None:
-        self.frame, self.program, self._partings = frame, frame.program, partings
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.program = frame, frame.program
+        beside, meetings = frame.facts.asides.values(), frame.facts.reconvergence.points
         self.main = Copy.DIVERGENT if frame.variant.baseline else Copy.CONVERGENT
         self.copies = {
             (copy, index): self.append(f"{copy.value}{index}")
@@ -50,7 +49,7 @@ class Blocks:
             for index in self._present(copy)
             if index in beside
         }
-        self.arrivals = {i: self.append(f"arrive{i}") for i in sorted(partings.joins)}
+        self.arrivals = {i: self.append(f"arrive{i}") for i in meetings}
         self.ended = self.append("ended")
 
     def _present(self, copy: Copy) -> Iterable[int]:
@@ -58,8 +57,7 @@ class Blocks:
             return range(len(self.program.blocks))
         if copy is Copy.CONVERGENT:
             return ()
-        rounds = self.frame.shapes and self.frame.variant.does(Pass.ROUNDS)
-        return sorted(self._partings.rounds) if rounds else ()
+        return self.frame.facts.rounds()
 
     def append(self, name: str) -> ir.Block:
         """Return a new block at the end of the function."""
@@ -68,7 +66,7 @@ class Blocks:
     def runs(self, copy: Copy, index: int) -> bool:
         """Returns whether a block can run in a copy."""
         shaped = bool(self.frame.shapes)
-        return copy is self.main or index in self._partings.parted or shaped
+        return copy is self.main or index in self.frame.facts.reconvergence.diverged or shaped
 
     def reached(self, copy: Copy, index: int) -> Copy:
         """Return in which copy a block runs that is reached from a copy of another."""
@@ -85,4 +83,4 @@ class Blocks:
 
     def live(self, index: int) -> frozenset[Register]:
         """Return the registers that lanes may read from the begin of a block on."""
-        return self.program.live_in[index] if index < self.program.exit else frozenset()
+        return self.frame.facts.live(index)

@@ -61,7 +61,7 @@ class CacheFilling:
         if self._bases is None:
             self._bases = self.frame.prologue.alloca(ir.ArrayType(I64, STEP_AT + 1), align=64)
         b.store(group.bases, self._bases, align=8)
-        if group.step is not None and not group.is_laid_out:
+        if group.step is not None and not group.accesses.is_laid_out:
             b.store(group.step, self.lanes.slot(self._bases, STEP_AT))
         for number, stride in enumerate(group.strides.values(), STRIDES_AT):
             b.store(stride, self.lanes.slot(self._bases, number))
@@ -92,13 +92,13 @@ class CacheFilling:
 
     def _words(self, group: Group) -> Value:
         """Return a constant of the module: what is known of a group before it runs."""
-        found = group.step is not None and not group.is_laid_out
+        found = group.step is not None and not group.accesses.is_laid_out
         stride = ANY_STRIDE if found else group.base.stride
         words = [group.base.width, stride, group.shape.size, self._layout.unit]
         words += [len(group.strides), len(group.members), self._layout.sets, self._layout.runs]
         for index, offset in group.members:
             place = self._layout.places[self.places.number(index, group.shape.space)]
-            laps = [group.ahead(index).get(stride, 0) for stride in group.strides]
+            laps = [group.accesses.ahead(index).get(stride, 0) for stride in group.strides]
             words += [place, offset, *laps, *[0] * (MOST_STRIDES - len(laps))]
         name = ".".join(["group", *map(str, words)])
         module = self.frame.module

@@ -58,12 +58,12 @@ def context_layout(
     ring_bytes: int,
     *,
     baseline: bool = False,
-    in_memory: bool = True,
+    memory: frozenset[Register] = frozenset(),
 ) -> ContextLayout:
     """Returns the layout for a program, whose parameters of calls are `pieces` (`codegen.pieces`)
     and whose products in flight take `ring_bytes`. Baseline code keeps all registers in the
     context: those of a single basic block behind the others, where blocks share their places.
-    `in_memory`: in all code, registers that MANY_BLOCKS share are kept there."""
+    `memory`: the registers that all code keeps there."""
     shared = sorted(shared_registers(program), key=lambda register: register.name)
     held = [*shared, *pieces]
     starts = list(accumulate(map(_bytes, held), initial=RING_AT + ring_bytes))
@@ -81,11 +81,10 @@ def context_layout(
     shaped = dict(zip(having, packed, strict=False))
     lasting = {register: at for register, at in shaped.items() if register in shapes.lasting}
     size = LINE * -(-packed[-1] // LINE)
-    memory = _long_lived(program) - shapes.known.keys() if in_memory else frozenset[Register]()
     return ContextLayout(apart, shaped, apart | lasting, size, size, memory)
 
 
-def _long_lived(program: Program) -> frozenset[Register]:
+def long_lived_registers(program: Program) -> frozenset[Register]:
     """Returns the registers that many blocks share, and a warp reads and writes a few times only:
     outside of all cycles."""
     if program.depth is not None:  # calls come again

@@ -10,11 +10,10 @@ Who meets whom is decided by the rules of `machine.reference.splits`; nodes them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from llvmlite import ir
 
-from warploom.analysis.partings import Partings
 from warploom.analysis.uses import reads
 from warploom.codegen.blocks import Blocks, Copy
 from warploom.codegen.environment import Slot, Status
@@ -28,6 +27,7 @@ from warploom.codegen.relay import Relay
 from warploom.codegen.reshaping import Reshaping
 from warploom.codegen.saved import Saved
 from warploom.codegen.suspension import Suspension
+from warploom.codegen.warp_ir import BranchKind
 from warploom.ptx.ir import Register
 from warploom.rules.warp_table import ARRIVED, NONE
 
@@ -37,50 +37,35 @@ class Control:
 
     `independent`: each thread has its own program counter (7.0 and later). `mixes`: lanes that part
     take turns by a policy, instead of one side after the other. `chooses`: one side after the
-    other, and the policy says which goes first. `asides`: by block, the one that some lanes run
-    under a mask while the others wait, where they part at its end (`analysis.asides`).
+    other, and the policy says which goes first.
     """
 
     def __init__(
         self,
         frame: Frame,
         saved: Saved,
-        asides: Mapping[int, int],
         *,
         independent: bool,
         mixes: bool,
         chooses: bool,
-        skips_warps: bool,
     ) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.program, self.independent = frame.program, independent
         self.mixes, self.chooses = mixes, chooses
-        self.asides = asides
-        partings = Partings(frame.program, independent, mixes, chooses)
-        self.suspends = partings.suspends
-        if self.suspends and frame.shapes:
-            saved.keep_steady(partings.steady - self._unsteady())
-        self.blocks = Blocks(frame, partings, asides.values())
+        self.suspends = frame.facts.reconvergence.suspends
+        saved.keep_steady(frame.facts.steady)
+        self.blocks = Blocks(frame)
         self.nodes = NodeCode(frame)
         self.relay = Relay(frame, scheduled=self.suspends)
         self.leaving = LeavingCode(frame, self.nodes)
         self.reshaping = Reshaping(self.blocks, saved, self.leaving)
-        self.suspension = Suspension(
-            self.blocks, saved, self.relay, self.reshaping, partings, skips_warps=skips_warps
-        )
-        self.meetings = Meetings(self.blocks, self.nodes, self.suspension, self.reshaping, partings)
+        self.suspension = Suspension(self.blocks, saved, self.relay, self.reshaping)
+        self.meetings = Meetings(self.blocks, self.nodes, self.suspension, self.reshaping)
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
         self.steps: dict[int, ir.Block] = {}
         """By instruction, where the divergent copy is stepped into in the middle of a block."""
         self._beside = frame.variable(I32)
         """The lanes that run together, or wait for those that have stepped aside."""
-
-    def _unsteady(self) -> frozenset[Register]:
-        """Registers of which what is written last is not what all lanes hold, or that are not kept
-        alike everywhere."""
-        shapes = self.frame.shapes
-        left = frozenset[Register]().union(*(region.kept for region in shapes.left))
-        return left | (shapes.known.keys() - shapes.lasting)
 
     def finish(self) -> dict[int, ir.Block]:
         """Emit what the blocks lead to beside each other; gives the ways back in by the sites at
@@ -170,9 +155,10 @@ class Control:
             self._go_together(copy, target, block)
         b.position_at_end(parted)
         self.frame.counters.add(self.frame.layout.branches[instruction], I64(1))
-        if copy is not Copy.DIVERGENT and self.leaving.left_at(block):
+        kind = self.frame.facts.blocks[block].branch
+        if copy is not Copy.DIVERGENT and kind is BranchKind.EXIT:
             self._leave_region(block, goes, stays, instruction)
-        elif copy is not Copy.DIVERGENT and block in self.asides:
+        elif copy is not Copy.DIVERGENT and kind is BranchKind.PREDICATED:
             self._step_aside(copy, block, goes, stays, instruction)
         else:
             self._part(copy, block, goes, stays, instruction)
@@ -200,7 +186,7 @@ class Control:
     ) -> None:
         """Let some lanes run a block, and meet the others right behind it."""
         target, following = self.program.blocks[block].successors
-        body = self.asides[block]
+        body = self.frame.facts.asides[block]
         self.frame.counters.add(self.frame.layout.branches[instruction] + 1, I64(1))
         lanes = goes if body == target else stays
         for way in (target, following):

@@ -22,6 +22,7 @@ from warploom.codegen.shared_functions import Define
 from warploom.codegen.sizes import Effort
 from warploom.codegen.variant import KernelVariant, Observing
 from warploom.codegen.warp import WarpFunction
+from warploom.codegen.warp_ir_passes import warp_ir
 from warploom.core.collector import collector_paused
 from warploom.core.interrupts import let_interrupts_through
 
@@ -66,7 +67,7 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
     program = layout.program
     with collector_paused():
         module = ir.Module(program.name)
-        warp = WarpFunction(module, program, layout, variant)
+        warp = WarpFunction(module, layout, warp_ir(layout, variant))
         deadline = Deadline(program)
 
         def between_blocks() -> None:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from llvmlite import ir
 
-from warploom.analysis.program import Program
-from warploom.analysis.shapes import Shapes
 from warploom.codegen.active_lanes import ActiveLanes
 from warploom.codegen.context_layout import ContextLayout, shared_registers
 from warploom.codegen.context_registers import ContextRegisters
@@ -19,32 +17,34 @@ from warploom.codegen.nans import open_nan_registers
 from warploom.codegen.node_table import NodeTable
 from warploom.codegen.register_transfers import RegisterTransfers
 from warploom.codegen.registers import Registers
-from warploom.codegen.variant import KernelVariant
 from warploom.codegen.warp_context import WarpContext
+from warploom.codegen.warp_ir import WarpIR
 from warploom.ptx.ir import Register
 
 
 class Frame(FunctionFrame):
     """Holds the function of a warp with the parts of its state, while it is being emitted.
 
-    `active` is the active mask, `registers` the registers at the place where code goes now, `homes`
-    those in the context, `transfers` moves them from one to the other; `context` finds the warp's
-    state and context, `nodes` its SIMT stack; `counters` and `fuel` count instructions. `ahead` is
-    how many instructions there are from the one being emitted to the end of its block.
+    `facts` is what the passes have found of the kernel, `shapes` the shapes of its registers among
+    it. `active` is the active mask, `registers` the registers at the place where code goes now,
+    `homes` those in the context, `transfers` moves them from one to the other; `context` finds the
+    warp's state and context, `nodes` its SIMT stack; `counters` and `fuel` count instructions.
+    `ahead` is how many instructions there are from the one being emitted to the end of its
+    block.
     """
 
     def __init__(
         self,
         module: ir.Module,
-        program: Program,
         layout: CountLayout,
-        shapes: Shapes,
+        facts: WarpIR,
         context: ContextLayout,
         pieces: Mapping[int, Register],
-        variant: KernelVariant,
     ) -> None:
+        program, variant, shapes = layout.program, facts.variant, facts.uniformity
         super().__init__(module, program, layout, variant)
-        self.shapes, self.context_layout, self.pieces = shapes, context, pieces
+        self.facts, self.shapes = facts, shapes
+        self.context_layout, self.pieces = context, pieces
         self.open_nans = open_nan_registers(program)
         self.shared_over_blocks = shared_registers(program)
         self.ahead = 0
@@ -54,6 +54,6 @@ class Frame(FunctionFrame):
         self.homes = ContextRegisters(self, self.context, context)
         held = () if variant.baseline else (*program.registers, *pieces.values())
         self.registers = Registers(self, shapes, self.homes, self.active, held)
-        self.transfers = RegisterTransfers(self, shapes, self.homes, self.registers, pieces)
+        self.transfers = RegisterTransfers(self, facts, self.homes, self.registers, pieces)
         self.nodes = NodeTable(self, self.context)
         self.fuel = Fuel(self)

@@ -24,7 +24,7 @@ class GroupPlaces:
     def find(self, group: Group, made: Instruction, on: Value) -> Value | None:
         """Find where a group reaches; at addresses without a shape, returns whether the lanes that
         are on follow the first of their run by one step."""
-        group.strides = {s: self._stride(s) for s in group.walked}
+        group.strides = {s: self._stride(s) for s in group.accesses.walked}
         address = made.operands[0 if group.shape.op == "store" else 1]
         if group.plan.guard is Guard.CACHE:
             self._find_by_shape(group, address)
@@ -72,7 +72,8 @@ class GroupPlaces:
     def _back(self, group: Group) -> Value | None:
         """Returns how far the register of an access lies behind that of its group."""
         back: Value | None = None
-        for stride, laps in (group.ahead(group.alone) if group.alone is not None else {}).items():
+        ahead = group.accesses.ahead(group.alone) if group.alone is not None else {}
+        for stride, laps in ahead.items():
             further = self.b.mul(group.strides[stride], I64(laps))
             back = further if back is None else self.b.add(back, further)
         return back

@@ -10,28 +10,19 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warploom.analysis.program import Block
-from warploom.analysis.shapes import RUNS, Reading
+from warploom.analysis.shapes import Reading
 from warploom.codegen.access_cache import AccessCache
 from warploom.codegen.access_table import Exit, Guard
 from warploom.codegen.group_places import GroupPlaces
-from warploom.codegen.groups import Group, find_groups
+from warploom.codegen.groups import Group
 from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.memory import MemoryCode
-from warploom.codegen.passes import Pass
 from warploom.codegen.put_off import PutOff
-from warploom.codegen.stepped import find_stepped
 from warploom.core.types import unsigned
 from warploom.ptx.ir import Address, Instruction, Register, Symbol
 
 RARELY = (1 << 20, 1)
 """The weights of a way that is hardly ever left: what is live there stays in registers."""
-
-HURRIED = 4
-"""Accesses of a block from which on it has two versions."""
-
-MOST_RUNS = 8
-"""Where warps have more runs, a block has one version: many warps of a grid have lanes at its edges
-then, and would take the slow one."""
 
 
 class GroupWays:
@@ -53,34 +44,23 @@ class GroupWays:
         come to wait behind stores that each wait for a line."""
 
     def begin(self, block: Block, *, masked: bool) -> None:
-        """Find the groups of a block, before its code. `masked`: some lanes run it while others
+        """Take up the groups of a block, before its code. `masked`: some lanes run it while others
         wait; such a block has one version."""
         self._forget()
         self.cache.sets.begin(straight=True)
         self.groups.clear()
         self._careful.clear()
-        does = self.frame.variant.does
-        if self.frame.registers.convergent and self.memory.facts.inlined and does(Pass.GROUPS):
-            walking = not masked and does(Pass.WALKS)
-            self.groups = find_groups(self.memory, self.reading, block, walking=walking)
-        sure = {i: g for i, g in self.groups.items() if g.plan.guard is Guard.CACHE}
-        stepped: dict[int, Group] = {}
-        if not masked:
-            stepped = find_stepped(self.memory, self.reading, block, sure)
-        self.groups = _without(self.groups, stepped) | stepped
-        self.fetches_ahead = bool(stepped)
-        several = len(sure) >= HURRIED and does(Pass.VERSIONS) and self._mostly_whole
-        has_versions = not masked and (self.fetches_ahead or several)
-        for group in {id(group): group for group in self.groups.values()}.values():
-            if len(group.members) > 1:
+        if not self.frame.registers.convergent:
+            self.fetches_ahead = False
+            return
+        facts = self.frame.facts.blocks[block.index]
+        accesses = facts.masked if masked else facts.accesses
+        self.fetches_ahead = accesses.defers
+        for found in accesses.groups:
+            group = Group(found)
+            if len(found.members) > 1:
                 group.unknown = self.frame.variable(I1)
-            if not has_versions:
-                group.plan = group.plan.in_one_version()
-
-    @property
-    def _mostly_whole(self) -> bool:
-        """Return whether most warps are taken to have all their lanes on."""
-        return RUNS.get(self.reading.formation, 1) <= MOST_RUNS
+            self.groups |= dict.fromkeys((index for index, _ in found.members), group)
 
     def careful(self) -> dict[int, ir.Block]:
         """Begin the slow version of a block, if there is to be one: the blocks in which code comes
@@ -210,7 +190,8 @@ class GroupWays:
         holds = self.puts.look(group, self.memory.operands.read(address.base, unsigned(64)))
         holds = b.and_(holds, b.icmp_unsigned("==", self.lanes.bits(on), I32(-1)))
         # Loads that come later look themselves.
-        for crossed in {id(g): g for g in map(self.groups.__getitem__, group.crossed)}.values():
+        loads = map(self.groups.__getitem__, group.accesses.crossed)
+        for crossed in {id(one): one for one in loads}.values():
             apart = self.puts.apart(crossed) if crossed.known is not None else None
             holds = holds if apart is None else b.and_(holds, apart)
         self._or_leave(index, holds)
@@ -239,9 +220,3 @@ class GroupWays:
                 for index, _ in group.members:
                     if index not in self._passing:
                         self.cache.take_back(group, index)
-
-
-def _without(groups: dict[int, Group], stepped: dict[int, Group]) -> dict[int, Group]:
-    """Groups of which no access is put off."""
-    others = {id(groups[index]) for index in stepped if index in groups}
-    return {index: group for index, group in groups.items() if id(group) not in others}

@@ -7,7 +7,7 @@ where all warps have passed the same barriers since the block began: the relay s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from llvmlite import ir
 
@@ -22,9 +22,9 @@ from warploom.rules.plan_words import STATUS
 class IdleCode:
     """Emits what it takes to skip warps in one warp function."""
 
-    def __init__(self, frame: Frame, saved: Saved, ways: Sequence[IdleWay]) -> None:
+    def __init__(self, frame: Frame, saved: Saved) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
-        self.saved, self._ways = saved, ways
+        self.saved, self._ways = saved, frame.facts.idle
         self._noted = frame.variable(I1)
 
     def begin(self) -> None:

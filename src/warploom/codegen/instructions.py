@@ -22,11 +22,12 @@ from warploom.codegen.blocks import Copy
 from warploom.codegen.control import Control
 from warploom.codegen.copies import CopyCode
 from warploom.codegen.guards import Guards
+from warploom.codegen.kernel_accesses import elements
 from warploom.codegen.lanes import I64, LANES, Value, splat_constant, vector
 from warploom.codegen.leading import LeadingCode
 from warploom.codegen.lower import ignores_nan_bits
 from warploom.codegen.matrix import MatrixCode
-from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.memory import MemoryCode
 from warploom.codegen.moves import MoveCode, Result
 from warploom.codegen.nans import is_copy
 from warploom.codegen.preconditions import PreconditionCode

@@ -6,6 +6,7 @@ from llvmlite import ir
 
 from warploom.analysis.accesses import space_of
 from warploom.codegen.access import Shape
+from warploom.codegen.kernel_accesses import elements
 from warploom.codegen.lanes import (
     I8,
     I32,
@@ -16,7 +17,7 @@ from warploom.codegen.lanes import (
     vector,
 )
 from warploom.codegen.matrix_rows import MatrixRowCode, Results
-from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.memory import MemoryCode
 from warploom.codegen.products import (
     BUFFER_BYTES,
     constant,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from warploom.analysis.accesses import space_of
 from warploom.codegen.access import Shape
+from warploom.codegen.kernel_accesses import elements
 from warploom.codegen.lanes import I32, LANES, Value, splat_constant
 from warploom.codegen.lower import Lowering
-from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.memory import MemoryCode
 from warploom.codegen.products import constant
 from warploom.core.types import B32, ScalarType
 from warploom.isa.row_matrices import WORDS, RowMatrices, row_matrices, unpacked_words

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warploom.analysis.partings import Partings
 from warploom.codegen.blocks import Blocks, Copy
 from warploom.codegen.environment import Status
 from warploom.codegen.lanes import I32, I64, Value
@@ -26,12 +25,12 @@ class Meetings:
         nodes: NodeCode,
         suspension: Suspension,
         reshaping: Reshaping,
-        partings: Partings,
     ) -> None:
         self.blocks, self.nodes = blocks, nodes
         self.suspension, self.reshaping = suspension, reshaping
         self.frame, self.lanes, self.b = blocks.frame, blocks.frame.lanes, blocks.frame.lanes.b
-        self._partings = partings
+        self._points = self.frame.facts.reconvergence.points
+        self._suspends = self.frame.facts.reconvergence.suspends
 
     def emit(self) -> None:
         """Emit the blocks in which the divergent copy reaches a possible meeting point."""
@@ -68,7 +67,7 @@ class Meetings:
         node = frame.get(frame.nodes.top)
         arrived = self.nodes.add_lanes(frame.nodes.node(node, ARRIVED), frame.active.bits())
         self._other_side(point, node)
-        if self._partings.suspends:
+        if self._suspends:
             missing = b.icmp_unsigned("!=", arrived, frame.get(frame.nodes.node(node, EXPECTED)))
             with b.if_then(missing, likely=False):
                 self.suspension.give_way(Status.GATHERS, point)
@@ -90,7 +89,7 @@ class Meetings:
         self.nodes.pop(node)
         b.branch(inner)
         b.position_at_end(outer)
-        if self._partings.suspends:
+        if self._suspends:
             left = b.icmp_unsigned("!=", b.load(frame.active.live, typ=I32), I32(0))
             with b.if_then(left, likely=False):
                 self.suspension.give_way(Status.GATHERS, self.blocks.program.exit)
@@ -98,7 +97,7 @@ class Meetings:
 
     def _other_side(self, point: int, node: Value) -> None:
         """Switch to the lanes that wait in the node, if any do."""
-        b, frame, blocks = self.b, self.frame, self._partings.others[point]
+        b, frame, blocks = self.b, self.frame, self._points[point]
         if not blocks:
             return
         at = frame.nodes.node(node, OTHER_MASK)

@@ -10,15 +10,16 @@ from typing import Protocol
 
 from llvmlite import ir
 
-from warploom.analysis.accesses import AccessRow, route_of, space_of
+from warploom.analysis.accesses import AccessRow, space_of
 from warploom.analysis.clusters import reaches_cluster
-from warploom.codegen.access import STACK, Shape
+from warploom.codegen.access import Shape
 from warploom.codegen.access_functions import AccessFunctions
 from warploom.codegen.access_table import Facts, Move, general
 from warploom.codegen.call_parameters import PieceCode
 from warploom.codegen.clusters import ClusterCode
 from warploom.codegen.environment import SPACE_CODES, Slot
 from warploom.codegen.faults import FaultExit
+from warploom.codegen.kernel_accesses import elements
 from warploom.codegen.lanes import (
     I8,
     I64,
@@ -31,19 +32,15 @@ from warploom.codegen.lanes import (
 )
 from warploom.codegen.observing import ObservingCode
 from warploom.codegen.operands import Operands
-from warploom.codegen.passes import Pass
 from warploom.codegen.pieces import frame_access
 from warploom.codegen.places import Places
 from warploom.codegen.recording_copies import CopyRecordingCode
 from warploom.codegen.sanitizing import Memory, SanitizingCode
 from warploom.codegen.shared_functions import SharedFunctions
 from warploom.core.types import ScalarType
-from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
+from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol
 from warploom.rules.clusters import MOST_BLOCKS
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
-
-MOST_INLINED = 128
-"""Of a kernel with more accesses than that none is inlined: its code would take minutes to make."""
 
 
 class AccessObserver(Protocol):
@@ -81,43 +78,15 @@ class MemoryCode:
         self.pieces, self.faults = PieceCode(operands), FaultExit(self.frame)
         self.recording, self.sanitizing, self.clusters = recording, sanitizing, clusters
         self.copy_recording, self.observing = copy_recording, observing
+        self.accesses = self.frame.facts.accesses_of(self.frame.program)
+        self._facts_apart = replace(self.accesses.facts, listed=False)
         self.apart = False
         """Whether code is made for lanes that have parted from others."""
 
     @property
     def facts(self) -> Facts:
         """Return what the choice of plans depends on at the place where code goes now."""
-        inlined, rules = self._inlines, self.frame.layout.rules
-        seen = self.sanitizing is not None and self.sanitizing.in_order
-        does = self.frame.variant.does
-        return Facts(
-            inlined=inlined,
-            fixed=not self.functions.shuffles,
-            steps=does(Pass.STEPS),
-            deferred=does(Pass.PUT_OFF) and not seen,
-            listed=rules.lists_words and not self.apart,
-        )
-
-    @property
-    def _inlines(self) -> bool:
-        """Returns whether accesses can be inlined: not where each is noted or told to an observer,
-        may lead to other blocks, or is looked up in caches; nor where there are too many."""
-        watched = self.recording is not None or self.observing is not None
-        elsewhere = self.clusters.several or self.frame.layout.rules.caches
-        return len(self.places.rows) <= MOST_INLINED and not (watched or elsewhere)
-
-    @property
-    def one_by_one(self) -> bool:
-        """Return whether each warp has code of its own: none runs all warps of a block."""
-        taken = self.sanitizing is not None and self.sanitizing.takes_accesses
-        return not self._inlines or taken
-
-    def shape_of(self, op: str, index: int, made: Instruction) -> Shape:
-        """Returns what a load or a store moves."""
-        data = made.operands[0 if op == "load" else 1]
-        route = self._route(index) or (route_of(made) if op == "load" else "")
-        type = made.operation.modifiers.scalar()
-        return Shape(op, space_of(made), type, len(elements(data)), route)
+        return self._facts_apart if self.apart else self.accesses.facts
 
     # ---- loads and stores -----------------------------------------------------------------------
 
@@ -131,7 +100,7 @@ class MemoryCode:
         space = space_of(made)
         if space is Space.PARAM:
             return self.load_parameter(index, made.operands[1], type, parts, mask)
-        shape = self.shape_of("load", index, made)
+        shape = self.accesses.shape_of("load", index, made)
         return self.load_at(index, shape, self.operands.address(made.operands[1]), mask)
 
     def load_at(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
@@ -159,7 +128,7 @@ class MemoryCode:
         if reached is not None:
             self.pieces.store(reached[0], type, values, mask)
             return
-        shape = self.shape_of("store", index, made)
+        shape = self.accesses.shape_of("store", index, made)
         self.store_at(index, shape, self.operands.address(made.operands[0]), values, mask)
 
     def store_at(
@@ -274,10 +243,6 @@ class MemoryCode:
         at = p.gep(self.places.space(Space.PARAM)[0], [I64(offset)], source_etype=I8)
         return p.load(at, typ=ir.IntType(type.bits), align=1)
 
-    def _route(self, index: int) -> str:
-        """STACK for what a call keeps in local memory."""
-        return STACK if index in self.frame.program.private else ""
-
 
 def by_space(lanes: Lanes, addresses: Value, mask: Value, each: EachSpace) -> None:
     """Splits lanes by where their generic addresses lead, and does `each` where some lead."""
@@ -295,8 +260,3 @@ def by_space(lanes: Lanes, addresses: Value, mask: Value, each: EachSpace) -> No
     for space, there in ((Space.GLOBAL, elsewhere), *inside.items()):
         with b.if_then(lanes.any(there)):
             each(space, addresses if space is Space.GLOBAL else offsets, there)
-
-
-def elements(operand: Operand) -> tuple[Operand, ...]:
-    """Return the elements of a vector operand, or the operand itself."""
-    return operand.elements if isinstance(operand, Vector) else (operand,)

@@ -6,8 +6,9 @@ from __future__ import annotations
 from warploom.analysis.shapes import Reading
 from warploom.analysis.strides import LANES
 from warploom.codegen.access_cache import AccessCache
+from warploom.codegen.access_groups import group_alone
 from warploom.codegen.access_table import Guard, Move
-from warploom.codegen.groups import Group, group_alone
+from warploom.codegen.groups import Group
 from warploom.codegen.lanes import I64, Value
 from warploom.codegen.loads import load
 from warploom.codegen.memory import MemoryCode
@@ -32,7 +33,7 @@ class PartAccess:
 
     def can_be(self, index: int, made: Instruction) -> bool:
         """Returns whether an access is one of these."""
-        group = group_alone(self.memory, self.reading, index, made)
+        group = group_alone(self.memory.accesses, self.reading, index, made)
         if group is None or group.shape.parts > 1 or group.base.width > 1:
             return False
         return group.plan.guard is Guard.CACHE and group.plan.move in ONE_PLACE_OR_VECTOR
@@ -40,8 +41,9 @@ class PartAccess:
     def look(self, index: int, made: Instruction, warp: Value, bits: Value) -> Value:
         """Returns whether those lanes of a warp, an i32, can go the short way; the registers are
         those of the first one."""
-        b, group = self.b, group_alone(self.memory, self.reading, index, made)
-        assert group is not None
+        b, found = self.b, group_alone(self.memory.accesses, self.reading, index, made)
+        assert found is not None
+        group = Group(found)
         address = made.operands[0 if group.shape.op == "store" else 1]
         base = self.memory.operands.base(address, 1)
         ahead = b.mul(warp, I64(LANES * group.base.stride))

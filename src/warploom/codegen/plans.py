@@ -5,17 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llvmlite import ir
-
-from warploom.analysis.accesses import accesses, bytes_of, space_of
+from warploom.analysis.accesses import accesses as reached_by
+from warploom.analysis.accesses import bytes_of, space_of
 from warploom.analysis.strides import LANES
 from warploom.codegen.access import Shape
+from warploom.codegen.access_groups import AccessGroup, by_instruction
 from warploom.codegen.access_table import ANYWHERE, AccessPlan, Pattern, select
-from warploom.codegen.environment import CountLayout
-from warploom.codegen.groups import Group
-from warploom.codegen.memory import MemoryCode
-from warploom.codegen.variant import KernelVariant
-from warploom.codegen.warp import WarpFunction
+from warploom.codegen.kernel_accesses import KernelAccesses
+from warploom.codegen.warp_ir import WarpIR
 from warploom.core.types import B8
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Space
@@ -39,7 +36,7 @@ class PlannedAccess:
 
     instruction: int
     plan: AccessPlan
-    group: Group | None = None
+    group: AccessGroup | None = None
 
     def __str__(self) -> str:
         plan, group, others, pattern = self.plan, self.group, "", PATTERNS[self.plan.pattern]
@@ -51,32 +48,33 @@ class PlannedAccess:
         return "; ".join([pattern, *chosen, f"else {plan.exit.value}"])
 
 
-def planned_accesses(layout: CountLayout, variant: KernelVariant) -> list[PlannedAccess]:
+def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
     """Returns the accesses of a kernel to memory, in the order of its instructions."""
-    warp = WarpFunction(ir.Module(layout.program.name), layout.program, layout, variant)
+    program, accesses = ir.program, ir.accesses_of(ir.program)
     found: list[PlannedAccess] = []
-    for block, groups in warp.access_groups():
+    for block, facts in zip(program.blocks, ir.blocks, strict=True):
+        groups = by_instruction(facts.accesses.groups)
         for index in range(block.start, block.stop):
-            made, group = layout.program.instructions[index], groups.get(index)
+            made, group = program.instructions[index], groups.get(index)
             if group is not None:
                 found.append(PlannedAccess(index, group.plan, group))
-            elif any(space in SEEN for space, _ in accesses(made)):
-                found.append(PlannedAccess(index, _plan(warp.memory, index, made)))
+            elif any(space in SEEN for space, _ in reached_by(made)):
+                found.append(PlannedAccess(index, _plan(accesses, index, made)))
     return found
 
 
-def _plan(memory: MemoryCode, index: int, made: Instruction) -> AccessPlan:
+def _plan(accesses: KernelAccesses, index: int, made: Instruction) -> AccessPlan:
     """Returns the plan of an access without a group."""
-    space, op = accesses(made)[0]
+    space, op = reached_by(made)[0]
     if made.operation.name in ("ld", "ldu", "st") and "bulk" not in made.operation.modifiers:
-        shape = memory.shape_of(op, index, made)
+        shape = accesses.shape_of(op, index, made)
     elif made.operation.spec.unit is Unit.ATOMIC:
         shape = Shape(op, space_of(made), made.operation.modifiers.scalar())
     else:
         shape = Shape(op, space, B8, bytes_of(made))
-    return select(shape, ANYWHERE, memory.facts)
+    return select(shape, ANYWHERE, accesses.facts)
 
 
-def _runs(group: Group) -> str:
+def _runs(group: AccessGroup) -> str:
     lanes = LANES // group.base.width
     return "the warp" if group.base.width == 1 else f"each {lanes} lanes"

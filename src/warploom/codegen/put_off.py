@@ -73,7 +73,7 @@ class PutOff:
         """Returns whether the stores of a group can be put off, if all lanes are on: `bases` is
         where their register leads. From then on it is their turn."""
         b, index = self.b, group.members[0][0]
-        start, stop = group.span
+        start, stop = group.accesses.span
         first = self.lanes.lane(bases, 0)
         step = b.sub(self.lanes.lane(bases, 1), first)
         extent = b.add(b.mul(step, I64(LANES - 1)), I64(stop - start))
@@ -115,7 +115,7 @@ class PutOff:
         if pending is None or group.shape.space is not pending.group.shape.space:
             return None
         start, stop = self._reach.span(group)
-        begin = b.add(pending.first, I64(pending.group.span[0]))
+        begin = b.add(pending.first, I64(pending.group.accesses.span[0]))
         either = b.add(pending.extent, b.sub(b.sub(stop, start), I64(1)))
         # How far a last byte lies behind the first that is stored to: less than both together are
         # long, where they meet.

@@ -18,14 +18,14 @@ class Reach:
         """Returns how far the first byte of a group lies behind where its register leads, and the
         end of the last one."""
         if not group.strides:
-            start, stop = group.span
+            start, stop = group.accesses.span
             return I64(start), I64(stop)
         behind = [self._ahead(group, index, 0) for index, _ in group.members]
         first, last = (
             reduce(lambda x, y: self.lanes.intrinsic(f"llvm.{name}.i64", I64, [x, y]), behind)
             for name in ("smin", "smax")
         )
-        start, stop = group.span
+        start, stop = group.accesses.span
         return self.b.add(first, I64(start)), self.b.add(last, I64(stop))
 
     def places(self, group: Group, index: int) -> list[Value]:
@@ -42,6 +42,6 @@ class Reach:
     def _ahead(self, group: Group, index: int, offset: int) -> Value:
         """Returns how far an access reaches behind where the group's register leads."""
         b, ahead = self.b, I64(offset)
-        for stride, laps in group.ahead(index).items():
+        for stride, laps in group.accesses.ahead(index).items():
             ahead = b.add(b.mul(group.strides[stride], I64(laps)), ahead)
         return ahead

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from warploom.analysis.shapes import Shapes
 from warploom.codegen.context_registers import ContextRegisters
 from warploom.codegen.function_frame import FunctionFrame
 from warploom.codegen.lanes import storage_type, zero
 from warploom.codegen.registers import Registers
+from warploom.codegen.warp_ir import WarpIR
 from warploom.ptx.ir import Register
 
 
@@ -19,23 +19,24 @@ class RegisterTransfers:
     def __init__(
         self,
         frame: FunctionFrame,
-        shapes: Shapes,
+        facts: WarpIR,
         homes: ContextRegisters,
         registers: Registers,
         pieces: Mapping[int, Register],
     ) -> None:
-        self._frame, self._shapes, self._pieces = frame, shapes, pieces
+        self._frame, self._facts, self._pieces = frame, facts, pieces
+        self._shapes = facts.uniformity
         self._homes, self._registers = homes, registers
 
     def clear(self, kept: Iterable[Register] = ()) -> None:
         """Fills the registers that blocks share with zeros, as at the begin of the function; but
         for those that are kept."""
         if self._frame.variant.baseline:
-            for register in _sorted(self._frame.program.live_in[0]):
+            for register in _sorted(self._facts.live(0)):
                 self._homes.write(register, zero(storage_type(register.type)))
             return
         places = self._homes.layout
-        for register in _sorted(places.memory & self._frame.program.live_in[0] - set(kept)):
+        for register in _sorted(places.memory & self._facts.live(0) - set(kept)):
             self._homes.write(register, zero(storage_type(register.type)))
         for register in _sorted(places.apart.keys() - places.memory - set(kept)):
             place = self._registers.place(register)
@@ -54,8 +55,7 @@ class RegisterTransfers:
     def loosened(self, origin: int, index: int) -> frozenset[Register]:
         """Return the registers that have a shape in block `origin` and none in the next, which
         reads them."""
-        program = self._frame.program
-        live = program.live_in[index] if index < program.exit else frozenset[Register]()
+        live = self._facts.live(index)
         return live & self._shapes.loosened(index) - self._shapes.loosened(origin)
 
     def part(self, live: Iterable[Register]) -> None:

@@ -69,13 +69,6 @@ class SanitizingCode:
         """Return whether no access may be put off."""
         return self._wanted.in_order
 
-    @property
-    def takes_accesses(self) -> bool:
-        """Return whether the detector takes accesses that do not fail. Where it takes no more than
-        barriers, code for all warps of a block may pass one without telling it: all threads come
-        there."""
-        return bool(self._wanted.accesses)
-
     def takes(self, index: int, shape: Shape) -> bool:
         """Returns whether the detector may have to see an access though it may be done."""
         return shape.space in self._wanted.accesses and index not in self._wanted.unchecked

@@ -20,9 +20,10 @@ from warploom.codegen.access_table import Guard, Move, Pattern
 from warploom.codegen.extents import extent_of
 from warploom.codegen.group_ways import GroupWays
 from warploom.codegen.groups import Group
+from warploom.codegen.kernel_accesses import elements
 from warploom.codegen.lanes import I64, LANES, Value
 from warploom.codegen.loads import load
-from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.memory import MemoryCode
 from warploom.codegen.reach import Reach
 from warploom.codegen.registers import values_by_shape
 from warploom.codegen.sanitizing import Memory
@@ -54,7 +55,7 @@ class ShapedAccess:
         if space_of(made) is Space.PARAM:
             given = made.operands[1], type, parts, on
             return self.memory.load_parameter(index, *given, width=1)
-        shape = self.memory.shape_of("load", index, made)
+        shape = self.memory.accesses.shape_of("load", index, made)
         width = self.reading.address(made.operands[1]).width
 
         def load_any() -> list[Value]:
@@ -188,7 +189,7 @@ class ShapedAccess:
         shared = group.shape.space is Space.SHARED
         base = self.memory.places.space(Space.SHARED)[0] if shared else None
         pointers = begins = None
-        if group.plan.move is Move.BY_STEP or group.is_laid_out:
+        if group.plan.move is Move.BY_STEP or group.accesses.is_laid_out:
             addresses = self.operands.address(made.operands[0 if group.shape.op == "store" else 1])
             pointers = self.operands.host_pointers(base, addresses)
         elif group.base.width == LANES // 2:

@@ -8,7 +8,8 @@ compared with theirs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
 from warploom.analysis.accesses import space_of
 from warploom.analysis.program import Block
@@ -16,9 +17,9 @@ from warploom.analysis.shapes import Reading, computes
 from warploom.analysis.strides import LANES
 from warploom.analysis.uses import writes
 from warploom.codegen.access import DATA_BYTES
+from warploom.codegen.access_groups import AccessGroup
 from warploom.codegen.access_table import Addresses, Pattern, select
-from warploom.codegen.groups import Group
-from warploom.codegen.memory import MemoryCode
+from warploom.codegen.kernel_accesses import KernelAccesses
 from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
 STRONG = ("volatile", "relaxed", "acquire", "release", "mmio", "async")
@@ -30,53 +31,62 @@ class _Open:
     """A group to which more stores may come, and what they must have in common with it."""
 
     key: object
-    group: Group
+    found: AccessGroup
+    members: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    crossed: list[int] = field(default_factory=list[int])
     loads: list[int] = field(default_factory=list[int])
     """The loads behind its last store."""
 
     def add(self, index: int, offset: int) -> None:
         """Add one more store; the loads so far lie before it."""
-        self.group.members.append((index, offset))
-        if len(self.group.members) > 1:
-            self.group.crossed += self.loads
+        self.members.append((index, offset))
+        if len(self.members) > 1:
+            self.crossed += self.loads
         self.loads.clear()
+
+    @property
+    def is_full(self) -> bool:
+        """Returns whether there is no room to keep what one more stores."""
+        return (len(self.members) + 1) * self.found.shape.size * LANES > DATA_BYTES
+
+    def closed(self) -> AccessGroup:
+        """Returns the group of those that have been found."""
+        return replace(self.found, members=tuple(self.members), crossed=tuple(self.crossed))
 
 
 def find_stepped(
-    memory: MemoryCode, reading: Reading, block: Block, groups: dict[int, Group]
-) -> dict[int, Group]:
-    """Return the groups of two stores and more that may have a step, by instruction; `groups` are
-    the others of the block. Where lanes are apart there are none."""
-    if not memory.frame.registers.convergent or not memory.frame.shapes:
-        return {}
-    found: list[Group] = []
+    accesses: KernelAccesses, reading: Reading, block: Block, grouped: Collection[int]
+) -> list[AccessGroup]:
+    """Return the groups of two stores and more that may have a step; `grouped` are the accesses in
+    other groups of the block."""
+    found: list[_Open] = []
     now: _Open | None = None
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
-        made = memory.frame.program.instructions[index]
-        placed = None if index in groups else _placed(memory, reading, index, made, versions)
+        made = accesses.program.instructions[index]
+        placed = None if index in grouped else _placed(accesses, reading, index, made, versions)
         if placed is not None:
             key, group, offset = placed
-            if now is None or now.key != key or _is_full(now.group):
+            if now is None or now.key != key or now.is_full:
                 now = _Open(key, group)
-                found.append(group)
+                found.append(now)
             now.add(index, offset)
-        elif now is not None and index in groups and _is_weak_load(made):
+        elif now is not None and index in grouped and _is_weak_load(made):
             now.loads.append(index)
-        elif not _passes(memory, made):
+        elif not _passes(accesses, made):
             now = None
         for register in writes(made):
             versions[register] = index
-    return {index: group for group in found if len(group.members) > 1 for index, _ in group.members}
+    return [one.closed() for one in found if len(one.members) > 1]
 
 
 def _placed(
-    memory: MemoryCode,
+    accesses: KernelAccesses,
     reading: Reading,
     index: int,
     made: Instruction,
     versions: dict[Register, int],
-) -> tuple[object, Group, int] | None:
+) -> tuple[object, AccessGroup, int] | None:
     """For a store that may be one, what those of one group have in common, a group for it and its
     offset."""
     if made.operation.name != "st" or not _is_plain(made) or "bulk" in made.operation.modifiers:
@@ -84,20 +94,15 @@ def _placed(
     address = made.operands[0]
     if not isinstance(address, Address) or not isinstance(address.base, Register):
         return None
-    shape, base = memory.shape_of("store", index, made), reading.address(address)
+    shape, base = accesses.shape_of("store", index, made), reading.address(address)
     if base.is_known and (base.width > 1 or base.stride <= 0):
         return None
-    plan = select(shape, Addresses(Pattern.COLUMNS), memory.facts)
+    plan = select(shape, Addresses(Pattern.COLUMNS), accesses.facts)
     if plan.is_general:
         return None
     place = address.offset % shape.size
     key = (address.base, versions.get(address.base), shape.space, shape.size, place)
-    return key, Group(shape, plan, base), address.offset
-
-
-def _is_full(group: Group) -> bool:
-    """Returns whether there is no room to keep what one more stores."""
-    return (len(group.members) + 1) * group.shape.size * LANES > DATA_BYTES
+    return key, AccessGroup(shape, plan, base), address.offset
 
 
 def _is_plain(made: Instruction) -> bool:
@@ -108,10 +113,10 @@ def _is_weak_load(made: Instruction) -> bool:
     return made.operation.name in ("ld", "ldu") and _is_plain(made)
 
 
-def _passes(memory: MemoryCode, made: Instruction) -> bool:
+def _passes(accesses: KernelAccesses, made: Instruction) -> bool:
     """Returns whether nobody can tell by an instruction if stores before it have been done."""
     if made.operation.name == "ld" and space_of(made) is Space.PARAM:
         base = made.operands[1].base if isinstance(made.operands[1], Address) else None
-        places = memory.frame.program.places
+        places = accesses.program.places
         return isinstance(base, Symbol) and not places[base.name].frame and _is_plain(made)
     return computes(made) or made.operation.name in ("mov", "cvta")

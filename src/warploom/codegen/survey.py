@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from warploom.analysis.block_wide import comparison_of, last_of
+from warploom.analysis.shapes import WHOLE, Reading
 from warploom.analysis.strides import LANES
-from warploom.analysis.sweeps import Kind, Sweep, alike, block_wide
+from warploom.analysis.sweeps import Kind, Sweep, alike
 from warploom.codegen.environment import Slot
 from warploom.codegen.formations import LAYOUTS
 from warploom.codegen.instructions import InstructionCode
@@ -59,7 +60,8 @@ class Survey:
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
         self.program, self.memory = self.frame.program, instructions.memory
         self._lanes = instructions.shaped_access.reading
-        self._reading = block_wide(self.program, self._lanes.formation)
+        whole = WHOLE[self._lanes.formation]
+        self._reading = Reading(self.program, whole, self.frame.facts.block_shapes)
         self.alike = alike(self._reading, self.frame.shapes)
         self.layout = LAYOUTS[self._reading.formation](self.frame)
         self._leading = LeadingCode(self.memory.operands, self._reading)
@@ -93,7 +95,7 @@ class Survey:
             self.saved.begin(I32(-1))
         else:
             behind = self.program.blocks[sweep.site].successors[-1]
-            self.saved.take_up_together(self.program.live_in[behind], whole=True)
+            self.saved.take_up_together(self.frame.facts.live(behind), whole=True)
 
     def look(self, sweep: Sweep) -> Found:
         """Ask of the first warp, whose registers are in place, what all are to do; they are then

@@ -13,7 +13,6 @@ from functools import partial
 
 from llvmlite import ir
 
-from warploom.analysis.partings import Partings
 from warploom.analysis.uses import member_mask
 from warploom.codegen.blocks import Blocks, Copy
 from warploom.codegen.environment import Status
@@ -35,15 +34,10 @@ class Suspension:
         saved: Saved,
         relay: Relay,
         reshaping: Reshaping,
-        partings: Partings,
-        *,
-        skips_warps: bool,
     ) -> None:
         self.blocks, self.saved, self.relay, self.reshaping = blocks, saved, relay, reshaping
-        ways = partings.idle if blocks.frame.shapes and skips_warps else ()
-        self.idle = IdleCode(blocks.frame, saved, ways)
+        self.idle = IdleCode(blocks.frame, saved)
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
-        self._partings = partings
         self._leaving: dict[tuple[Status, bool], ir.Block] = {}
         """Where a warp leaves, by the reason, and whether it has saved its registers."""
         self.sites: dict[int, int] = {}
@@ -169,7 +163,7 @@ class Suspension:
     def _take_up(self, index: Value, copy: Copy) -> None:
         """Go on in a copy at the block of that number."""
         targets = self.b.switch(index, self.blocks.entrance(copy, self.blocks.program.exit))
-        for place in sorted(self._partings.resumable):
+        for place in sorted(self.frame.facts.reconvergence.resumable):
             apart = copy is Copy.DIVERGENT
             to = self.blocks.entrance(copy, place) if apart else self._taken_up(place)
             targets.add_case(I64(place), to)

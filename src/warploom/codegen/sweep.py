@@ -18,8 +18,8 @@ from warploom.analysis.uses import reads
 from warploom.codegen.blocks import Copy
 from warploom.codegen.environment import Slot
 from warploom.codegen.instructions import InstructionCode
+from warploom.codegen.kernel_accesses import elements
 from warploom.codegen.lanes import I64, Value
-from warploom.codegen.memory import elements
 from warploom.codegen.saved import Saved
 from warploom.codegen.survey import Found, Survey, leading
 from warploom.ptx.ir import Instruction, Register
@@ -162,5 +162,5 @@ class SweepWork:
         behind = self.program.blocks[sweep.site].successors[-1]
         steps = sweep.steps((*sweep.blocks, *sweep.own))
         read = {r for i in steps for r in reads(self.program.instructions[i])}
-        live = self.program.live_in[behind] & read
+        live = self.frame.facts.live(behind) & read
         self.saved.fetch_together(live - self.survey.alike)

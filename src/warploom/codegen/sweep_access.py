@@ -7,9 +7,10 @@ from __future__ import annotations
 from warploom.analysis.shapes import Reading
 from warploom.analysis.sweeps import Sweep
 from warploom.codegen.access_cache import AccessCache
+from warploom.codegen.access_groups import find_groups
 from warploom.codegen.access_table import Guard, Move
 from warploom.codegen.formations import BlockWide
-from warploom.codegen.groups import Group, find_groups
+from warploom.codegen.groups import Group
 from warploom.codegen.lanes import I1, I64, Value
 from warploom.codegen.loads import load
 from warploom.codegen.memory import MemoryCode
@@ -41,7 +42,8 @@ class SweepAccess:
         for index in (*sweep.blocks, *sweep.own):
             shapes = self.frame.shapes.at(index)
             here = Reading(reading.program, reading.formation, shapes)
-            self._groups |= find_groups(memory, here, self.frame.program.blocks[index])
+            for found in find_groups(memory.accesses, here, self.frame.program.blocks[index]):
+                self._groups |= dict.fromkeys((i for i, _ in found.members), Group(found))
         self._offsets = {i: offset for g in self._groups.values() for i, offset in g.members}
         self._steps: dict[int, Value] = {}
         """How far each warp reaches behind the one before it, by the first of a group."""

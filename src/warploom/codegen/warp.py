@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 from llvmlite import ir
 
-from warploom.analysis.asides import asides, steps
-from warploom.analysis.block_wide import comes_to_barriers_together
-from warploom.analysis.courses import course_of
-from warploom.analysis.program import Block, Program
-from warploom.analysis.shapes import NO_SHAPES, WHOLE, Reading
-from warploom.analysis.shaping import shapes_of
-from warploom.analysis.sweeps import sweeps
+from warploom.analysis.asides import steps
+from warploom.analysis.program import Block
+from warploom.analysis.shapes import Reading
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.baseline.calls import CallCode
 from warploom.codegen.blocks import Copy
@@ -23,7 +19,6 @@ from warploom.codegen.context_layout import context_layout
 from warploom.codegen.control import Control
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.frame import Frame
-from warploom.codegen.groups import Group
 from warploom.codegen.guards import Guards
 from warploom.codegen.in_flight import RING_BYTES, keeps_in_flight
 from warploom.codegen.instructions import InstructionCode
@@ -32,7 +27,6 @@ from warploom.codegen.members import MemberCode
 from warploom.codegen.memory import MemoryCode
 from warploom.codegen.observing import ObservingCode
 from warploom.codegen.operands import Operands
-from warploom.codegen.passes import Pass
 from warploom.codegen.pieces import frame_pieces
 from warploom.codegen.recording import RecordingCode
 from warploom.codegen.recording_copies import CopyRecordingCode
@@ -40,46 +34,32 @@ from warploom.codegen.relay import END
 from warploom.codegen.sanitizing import SanitizingCode
 from warploom.codegen.saved import Saved
 from warploom.codegen.shared_functions import SharedFunctions
-from warploom.codegen.sizes import is_long
 from warploom.codegen.sweeping import SweepCode
 from warploom.codegen.sync import SyncCode
-from warploom.codegen.variant import KernelVariant
+from warploom.codegen.warp_ir import BranchKind, WarpIR
 from warploom.codegen.watching import WatchingCode
 from warploom.codegen.ways import WaysCode
 from warploom.ptx.ir import Instruction
 from warploom.rules.plan_words import RESUME
 
 
-def _counts_arrivals(program: Program, variant: KernelVariant) -> bool:
-    """Return whether the detector has to see that each warp comes to a barrier: where some threads
-    may skip one."""
-    wanted = variant.sanitizes
-    return wanted is not None and wanted.synchronisation and not comes_to_barriers_together(program)
-
-
 class WarpFunction:
     """Emits `warp` into a module."""
 
-    def __init__(
-        self, module: ir.Module, program: Program, layout: CountLayout, variant: KernelVariant
-    ) -> None:
-        self.program, self.layout, self._size = program, layout, variant.size
-        formation, shuffles = variant.formation, variant.shuffles
-        plain = variant.plain or is_long(program)
-        leaving = variant.does(Pass.LEAVING)
-        shapes = NO_SHAPES if plain else shapes_of(program, formation, leaving=leaving)
-        pieces = frame_pieces(program)
+    def __init__(self, module: ir.Module, layout: CountLayout, facts: WarpIR) -> None:
+        program, variant = layout.program, facts.variant
+        self.program, self.layout, self.facts = program, layout, facts
+        shuffles, pieces = variant.shuffles, frame_pieces(program)
         delays = shuffles and keeps_in_flight(program)
-        ring_bytes = RING_BYTES if delays else 0
         context = context_layout(
             program,
-            shapes,
+            facts.uniformity,
             pieces.values(),
-            ring_bytes,
+            RING_BYTES if delays else 0,
             baseline=variant.baseline,
-            in_memory=variant.does(Pass.MEMORY),
+            memory=facts.memory,
         )
-        self.frame = Frame(module, program, layout, shapes, context, pieces, variant)
+        self.frame = Frame(module, layout, facts, context, pieces)
         self.saved = Saved(self.frame, delays=delays)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
@@ -107,15 +87,13 @@ class WarpFunction:
         )
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
-        self.reading = Reading(program, formation, shapes.known)
+        self.reading = Reading(program, variant.formation, facts.shapes)
         self.control = Control(
             self.frame,
             self.saved,
-            asides(program, formation, shapes) if shapes and variant.does(Pass.ASIDES) else {},
             independent=variant.independent,
             mixes=variant.mixes,
             chooses=shuffles and not variant.independent,
-            skips_warps=not _counts_arrivals(program, variant),
         )
         self.ways = WaysCode(self.control, self.operands)
         arrivals = sanitizing.events if sanitizing and sanitizing.synchronisation else None
@@ -155,37 +133,19 @@ class WarpFunction:
         """True where a warp may leave the function before it ends, and come back."""
         return self.control.suspends
 
-    def access_groups(self) -> Iterator[tuple[Block, dict[int, Group]]]:
-        """Yield each basic block that is emitted for all living lanes together, and the groups of
-        its accesses by instruction. Nothing is emitted."""
-        ways = self.instructions.shaped_access.ways
-        for copy, index in self.control.blocks.copies:
-            if copy is Copy.CONVERGENT:
-                block = self.program.blocks[index]
-                self.b.position_at_end(self.control.blocks.copies[copy, index])
-                with self._standing(index, convergent=True):
-                    ways.begin(block, masked=False)
-                    yield block, ways.groups
-
     def _sweeps(self) -> Mapping[int, ir.Block]:
-        """Emits the code that runs all warps of a block at once, where the formation allows it.
-        Returns its entries by site."""
-        formation, shapes = self.reading.formation, self.frame.shapes
-        known = formation in WHOLE and bool(shapes) and self.frame.variant.does(Pass.SWEEPS)
-        if not known or self.frame.pieces or self.memory.one_by_one:
+        """Emits the code that runs all warps of a block at once, where there may be any. Returns
+        its entries by site."""
+        sweeps, course = (of(self.program) for of in (self.facts.sweeps_of, self.facts.course_of))
+        if not (sweeps or course):
             return {}
         code = SweepCode(self.saved, self.control.relay, self.instructions, self._standing)
-        rounds = (index for copy, index in self.control.blocks.copies if copy is Copy.ROUND)
-        partly = self.control.asides.values()
-        ways = sweeps(self.program, rounds, partly, formation, shapes)
         sites = self.control.suspension.sites
-        found = code.emit(ways, sites)
-        if self.frame.variant.does(Pass.COURSES):
-            with self.frame.blocks_of(self._size):
-                course = course_of(self.program, formation, shapes, self._size)
-                begin = code.emit_course(course, sites, found.get(END))
-            if begin is not None:
-                found[END] = begin
+        found = code.emit(sweeps, sites)
+        with self.frame.blocks_of(self.facts.variant.size):
+            begin = code.emit_course(course, sites, found.get(END))
+        if begin is not None:
+            found[END] = begin
         if found:
             self.control.relay.sweeps = code.survey.layout.fits()
         return found
@@ -304,7 +264,7 @@ class WarpFunction:
             self.observing.branch(index, made, guard)
         if name == "bra" and guard is None:
             self.control.go(copy, block.successors[0], block.index)
-        elif name == "bra" and self.guards.agrees(made):
+        elif name == "bra" and self._is_uniform(copy, block):
             held = self.lanes.lane(self.guards.agreed(made), 0)
             self.control.branch_together(copy, block.index, held)
         elif name == "bra":
@@ -318,6 +278,11 @@ class WarpFunction:
         else:
             self.barriers.end(copy, block, index, made, guard)
         return True
+
+    def _is_uniform(self, copy: Copy, block: Block) -> bool:
+        """Returns whether all lanes go one way at the branch at the end of a block."""
+        together = copy is not Copy.DIVERGENT
+        return together and self.facts.blocks[block.index].branch is BranchKind.UNIFORM
 
     def _trap(self, index: int, guard: Value | None) -> None:
         """Stop the launch if some lane gets here."""

@@ -21,8 +21,9 @@ from warploom.codegen.group_products import (
     vector_at,
 )
 from warploom.codegen.in_flight import Entry, FlightCode, Word
+from warploom.codegen.kernel_accesses import elements
 from warploom.codegen.lanes import I1, I8, I32, I64, LANES, Value, splat_constant, vector
-from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.memory import MemoryCode
 from warploom.codegen.moves import Result
 from warploom.codegen.products import constant, register_type
 from warploom.core.types import B32, PRED, U32, U64

@@ -35,6 +35,7 @@ from warploom.rules.choice import MemoryOptions, access_rules
 
 if TYPE_CHECKING:
     from warploom.codegen.plans import PlannedAccess
+    from warploom.codegen.warp_ir import WarpIR
 
 KEPT = 64
 """So many configurations of launches are remembered."""
@@ -101,8 +102,15 @@ class CompiledEngine:
         """Returns how optimised code for launches like this one does a program's accesses."""
         from warploom.codegen.plans import planned_accesses  # the compiler
 
+        return planned_accesses(self.warp_ir(program, launch))
+
+    def warp_ir(self, program: Program, launch: Launch) -> WarpIR:
+        """Returns what the passes find of a program, for optimised code of launches like this
+        one."""
+        from warploom.codegen.warp_ir_passes import warp_ir  # the compiler
+
         variant = self._variant(program, launch, records=False)
-        return planned_accesses(CountLayout(program, self._rules, variant.formation), variant)
+        return warp_ir(CountLayout(program, self._rules, variant.formation), variant)
 
     def _variant(
         self,

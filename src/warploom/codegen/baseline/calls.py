@@ -17,8 +17,9 @@ from warploom.codegen.baseline.signature import FAULT_BITS, Source
 from warploom.codegen.baseline.tables import END, CallTable, SharedCall
 from warploom.codegen.environment import local_stride
 from warploom.codegen.guards import Guards
+from warploom.codegen.kernel_accesses import elements
 from warploom.codegen.lanes import I64, Value
-from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.memory import MemoryCode
 from warploom.codegen.nans import is_copy
 from warploom.codegen.operands import immediate_bits
 from warploom.codegen.pieces import frame_access
@@ -217,7 +218,7 @@ class CallCode:
         if self.memory.clusters.several and reaches_cluster(made):
             return None
         given = [self._target(one) if load else self._argument(one, type) for one in moved]
-        shape = self.memory.shape_of("load" if load else "store", index, made)
+        shape = self.memory.accesses.shape_of("load" if load else "store", index, made)
         return [self._access(shape, index, address, given)]
 
     def _access(

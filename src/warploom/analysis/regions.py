@@ -1,0 +1,141 @@
+"""Finds the regions of a program: its loops, and the parts of it between barriers of the block, one
+inside of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from warploom.analysis.program import Program
+from warploom.isa.spec import Unit
+
+
+class RegionKind(Enum):
+    """Names the regions. KERNEL: the whole program. LOOP: a natural loop. PART: blocks that lead
+    to each other without a barrier; a region with a barrier consists of such parts."""
+
+    KERNEL = "kernel"
+    LOOP = "loop"
+    PART = "part"
+
+
+@dataclass(frozen=True)
+class Region:
+    """A region: the `blocks` that are in none of its `inner` regions, and these."""
+
+    kind: RegionKind
+    blocks: tuple[int, ...]
+    inner: tuple[Region, ...] = ()
+
+    @property
+    def all_blocks(self) -> frozenset[int]:
+        """Returns its blocks and those of its inner regions."""
+        return frozenset(self.blocks).union(*(one.all_blocks for one in self.inner))
+
+
+def regions(program: Program) -> Region:
+    """Returns the program as a region, with all inside of it. Loops that are neither apart nor one
+    inside of the other (irreducible control flow) are left out, all but the longest."""
+    return _Search(program).region(RegionKind.KERNEL, frozenset(range(program.exit)), None)
+
+
+def predecessors(program: Program) -> list[list[int]]:
+    """Returns by block those that lead to it, that of the virtual exit at the end."""
+    before: list[list[int]] = [[] for _ in range(program.exit + 1)]
+    for block in program.blocks:
+        for to in block.successors:
+            before[to].append(block.index)
+    return before
+
+
+def natural_loops(program: Program, before: list[list[int]]) -> Mapping[int, set[int]]:
+    """Returns the blocks of the natural loops by their headers. A branch to a block that does not
+    come later, in the order of the program, is one back. `before` are the predecessors."""
+    inside: dict[int, set[int]] = {}
+    for block in program.blocks:
+        for header in block.successors:
+            if header <= block.index:
+                inside.setdefault(header, {header}).update(_leading(before, header, block.index))
+    return inside
+
+
+def _leading(before: list[list[int]], header: int, last: int) -> set[int]:
+    """Returns the blocks that lead to the last of a loop without passing its header."""
+    seen: set[int] = set()
+    pending = [last]
+    while pending:
+        at = pending.pop()
+        if at != header and at not in seen:
+            seen.add(at)
+            pending.extend(before[at])
+    return seen
+
+
+class _Search:
+    """Holds the loops of one program by their headers, those of each nested or apart."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        found = natural_loops(program, predecessors(program)).items()
+        self._loops: dict[int, frozenset[int]] = {}
+        for header, blocks in sorted(found, key=lambda loop: (-len(loop[1]), loop[0])):
+            if all(blocks <= one or blocks.isdisjoint(one) for one in self._loops.values()):
+                self._loops[header] = frozenset(blocks)
+
+    def region(self, kind: RegionKind, blocks: frozenset[int], header: int | None) -> Region:
+        """Returns a region of some blocks; `header`: that of the loop that it is."""
+        inner = [
+            self.region(RegionKind.LOOP, self._loops[one], one)
+            for one in self._outermost(blocks, header)
+        ]
+        inside = frozenset[int]().union(*(one.all_blocks for one in inner))
+        if any(self._waits(index) for index in blocks):
+            return Region(kind, (), tuple(self._parts(blocks, header, inner)))
+        return Region(kind, tuple(sorted(blocks - inside)), tuple(inner))
+
+    def _outermost(self, blocks: frozenset[int], header: int | None) -> list[int]:
+        """Returns the headers of the loops in a region that are in no other loop of it."""
+        inside = [h for h, loop in self._loops.items() if loop <= blocks and h != header]
+        return sorted(
+            h for h in inside if not any(h in self._loops[one] for one in inside if one != h)
+        )
+
+    def _parts(
+        self, blocks: frozenset[int], header: int | None, loops: Iterable[Region]
+    ) -> list[Region]:
+        """Returns the parts of a region with a barrier, and its loops with one, in order."""
+        split = [loop for loop in loops if any(map(self._waits, loop.all_blocks))]
+        whole = [loop for loop in loops if loop not in split]
+        rest = blocks.difference(*(loop.all_blocks for loop in split))
+        found = list[Region]()
+        for part in self._connected(rest, header):
+            inner = tuple(loop for loop in whole if loop.all_blocks <= part)
+            own = part.difference(*(loop.all_blocks for loop in inner))
+            found.append(Region(RegionKind.PART, tuple(sorted(own)), inner))
+        return sorted((*found, *split), key=lambda one: min(one.all_blocks))
+
+    def _connected(self, blocks: frozenset[int], header: int | None) -> Iterator[frozenset[int]]:
+        """Yield blocks in sets between which no way leads but over a barrier, or back to the header
+        of the loop."""
+        ways: dict[int, set[int]] = {index: set() for index in blocks}
+        for index in blocks:
+            for to in () if self._waits(index) else self._program.blocks[index].successors:
+                if to in blocks and to != header:
+                    ways[index].add(to)
+                    ways[to].add(index)
+        left = set(blocks)
+        while left:
+            found, pending = set[int](), [min(left)]
+            while pending:
+                at = pending.pop()
+                if at not in found:
+                    found.add(at)
+                    pending.extend(ways[at])
+            left -= found
+            yield frozenset(found)
+
+    def _waits(self, index: int) -> bool:
+        """Returns whether a block ends with a barrier of the block."""
+        last = self._program.instructions[self._program.blocks[index].stop - 1]
+        return last.operation.spec.unit is Unit.BARRIER

@@ -1,0 +1,93 @@
+"""Passes that choose how the accesses of each block to memory are done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.analysis.shapes import RUNS, Reading
+from warploom.codegen.access_groups import by_instruction, find_groups
+from warploom.codegen.access_table import Guard
+from warploom.codegen.kernel_accesses import KernelAccesses
+from warploom.codegen.passes import Pass
+from warploom.codegen.stepped import find_stepped
+from warploom.codegen.warp_ir import BasicBlock, BlockAccesses, WarpIR
+
+HURRIED = 4
+"""Accesses of a block, in groups that are looked up in the access cache, from which on it has two
+versions."""
+
+MOST_RUNS = 8
+"""Where warps have more runs, a block has one version: many warps of a grid have lanes at its edges
+then, and would take the slow one."""
+
+
+def group_accesses(ir: WarpIR) -> WarpIR:
+    """Finds the groups of accesses in code for lanes that are together: baseline code has none."""
+    if ir.variant.baseline or not ir.facts.inlined:
+        return ir
+    accesses, bodies = KernelAccesses(ir.program, ir.facts), frozenset(ir.asides.values())
+    walking = ir.variant.does(Pass.WALKS)
+
+    def found(index: int, *, walking: bool) -> BlockAccesses:
+        reading, block = _reading(ir, index), ir.program.blocks[index]
+        return BlockAccesses(tuple(find_groups(accesses, reading, block, walking=walking)))
+
+    def grouped(index: int, block: BasicBlock) -> BasicBlock:
+        masked = found(index, walking=False) if index in bodies else block.masked
+        return replace(block, accesses=found(index, walking=walking), masked=masked)
+
+    return ir.with_blocks(grouped)
+
+
+def _reading(ir: WarpIR, index: int) -> Reading:
+    return Reading(ir.program, ir.variant.formation, ir.uniformity.at(index))
+
+
+def put_off_stores(ir: WarpIR) -> WarpIR:
+    """Puts stores of columns off to the last of their group, in a fast version of the block."""
+    if not ir.shapes:
+        return ir
+    accesses = KernelAccesses(ir.program, ir.facts)
+
+    def stepped(index: int, block: BasicBlock) -> BasicBlock:
+        groups = block.accesses.groups
+        sure = by_instruction(group for group in groups if group.plan.guard is Guard.CACHE)
+        found = find_stepped(accesses, _reading(ir, index), ir.program.blocks[index], sure)
+        stores = by_instruction(found).keys()
+        rest = (one for one in groups if stores.isdisjoint(i for i, _ in one.members))
+        stored = BlockAccesses((*rest, *found), has_fast_version=True)
+        return replace(block, accesses=stored) if found else block
+
+    return ir.with_blocks(stepped)
+
+
+def make_fast_versions(ir: WarpIR) -> WarpIR:
+    """Gives blocks with several accesses in the access cache a fast version."""
+    if RUNS.get(ir.variant.formation, 1) > MOST_RUNS:
+        return ir
+
+    def hurried(_: int, block: BasicBlock) -> BasicBlock:
+        groups = block.accesses.groups
+        cached = (group for group in groups if group.plan.guard is Guard.CACHE)
+        if sum(len(group.members) for group in cached) < HURRIED:
+            return block
+        return replace(block, accesses=BlockAccesses(groups, has_fast_version=True))
+
+    return ir.with_blocks(hurried)
+
+
+def fit_plans(ir: WarpIR) -> WarpIR:
+    """Fits the plans of accesses to blocks without a fast version: code does not leave these."""
+
+    def fitted(accesses: BlockAccesses) -> BlockAccesses:
+        if accesses.has_fast_version or not accesses.groups:
+            return accesses
+        return BlockAccesses(
+            tuple(replace(group, plan=group.plan.in_one_version()) for group in accesses.groups)
+        )
+
+    return ir.with_blocks(
+        lambda _, block: replace(
+            block, accesses=fitted(block.accesses), masked=fitted(block.masked)
+        ),
+    )

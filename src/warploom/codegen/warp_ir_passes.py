@@ -1,0 +1,81 @@
+"""The passes that make the Warp IR of a kernel, in their order.
+
+Each takes an IR and returns one that says more. Those that can be left out have the names of
+`codegen.passes`. `WARPLOOM_PRINT_AFTER` prints the IR behind any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warploom.codegen import warp_ir_accesses as accesses
+from warploom.codegen import warp_ir_barriers as barriers
+from warploom.codegen import warp_ir_divergence as divergence
+from warploom.codegen import warp_ir_registers as registers
+from warploom.codegen.environment import CountLayout
+from warploom.codegen.kernel_accesses import facts_of
+from warploom.codegen.passes import Pass
+from warploom.codegen.variant import KernelVariant
+from warploom.codegen.warp_ir import BasicBlock, WarpIR
+from warploom.ptx.printer import print_instruction
+
+
+@dataclass(frozen=True)
+class WarpPass:
+    """A pass: what it is called, and what it does to an IR."""
+
+    name: str
+    transform: Callable[[WarpIR], WarpIR]
+
+    def run(self, ir: WarpIR) -> WarpIR:
+        """Returns what becomes of an IR; the same where the variant leaves the pass out."""
+        return ir if self.name in ir.variant.disabled else self.transform(ir)
+
+
+def warp_ir(layout: CountLayout, variant: KernelVariant) -> WarpIR:
+    """Returns a variant of a kernel with all that passes find of it."""
+    ir = begin(layout, variant)
+    for one in PIPELINE:
+        ir = one.run(ir)
+    return ir
+
+
+def begin(layout: CountLayout, variant: KernelVariant) -> WarpIR:
+    """Returns a variant of a kernel of which nothing is known yet."""
+    program = layout.program
+    blocks = tuple(
+        BasicBlock(
+            f"b{block.index}",
+            block.start,
+            tuple(map(print_instruction, program.instructions[block.start : block.stop])),
+            block.successors,
+            program.reconvergence[block.index],
+        )
+        for block in program.blocks
+    )
+    facts = facts_of(layout, variant)
+    return WarpIR(program.name, variant, facts, program.registers, blocks, origin=layout)
+
+
+PIPELINE: tuple[WarpPass, ...] = (
+    WarpPass("live-registers", registers.find_live_registers),
+    WarpPass("regions", registers.find_regions),
+    WarpPass(Pass.LEAVING, registers.find_exits),
+    WarpPass(Pass.SHAPES, registers.find_shapes),
+    WarpPass(Pass.MEMORY, registers.keep_in_memory),
+    WarpPass("reconvergence", divergence.find_reconvergence),
+    WarpPass("steady-registers", divergence.store_steady_registers),
+    WarpPass(Pass.ASIDES, divergence.find_asides),
+    WarpPass("branches", divergence.find_branches),
+    WarpPass(Pass.GROUPS, accesses.group_accesses),
+    WarpPass(Pass.PUT_OFF, accesses.put_off_stores),
+    WarpPass(Pass.VERSIONS, accesses.make_fast_versions),
+    WarpPass("plans", accesses.fit_plans),
+    WarpPass(Pass.ROUNDS, barriers.copy_for_rounds),
+    WarpPass("idle-warps", barriers.find_idle_warps),
+    WarpPass("block-shapes", barriers.find_block_shapes),
+    WarpPass(Pass.SWEEPS, barriers.find_sweeps),
+    WarpPass(Pass.COURSES, barriers.find_course),
+)
+"""All passes, in order."""
