@@ -22,6 +22,7 @@ from warploom.codegen.shared_functions import Define
 from warploom.codegen.sizes import Effort
 from warploom.codegen.variant import KernelVariant, Observing
 from warploom.codegen.warp import WarpFunction
+from warploom.codegen.warp_ir import WarpIR
 from warploom.codegen.warp_ir_passes import warp_ir
 from warploom.core.collector import collector_paused
 from warploom.core.interrupts import let_interrupts_through
@@ -64,10 +65,16 @@ def emit(
 
 def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
     """Returns the code of a kernel: the functions `warp`, of one warp, and `run`, of the grid."""
-    program = layout.program
+    with collector_paused():
+        return emit_warp_ir(layout, warp_ir(layout, variant))
+
+
+def emit_warp_ir(layout: CountLayout, facts: WarpIR) -> KernelIR:
+    """Returns the same of a kernel of which passes have found these facts."""
+    program, variant = layout.program, facts.variant
     with collector_paused():
         module = ir.Module(program.name)
-        warp = WarpFunction(module, layout, warp_ir(layout, variant))
+        warp = WarpFunction(module, layout, facts)
         deadline = Deadline(program)
 
         def between_blocks() -> None:
