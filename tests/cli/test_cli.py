@@ -14,8 +14,10 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from warploom.analysis.shapes import Formation
 from warploom.cli import progress
 from warploom.cli.main import main
+from warploom.codegen.warp_ir_parser import parse_warp_ir
 
 KERNEL = """
 .version 8.0
@@ -214,7 +216,18 @@ def test_ptx_prints_the_llvm_ir_of_a_kernel(warploom, ptx: Path) -> None:
     assert '@"operation.' not in optimised
     refused = warploom("ptx", ptx, "--block", "8")
     assert refused.code == 2
-    assert "for --llvm and --plan: add one, or leave them out" in refused.err
+    assert "for --llvm, --ir and --plan: add one, or leave them out" in refused.err
+
+
+def test_ptx_prints_what_passes_find_of_a_kernel(warploom, ptx: Path) -> None:
+    ended = warploom("ptx", ptx, "--ir", "--block", "8,8")
+    assert ended.code == 0
+    ir = parse_warp_ir(ended.out)
+    assert ir.variant.formation is Formation.ROWS_OF_8
+    assert sum(len(block.instructions) for block in ir.blocks) == 14
+    refused = warploom("ptx", ptx, "--ir", "--plan")
+    assert refused.code == 2
+    assert "leave out the others" in refused.err
 
 
 def test_types_of_arguments_are_checked_unless_asked_not_to(warploom, tmp_path: Path) -> None:

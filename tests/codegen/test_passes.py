@@ -1,8 +1,7 @@
 """Each pass of the compiler does what it is for, and nothing does it where the pass is left out.
 
-passes/NAME.ptx is a kernel for the pass of that name. Its comments say for FileCheck (LLVM's
-"FileCheck - Flexible pattern matching file verifier") what the LLVM IR has with all passes (WITH),
-and without this one (WITHOUT).
+passes/NAME.ptx is a kernel for the pass of that name. Its comments say what the LLVM IR has with
+all passes (WITH), and without this one (WITHOUT).
 """
 
 from __future__ import annotations
@@ -10,32 +9,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from filecheck.matcher import Matcher
-from filecheck.options import Options
+from pass_kernels import FOLDER, check, kernel_for
 
-from warploom.analysis.build import build
 from warploom.codegen.passes import VARIABLE, Pass
 from warploom.machine.compiled import CompiledEngine
 from warploom.machine.launch import Launch
-from warploom.ptx.parser import parse
 
-FOLDER = Path(__file__).parent / "passes"
 LAUNCH = Launch((1, 1, 1), (256, 1, 1), b"")
-
-
-def check(text: str, name: Pass, prefix: str, folder: Path) -> int:
-    """Match LLVM IR with the comments of a kernel that have a prefix; 0 where all is as they
-    say. FileCheck says on standard output what is not."""
-    found = folder / f"{name}.ll"
-    found.write_text(text)
-    options = Options(str(FOLDER / f"{name}.ptx"), str(found), check_prefixes=[prefix])
-    return Matcher.from_opts(options).run()
 
 
 def emitted(name: Pass) -> str:
     """Returns the LLVM IR of the kernel for a pass."""
-    program = build(parse((FOLDER / f"{name}.ptx").read_text()), "k")
-    return CompiledEngine().llvm_ir(program, LAUNCH, baseline=False)
+    return CompiledEngine().llvm_ir(kernel_for(name), LAUNCH, baseline=False)
 
 
 @pytest.mark.parametrize("name", Pass)

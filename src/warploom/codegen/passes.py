@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from warploom.core.errors import WarploomError
 
-VARIABLE, ALL = "WARPLOOM_DISABLE", "all"
+VARIABLE, PRINT_VARIABLE, ALL = "WARPLOOM_DISABLE", "WARPLOOM_PRINT_AFTER", "all"
+"""The variables that name passes which are left out, and those whose result is printed
+(`codegen.warp_ir_passes`)."""
 
 
 class Pass(StrEnum):
@@ -51,12 +53,18 @@ DESCRIPTIONS: Mapping[Pass, str] = {
 def disabled() -> frozenset[Pass]:
     """Return the transformations that the environment switches off. Raises WarploomError for a name
     that is none."""
-    names = [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
+    return frozenset(map(Pass, named_passes(VARIABLE, [*Pass])))
+
+
+def named_passes(variable: str, known: Collection[str]) -> frozenset[str]:
+    """Returns the passes that a variable of the environment names, with commas between them, or by
+    ALL. Raises WarploomError for a name that is none of the known ones."""
+    names = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
     if ALL in names:
-        return frozenset(Pass)
+        return frozenset(known)
     for name in names:
-        if name not in [*Pass]:
+        if name not in known:
             raise WarploomError(
-                f"{VARIABLE}={name}: there is no such pass; there are {', '.join(Pass)} and {ALL}"
+                f"{variable}={name}: there is no such pass; there are {', '.join(known)} and {ALL}"
             )
-    return frozenset(map(Pass, names))
+    return frozenset(names)

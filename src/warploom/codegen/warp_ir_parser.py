@@ -73,7 +73,7 @@ def _tree(text: str) -> list[Line]:
     roots: list[Line] = []
     open_lines: list[Line] = []
     for number, written in enumerate(text.splitlines(), 1):
-        if not written.strip():
+        if not written.strip() or written.startswith("#"):
             continue
         depth = (len(written) - len(written.lstrip())) // len(INDENT)
         if depth > len(open_lines):

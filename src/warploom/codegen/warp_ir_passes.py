@@ -1,11 +1,13 @@
 """The passes that make the Warp IR of a kernel, in their order.
 
 Each takes an IR and returns one that says more. Those that can be left out have the names of
-`codegen.passes`. `WARPLOOM_PRINT_AFTER` prints the IR behind any.
+`codegen.passes`. `WARPLOOM_PRINT_AFTER=PASS,...` prints the IR behind any to standard error, `all`
+behind each, whenever a kernel is compiled; not where its code comes from the cache.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,9 +17,10 @@ from warploom.codegen import warp_ir_divergence as divergence
 from warploom.codegen import warp_ir_registers as registers
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.kernel_accesses import facts_of
-from warploom.codegen.passes import Pass
+from warploom.codegen.passes import PRINT_VARIABLE, Pass, named_passes
 from warploom.codegen.variant import KernelVariant
 from warploom.codegen.warp_ir import BasicBlock, WarpIR
+from warploom.codegen.warp_ir_text import print_warp_ir
 from warploom.ptx.printer import print_instruction
 
 
@@ -35,10 +38,18 @@ class WarpPass:
 
 def warp_ir(layout: CountLayout, variant: KernelVariant) -> WarpIR:
     """Returns a variant of a kernel with all that passes find of it."""
-    ir = begin(layout, variant)
+    printed, ir = printed_passes(), begin(layout, variant)
     for one in PIPELINE:
         ir = one.run(ir)
+        if one.name in printed:
+            print(f"# after {one.name}\n{print_warp_ir(ir)}", file=sys.stderr)
     return ir
+
+
+def printed_passes() -> frozenset[str]:
+    """Returns the passes behind which the environment wants the IR printed. Raises WarploomError
+    for a name that is none."""
+    return named_passes(PRINT_VARIABLE, [one.name for one in PIPELINE])
 
 
 def begin(layout: CountLayout, variant: KernelVariant) -> WarpIR:

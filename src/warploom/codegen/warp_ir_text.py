@@ -2,6 +2,7 @@
 
 A line is a keyword, words, then attributes `name=value`, whose values are lists with commas between
 them; lines that belong to another are indented behind it. Attributes that say nothing are left out.
+Lines that begin with `#` are comments.
 """
 
 from __future__ import annotations

@@ -103,6 +103,15 @@ def llvm_ir_of(
     return CompiledEngine(spec, options).llvm_ir(program, launch, baseline=baseline)
 
 
+def warp_ir_of(spec: DeviceSpec, options: MemoryOptions, program: Program, launch: Launch) -> str:
+    """Returns what the passes of the compiled engine find of a program for such launches, as
+    text."""
+    from warploom.codegen.warp_ir_text import print_warp_ir
+    from warploom.machine.compiled import CompiledEngine
+
+    return print_warp_ir(CompiledEngine(spec, options).warp_ir(program, launch))
+
+
 def access_plans_of(
     spec: DeviceSpec, options: MemoryOptions, program: Program, launch: Launch
 ) -> list[tuple[int, str]]:

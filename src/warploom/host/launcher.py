@@ -34,6 +34,7 @@ from warploom.host.engines import (
     choose_engine,
     find_engine,
     llvm_ir_of,
+    warp_ir_of,
     watched,
 )
 from warploom.host.loaded import LoadedKernel
@@ -325,6 +326,15 @@ class Launcher:
         choose_engine("compiled", context.spec)
         program, launch = self.kernel.program, self._launch({})
         return llvm_ir_of(context.spec, context.options, program, launch, baseline=baseline)
+
+    def warp_ir(self) -> str:
+        """Returns what the compiler's passes find of the kernel for such launches, as text: the
+        form that LLVM IR of optimised code is emitted from (docs/engine.md, "Warp IR"). Raises
+        WarploomError where the device's warps are not of 32 lanes."""
+        context = self.kernel.context
+        choose_engine("compiled", context.spec)
+        launch = self._launch({})
+        return warp_ir_of(context.spec, context.options, self.kernel.program, launch)
 
     def access_plans(self) -> list[tuple[int, str]]:
         """Returns how optimised code for such launches does the kernel's accesses to memory: for

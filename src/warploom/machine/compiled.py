@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -12,7 +13,7 @@ from warploom.analysis.program import Program
 from warploom.analysis.shapes import formation_of
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.jit import CompiledKernel
-from warploom.codegen.passes import disabled
+from warploom.codegen.passes import PRINT_VARIABLE, disabled
 from warploom.codegen.variant import Debugging, KernelVariant, Observing, Sanitizing
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
@@ -56,6 +57,10 @@ class CompiledEngine:
         self._rules_text = repr(self._rules)
         self._workers = workers
         self._disabled = disabled()
+        if PRINT_VARIABLE in os.environ:
+            from warploom.codegen.warp_ir_passes import printed_passes  # the compiler
+
+            printed_passes()  # a name that is none is an error even if nothing is compiled
         self._configurations: dict[tuple[object, ...], Configuration] = {}
 
     def kernel(
