@@ -13,7 +13,7 @@ from warploom.codegen.access_call import Call
 from warploom.codegen.access_moves import AccessMoves
 from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Value, vector, zero
+from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Value, lane_type, vector, zero
 from warploom.codegen.lower import Lowering
 from warploom.isa.preconditions import Precondition
 from warploom.isa.spec import Operation
@@ -169,7 +169,7 @@ class LaneByLane:
     def _combine(self, at: Value, part: int, lane: Value, place: Value) -> None:
         """Combine one element of one lane: read it, combine, write it, and keep what was there."""
         b, count = self.b, self.access.shape.parts
-        single = ir.VectorType(Lowering(self.lanes, 1).type(self.access.shape.type).element, 1)
+        single = lane_type(self.access.shape.type, 1)
         old = b.load(at, typ=single, align=1)
         if self._update.need is not None:
             self._require(self._update.need, old, lane, place)

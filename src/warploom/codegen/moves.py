@@ -25,7 +25,7 @@ class MoveCode:
         type = modifiers.scalar("size")
         space = Space(modifiers.text("space", "").partition("::")[0])
         value = self.operands.read(made.operands[1], type, width=width)
-        window = self.operands.lowerings[width].constant(WINDOWS.get(space, 0), type)
+        window = self.operands.lowerings[width].vectors.constant(WINDOWS.get(space, 0), type)
         if space is Space.PARAM:
             window = self.operands.parameters(type, width)
         change = self.b.sub if "to" in modifiers else self.b.add
@@ -35,7 +35,7 @@ class MoveCode:
         """`isspacep.param`."""
         target, source = made.operands
         behind = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
-        size = self.operands.lower.constant(self.program.parameter_bytes, U64)
+        size = self.operands.lower.vectors.constant(self.program.parameter_bytes, U64)
         return target, self.b.icmp_unsigned("<", behind, size), PRED
 
     def moved(self, made: Instruction) -> list[Result]:
@@ -56,17 +56,19 @@ class MoveCode:
         whole = self.operands.read(source, unsigned(type.bits))
         found: list[Result] = []
         for number, element in enumerate(target.elements):
-            moved = self.b.lshr(whole, lower.constant(number * part.bits, unsigned(type.bits)))
-            found.append((element, self.b.trunc(moved, lower.type(part)), part))
+            moved = self.b.lshr(
+                whole, lower.vectors.constant(number * part.bits, unsigned(type.bits))
+            )
+            found.append((element, self.b.trunc(moved, lower.vectors.type(part)), part))
         return found
 
     def _packed(self, source: Vector, type: ScalarType) -> Value:
         """Return the elements side by side, the first lowest."""
         part = unsigned(type.bits // len(source.elements))
-        whole = self.operands.lower.type(unsigned(type.bits))
-        value = self.operands.lower.constant(0, unsigned(type.bits))
+        whole = self.operands.lower.vectors.type(unsigned(type.bits))
+        value = self.operands.lower.vectors.constant(0, unsigned(type.bits))
         for number, element in enumerate(source.elements):
             wide = self.b.zext(self.operands.read(element, part), whole)
-            shift = self.operands.lower.constant(number * part.bits, unsigned(type.bits))
+            shift = self.operands.lower.vectors.constant(number * part.bits, unsigned(type.bits))
             value = self.b.or_(value, self.b.shl(wide, shift))
         return value

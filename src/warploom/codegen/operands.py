@@ -58,7 +58,7 @@ class Operands:
         `blind` says that the reader's result does not depend on the bits of a NaN.
         """
         if isinstance(operand, Immediate):
-            return self.lowerings[width].constant(immediate_bits(operand, type), type)
+            return self.lowerings[width].vectors.constant(immediate_bits(operand, type), type)
         if isinstance(operand, Negated):
             return self.b.not_(self.frame.registers.load(operand.operand, width))
         if isinstance(operand, Register):
@@ -74,7 +74,7 @@ class Operands:
         """Return the bits of an operand of that type, as integers; a literal is a number of the
         type."""
         if isinstance(operand, Immediate):
-            return self.lower.constant(immediate_bits(operand, type), unsigned(type.bits))
+            return self.lower.vectors.constant(immediate_bits(operand, type), unsigned(type.bits))
         return self.read(operand, unsigned(type.bits))
 
     def _register(self, register: Register, type: ScalarType, blind: bool, width: int) -> Value:

@@ -119,18 +119,18 @@ class SumCode:
     def step(self, left: Value, right: Value, total: Value) -> Value:
         """Returns a sum with one more product."""
         if not self.type.is_integer:
-            return self.lower.intrinsic("fma", [left, right, total])
+            return self.lower.vectors.intrinsic("fma", [left, right, total])
         if not self.product.logic:
             return self.b.add(total, self.b.mul(left, right))
         meet = self.b.xor if self.product.logic == "xor" else self.b.and_
-        return self.b.add(total, self.lower.intrinsic("ctpop", [meet(left, right)]))
+        return self.b.add(total, self.lower.vectors.intrinsic("ctpop", [meet(left, right)]))
 
     def scaled_step(self, left: Value, right: Value, scale: Value, total: Value) -> Value:
         """Returns a sum with one more product times a scale (.f64), rounded once to .f32: the
         product with its scale is exact in double precision."""
         b, wide, narrow = self.b, vector(DOUBLE), vector(FLOAT)
         product = b.fpext(b.fmul(left, right), wide)
-        found = self.lower.intrinsic("fma", [product, scale, b.fpext(total, wide)])
+        found = self.lower.vectors.intrinsic("fma", [product, scale, b.fpext(total, wide)])
         return b.fptrunc(found, narrow)
 
     def scale(self, type: str, words: Value, lanes: list[int], block: int) -> Value:
@@ -145,7 +145,7 @@ class SumCode:
             return total
         # Products alone cannot overflow: there are 64 at most, of 16 bits.
         if self.product.saturates:
-            return self.lower.intrinsic("sadd.sat", [start, total])
+            return self.lower.vectors.intrinsic("sadd.sat", [start, total])
         return self.b.add(start, total)
 
     def registers(self, fragment: Fragment, sums: list[Value]) -> list[Value]:
