@@ -6,6 +6,7 @@ from warploom.codegen.access_call import Call
 from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I64, PTR, Value, repeated
+from warploom.codegen.vector_shuffles import fold
 from warploom.ptx.ir import Space
 
 
@@ -25,11 +26,11 @@ class AccessCheck:
         room = b.sub(b.sub(high, low), size)
         behind = b.sub(self.access.addresses, self.lanes.splat(low))
         on = self.lanes.mask(self.access.bits)
-        furthest = self.lanes.folded("umax", behind, on)
+        furthest = fold(self.lanes, "umax", behind, on)
         outside = b.icmp_unsigned(">", furthest, self.lanes.splat(room, furthest.type.count))
         if self.access.shape.size > 1:
             inside = repeated(self.access.shape.size - 1, I64, furthest.type.count)
-            crooked = b.and_(self.lanes.folded("or", self.access.addresses, on), inside)
+            crooked = b.and_(fold(self.lanes, "or", self.access.addresses, on), inside)
             none = repeated(0, I64, furthest.type.count)
             outside = b.or_(outside, b.icmp_unsigned("!=", crooked, none))
         some = self.lanes.some(outside)

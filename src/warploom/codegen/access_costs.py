@@ -12,6 +12,7 @@ from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I64, PTR, Value, selection, vector, zero
 from warploom.codegen.pattern_places import PatternPlace, pattern_place
+from warploom.codegen.vector_shuffles import fold
 from warploom.ptx.ir import Space
 from warploom.rules.caches import LOCAL_BASE
 from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
@@ -106,7 +107,7 @@ class AccessCosts:
         like, told = (self.access.function.append_basic_block(name) for name in ("like", "told"))
         b.cbranch(other, told, like)
         b.position_at_end(like)
-        moved = self.lanes.folded("or", moved, self.lanes.mask(self.access.bits))
+        moved = fold(self.lanes, "or", moved, self.lanes.mask(self.access.bits))
         moved = self.lanes.some(b.icmp_unsigned("!=", moved, zero(moved.type)))
         b.branch(told)
         b.position_at_end(told)

@@ -21,6 +21,7 @@ from warploom.codegen.lanes import (
     vector,
 )
 from warploom.codegen.loads import load
+from warploom.codegen.masked_memory import gather, scatter
 from warploom.codegen.stores import store
 from warploom.codegen.transfers import Reached, Transfers
 from warploom.ptx.ir import Space
@@ -151,11 +152,11 @@ class AccessMoves:
             pointers = self.pointers(self.physical(self.access.addresses, ahead + 4 * word))
             shift = splat_constant(32 * word, element)
             if self.access.shape.op == "load":
-                found = b.zext(self.lanes.gather(pointers, mask, I32), whole)
+                found = b.zext(gather(self.lanes, pointers, mask, I32), whole)
                 value = b.or_(value, b.shl(found, shift))
             else:
                 narrow = b.trunc(b.lshr(value, shift), vector(I32))
-                self.lanes.scatter(narrow, pointers, mask)
+                scatter(self.lanes, narrow, pointers, mask)
         if self.access.shape.op == "load":
             b.store(value, at, align=16)
 

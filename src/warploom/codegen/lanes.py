@@ -15,7 +15,6 @@ from llvmlite import ir
 from warploom.core.types import Kind, ScalarType
 
 LANES = 32
-FOLDED = 8
 
 Value = Any
 """An llvmlite value; the library is untyped."""
@@ -185,28 +184,6 @@ class Lanes:
         """Returns whether every lane is set, as an i1."""
         return self.b.icmp_unsigned("==", self.bits(mask), I32(-1))
 
-    def folded(self, operation: str, value: Value, on: Value) -> Value:
-        """Return a vector of 64 bits, 32 lanes of which those that are off count as 0, folded to 8
-        lanes by `or` or `umax`: a register of the host, where masks of its lanes would take
-        longer."""
-        zeros = zero(ir.VectorType(value.type.element, FOLDED))
-        parts: list[Value] = []
-        for begin in range(0, LANES, FOLDED):
-            order = selection(range(begin, begin + FOLDED))
-            part = self.b.shuffle_vector(value, value, order)
-            here = self.b.shuffle_vector(on, on, order)
-            parts.append(self.b.select(here, part, zeros))
-        while len(parts) > 1:
-            pairs = zip(parts[::2], parts[1::2], strict=True)
-            parts = [self._combined(operation, one, two) for one, two in pairs]
-        return parts[0]
-
-    def _combined(self, operation: str, one: Value, two: Value) -> Value:
-        if operation == "or":
-            return self.b.or_(one, two)
-        name = f"llvm.{operation}.v{FOLDED}{mangled(one.type.element)}"
-        return self.intrinsic(name, one.type, [one, two])
-
     def some(self, mask: Value) -> Value:
         """Returns whether some lane of a mask of any width is set."""
         whole = ir.IntType(mask.type.count)
@@ -219,41 +196,6 @@ class Lanes:
     def blend(self, mask: Value, new: Value, old: Value) -> Value:
         """`new` where the mask is set, else `old`."""
         return self.b.select(mask, new, old)
-
-    def pick(self, values: Sequence[Value], table: Sequence[tuple[int, int]]) -> Value:
-        """Return a vector whose lane l is lane `table[l][1]` of `values[table[l][0]]`."""
-        first, *others = sorted({number for number, _ in table})
-        lanes = ir.Constant(vector(I32), [I32(lane) for _, lane in table])
-        picked = self.b.shuffle_vector(values[first], values[first], lanes)
-        for other in others:
-            here = ir.Constant(MASK, [I1(int(number == other)) for number, _ in table])
-            moved = self.b.shuffle_vector(values[other], values[other], lanes)
-            picked = self.blend(here, moved, picked)
-        return picked
-
-    def gather(self, pointers: Value, mask: Value, element: ir.Type) -> Value:
-        """Load one element a lane through a vector of pointers; lanes off give 0."""
-        count = pointers.type.count
-        whole = ir.VectorType(element, count)
-        name = f"llvm.masked.gather.v{count}{mangled(element)}.v{count}p0"
-        return self.intrinsic(name, whole, [pointers, mask, zero(whole)])
-
-    def scatter(self, value: Value, pointers: Value, mask: Value) -> None:
-        """Store one element a lane; of lanes on one address the highest lasts."""
-        count = value.type.count
-        name = f"llvm.masked.scatter.v{count}{mangled(value.type.element)}.v{count}p0"
-        self.intrinsic(name, ir.VoidType(), [value, pointers, mask])
-
-    def masked_load(self, pointer: Value, mask: Value, element: ir.Type) -> Value:
-        """Load as many consecutive elements as the mask has lanes; lanes off give 0."""
-        whole = ir.VectorType(element, mask.type.count)
-        name = f"llvm.masked.load.v{mask.type.count}{mangled(element)}.p0"
-        return self.intrinsic(name, whole, [pointer, mask, zero(whole)])
-
-    def masked_store(self, value: Value, pointer: Value, mask: Value) -> None:
-        """Store consecutive elements to one pointer, lanes off left out."""
-        name = f"llvm.masked.store.v{mask.type.count}{mangled(value.type.element)}.p0"
-        self.intrinsic(name, ir.VoidType(), [value, pointer, mask])
 
     def add_to(self, pointer: Value, amount: Value) -> None:
         """`*pointer += amount` on an i64 counter."""

@@ -19,6 +19,7 @@ from warploom.codegen.lanes import (
     undefined,
     vector,
 )
+from warploom.codegen.masked_memory import gather, masked_load
 from warploom.codegen.transfers import WORD_BYTES, Reached, Transfers
 
 Load = Callable[[Transfers, Reached], list[Value]]
@@ -57,7 +58,7 @@ def load_vectors(transfers: Transfers, reached: Reached) -> list[Value]:
             runs.append(b.load(pointer, typ=type, align=shape.type.bytes))
         else:
             here = transfers.mask_of(reached, run)
-            runs.append(transfers.lanes.masked_load(pointer, here, shape.element))
+            runs.append(masked_load(transfers.lanes, pointer, here, shape.element))
     whole = _joined(b, runs)
     if shape.parts == 1:
         return [whole]
@@ -82,7 +83,7 @@ def load_each(transfers: Transfers, reached: Reached) -> list[Value]:
     shape, begins = reached.shape, reached.begins
     on = repeated(1, I1, begins.type.count)
     parts = (transfers.part(begins, shape, part) for part in range(shape.parts))
-    return [transfers.lanes.gather(pointers, on, shape.element) for pointers in parts]
+    return [gather(transfers.lanes, pointers, on, shape.element) for pointers in parts]
 
 
 def load_pairs(transfers: Transfers, reached: Reached) -> list[Value]:
@@ -97,7 +98,7 @@ def load_pairs(transfers: Transfers, reached: Reached) -> list[Value]:
     after_alone = b.block
     b.branch(ways[2])
     b.position_at_end(ways[1])
-    pairs = b.bitcast(transfers.lanes.gather(begins, on, I64), vector(shape.element))
+    pairs = b.bitcast(gather(transfers.lanes, begins, on, I64), vector(shape.element))
     after_pairs = b.block
     b.branch(ways[2])
     b.position_at_end(ways[2])
@@ -198,7 +199,7 @@ def load_rows(transfers: Transfers, reached: Reached) -> list[Value]:
         if reached.on is None:
             words.append(b.load(at, typ=vector(I32), align=128))
         else:
-            words.append(transfers.lanes.masked_load(at, reached.on, I32))
+            words.append(masked_load(transfers.lanes, at, reached.on, I32))
     if shape.type.bytes == WORD_BYTES:
         return words
     wide, each = vector(shape.element), shape.type.bytes // WORD_BYTES

@@ -26,6 +26,7 @@ from warploom.codegen.products import (
     register_vector,
     slot,
 )
+from warploom.codegen.vector_shuffles import pick
 from warploom.codegen.warp_group import WarpGroupCode
 from warploom.core.types import U16, U32, ScalarType
 from warploom.isa.moves import Piece, matrix_move, pieces
@@ -88,7 +89,7 @@ class MatrixCode:
         assert isinstance(selector, Immediate)
         holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
         word = self.operands.read(metadata, U32)
-        return self.lanes.pick([word], [(0, holder) for holder in holders])
+        return pick(self.lanes, [word], [(0, holder) for holder in holders])
 
     def _scales(self, side: ScaleSide, scales: Operand, selectors: Operand) -> Value:
         """Return the scales, moved to the lanes and the bytes that have them with selectors 0."""
@@ -99,7 +100,7 @@ class MatrixCode:
         held = word
         for number in range(1, side.threads):
             holders = [side.contributor(lane, number) for lane in range(LANES)]
-            moved = self.lanes.pick([word], [(0, holder) for holder in holders])
+            moved = pick(self.lanes, [word], [(0, holder) for holder in holders])
             held = self.lanes.blend(self._is(thread, number, side.threads), moved, held)
         places = b.mul(self._below(byte, BYTES), splat_constant(BYTE_BITS, I32))
         return b.lshr(held, places)

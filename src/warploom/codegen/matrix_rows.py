@@ -9,6 +9,7 @@ from warploom.codegen.lanes import I32, LANES, Value, splat_constant
 from warploom.codegen.lower import Lowering
 from warploom.codegen.memory import MemoryCode
 from warploom.codegen.products import constant
+from warploom.codegen.vector_shuffles import pick
 from warploom.core.types import B32, ScalarType
 from warploom.isa.row_matrices import WORDS, RowMatrices, row_matrices, unpacked_words
 from warploom.isa.scales import BYTE_BITS
@@ -66,7 +67,7 @@ class MatrixRowCode:
         parts: list[Value] = []
         for unit in range(found.units):
             places = [found.place(lane, register, unit) for lane in range(LANES)]
-            picked = self.lanes.pick(words, [(p // found.units, row) for row, p in places])
+            picked = pick(self.lanes, words, [(p // found.units, row) for row, p in places])
             parts.append(self._part(picked, found, [p % found.units for _, p in places]))
         return self._joined(parts, found)
 
@@ -77,7 +78,7 @@ class MatrixRowCode:
             place = word * found.units + unit
             holders = [found.holders[row, place] for row in range(found.rows)]
             holders += [(0, 0, 0)] * (LANES - found.rows)
-            picked = self.lanes.pick(registers, [(r, lane) for lane, r, _ in holders])
+            picked = pick(self.lanes, registers, [(r, lane) for lane, r, _ in holders])
             parts.append(self._part(picked, found, [unit for *_, unit in holders]))
         return self._joined(parts, found)
 
@@ -101,7 +102,7 @@ class MatrixRowCode:
         for element in (0, 1):
             places = [(2 * (lane % 4) + element, lane // 4) for lane in range(LANES)]
             holders = [(4 * row + column // 2, column % 2) for row, column in places]
-            picked = self.lanes.pick([word], [(0, lane) for lane, _ in holders])
+            picked = pick(self.lanes, [word], [(0, lane) for lane, _ in holders])
             moved = self.b.lshr(picked, constant([16 * side for _, side in holders], I32))
             halves.append(self.b.and_(moved, splat_constant(0xFFFF, I32)))
         return self.b.or_(halves[0], self.b.shl(halves[1], splat_constant(16, I32)))

@@ -11,6 +11,7 @@ from llvmlite import ir
 
 from warploom.codegen.access import Shape
 from warploom.codegen.lanes import I32, LANES, Lanes, Value, vector
+from warploom.codegen.masked_memory import masked_load, masked_store
 
 WIDTHS = (16, 8, 4, 2, 1)
 
@@ -29,7 +30,7 @@ class NarrowAccess:
         for width, way in ways.items():
             b.position_at_end(way)
             if width == LANES:
-                value = self.lanes.masked_load(pointer, on, shape.element)
+                value = masked_load(self.lanes, pointer, on, shape.element)
             else:
                 value = self._widened(b.load(pointer, typ=_row(shape, width), align=shape.size))
             found.append((value, b.block))
@@ -46,7 +47,7 @@ class NarrowAccess:
         for width, way in ways.items():
             b.position_at_end(way)
             if width == LANES:
-                self.lanes.masked_store(value, pointer, on)
+                masked_store(self.lanes, value, pointer, on)
             else:
                 b.store(self._narrowed(value, width), pointer, align=shape.size)
             b.branch(done)

@@ -23,6 +23,7 @@ from warploom.codegen.lanes import (
     vector,
 )
 from warploom.codegen.lower import Lowering
+from warploom.codegen.vector_shuffles import pick
 from warploom.core.types import U32, U64, ScalarType
 from warploom.isa.elements import calculated, encoded, number, scale_number
 from warploom.isa.fragments import Fragment, Place, Product
@@ -95,12 +96,12 @@ class SumCode:
     def at(self, fragment: Fragment, values: list[Value], places: list[Place]) -> Value:
         """Returns the elements at those places, lane by lane."""
         holders = [fragment.holders[place] for place in places]
-        return self.lanes.pick(values, [(element, lane) for lane, element in holders])
+        return pick(self.lanes, values, [(element, lane) for lane, element in holders])
 
     def choice(self, sparsity: Sparsity, metadata: Value, rows: list[int], k: int) -> Value:
         """Returns where in their chunks the k-th elements of these rows stand."""
         held = [sparsity.place(row, k) for row in rows]
-        moved = self.lanes.pick([metadata], [(0, lane) for lane, _ in held])
+        moved = pick(self.lanes, [metadata], [(0, lane) for lane, _ in held])
         index = self.b.lshr(moved, constant([bit for _, bit in held], I32))
         return self.b.and_(index, splat_constant(sparsity.choices - 1, I32))
 
@@ -135,7 +136,7 @@ class SumCode:
 
     def scale(self, type: str, words: Value, lanes: list[int], block: int) -> Value:
         """Returns the scales of a block in these lanes' words, as .f64."""
-        held = self.lanes.pick([words], [(0, lane) for lane in lanes])
+        held = pick(self.lanes, [words], [(0, lane) for lane in lanes])
         bits = self.b.lshr(held, splat_constant(BYTE_BITS * block, I32))
         return self.b.fpext(self.lower(scale_number(type), [bits]), vector(DOUBLE))
 

@@ -16,6 +16,7 @@ from warploom.codegen.lanes import (
     splat_constant,
     vector,
 )
+from warploom.codegen.masked_memory import gather
 from warploom.codegen.operands import Operands
 from warploom.codegen.target import has_feature
 from warploom.core.types import B32
@@ -91,7 +92,7 @@ class ShuffleCode:
         offsets = b.shl(b.zext(source, vector(I64)), splat_constant(2, I64))
         pointers = b.inttoptr(b.add(start, offsets), vector(ir.PointerType()))
         everyone = ir.Constant(MASK, [I1(1)] * LANES)
-        return self.lanes.gather(pointers, everyone, I32)
+        return gather(self.lanes, pointers, everyone, I32)
 
     def _permuted_at_once(self, value: Value, source: Value) -> Value:
         """Returns the same by the instruction that permutes two registers of 16 words, which LLVM

@@ -8,6 +8,7 @@ from llvmlite import ir
 
 from warploom.codegen.access_table import Move
 from warploom.codegen.lanes import I1, I32, I64, LANES, Value, selection, splat_constant, vector
+from warploom.codegen.masked_memory import masked_store, scatter
 from warploom.codegen.transfers import WORD_BYTES, Reached, Transfers
 
 Store = Callable[[Transfers, Reached, Sequence[Value]], None]
@@ -44,7 +45,7 @@ def store_vectors(transfers: Transfers, reached: Reached, values: Sequence[Value
         if reached.on is None:
             b.store(value, pointer, align=shape.type.bytes)
         else:
-            transfers.lanes.masked_store(value, pointer, transfers.mask_of(reached, run))
+            masked_store(transfers.lanes, value, pointer, transfers.mask_of(reached, run))
 
 
 def _interleaved(b: Value, values: Sequence[Value]) -> Value:
@@ -61,7 +62,7 @@ def store_scattered(transfers: Transfers, reached: Reached, values: Sequence[Val
     """Scatter the elements of each lane."""
     on, pointers = reached.mask, transfers.pointers(reached)
     for part, value in enumerate(values):
-        transfers.lanes.scatter(value, transfers.part(pointers, reached.shape, part), on)
+        scatter(transfers.lanes, value, transfers.part(pointers, reached.shape, part), on)
 
 
 def store_pairs(transfers: Transfers, reached: Reached, values: Sequence[Value]) -> None:
@@ -74,7 +75,7 @@ def store_pairs(transfers: Transfers, reached: Reached, values: Sequence[Value])
             store_scattered(transfers, reached, values)
         with pairs:
             both = b.bitcast(values[0], ir.VectorType(I64, begins.type.count))
-            transfers.lanes.scatter(both, begins, on)
+            scatter(transfers.lanes, both, begins, on)
 
 
 def store_by_step(transfers: Transfers, reached: Reached, values: Sequence[Value]) -> None:
@@ -101,7 +102,7 @@ def store_rows(transfers: Transfers, reached: Reached, values: Sequence[Value]) 
         if reached.on is None:
             b.store(word, at, align=128)
         else:
-            transfers.lanes.masked_store(word, at, reached.on)
+            masked_store(transfers.lanes, word, at, reached.on)
 
 
 STORES: Mapping[Move, Store] = {

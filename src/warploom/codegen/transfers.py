@@ -28,6 +28,7 @@ from warploom.codegen.lanes import (
     vector,
     zero,
 )
+from warploom.codegen.masked_memory import gather
 from warploom.codegen.places import LOCAL_ROW_BITS
 
 WORD_BYTES = 4
@@ -118,11 +119,11 @@ class Transfers:
         narrower element is cut out of the aligned word that it lies in."""
         b, element = self.b, shape.element
         if shape.type.bytes >= WORD_BYTES:
-            return self.lanes.gather(pointers, on, element)
+            return gather(self.lanes, pointers, on, element)
         places = b.ptrtoint(pointers, vector(I64))
         inside = splat_constant(WORD_BYTES - 1, I64)
         whole = b.inttoptr(b.and_(places, b.not_(inside)), vector(PTR))
-        words = self.lanes.gather(whole, on, I32)
+        words = gather(self.lanes, whole, on, I32)
         bits = b.shl(b.trunc(b.and_(places, inside), vector(I32)), splat_constant(3, I32))
         return b.trunc(b.lshr(words, bits), vector(element))
 

@@ -10,6 +10,7 @@ from llvmlite import ir
 
 from warploom.codegen.environment import Slot
 from warploom.codegen.lanes import I1, I32, I64, PTR, Lanes, Value, splat_constant, vector
+from warploom.codegen.masked_memory import gather
 from warploom.rules import plan_words
 from warploom.rules.happens_before import words
 
@@ -255,7 +256,7 @@ def _some_unwritten(lanes: Lanes, first: Value, places: Value, mask: Value, size
     b = lanes.b
     words_at = b.lshr(places, splat_constant(WORD_SHIFT, I32))
     at = b.gep(lanes.splat(first), [b.zext(words_at, vector(I64))], source_etype=I64)
-    found = lanes.gather(at, mask, I32)  # the low half of the word, which has all of its bits
+    found = gather(lanes, at, mask, I32)  # the low half of the word, which has all of its bits
     within = b.and_(places, splat_constant((1 << WORD_SHIFT) - 1, I32))
     wanted = splat_constant((1 << size) - 1, I32)
     missing = b.icmp_unsigned("!=", b.and_(b.lshr(found, within), wanted), wanted)

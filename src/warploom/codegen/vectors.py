@@ -1,4 +1,4 @@
-"""The types, constants and intrinsics of vectors of so many lanes, for code that lowers terms."""
+"""Builds the types, constants and intrinsics of vectors of so many lanes, for lowering terms."""
 
 from __future__ import annotations
 

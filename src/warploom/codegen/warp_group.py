@@ -26,6 +26,7 @@ from warploom.codegen.lanes import I1, I8, I32, I64, LANES, Value, splat_constan
 from warploom.codegen.memory import MemoryCode
 from warploom.codegen.moves import Result
 from warploom.codegen.products import constant, register_type
+from warploom.codegen.vector_shuffles import pick
 from warploom.core.types import B32, PRED, U32, U64
 from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.shared_matrices import SharedOperand, unit_address
@@ -169,7 +170,7 @@ class WarpGroupCode:
         """Return the metadata, moved to the lanes that have them with selector 0."""
         assert isinstance(selector, Immediate)
         holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
-        return self.lanes.pick([entry.metadata], [(0, holder) for holder in holders])
+        return pick(self.lanes, [entry.metadata], [(0, holder) for holder in holders])
 
     def _multiplicand(self, operands: GroupOperands, entry: Entry, index: int) -> list[Value]:
         """Return the words of A: registers, or the 16 rows of the warp in shared memory."""
