@@ -86,7 +86,7 @@ def emit_warp_ir(layout: CountLayout, facts: WarpIR) -> KernelIR:
         alone = variant.shuffles or variant.is_watched or reads_clock(program.instructions)
         alone = alone or variant.clusters or has_cluster_barrier(program)
         alone = alone or variant.steps or not variant.does(Pass.RELAY)
-        relays = None if alone else warp.control.relay.sites()
+        relays = None if alone else warp.control.relay.sites.table(module)
         options = GridOptions(
             suspends=scheduled,
             sites=relays,

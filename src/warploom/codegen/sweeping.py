@@ -19,7 +19,8 @@ from warploom.analysis.sweeps import Sweep
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.lanes import I1, I64, Value
-from warploom.codegen.relay import END, Relay
+from warploom.codegen.relay import Relay
+from warploom.codegen.relay_state import END
 from warploom.codegen.saved import Saved
 from warploom.codegen.survey import Found, Survey
 from warploom.codegen.sweep import Standing, SweepWork
@@ -54,7 +55,7 @@ class SweepCode:
     def _can_be(self, sweep: Sweep, sites: Mapping[int, int]) -> bool:
         """Returns whether code can look at a sweep, and it leads to the end or to where warps in
         relay may wait."""
-        waits = self.relay.waits_at(sites.get(sweep.blocks[-1]))
+        waits = sites.get(sweep.blocks[-1]) in self.relay.sites
         return (sweep.ends or waits) and self.survey.can_be(sweep)
 
     def emit_course(
@@ -105,7 +106,7 @@ class SweepCode:
     def _enough(self, sweeps: Sequence[Sweep]) -> list[Value]:
         """Returns whether there are instructions enough for all warps, in the turn and in the
         launch."""
-        if not self.relay.scheduled:
+        if not self.relay.state.scheduled:
             return [I1(1)]
         b, frame = self.b, self.frame
         lengths = [sweep.length((*sweep.blocks, *sweep.own)) for sweep in sweeps]
@@ -139,7 +140,7 @@ class SweepCode:
 
     def _end(self) -> None:
         """End the running warp."""
-        if self.relay.scheduled:
+        if self.relay.state.scheduled:
             self.frame.context.set_state(STATUS, I64(Status.ENDED))
 
     # ---- one of several -------------------------------------------------------------------------

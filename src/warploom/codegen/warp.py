@@ -20,6 +20,7 @@ from warploom.codegen.control import Control
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.frame import Frame
 from warploom.codegen.guards import Guards
+from warploom.codegen.hand_over import HandOver
 from warploom.codegen.in_flight import RING_BYTES, keeps_in_flight
 from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.lanes import I1, I32, I64, Value
@@ -30,7 +31,7 @@ from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_pieces
 from warploom.codegen.recording import RecordingCode
 from warploom.codegen.recording_copies import CopyRecordingCode
-from warploom.codegen.relay import END
+from warploom.codegen.relay_state import END
 from warploom.codegen.sanitizing import SanitizingCode
 from warploom.codegen.saved import Saved
 from warploom.codegen.shared_functions import SharedFunctions
@@ -122,7 +123,7 @@ class WarpFunction:
         if (Copy.ROUND, 0) in self.control.blocks.copies:
             rounds[END] = self._begin(Copy.ROUND)
         ways = {END: self._begin(self.control.blocks.main), **resumes}
-        self.control.relay.emit(ways, rounds, self._sweeps())
+        HandOver(self.control.relay.state).emit(ways, rounds, self._sweeps())
         self._enter()
         self._leave()
         if self.calls is not None:
@@ -147,7 +148,7 @@ class WarpFunction:
         if begin is not None:
             found[END] = begin
         if found:
-            self.control.relay.sweeps = code.survey.layout.fits()
+            self.control.relay.state.sweeps = code.survey.layout.fits()
         return found
 
     def _enter(self) -> None:
@@ -177,7 +178,7 @@ class WarpFunction:
 
     def _leave(self) -> None:
         self.b.position_at_end(self.frame.leaving)
-        self.control.relay.record()
+        self.control.relay.state.record()
         self.frame.fuel.record()
         self.frame.emit_return()
 
