@@ -73,7 +73,7 @@ class BarrierCode:
             waits, passes = (frame.function.append_basic_block(n) for n in ("wait", "pass"))
             self.b.cbranch(self.lanes.any(on), waits, passes)
             with self.b.goto_block(passes):
-                self.control.go(copy, following, block.index)
+                self.control.edges.go(copy, following, block.index)
             self.b.position_at_end(waits)
         if is_cluster_barrier(made.operation):
             self._end_in_cluster(copy, block, index, made, on)
@@ -109,12 +109,12 @@ class BarrierCode:
         if "arrive" in made.operation.modifiers:
             at = frame.context.state(CLUSTER_ARRIVED)
             b.store(b.or_(frame.get(at), b.zext(self.lanes.bits(on), I64)), at)
-            self.control.go(copy, following, block.index)
+            self.control.edges.go(copy, following, block.index)
             return
         waits, passes = (frame.function.append_basic_block(n) for n in ("wait", "pass"))
         b.cbranch(self.clusters.must_wait(on), waits, passes)
         with b.goto_block(passes):
-            self.control.go(copy, following, block.index)
+            self.control.edges.go(copy, following, block.index)
         b.position_at_end(waits)
         number, threads = I64(CLUSTER_BARRIER), I64(0)
         if copy is Copy.DIVERGENT:
@@ -155,7 +155,7 @@ class BarrierCode:
 
     def _wait(self, index: int, number: Value, threads: Value, block: int) -> None:
         """Leave, to go on at a block: the whole warp before 7.0, else the lanes that came."""
-        if self.control.independent:
+        if self.frame.variant.independent:
             self.frame.context.set_state(INSTRUCTION, I64(index))
             self._store(number, threads)
             self.control.suspension.give_way(Status.SPLIT_BARRIER, block)

@@ -202,7 +202,9 @@ class InstructionCode:
         if self.shaped.results(made) is None:
             return False
         leave = self.shaped_access.ways.leave
-        self.by_shape(index, made, on, lambda wraps: self.control.step_apart(index, wraps, leave))
+        self.by_shape(
+            index, made, on, lambda wraps: self.control.divergence.step_apart(index, wraps, leave)
+        )
         return True
 
     def by_shape(

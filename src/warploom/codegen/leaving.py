@@ -74,7 +74,13 @@ class LeavingCode:
         self.nodes.count_meeting(frame.get(self._first[region]), met)
         frame.active.set(self._came_to(region))
 
-    def note(self, block: int, live: frozenset[Register]) -> None:
+    def part(self, block: int, live: frozenset[Register]) -> None:
+        """Let lanes that were together in a block part, which will read these registers."""
+        self.frame.transfers.part(live)
+        if self.frame.shapes.around(block):
+            self._note(block, live)
+
+    def _note(self, block: int, live: frozenset[Register]) -> None:
         """Note where the active lanes, in a block inside of regions, are about to part in another
         way, or to wait, with the `live` registers put where code for parted lanes finds them: note
         in the warp's table who has left, and what those lanes hold."""

@@ -26,7 +26,7 @@ class SyncCode:
         convergent copy they are all here."""
         made = self.program.instructions[block.start]
         mask = gathering_mask(made)
-        if mask is None or not self.control.independent:
+        if mask is None or not self.frame.variant.independent:
             return
         b, frame = self.b, self.frame
         members = self.operands.uniform(mask, frame.active.mask())
@@ -43,7 +43,10 @@ class SyncCode:
 
     def behind(self, block: Block) -> None:
         """Lanes that an instruction brought together may go their own ways again behind it."""
-        if not self.control.mixes or member_mask(self.program.instructions[block.start]) is None:
+        if (
+            not self.frame.variant.mixes
+            or member_mask(self.program.instructions[block.start]) is None
+        ):
             return
         b, frame = self.b, self.frame
         policy = frame.get(self.lanes.slot(frame.pointer(Slot.PLAN_AT), POLICY))

@@ -98,6 +98,12 @@ class KernelVariant:
         return kept or not self.does(Pass.SHAPES)
 
     @property
+    def chooses(self) -> bool:
+        """Returns whether one side of a branch goes after the other, and the launch's policy says
+        which is first."""
+        return self.shuffles and not self.independent
+
+    @property
     def is_watched(self) -> bool:
         """Return whether the code takes notes of what it does, or tells others."""
         return self.records or self.observes is not None

@@ -89,13 +89,7 @@ class WarpFunction:
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
         self.reading = Reading(program, variant.formation, facts.shapes)
-        self.control = Control(
-            self.frame,
-            self.saved,
-            independent=variant.independent,
-            mixes=variant.mixes,
-            chooses=shuffles and not variant.independent,
-        )
+        self.control = Control(self.frame, self.saved)
         self.ways = WaysCode(self.control, self.operands)
         arrivals = sanitizing.events if sanitizing and sanitizing.synchronisation else None
         noting = [one for one in (arrivals, self.observing) if one is not None]
@@ -193,7 +187,7 @@ class WarpFunction:
 
     def _block(self, copy: Copy, block: Block) -> None:
         self.b.position_at_end(self.control.blocks.copies[copy, block.index])
-        self._entries = self.control.steps if copy is Copy.DIVERGENT else {}
+        self._entries = self.control.divergence.steps if copy is Copy.DIVERGENT else {}
         self.memory.apart = copy is Copy.DIVERGENT
         if not self.control.blocks.runs(copy, block.index):
             self.b.unreachable()
@@ -241,7 +235,7 @@ class WarpFunction:
             if self.calls is not None:
                 self.calls.flush()
             self.sync.behind(block)
-            self.control.go(copy, block.successors[0], block.index)
+            self.control.edges.go(copy, block.successors[0], block.index)
 
     def _count_block(self, block: Block) -> None:
         frame = self.frame
@@ -264,7 +258,7 @@ class WarpFunction:
         if self.observing:
             self.observing.branch(index, made, guard)
         if name == "bra" and guard is None:
-            self.control.go(copy, block.successors[0], block.index)
+            self.control.edges.go(copy, block.successors[0], block.index)
         elif name == "bra" and self._is_uniform(copy, block):
             held = self.lanes.lane(self.guards.agreed(made), 0)
             self.control.branch_together(copy, block.index, held)

@@ -13,8 +13,7 @@ from warploom.ptx.ir import Register
 def partings(ir: WarpIR) -> Partings:
     """Returns where the lanes of a kernel diverge, under the scheduling of its variant."""
     variant = ir.variant
-    chooses = variant.shuffles and not variant.independent
-    return Partings(ir.program, variant.independent, variant.mixes, chooses)
+    return Partings(ir.program, variant.independent, variant.mixes, variant.chooses)
 
 
 def find_reconvergence(ir: WarpIR) -> WarpIR:

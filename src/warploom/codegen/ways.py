@@ -112,10 +112,10 @@ class WaysCode:
         goal.add_incoming(found, together)
         b.branch(going)
         b.position_at_end(parted)
-        self.control.spread_behind(block.index)
+        self.control.divergence.spread_behind(block.index)
         self.control.suspension.saved.restore_head()
         frame.counters.add(frame.layout.branches[index], I64(1))
-        if self.control.mixes:
+        if self.frame.variant.mixes:
             self.control.suspension.give_way(Status.PARTED, found)
         else:
             self._switch(Copy.DIVERGENT, block, found, index)
@@ -131,7 +131,7 @@ class WaysCode:
         b, wrong = self.b, self._append("no.target")
         jump = b.switch(goal, wrong)
         for to in dict.fromkeys(block.successors):
-            jump.add_case(I64(to), self.control.way(copy, to, block.index))
+            jump.add_case(I64(to), self.control.edges.way(copy, to, block.index))
         b.position_at_end(wrong)
         made = self.frame.program.instructions[index]
         chosen = b.bitcast(self.operands.read(made.operands[0], U32), vector(I32))
