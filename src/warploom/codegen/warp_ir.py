@@ -94,7 +94,7 @@ class Reconvergence:
 
 @dataclass(frozen=True)
 class WarpIR:
-    """A kernel under a variant. `facts` are those by which plans of accesses are chosen.
+    """A kernel under a variant. `access_facts` are those by which plans of accesses are chosen.
 
     `shapes` are the registers that have a shape somewhere, in the order of the registers;
     `block_shapes` those that have one in the whole block of threads. All code keeps the registers
@@ -109,7 +109,7 @@ class WarpIR:
 
     name: str
     variant: KernelVariant
-    facts: Facts
+    access_facts: Facts
     registers: tuple[Register, ...]
     blocks: tuple[BasicBlock, ...]
     regions: Region | None = None
@@ -163,7 +163,7 @@ class WarpIR:
 
     def accesses_of(self, program: Program) -> KernelAccesses:
         """Returns the accesses of the kernel, whose program is given."""
-        return KernelAccesses(program, self.facts)
+        return KernelAccesses(program, self.access_facts)
 
     def sweeps_of(self, program: Program) -> tuple[Sweep, ...]:
         """Returns the sweeps of the kernel, whose program is given."""

@@ -7,7 +7,6 @@ from dataclasses import replace
 from warploom.analysis.shapes import RUNS, Reading
 from warploom.codegen.access_groups import by_instruction, find_groups
 from warploom.codegen.access_table import Guard
-from warploom.codegen.kernel_accesses import KernelAccesses
 from warploom.codegen.passes import Pass
 from warploom.codegen.stepped import find_stepped
 from warploom.codegen.warp_ir import BasicBlock, BlockAccesses, WarpIR
@@ -23,9 +22,9 @@ then, and would take the slow one."""
 
 def group_accesses(ir: WarpIR) -> WarpIR:
     """Finds the groups of accesses in code for lanes that are together: baseline code has none."""
-    if ir.variant.baseline or not ir.facts.inlined:
+    if ir.variant.baseline or not ir.access_facts.inlined:
         return ir
-    accesses, bodies = KernelAccesses(ir.program, ir.facts), frozenset(ir.asides.values())
+    accesses, bodies = ir.accesses_of(ir.program), frozenset(ir.asides.values())
     walking = ir.variant.does(Pass.WALKS)
 
     def found(index: int, *, walking: bool) -> BlockAccesses:
@@ -47,7 +46,7 @@ def put_off_stores(ir: WarpIR) -> WarpIR:
     """Puts stores of columns off to the last of their group, in a fast version of the block."""
     if not ir.shapes:
         return ir
-    accesses = KernelAccesses(ir.program, ir.facts)
+    accesses = ir.accesses_of(ir.program)
 
     def stepped(index: int, block: BasicBlock) -> BasicBlock:
         groups = block.accesses.groups

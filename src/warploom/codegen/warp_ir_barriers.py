@@ -61,7 +61,7 @@ def _can_sweep(ir: WarpIR) -> bool:
     wanted = ir.variant.sanitizes
     taken = wanted is not None and bool(wanted.accesses)
     known = ir.variant.formation in WHOLE and bool(ir.shapes)
-    return known and ir.facts.inlined and not taken and not _has_pieces(ir.program)
+    return known and ir.access_facts.inlined and not taken and not _has_pieces(ir.program)
 
 
 def _has_pieces(program: Program) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable
+from dataclasses import fields
 
 import msgspec
 
@@ -24,107 +24,63 @@ from warploom.codegen.warp_ir import (
     Reconvergence,
     WarpIR,
 )
-from warploom.codegen.warp_ir_text import END, INDENT
+from warploom.codegen.warp_ir_lines import Line, Read, tree_of
+from warploom.codegen.warp_ir_text import END
 from warploom.core.errors import WarploomError
 from warploom.core.types import TYPES
 from warploom.ptx.ir import Register, Space
 
 
-@dataclass
-class Line:
-    """A line of the text: its words, its attributes, and the lines that are indented behind it."""
-
-    number: int
-    text: str
-    inner: list[Line] = field(default_factory=list["Line"])
-    words: list[str] = field(default_factory=list[str])
-    values: dict[str, str] = field(default_factory=dict[str, str])
-
-    def __post_init__(self) -> None:
-        for word in self.text.split():
-            name, equals, value = word.partition("=")
-            if equals:
-                self.values[name] = value
-            else:
-                self.words.append(word)
-
-    def list(self, name: str) -> list[str]:
-        """Returns the parts of an attribute; none of one that is not there."""
-        value = self.values.get(name, "")
-        return value.split(",") if value else []
-
-    def numbers(self, name: str) -> tuple[int, ...]:
-        """Returns the numbers of an attribute."""
-        return tuple(map(int, self.list(name)))
-
-
 def parse_warp_ir(text: str) -> WarpIR:
     """Returns the IR of a text. Raises WarploomError, with the number of the line, for what is
     none."""
-    lines = _tree(text)
-    try:
-        return _Parser(lines).ir()
-    except (KeyError, ValueError, IndexError, StopIteration, msgspec.MsgspecError) as error:
-        raise WarploomError(f"this is no Warp IR: {error!r}") from error
+    return _Parser(tree_of(text)).ir()
 
 
-def _tree(text: str) -> list[Line]:
-    """Returns the lines of a text that are not indented, with those behind them."""
-    roots: list[Line] = []
-    open_lines: list[Line] = []
-    for number, written in enumerate(text.splitlines(), 1):
-        if not written.strip() or written.startswith("#"):
-            continue
-        depth = (len(written) - len(written.lstrip())) // len(INDENT)
-        if depth > len(open_lines):
-            raise WarploomError(f"line {number} of the Warp IR is indented too far")
-        line = Line(number, written.strip())
-        (open_lines[depth - 1].inner if depth else roots).append(line)
-        del open_lines[depth:]
-        open_lines.append(line)
-    return roots
+KEYWORDS = (
+    *("kernel", "variant", "facts", "registers", "regions", "reconvergence", "exits", "block"),
+    *("idle", "sweep", "course"),
+)
+"""What a line that is not indented begins with."""
 
 
 class _Parser:
     def __init__(self, lines: list[Line]) -> None:
-        self._lines = lines
-        self._registers: dict[str, Register] = {}
-        for line in self._one("registers").inner:
-            name, type = line.words[:2]
-            self._registers[name] = Register(name, TYPES[type.removeprefix(".")])
-        labels = [line.words[1] for line in self._all("block")]
+        self._lines: dict[str, list[Line]] = {word: [] for word in KEYWORDS}
+        for line in lines:
+            line.read(lambda line: self._lines[line.words[0]]).append(line)
+        self._declared = self._one("registers").inner
+        registers = (line.read(_register) for line in self._declared)
+        self._registers = {register.name: register for register in registers}
+        labels = [line.read(lambda line: line.words[1]) for line in self._lines["block"]]
         self._blocks = {label: index for index, label in enumerate((*labels, END))}
 
-    def _all(self, word: str) -> Iterator[Line]:
-        return (line for line in self._lines if line.words[0] == word)
-
     def _one(self, word: str) -> Line:
-        found = next(self._all(word), None)
-        if found is None:
-            raise ValueError(f"there is no line `{word}`")
-        return found
+        if len(self._lines[word]) != 1:
+            raise WarploomError(f"the Warp IR has {len(self._lines[word])} lines `{word}`, not one")
+        return self._lines[word][0]
+
+    def _each(self, word: str, reader: Callable[[Line], Read]) -> tuple[Read, ...]:
+        return tuple(line.read(reader) for line in self._lines[word])
 
     def ir(self) -> WarpIR:
         """Returns the IR."""
-        registers, regions = self._one("registers").inner, next(self._all("regions"), None)
-        facts = {one.name: one.name in self._one("facts").words for one in fields(Facts)}
-        variant = self._one("variant").text.partition(" ")[2]
         return WarpIR(
-            name=self._one("kernel").words[1],
-            variant=msgspec.json.decode(variant, type=KernelVariant),
-            facts=Facts(**facts),
+            name=self._one("kernel").read(lambda line: line.words[1]),
+            variant=self._one("variant").read(_variant),
+            access_facts=self._one("facts").read(_facts),
             registers=tuple(self._registers.values()),
-            blocks=tuple(map(self._block, self._all("block"))),
-            regions=None if regions is None else self._region(regions.inner[0]),
-            exits=tuple(map(self._exits, self._all("exits"))),
-            shapes=self._shapes((line.words[0], line.words[2:3]) for line in registers),
+            blocks=self._each("block", self._block),
+            regions=next(iter(self._each("regions", lambda one: self._region(one.inner[0]))), None),
+            exits=self._each("exits", self._exits),
+            shapes=self._shapes((line.words[0], line.words[2:3]) for line in self._declared),
             memory=self._marked("memory"),
             steady=self._marked("steady"),
-            reconvergence=self._reconvergence(self._one("reconvergence")),
-            idle=tuple(map(self._idle, self._all("idle"))),
-            block_shapes=self._shapes((line.words[0], line.list("block")) for line in registers),
-            sweeps=tuple(map(self._sweep, self._all("sweep"))),
-            course=tuple(map(self._sweep, self._all("course"))),
+            reconvergence=self._one("reconvergence").read(self._reconvergence),
+            idle=self._each("idle", self._idle),
+            block_shapes=self._shapes((one.words[0], one.list("block")) for one in self._declared),
+            sweeps=self._each("sweep", self._sweep),
+            course=self._each("course", self._sweep),
         )
 
     # ---- names ----------------------------------------------------------------------------------
@@ -137,8 +93,8 @@ class _Parser:
         }
 
     def _marked(self, mark: str) -> frozenset[Register]:
-        lines = self._one("registers").inner
-        return frozenset(self._registers[line.words[0]] for line in lines if mark in line.words[2:])
+        lines = (line for line in self._declared if mark in line.words[2:])
+        return frozenset(self._registers[line.words[0]] for line in lines)
 
     def _named(self, line: Line, name: str) -> frozenset[Register]:
         return frozenset(self._registers[one] for one in line.list(name))
@@ -212,7 +168,7 @@ class _Parser:
     def _accesses(self, line: Line | None) -> BlockAccesses:
         if line is None:
             return BlockAccesses()
-        groups = tuple(map(self._group, line.inner))
+        groups = tuple(one.read(self._group) for one in line.inner)
         return BlockAccesses(groups, has_fast_version="fast_version" in line.values)
 
     def _group(self, line: Line) -> AccessGroup:
@@ -233,6 +189,18 @@ class _Parser:
             multiples,
             line.numbers("crossed"),
         )
+
+
+def _register(line: Line) -> Register:
+    return Register(line.words[0], TYPES[line.words[1].removeprefix(".")])
+
+
+def _variant(line: Line) -> KernelVariant:
+    return msgspec.json.decode(line.text.partition(" ")[2], type=KernelVariant)
+
+
+def _facts(line: Line) -> Facts:
+    return Facts(**{one.name: one.name in line.words for one in fields(Facts)})
 
 
 def _shape(text: str) -> Shape | None:

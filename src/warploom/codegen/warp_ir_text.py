@@ -88,7 +88,7 @@ class _Printer:
         ir = self.ir
         yield f"kernel {ir.name}"
         yield f"variant {msgspec.json.encode(_plain(ir.variant)).decode()}"
-        facts = (one.name for one in fields(ir.facts) if getattr(ir.facts, one.name))
+        facts = (one.name for one in fields(ir.access_facts) if getattr(ir.access_facts, one.name))
         yield "facts" + "".join(f" {name}" for name in facts)
         yield "registers"
         yield from map(self._register, ir.registers)
