@@ -29,8 +29,10 @@ from warploom.codegen.rising import either, if_rising
 from warploom.rules.overlap import FURTHEST_BITS
 
 WORDS, KEYS, BYTES = vector(I64), vector(I32), vector(I8)
-CLOSE_BITS = 6
-"""Lanes are close together in an aligned window of 64 stretches: a word has a bit for each."""
+WINDOW, WIDEST_GROUP = 64, 32
+"""Lanes are close together in a window of 64 stretches: a word has a bit for each. It is aligned,
+or begins with the group of 32, the widest that is asked for, of the lowest lane: so 32 neighbours
+that rise are close together wherever they begin."""
 HALF = LANES // 2
 
 
@@ -141,20 +143,31 @@ def _if_close(
     when: Value | None = None,
 ) -> list[Value]:
     """Emit `look` at the bits of the touched stretches of a window where lanes are close together,
-    and `when` holds, else `compare`; return what either gives."""
+    and `when` holds, else `compare`; return what either gives.
+
+    An aligned window comes first, for the bits then wait for no comparison."""
     b = lanes.b
     one = _key_of_one(lanes, keys, on)
-    apart = b.lshr(b.xor(keys, lanes.splat(one)), splat_constant(CLOSE_BITS, I32))
-    close = b.not_(lanes.any(b.icmp_unsigned("!=", apart, splat_constant(0, I32))))
-    close = close if when is None else b.and_(close, when)
+    aligned, ahead = (lanes.splat(b.and_(one, I32(-size))) for size in (WINDOW, WIDEST_GROUP))
 
-    def few() -> list[Value]:
-        places = b.and_(keys, splat_constant((1 << CLOSE_BITS) - 1, I32))
-        each = b.shl(splat_constant(1, I64), b.zext(places, WORDS))
-        each = b.select(on, each, splat_constant(0, I64))
-        return look(lanes.intrinsic("llvm.vector.reduce.or.v32i64", I64, [each]))
+    def in_window(begin: Value, inside: Value, otherwise: Callable[[], list[Value]]) -> list[Value]:
+        apart = b.icmp_unsigned(">=", b.sub(keys, begin), splat_constant(WINDOW, I32))
+        close = b.not_(lanes.any(apart))
+        close = close if when is None else b.and_(close, when)
+        return either(lanes, close, lambda: look(_bits(lanes, inside, on)), otherwise)
 
-    return either(lanes, close, few, compare)
+    def further() -> list[Value]:
+        return in_window(ahead, b.sub(keys, ahead), compare)
+
+    return in_window(aligned, b.and_(keys, splat_constant(WINDOW - 1, I32)), further)
+
+
+def _bits(lanes: Lanes, places: Value, on: Value) -> Value:
+    """Returns a word with the bits of these places, 0 to 63, that have a lane which is on."""
+    b = lanes.b
+    each = b.shl(splat_constant(1, I64), b.zext(places, WORDS))
+    each = b.select(on, each, splat_constant(0, I64))
+    return lanes.intrinsic("llvm.vector.reduce.or.v32i64", I64, [each])
 
 
 def _groups(lanes: Lanes, bits: Value, size: int) -> Value:
@@ -164,7 +177,7 @@ def _groups(lanes: Lanes, bits: Value, size: int) -> Value:
     while step < size:
         bits = b.or_(bits, b.lshr(bits, I64(step)))
         step *= 2
-    firsts = sum(1 << at for at in range(0, 1 << CLOSE_BITS, size))
+    firsts = sum(1 << at for at in range(0, WINDOW, size))
     return b.and_(bits, I64(firsts))
 
 
