@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from warploom.core.errors import Allocation, LaunchError, WarploomError
 from warploom.machine.allocator import ALIGNMENT, GUARD, Allocator
 from warploom.machine.memory import DeviceMemory
+from warploom.rules.allocations import ALLOCATION_WORDS, START
 
 MIB = 1 << 20
 
@@ -83,10 +84,9 @@ def test_the_table_lists_what_is_live_in_order(memory: DeviceMemory) -> None:
     before = memory.table()
     memory.free(a.address)
     after = memory.table()
-    assert before.starts.tolist() == [a.address, b.address]
-    assert before.ends.tolist() == [a.address + 8, b.address + 100]
-    assert before.flags.tolist() == [0, 1]
-    assert (after.starts.tolist(), after.count) == ([b.address], 1)
+    rows = [[a.address, a.address + 8, False], [b.address, b.address + 100, True]]
+    assert before.rows.reshape(-1, ALLOCATION_WORDS).tolist() == rows
+    assert (after.rows[START::ALLOCATION_WORDS].tolist(), after.count) == ([b.address], 1)
     assert memory.is_constant(b.address + 99)
     assert not memory.is_constant(b.address + 100)
 
@@ -185,5 +185,5 @@ def test_a_finalizer_may_release_in_the_middle_of_a_change(
     thread.start()
     thread.join(30)
     assert done, "the release waits for the allocation, which waits for it"
-    assert memory.table().starts.tolist() == done
+    assert memory.table().rows[START::ALLOCATION_WORDS].tolist() == done
     assert memory.free_bytes == before - 64

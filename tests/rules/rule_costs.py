@@ -39,6 +39,8 @@ def accesses(draw: st.DrawFn) -> tuple[list[int], int, int]:
     steps = draw(st.lists(st.integers(0, span), min_size=32, max_size=32))
     if draw(st.booleans()):
         steps.sort()
+        one, other = draw(st.tuples(st.integers(0, 31), st.integers(0, 31)))
+        steps[one], steps[other] = steps[other], steps[one]  # mostly, lanes in between fall or rise
     return [base + size * step for step in steps], draw(st.integers(1, ALL)), size
 
 

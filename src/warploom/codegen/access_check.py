@@ -60,9 +60,6 @@ class AccessCheck:
                 self.access.environment,
             )
         write = I64(int(self.access.shape.op != "load"))
-        tables = [
-            self.b.inttoptr(self.access.slot(slot), PTR)
-            for slot in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT)
-        ]
-        given = (scratch, bits, size, write, self.access.environment, *tables, self.access.cache)
-        return call(self.lanes, "check_global", *given)
+        allocations = self.b.inttoptr(self.access.slot(Slot.ALLOCATIONS_AT), PTR)
+        given = (scratch, bits, size, write, self.access.environment, allocations)
+        return call(self.lanes, "check_global", *given, self.access.cache)

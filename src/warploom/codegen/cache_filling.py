@@ -67,11 +67,9 @@ class CacheFilling:
             b.store(stride, self.lanes.slot(self._bases, number))
         bounds = self._bounds(group)
         if group.shape.space in (Space.GLOBAL, Space.CONST):
-            tables = [
-                self.frame.pointer(slot) for slot in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT)
-            ]
+            allocations = self.frame.pointer(Slot.ALLOCATIONS_AT)
             writes = I64(int(group.shape.op == "store"))
-            given = group.firsts[0], writes, self.frame.environment, *tables, bounds
+            given = group.firsts[0], writes, self.frame.environment, allocations, bounds
             call(self.lanes, "find_bounds", *given)
         sets = self.lanes.slot(self.frame.rows, ROW_WIDTH * len(self.frame.layout.rows))
         given = sets, self._words(group), self._bases, who.key, who.number, bounds

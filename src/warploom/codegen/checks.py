@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from warploom.codegen.environment import Slot
+from warploom.rules.allocations import CONSTANT, END, START, find_allocation
 from warploom.rules.clusters import NO_SUCH_BLOCK, cluster_offset
 from warploom.rules.distinct import jitable
 from warploom.rules.windows import BLOCK_BITS
@@ -32,9 +33,7 @@ def check_global(
     size: int,
     write: int,
     environment: Any,
-    starts: Any,
-    ends: Any,
-    flags: Any,
+    allocations: Any,
     cache: Any,
 ) -> int:
     """Returns whether every lane's access lies in one live allocation and is aligned.
@@ -47,16 +46,17 @@ def check_global(
             address = addresses[lane]
             kind = 0
             if address < cache[0] or address > cache[1] or cache[1] - address < bytes_wanted:
-                index = find_allocation(address, starts, environment[_ALLOCATIONS])
-                if index < 0 or address >= ends[index] or ends[index] - address < bytes_wanted:
+                row = find_allocation(allocations, address, environment[_ALLOCATIONS])
+                end = allocations[row + END] if row >= 0 else np.uint64(0)
+                if address >= end or end - address < bytes_wanted:
                     kind = OUT_OF_BOUNDS
                 elif address % bytes_wanted != np.uint64(0):
                     kind = MISALIGNED
-                elif write and flags[index] != 0:
+                elif write and allocations[row + CONSTANT] != 0:
                     kind = READ_ONLY
                 else:
-                    cache[0] = starts[index]
-                    cache[1] = ends[index]
+                    cache[0] = allocations[row + START]
+                    cache[1] = end
             elif address % bytes_wanted != np.uint64(0):
                 kind = MISALIGNED
             if kind != 0:
@@ -65,18 +65,18 @@ def check_global(
     return 0
 
 
-def find_bounds(
-    address: int, write: int, environment: Any, starts: Any, ends: Any, flags: Any, cache: Any
-) -> int:
+def find_bounds(address: int, write: int, environment: Any, allocations: Any, cache: Any) -> int:
     """Puts the bounds of the live allocation around an address into `cache`, unless it has them, or
     there is none, or one that is not to be written."""
     place = np.uint64(address)
     if place >= cache[0] and place < cache[1]:
         return 0
-    index = find_allocation(place, starts, environment[_ALLOCATIONS])
-    if index >= 0 and place < ends[index] and not (write and flags[index] != 0):
-        cache[0] = starts[index]
-        cache[1] = ends[index]
+    row = find_allocation(allocations, place, environment[_ALLOCATIONS])
+    if row < 0 or place >= allocations[row + END]:
+        return 0
+    if not (write and allocations[row + CONSTANT] != 0):
+        cache[0] = allocations[row + START]
+        cache[1] = allocations[row + END]
     return 0
 
 
@@ -117,19 +117,6 @@ def check_cluster(
                 return 1
             places[lane] = found
     return 0
-
-
-@jitable
-def find_allocation(address: Any, starts: Any, count: int) -> int:
-    """Index of the last allocation that starts at or below `address`, -1 where none does."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if starts[middle] <= address:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
 
 
 @jitable

@@ -20,15 +20,14 @@ from warploom.rules.choice import RULES
 from warploom.rules.distinct import Addresses, Row
 
 CHECKS = {
-    "check_global": "int64(u64*, int64, int64, int64, i64*, u64*, u64*, i64*, u64*)",
-    "find_bounds": "int64(int64, int64, i64*, u64*, u64*, i64*, u64*)",
+    "check_global": "int64(u64*, int64, int64, int64, i64*, u64*, u64*)",
+    "find_bounds": "int64(int64, int64, i64*, u64*, u64*)",
     "check_span": "int64(u64*, int64, int64, int64, i64*)",
     "lasting": "int64(u64*, int64, i64*, int64)",
     "lane_order": "int64(u64*, int64, i64*, int64)",
     "count_cached": "int64(u64*, int64, int64, i64*, i64*, int64, int64, int64)",
     "serve_texels": "int64(i64*, u8*, u64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
-    "issue_copies": "int64(u8*, i64*, i64*, u64*, u64*, i64*, i64*, i64*, i64*, i64*, i64*, int64,"
-    " int64)",
+    "issue_copies": "int64(u8*, i64*, i64*, u64*, i64*, i64*, i64*, i64*, i64*, int64, int64)",
     "issue_tensor_memory": "int64(u8*, i64*, i64*, u32*, i64*, i64*, i64*, i64*, int64, int64,"
     " int64)",
     "find_unfreed": "int64(u8*, int64, int64, int64, i64*)",
@@ -36,7 +35,7 @@ CHECKS = {
     "group_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
     "wait_stores": "int64(u8*, i64*, i64*, i64*)",
     "retire_copies": "int64(u8*, i64*, i64*, i64*, int64, int64)",
-    "hold_copies": "int64(u8*, i64*, i64*, u64*, u64*, i64*, i64*, i64*, int64, int64, int64)",
+    "hold_copies": "int64(u8*, i64*, i64*, u64*, i64*, i64*, int64, int64, int64)",
     "put_off_copies": "int64(u8*, i64*, i64*)",
     "check_cluster": "int64(i64*, int64, int64, int64, int64, i64*, int64, int64)",
     "cluster_wait": "int64(i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
@@ -57,10 +56,9 @@ CHECKS = {
     "record_guard": "int64(i64*, int64, int64)",
     "record_access": "int64(i64*, i64*, int64, int64, int64)",
     "record_texels": "int64(i64*, i64*, int64, int64)",
-    "record_barriers": "int64(i64*, i64*, u8*, int64, int64, int64, int64, int64, int64, int64)",
-    "record_copies": "int64(i64*, i64*, u8*, i64*, i64*, u64*, u64*, i64*, int64, int64, int64,"
-    " int64)",
-    "record_bytes": "int64(i64*, i64*, u8*, i64*, i64*, int64, int64, int64, int64)",
+    "record_barriers": "int64(i64*, i64*, u8*, i64*, int64, int64, int64)",
+    "record_copies": "int64(i64*, i64*, u8*, i64*, i64*, u64*, int64, int64)",
+    "record_bytes": "int64(i64*, i64*, u8*, i64*, i64*, int64, int64, int64)",
     "record_commits": "int64(i64*, i64*, u8*, i64*, i64*, int64, int64, int64)",
     "watch_access": "int64(i64*, i64*, int64, int64, int64)",
     "has_block_ended": "int64(i64*, int64)",
@@ -68,7 +66,7 @@ CHECKS = {
     "detect_rows": "int64(i64*, i64*, i64*, i64*, int64, int64)",
     "detect_tensor_memory": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u8*, int64)",
     "detect_texels": "int64(i64*, i64*, i64*, u8*, i64*, u8*, u64*, i64*, i64*, u8*, int64)",
-    "detect_copies": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u64*, u64*, i64*, u8*, int64)",
+    "detect_copies": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u64*, u8*, int64)",
 }
 
 _RULE = "int64(u64*, int64, int64, i64*)"

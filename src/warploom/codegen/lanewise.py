@@ -16,24 +16,23 @@ from warploom.codegen.helper_compiler import SHARED
 from warploom.codegen.lanes import I32, I64, PTR, Lanes, Value, vector
 from warploom.codegen.many import count_many_listed
 from warploom.codegen.overlap import (
-    emit_count_close,
     emit_count_coinciding,
     emit_count_in_columns,
     emit_count_stretches,
 )
+from warploom.codegen.rising import emit_step
 from warploom.rules.banks import count_ways, ways_in_loops
 from warploom.rules.distinct import (
     ALL_LANES,
     all_rise,
     compile_instead,
     count_distinct,
-    count_scattered,
     count_steps,
-    distinct_in_order,
-    scattered_in_loops,
+    distinct_in_loops,
 )
 from warploom.rules.listed import count_many
 from warploom.rules.overlap import count_coinciding, count_in_columns, count_stretches
+from warploom.rules.patterns import step_of
 from warploom.rules.prefetching import register_fetch
 
 WORDS = vector(I64)
@@ -56,10 +55,6 @@ def register() -> None:
         return _made(emit_count_stretches, 2, addresses, mask, shift)
 
     @intrinsic
-    def close(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
-        return _made(emit_count_close, 1, addresses, mask, shift)
-
-    @intrinsic
     def in_columns(typing: Any, addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
         return _made(emit_count_in_columns, 4, addresses, mask, shift, columns)
 
@@ -76,6 +71,10 @@ def register() -> None:
         return _made(_count_steps, 1, addresses, shift)
 
     @intrinsic
+    def step(typing: Any, places: Any, mask: Any) -> Any:
+        return _made(emit_step, 1, places, mask)
+
+    @intrinsic
     def many(typing: Any, row: Any, count: Any) -> Any:
         return _made(count_many_listed, 7, row, count)
 
@@ -83,15 +82,11 @@ def register() -> None:
         return stretches(addresses, mask, shift)
 
     def compiled_distinct(addresses: Any, mask: Any, shift: Any) -> Any:
-        count = close(addresses, mask, shift)[0] if mask else 0
-        return count if count != 0 else distinct_in_order(addresses, mask, shift)
+        count = stretches(addresses, mask, shift)[0] if mask else 0
+        return count if count != 0 else distinct_in_loops(addresses, mask, shift)
 
     def compiled_in_columns(addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
         return in_columns(addresses, mask, shift, columns)
-
-    def compiled_scattered(addresses: Any, mask: Any, shift: Any) -> Any:
-        count = stretches(addresses, mask, shift)[0]
-        return count if count != 0 else scattered_in_loops(addresses, mask, shift)
 
     def compiled_ways(addresses: Any, mask: Any, shift: Any, banks: Any) -> Any:
         most = in_columns(addresses, mask, shift, banks)[3]
@@ -106,6 +101,9 @@ def register() -> None:
     def compiled_steps(addresses: Any, shift: Any) -> Any:
         return steps(addresses, shift)[0]
 
+    def compiled_step(places: Any, mask: Any) -> Any:
+        return step(places, mask)[0]
+
     def compiled_many(row: Any, count: Any) -> Any:
         return many(row, count)
 
@@ -114,11 +112,11 @@ def register() -> None:
         (count_stretches, compiled_stretches),
         (count_in_columns, compiled_in_columns),
         (count_distinct, compiled_distinct),
-        (count_scattered, compiled_scattered),
         (count_ways, compiled_ways),
         (count_coinciding, compiled_coinciding),
         (all_rise, compiled_rise),
         (count_steps, compiled_steps),
+        (step_of, compiled_step),
     ):
         compile_instead(function, compiled)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from warploom.analysis.accesses import GENERIC_SPACES
+from warploom.ptx.ir import Space
 from warploom.rules import warp_table
 from warploom.rules.descriptors import TOUCHED
 from warploom.rules.distinct import jitable
@@ -55,6 +57,11 @@ ENTRY_WORDS, GUARD_WORDS, ACCESS_WORDS, SCATTERED_WORDS = 6, 3, 8, 32
 E_WARP, E_BLOCK, E_MASK, E_LIVE, E_CONTROL, E_MARKS = range(6)
 """An entry: CONTROL is where the words begin that tell how the lanes have parted, or NONE; MARKS
 are those of `observe.schema`, of the block's last instruction, and LOST."""
+OPS = ("load", "store", "atomic")
+TEXEL_SPACES = (Space.TEXTURE, Space.SURFACE)
+SPACES = (*GENERIC_SPACES, Space.CONST, *TEXEL_SPACES)
+"""The accesses that are recorded, by their numbers in an access's kind. Of texels it is the sectors
+that a request touched, a lane for each."""
 LOST = 1 << 8
 """The mark of an entry that has not all of its accesses, for want of room."""
 LEFT_OUT = 1 << 62

@@ -10,7 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.codegen.log import A_PHASE, ACCESS_WORDS, ACCESSES, ACCESSES_AT, append_access
+from warploom.codegen.log import (
+    A_PHASE,
+    ACCESS_WORDS,
+    ACCESSES,
+    ACCESSES_AT,
+    SPACES,
+    append_access,
+)
+from warploom.ptx.ir import Space
 from warploom.rules.clusters import MOST_BLOCKS
 from warploom.rules.distinct import jitable
 from warploom.rules.mbarrier import phase
@@ -24,11 +32,14 @@ from warploom.rules.tensors.entries import (
     GROUPS,
     NO_GROUP,
     ORIGIN,
+    OWN_SHARED,
     REQUEST,
     ROW_ADDRESS,
     ROW_FROM,
     ROW_TO,
+    SHARED_BYTES,
     SHARED_STRIDE,
+    SIZE,
 )
 from warploom.rules.tensors.issue import prepare_box, prepare_bytes
 from warploom.rules.tensors.requests import (
@@ -50,9 +61,10 @@ from warploom.rules.tensors.requests import (
 from warploom.rules.texels import Memory, read_bytes
 
 COPY_IN, COPY_OUT, COPY_ADD, AT_BARRIER = range(3, 7)
-"""Operations in an access's kind, behind those of `codegen.recording.OPS`: a copy from global
+"""Operations in an access's kind, behind those of `codegen.log.OPS`: a copy from global
 memory, to it, one that adds to it, and a look at an mbarrier or an arrival."""
 
+_GLOBAL = SPACES.index(Space.GLOBAL)
 OP_AT, SIZE_AT = 8, 16
 SECTOR_BITS, LANES, WORD_BYTES = 5, 32, 8
 PHASE_BITS = 2
@@ -61,11 +73,13 @@ shared memory of the cluster."""
 
 
 def record_barriers(
-    log: Any, addresses: Any, memory: Memory, lanes: int, instruction: int, kind: int,
-    base: int, limit: int, start: int, size: int,
-) -> int:  # fmt: skip
-    """Record the mbarriers at which these lanes look or arrive: `addresses` count from the host's
-    address `base`, where there are `limit` bytes; the cluster's `size` bytes begin at `start`."""
+    log: Any, addresses: Any, memory: Memory, scratch: Any, lanes: int, instruction: int, kind: int
+) -> int:
+    """Record the mbarriers at which these lanes look or arrive. Words of `scratch` say where in the
+    host's memory that is: `addresses` count from OWN_SHARED, where there are SHARED_BYTES; the
+    cluster's memory begins at CLUSTER_SHARED and has SIZE bytes."""
+    base, limit = int(scratch[OWN_SHARED]), int(scratch[SHARED_BYTES])
+    start, size = int(scratch[CLUSTER_SHARED]), int(scratch[SIZE])
     left = lanes
     for lane in range(LANES):
         if (left >> lane) & 1 == 0:
@@ -83,24 +97,26 @@ def record_barriers(
 
 
 def record_copies(
-    log: Any, touched: Any, memory: Memory, data: Any, scratch: Any, starts: Any, ends: Any,
-    flags: Any, mask: int, instruction: int, space: int, request: int,
+    log: Any, touched: Any, memory: Memory, data: Any, scratch: Any, allocations: Any, mask: int,
+    instruction: int,
 ) -> int:  # fmt: skip
-    """Record what a request (`rules.tensors.requests`) moves. `touched` has room for 32 words."""
+    """Record what the request (`rules.tensors.requests`) in `scratch` moves. `touched` has room for
+    32 words."""
+    request = int(scratch[REQUEST])
     op = field(request, OP)
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
-        scratch[REQUEST], scratch[GROUPS], scratch[BARRIER] = request, NO_GROUP, 0
+        scratch[GROUPS], scratch[BARRIER] = NO_GROUP, 0
         if op in (LOAD, STORE, REDUCE, PREFETCH):
-            kind = prepare_box(memory, data, scratch, starts, ends, flags, lane, request)
+            kind = prepare_box(memory, data, scratch, allocations, lane, request)
         elif op in (REDUCE_BYTES, COPY_BYTES):
-            kind = prepare_bytes(memory, data, scratch, starts, ends, flags, lane, request)
+            kind = prepare_bytes(memory, data, scratch, allocations, lane, request)
         else:
             return 0
         if kind != 0:
             return 0  # a fault, which the copy itself will be
-        written = space | write_kind(op) << OP_AT
+        written = _GLOBAL | write_kind(op) << OP_AT
         count = 0
         if op in (REDUCE_BYTES, COPY_BYTES):
             if field(request, MODE):
@@ -141,21 +157,22 @@ def record_commits(
 
 def record_bytes(
     log: Any, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int, instruction: int,
-    kind: int, far: int,
+    kind: int,
 ) -> int:  # fmt: skip
-    """Record a copy of bytes side by side by each lane, whose operands stand in rows; `far` says
-    that one end is in global memory. The mbarrier's address is less than 0 for none."""
+    """Record a copy of bytes side by side by each lane, whose operands stand in rows; MODE of the
+    request in `scratch` says that one end is in global memory. The mbarrier's address is less than
+    0 for none."""
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
         count = 0
-        if far:
+        if field(int(scratch[REQUEST]), MODE):
             start, size = data[LANES * GLOBAL_ROW + lane], data[LANES * SIZE_ROW + lane]
             count = append_stretch(
                 log, touched, count, int(start), int(start + size), instruction, kind
             )
         barrier = int(data[LANES * BARRIER_ROW + lane])
-        scratch[REQUEST], scratch[BARRIER] = 0, 0
+        scratch[BARRIER] = 0
         if barrier >= 0 and check_shared(scratch, barrier, WORD_BYTES) == 0:
             scratch[BARRIER] = host_address(scratch, barrier)
         finish_copy(log, touched, memory, scratch, 0, count, instruction, kind)

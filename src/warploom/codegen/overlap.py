@@ -1,5 +1,5 @@
 """Emits `rules.overlap` by vector instructions. Lanes whose stretches lie close together set a bit
-each of one word, which tells all; others are compared pair by pair.
+each of one word, which tells all; those that rise take one pass; others are compared pair by pair.
 
 A lane is a duplicate if a lower one touches the same stretch. Lane l meets each lower lane once:
 for each bit of l that is set, those lanes that have the bits above it in common with l, and not
@@ -25,11 +25,14 @@ from warploom.codegen.lanes import (
     splat_constant,
     vector,
 )
+from warploom.codegen.rising import either, if_rising
 from warploom.rules.overlap import FURTHEST_BITS
 
 WORDS, KEYS, BYTES = vector(I64), vector(I32), vector(I8)
-CLOSE_BITS = 6
-"""Lanes are close together in an aligned window of 64 stretches: a word has a bit for each."""
+WINDOW, WIDEST_GROUP = 64, 32
+"""Lanes are close together in a window of 64 stretches: a word has a bit for each. It is aligned,
+or begins with the group of 32, the widest that is asked for, of the lowest lane: so 32 neighbours
+that rise are close together wherever they begin."""
 HALF = LANES // 2
 
 
@@ -45,22 +48,12 @@ def emit_count_stretches(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
         def look(bits: Value) -> list[Value]:
             return [lanes.b.ctpop(_groups(lanes, bits, size)) for size in (1, 4)]
 
-        return _if_close(lanes, keys, on, look, compare)
+        def step() -> list[Value]:
+            return if_rising(lanes, keys, on, (1, 4), compare)
+
+        return _if_close(lanes, keys, on, look, step)
 
     return _where_near(lanes, given, count, answers=2)
-
-
-def emit_count_close(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """Emits the number of stretches that addresses in memory touch, by a mask and a shift (i64); 0
-    where the lanes are not close together."""
-
-    def count(keys: Value, on: Value) -> list[Value]:
-        def look(bits: Value) -> list[Value]:
-            return [lanes.b.ctpop(bits)]
-
-        return _if_close(lanes, keys, on, look, lambda: [I64(0)])
-
-    return _where_near(lanes, given, count, answers=1)
 
 
 def emit_count_in_columns(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
@@ -150,33 +143,31 @@ def _if_close(
     when: Value | None = None,
 ) -> list[Value]:
     """Emit `look` at the bits of the touched stretches of a window where lanes are close together,
-    and `when` holds, else `compare`; return what either gives."""
+    and `when` holds, else `compare`; return what either gives.
+
+    An aligned window comes first, for the bits then wait for no comparison."""
     b = lanes.b
     one = _key_of_one(lanes, keys, on)
-    apart = b.lshr(b.xor(keys, lanes.splat(one)), splat_constant(CLOSE_BITS, I32))
-    close = b.not_(lanes.any(b.icmp_unsigned("!=", apart, splat_constant(0, I32))))
-    close = close if when is None else b.and_(close, when)
-    few, many, told = (b.append_basic_block(name) for name in ("close", "apart", "told"))
-    b.cbranch(close, few, many)
-    b.position_at_end(few)
-    places = b.and_(keys, splat_constant((1 << CLOSE_BITS) - 1, I32))
+    aligned, ahead = (lanes.splat(b.and_(one, I32(-size))) for size in (WINDOW, WIDEST_GROUP))
+
+    def in_window(begin: Value, inside: Value, otherwise: Callable[[], list[Value]]) -> list[Value]:
+        apart = b.icmp_unsigned(">=", b.sub(keys, begin), splat_constant(WINDOW, I32))
+        close = b.not_(lanes.any(apart))
+        close = close if when is None else b.and_(close, when)
+        return either(lanes, close, lambda: look(_bits(lanes, inside, on)), otherwise)
+
+    def further() -> list[Value]:
+        return in_window(ahead, b.sub(keys, ahead), compare)
+
+    return in_window(aligned, b.and_(keys, splat_constant(WINDOW - 1, I32)), further)
+
+
+def _bits(lanes: Lanes, places: Value, on: Value) -> Value:
+    """Returns a word with the bits of these places, 0 to 63, that have a lane which is on."""
+    b = lanes.b
     each = b.shl(splat_constant(1, I64), b.zext(places, WORDS))
     each = b.select(on, each, splat_constant(0, I64))
-    found = look(lanes.intrinsic("llvm.vector.reduce.or.v32i64", I64, [each]))
-    b.branch(told)
-    after_few = b.block
-    b.position_at_end(many)
-    compared = compare()
-    after_many = b.block
-    b.branch(told)
-    b.position_at_end(told)
-    results: list[Value] = []
-    for ways in zip(found, compared, strict=True):
-        result = b.phi(I64)
-        for value, block in zip(ways, (after_few, after_many), strict=True):
-            result.add_incoming(value, block)
-        results.append(result)
-    return results
+    return lanes.intrinsic("llvm.vector.reduce.or.v32i64", I64, [each])
 
 
 def _groups(lanes: Lanes, bits: Value, size: int) -> Value:
@@ -186,7 +177,7 @@ def _groups(lanes: Lanes, bits: Value, size: int) -> Value:
     while step < size:
         bits = b.or_(bits, b.lshr(bits, I64(step)))
         step *= 2
-    firsts = sum(1 << at for at in range(0, 1 << CLOSE_BITS, size))
+    firsts = sum(1 << at for at in range(0, WINDOW, size))
     return b.and_(bits, I64(firsts))
 
 

@@ -5,22 +5,17 @@ Kernels that are not recorded have none of it.
 
 from __future__ import annotations
 
-from warploom.analysis.accesses import GENERIC_SPACES, AccessRow
+from warploom.analysis.accesses import AccessRow
 from warploom.analysis.program import Block
 from warploom.codegen.access import Shape
 from warploom.codegen.environment import Slot
 from warploom.codegen.frame import Frame
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I64, Lanes, Value, vector
+from warploom.codegen.log import OPS, SPACES
 from warploom.codegen.saved import Saved
-from warploom.ptx.ir import Space
 
 SECTOR_BYTES = 32
-OPS = ("load", "store", "atomic")
-TEXEL_SPACES = (Space.TEXTURE, Space.SURFACE)
-SPACES = (*GENERIC_SPACES, Space.CONST, *TEXEL_SPACES)
-"""The accesses that are recorded, by their numbers in an access's kind. Of texels it is the sectors
-that a request touched, a lane for each (`codegen.log`)."""
 
 
 class RecordingCode:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from llvmlite import ir
@@ -15,7 +15,7 @@ from warploom.codegen.environment import Slot
 from warploom.codegen.frame import Frame
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I64, PTR, Value, vector
-from warploom.codegen.recording import SPACES
+from warploom.codegen.log import SPACES
 from warploom.isa.ops.mbarrier import ARRIVALS, WAITS
 from warploom.ptx.ir import Instruction, Space
 from warploom.rules.clusters import MOST_BLOCKS
@@ -24,10 +24,13 @@ from warploom.rules.tensors.entries import (
     LIVE_BLOCKS,
     ORIGIN,
     OWN_SHARED,
+    REQUEST,
     SCRATCH_WORDS,
     SHARED_BYTES,
     SHARED_STRIDE,
+    SIZE,
 )
+from warploom.rules.tensors.requests import MODE
 
 _AT_BARRIERS = frozenset((*ARRIVALS, *WAITS, "expect_tx", "complete_tx"))
 
@@ -59,12 +62,15 @@ class CopyRecordingCode:
         b, frame = self.b, self.frame
         b.store(addresses, self._touched)
         kind = SPACES.index(Space.SHARED) | words.AT_BARRIER << words.OP_AT
-        where = b.ptrtoint(base, I64), limit, self._clusters.start()
-        given = self._log(), self._touched, self._memory(), b.zext(lanes, I64), I64(index)
         size = frame.slot(Slot.SHARED_BYTES)
         if self._clusters.several:
             size = b.mul(frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))
-        call(self.lanes, "record_barriers", *given, I64(kind), *where, size)
+        own, start = b.ptrtoint(base, I64), self._clusters.start()
+        scratch = self._scratch(
+            {OWN_SHARED: own, SHARED_BYTES: limit, CLUSTER_SHARED: start, SIZE: size}
+        )
+        given = self._log(), self._touched, self._memory(), scratch, b.zext(lanes, I64)
+        call(self.lanes, "record_barriers", *given, I64(index), I64(kind))
 
     @contextmanager
     def completing(self) -> Generator[None]:
@@ -82,28 +88,35 @@ class CopyRecordingCode:
     def copies(self, index: int, lanes: Value, data: Value, scratch: Value, request: int) -> None:
         """Record what a request moves, before it is issued."""
         frame = self.frame
-        bounds = (frame.pointer(n) for n in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT))
-        given = self._log(), self._touched, self._memory(), data, scratch, *bounds, lanes
-        space = I64(SPACES.index(Space.GLOBAL))
-        call(self.lanes, "record_copies", *given, I64(index), space, I64(request))
+        allocations = frame.pointer(Slot.ALLOCATIONS_AT)
+        self.b.store(I64(request), self.lanes.slot(scratch, REQUEST))
+        given = self._log(), self._touched, self._memory(), data, scratch, allocations, lanes
+        call(self.lanes, "record_copies", *given, I64(index))
 
     def bulk(self, index: int, lanes: Value, data: Value, *, source: Space, target: Space) -> None:
         """Record a `cp.async.bulk` without a tensor, whose operands stand in rows."""
-        b, op = self.b, words.COPY_OUT if target is Space.GLOBAL else words.COPY_IN
-        scratch = self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS))
-        known = {
-            OWN_SHARED: self.frame.slot(Slot.SHARED_AT),
-            SHARED_BYTES: self.frame.slot(Slot.SHARED_BYTES),
-            CLUSTER_SHARED: self._clusters.start(),
-            SHARED_STRIDE: self.frame.slot(Slot.SHARED_STRIDE),
-            LIVE_BLOCKS: self._clusters.live(),
-        }
-        for word, value in known.items():
-            b.store(value, self.lanes.slot(scratch, word))
+        op = words.COPY_OUT if target is Space.GLOBAL else words.COPY_IN
+        far = Space.GLOBAL in (source, target)
+        scratch = self._scratch(
+            {
+                REQUEST: I64(int(far) << MODE),
+                OWN_SHARED: self.frame.slot(Slot.SHARED_AT),
+                SHARED_BYTES: self.frame.slot(Slot.SHARED_BYTES),
+                CLUSTER_SHARED: self._clusters.start(),
+                SHARED_STRIDE: self.frame.slot(Slot.SHARED_STRIDE),
+                LIVE_BLOCKS: self._clusters.live(),
+            }
+        )
         kind = SPACES.index(Space.GLOBAL) | op << words.OP_AT
         given = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
-        far = Space.GLOBAL in (source, target)
-        call(self.lanes, "record_bytes", *given, I64(kind), I64(int(far)))
+        call(self.lanes, "record_bytes", *given, I64(kind))
+
+    def _scratch(self, known: Mapping[int, Value]) -> Value:
+        """Returns the words of a copy (`rules.tensors.entries`), with those that are known."""
+        scratch = self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS))
+        for word, value in known.items():
+            self.b.store(value, self.lanes.slot(scratch, word))
+        return scratch
 
     def _memory(self) -> Value:
         return self.b.inttoptr(I64(ORIGIN), PTR)

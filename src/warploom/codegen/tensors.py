@@ -59,8 +59,12 @@ class TensorCode:
         bits = b.zext(self.lanes.bits(on), I64)
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
             self.place()
-            bounds = (frame.pointer(n) for n in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT))
-            given = self.host_memory, self.row(0), self.scratch(0), *bounds
+            given = (
+                self.host_memory,
+                self.row(0),
+                self.scratch(0),
+                frame.pointer(Slot.ALLOCATIONS_AT),
+            )
             if self.memory.sanitizing is not None:
                 self.memory.sanitizing.events.copies(index, on, given, asked.request)
             if self.memory.copy_recording is not None:
@@ -230,7 +234,7 @@ class TensorWaitCode:
             self.tensors.host_memory,
             self.tensors.row(0),
             self.tensors.scratch(0),
-            *(pointer(slot) for slot in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT)),
+            pointer(Slot.ALLOCATIONS_AT),
             pointer(Slot.PLAN_AT),
             pointer(Slot.HELD_AT),
             b.zext(self.lanes.bits(on), I64),

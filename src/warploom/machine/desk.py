@@ -144,11 +144,6 @@ class Desk:
         if table is self._table and not anew:
             return
         self._table = table
-        for slot, array in (
-            (Slot.STARTS_AT, table.starts),
-            (Slot.ENDS_AT, table.ends),
-            (Slot.FLAGS_AT, table.flags),
-        ):
-            self.environment[slot] = int(array.ctypes.data)
+        self.environment[Slot.ALLOCATIONS_AT] = table.address
         self.environment[Slot.ALLOCATIONS] = table.count
         self._forget_bounds()

@@ -26,6 +26,7 @@ from warploom.machine.finalizers import FinalizerLock
 from warploom.machine.heap import Heap
 from warploom.machine.reservation import Reservation
 from warploom.machine.textures import TextureTable
+from warploom.rules.allocations import Allocations
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -42,22 +43,19 @@ GIVEN_BACK = 32 << 20
 
 @dataclass(frozen=True)
 class AllocationTable:
-    """Live allocations for compiled code, in order of address; `flags` is 1 for constant memory.
+    """Live allocations for compiled code: `rows` of `rules.allocations`, one after the other.
 
-    The first `count` entries of each array count. A table never changes: the next allocation or
-    release makes another, so a running kernel keeps the one that it began with.
+    A table never changes: the next allocation or release makes another, so a running kernel keeps
+    the one that it began with.
     """
 
-    starts: npt.NDArray[np.uint64]
-    ends: npt.NDArray[np.uint64]
-    flags: npt.NDArray[np.int64]
+    rows: Allocations
     count: int
 
     @cached_property
-    def addresses(self) -> tuple[int, int, int]:
-        """Returns where the three arrays are."""
-        start, end, flag = (int(a.ctypes.data) for a in (self.starts, self.ends, self.flags))
-        return start, end, flag
+    def address(self) -> int:
+        """Returns where the rows are."""
+        return int(self.rows.ctypes.data)
 
 
 @dataclass(frozen=True)
@@ -311,12 +309,8 @@ class DeviceMemory:
 
     def _tabled(self, without: Container[int]) -> AllocationTable:
         live = [self._live[a] for a in self._addresses if a not in without]
-        return AllocationTable(
-            starts=np.array([a.address for a in live], np.uint64),
-            ends=np.array([a.address + a.size for a in live], np.uint64),
-            flags=np.array([a.address in self._constants for a in live], np.int64),
-            count=len(live),
-        )
+        rows = [(a.address, a.address + a.size, a.address in self._constants) for a in live]
+        return AllocationTable(np.array(rows, np.uint64).reshape(-1), len(live))
 
     def close(self) -> None:
         """Give everything back; the range itself goes with the last view of it."""

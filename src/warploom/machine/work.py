@@ -60,8 +60,8 @@ class Work:
         if launch.globals:
             room.globals[: len(launch.globals)] = launch.globals
         table, textures = memory.table(), memory.textures.table()
-        environment[Slot.STARTS_AT], environment[Slot.ENDS_AT] = table.addresses[:2]
-        environment[Slot.FLAGS_AT], environment[Slot.ALLOCATIONS] = table.addresses[2], table.count
+        environment[Slot.ALLOCATIONS_AT] = table.address
+        environment[Slot.ALLOCATIONS] = table.count
         environment[Slot.TEXTURES_AT] = textures.address
         environment[Slot.BLOCKS_DONE] = blocks.start
         environment[Slot.HIERARCHY_AT] = caches.ctypes.data

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from warploom.analysis.program import Program
 from warploom.codegen import log as words
 from warploom.codegen.helpers import count_compiled
-from warploom.codegen.recording import OPS, SPACES, TEXEL_SPACES
+from warploom.codegen.log import OPS, SPACES, TEXEL_SPACES
 from warploom.machine.common import ALL_LANES
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.logs import Log

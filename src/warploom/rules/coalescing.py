@@ -24,7 +24,6 @@ from warploom.rules.distinct import (
     all_rise,
     count_distinct,
     count_lanes,
-    count_scattered,
     count_steps,
     first_lane,
     jitable,
@@ -104,8 +103,8 @@ def count_touched(addresses: Addresses, mask: int, size: int, row: Row) -> None:
         row[SECTORS] += sectors
         row[LINES] += lines
     else:
-        row[SECTORS] += count_scattered(addresses, mask, SECTOR_BITS)
-        row[LINES] += count_scattered(addresses, mask, LINE_BITS)
+        row[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
+        row[LINES] += count_distinct(addresses, mask, LINE_BITS)
 
 
 @jitable

@@ -1,6 +1,6 @@
 """Counting over the lanes of a warp: how many there are, and how many different things they touch.
 
-The building blocks of the rules. Lanes in rising order of address cost one pass over them.
+The building blocks of the rules.
 """
 
 from __future__ import annotations
@@ -95,23 +95,6 @@ def count_distinct(addresses: Addresses, mask: int, shift: int) -> int:
     return len(set(stretches_of(addresses, mask, shift)))
 
 
-@jitable
-def distinct_in_order(addresses: Addresses, mask: int, shift: int) -> int:
-    """Returns the same as `count_distinct`, in one pass where addresses do not fall."""
-    bits = np.uint64(shift)
-    count = 0
-    previous = np.uint64(0)
-    for lane in range(32):
-        if (mask >> lane) & 1:
-            stretch = addresses[lane] >> bits
-            if count == 0 or stretch > previous:
-                count += 1
-            elif stretch < previous:
-                return count_scattered(addresses, mask, shift)
-            previous = stretch
-    return count
-
-
 ALL_LANES = 0xFFFFFFFF
 
 
@@ -127,8 +110,8 @@ def count_steps(addresses: Addresses, shift: int) -> int:
 
 
 @jitable
-def scattered_in_loops(addresses: Addresses, mask: int, shift: int) -> int:
-    """Returns the same as `count_scattered`, in loops without branches."""
+def distinct_in_loops(addresses: Addresses, mask: int, shift: int) -> int:
+    """Returns the same as `count_distinct`, in loops without branches."""
     bits = np.uint64(shift)
     count = 0
     for lane in range(32):
@@ -138,11 +121,6 @@ def scattered_in_loops(addresses: Addresses, mask: int, shift: int) -> int:
             known |= (mask >> earlier) & (addresses[earlier] >> bits == stretch)
         count += (mask >> lane) & 1 & ~known
     return int(count)
-
-
-def count_scattered(addresses: Addresses, mask: int, shift: int) -> int:
-    """Returns the same as `count_distinct`, for lanes in any order."""
-    return len(set(stretches_of(addresses, mask, shift)))
 
 
 @jitable

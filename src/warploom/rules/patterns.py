@@ -61,9 +61,9 @@ def keep_pattern(offsets: Addresses, mask: int, slot: int, row: Row) -> None:
         row[at + COSTS + field] += row[field]
 
 
-@jitable
 def step_of(offsets: Addresses, mask: int) -> int:
-    """Return by how much the places of the lanes rise from lane to lane."""
+    """Return by how much the places of the lanes rise from lane to lane. Compiled code has vector
+    instructions for it (`codegen.rising`)."""
     lowest = first_lane(mask)
     step = ANY_STEP
     for lane in range(lowest + 1, 32):

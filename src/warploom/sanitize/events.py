@@ -118,9 +118,7 @@ class EventSource:
             HostMemory(),
             copies.rows.tolist(),
             copies.scratch,
-            table.starts,
-            table.ends,
-            table.flags,
+            table.rows,
             np.zeros(LANES * PIECE, np.uint8),
             copies.request,
         )

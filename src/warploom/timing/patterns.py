@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from warploom.codegen import log as words
 from warploom.codegen.helpers import count_compiled
+from warploom.codegen.log import OPS, SPACES, TEXEL_SPACES
 from warploom.codegen.log_copies import AT_BARRIER, COPY_ADD, COPY_IN, COPY_OUT
-from warploom.codegen.recording import OPS, SPACES, TEXEL_SPACES
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.logs import Log
 from warploom.ptx.ir import Space

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warploom.analysis.program import Program
 from warploom.codegen import log as words
-from warploom.codegen.recording import OPS, SPACES
+from warploom.codegen.log import OPS, SPACES
 from warploom.isa.spec import Unit
 from warploom.machine.caches import LINE_BYTES, LOCAL_BASE, local_lines
 from warploom.machine.launch import Launch, shared_stride

@@ -65,9 +65,7 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
                 host_memory(),
                 lanes,
                 scratch,
-                table.starts,
-                table.ends,
-                table.flags,
+                table.rows,
                 *rows,
                 warp.run.plan,
                 warp.run.queue,
@@ -190,7 +188,7 @@ def put_off(
         data[row] = values
     table, scratch = run.memory.table_in_launch(), place(warp, 0)
     scratch[entries.ALLOCATIONS] = table.count
-    given = data.reshape(-1), scratch, table.starts, table.ends, table.flags
+    given = data.reshape(-1), scratch, table.rows
     asked = mask, copy.what, copy.groups
     kept = hold_copies(host_memory(), *given, run.plan, run.held, *asked)
     yield

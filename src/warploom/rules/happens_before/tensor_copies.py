@@ -94,7 +94,7 @@ PIECE = 16
 
 def detect_copies(
     s: Any, e: Any, plan: Any, memory: Any, all_memory: Any, rows: Any, scratch: Any,
-    starts: Any, ends: Any, flags: Any, values: Any, request: int,
+    allocations: Any, values: Any, request: int,
 ) -> int:  # fmt: skip
     """Take the copies that the lanes of an event `e` begin by a request (`rules.tensors.issue`,
     whose operands these are). `all_memory` is that of the host by address; `values` has room for
@@ -110,11 +110,11 @@ def detect_copies(
             continue
         scratch[REQUEST], scratch[BARRIER] = request, 0
         if boxes:
-            failed = prepare_box(memory, rows, scratch, starts, ends, flags, lane, request)
+            failed = prepare_box(memory, rows, scratch, allocations, lane, request)
         elif op == CANCEL:
             failed = prepare_response(memory, rows, scratch, lane)
         else:
-            failed = prepare_bytes(memory, rows, scratch, starts, ends, flags, lane, request)
+            failed = prepare_bytes(memory, rows, scratch, allocations, lane, request)
         if failed:
             continue
         become_lane(s, (e[E_WARP] << 5) + lane)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warploom.rules.allocations import Allocations
 from warploom.rules.distinct import Row, jitable
 from warploom.rules.in_flight import completes_late
 from warploom.rules.late_copies.complete import complete_oldest
@@ -42,7 +43,6 @@ from warploom.rules.late_copies.entries import (
 )
 from warploom.rules.plan_words import CHANGES
 from warploom.rules.tensors.addresses import (
-    Bounds,
     check_global,
     check_shared,
     host_address,
@@ -64,7 +64,7 @@ WORD = 8
 
 @jitable
 def hold_copies(
-    memory: Memory, data: Row, scratch: Row, starts: Bounds, ends: Bounds, flags: Row,
+    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
     plan: Row, held: Row, mask: int, what: int, groups: int,
 ) -> int:  # fmt: skip
     """Saves what copies of some lanes are about to write over, where they complete late; `what` is
@@ -87,7 +87,7 @@ def hold_copies(
             size = int(data[LANES * SIZE_ROW + lane] + data[LANES * VALUE_ROW + lane])
             needed = size + WORD
             if room + needed <= SAVED_ROOM and prepare_lane(
-                data, scratch, starts, ends, flags, held, entry, lane, what
+                data, scratch, allocations, held, entry, lane, what
             ):
                 held[row_at(entry, SAVED_AT, lane)] = room
                 save(memory, held, room, int(held[row_at(entry, BARRIER, lane)]), WORD)
@@ -99,7 +99,7 @@ def hold_copies(
 
 @jitable
 def prepare_lane(
-    data: Row, scratch: Row, starts: Bounds, ends: Bounds, flags: Row,
+    data: Row, scratch: Row, allocations: Allocations,
     held: Row, entry: int, lane: int, what: int,
 ) -> bool:  # fmt: skip
     """Fills a lane's words of an entry; returns whether its copy may be done."""
@@ -111,7 +111,7 @@ def prepare_lane(
     writes = what == STORE
     updates = what & DIRECTION_BITS == UPDATE
     reaches = what != SEND and not updates and size > 0
-    if reaches and check_global(scratch, starts, ends, flags, other, size, writes) != 0:
+    if reaches and check_global(scratch, allocations, other, size, writes) != 0:
         return False
     if barrier >= 0 and check_shared(scratch, barrier, WORD) != 0:
         return False

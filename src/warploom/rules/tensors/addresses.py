@@ -7,8 +7,8 @@ A check answers the kind of fault, or 0, and leaves what the fault is about in `
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from warploom.rules.allocations import CONSTANT, END, Allocations, find_allocation
 from warploom.rules.clusters import MOST_BLOCKS
 from warploom.rules.distinct import Row, jitable
 from warploom.rules.mbarrier import is_valid
@@ -30,8 +30,6 @@ from warploom.rules.tensors.entries import (
 from warploom.rules.tensors.requests import BARRIER_ROW, PAIR, field
 from warploom.rules.texels import Memory, read_bytes
 from warploom.rules.windows import BLOCK_BITS, WINDOW_SIZE
-
-Bounds = npt.NDArray[np.uint64]
 
 (
     OUT_OF_BOUNDS,
@@ -97,19 +95,13 @@ def host_address(scratch: Row, address: int) -> int:
 
 @jitable
 def check_global(
-    scratch: Row, starts: Bounds, ends: Bounds, flags: Row, address: int, size: int, writes: bool
+    scratch: Row, allocations: Allocations, address: int, size: int, writes: bool
 ) -> int:
     """Return the kind of fault of an access to global memory, or 0."""
-    low, high = 0, int(scratch[ALLOCATIONS])
-    while low < high:
-        middle = (low + high) // 2
-        if int(starts[middle]) <= address:
-            low = middle + 1
-        else:
-            high = middle
-    if low == 0 or address + size > int(ends[low - 1]):
+    row = find_allocation(allocations, np.uint64(address), int(scratch[ALLOCATIONS]))
+    if row < 0 or address + size > int(allocations[row + END]):
         return fail(scratch, OUT_OF_BOUNDS, address, size, 0)
-    if writes and flags[low - 1] != 0:
+    if writes and allocations[row + CONSTANT] != 0:
         return fail(scratch, READ_ONLY, address, size, 0)
     return 0
 

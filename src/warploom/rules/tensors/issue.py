@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from warploom.rules.allocations import Allocations
 from warploom.rules.distinct import Row, jitable
 from warploom.rules.fields import (
     BYTES_MOVED,
@@ -30,7 +31,6 @@ from warploom.rules.tensors.addresses import (
     PACKED_RULE,
     TENSOR_ALIGNMENT,
     UNSUPPORTED_TENSOR,
-    Bounds,
     block_base,
     check_global,
     check_shared,
@@ -144,7 +144,7 @@ of (PTX ISA, "cp.async.bulk.tensor", "cp.async.bulk")."""
 
 @jitable
 def issue_copies(
-    memory: Memory, data: Row, scratch: Row, starts: Bounds, ends: Bounds, flags: Row,
+    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
     global_row: Row, shared_row: Row, plan: Row, queue: Row, work: Row,
     mask: int, request: int,
 ) -> int:  # fmt: skip
@@ -162,16 +162,16 @@ def issue_copies(
         scratch[BARRIER] = 0
         blocks = int(data[LANES * BLOCKS_ROW + lane])
         if op in (REPLACE, COPY_MAP):
-            kind = change_map(memory, data, scratch, starts, ends, flags, lane, request)
+            kind = change_map(memory, data, scratch, allocations, lane, request)
         elif op == CANCEL:
             kind = prepare_response(memory, data, scratch, lane)
             if kind == 0:
                 cancel(scratch, plan)
                 blocks &= (1 << int(plan[CLUSTER])) - 1
         elif op in (REDUCE_BYTES, COPY_BYTES):
-            kind = prepare_bytes(memory, data, scratch, starts, ends, flags, lane, request)
+            kind = prepare_bytes(memory, data, scratch, allocations, lane, request)
         else:
-            kind = prepare_box(memory, data, scratch, starts, ends, flags, lane, request)
+            kind = prepare_box(memory, data, scratch, allocations, lane, request)
         if kind != 0:
             scratch[FAULT_KIND] = kind
             return 1
@@ -238,12 +238,12 @@ def load_map(memory: Memory, scratch: Row, address: int) -> None:
 
 @jitable
 def prepare_box(
-    memory: Memory, data: Row, scratch: Row, starts: Bounds, ends: Bounds, flags: Row,
+    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Fill and check the entry of a box; returns the kind of fault, or 0."""
     op, place = field(request, OP), int(data[LANES * MAP_ROW + lane])
-    kind = check_global(scratch, starts, ends, flags, place, MAP_BYTES, False)
+    kind = check_global(scratch, allocations, place, MAP_BYTES, False)
     if kind != 0:
         return kind
     load_map(memory, scratch, place)
@@ -284,7 +284,7 @@ def prepare_box(
         first, length = int(scratch[ROW_FROM]), int(scratch[ROW_TO]) - int(scratch[ROW_FROM])
         if length > 0:
             start = int(scratch[ROW_ADDRESS]) + first
-            kind = check_global(scratch, starts, ends, flags, start, length, op != LOAD)
+            kind = check_global(scratch, allocations, start, length, op != LOAD)
             if kind != 0:
                 return kind
     if op == LOAD:
@@ -369,7 +369,7 @@ def count_shared(row: Row, size: int) -> None:
 
 @jitable
 def prepare_bytes(
-    memory: Memory, data: Row, scratch: Row, starts: Bounds, ends: Bounds, flags: Row,
+    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Fill and check the entry of a copy or a reduction of bytes side by side, of which at least
@@ -383,7 +383,7 @@ def prepare_bytes(
         return kind
     grouped, tells_all = field(request, GROUPED) != 0, field(request, MODE)
     if tells_all:
-        kind = check_global(scratch, starts, ends, flags, other, size, grouped)
+        kind = check_global(scratch, allocations, other, size, grouped)
         place = other
     else:
         kind = check_shared(scratch, other, size)
@@ -421,7 +421,7 @@ def count_bytes(scratch: Row, global_row: Row, shared_row: Row) -> None:
 
 @jitable
 def change_map(
-    memory: Memory, data: Row, scratch: Row, starts: Bounds, ends: Bounds, flags: Row,
+    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Do `tensormap.replace`, or copy a map from shared to global memory; returns the kind of
@@ -431,7 +431,7 @@ def change_map(
     if in_shared:
         kind = check_shared(scratch, place, MAP_BYTES)
     else:
-        kind = check_global(scratch, starts, ends, flags, place, MAP_BYTES, True)
+        kind = check_global(scratch, allocations, place, MAP_BYTES, True)
     if kind != 0:
         return kind
     address = host_address(scratch, place) if in_shared else place

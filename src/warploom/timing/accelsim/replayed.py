@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warploom.codegen.recording import OPS, SPACES
+from warploom.codegen.log import OPS, SPACES
 from warploom.core.errors import WarploomError
 from warploom.machine.launch import Launch
 from warploom.machinecode.opcodes import execution_of
