@@ -70,7 +70,7 @@ def test_a_wrong_instruction_is_found_and_reduced(
     replay(text)
     for changed, name in ((cache, "find"), (cache, "keep")):
         monkeypatch.setattr(changed, name, getattr(changed, name))
-    monkeypatch.setattr(lower, "_BINARY", dict(lower._BINARY))
+    monkeypatch.setattr(lower, "NODES", dict(lower.NODES))
     plants.wrong_result()
     with pytest.raises(Disagreement):
         replay(text)
