@@ -205,7 +205,8 @@ gemm(int m, int n, int k, float alpha, float beta, const FloatsM *__restrict__ a
 #endif
 
 #ifdef DEDISPERSION  // Sums over channels, each delayed by its own shift, for many measures.
-// Data of a thread's sums is `apart` bytes apart: none in the published kernel (published.py).
+// The published kernel has no `sums` and `apart` (published.py): threads do the first sums alone, and
+// data of a thread's sums is so many bytes apart.
 #define SAMPLES 25000
 #define MEASURES 2048
 #define ROW (SAMPLES + 650)
@@ -214,7 +215,7 @@ gemm(int m, int n, int k, float alpha, float beta, const FloatsM *__restrict__ a
 
 extern "C" __global__ void
 dedispersion(const unsigned char *in, float *out, const float *shifts, int channels, int first,
-             int apart) {
+             int sums, int apart) {
     const int x = blockIdx.x * block_size_x * tile_size_x
                   + threadIdx.x * (tile_stride_x ? 1 : tile_size_x);
     const int y = first + blockIdx.y * block_size_y * tile_size_y
@@ -223,6 +224,7 @@ dedispersion(const unsigned char *in, float *out, const float *shifts, int chann
         const int sample = x + tx * STEP_X;
         if (sample >= SAMPLES) continue;
         for (int ty = 0; ty < tile_size_y; ty++) {
+            if (tx * tile_size_y + ty >= sums) return;
             const int measure = y + ty * STEP_Y;
             if (measure >= MEASURES) continue;
             const unsigned char *rows = in + (tx * tile_size_y + ty) * apart;

@@ -5,18 +5,24 @@ in polygon one: its code depends on how many edges there are. The other kernels 
 takes all their time: one wave is replayed with two short lengths of it, and both tell what a turn
 takes. Waves follow each other until the SM that has most blocks has run all of its own; the last
 row of the grid comes after the others, and after these the blocks that have nothing to do.
+
+Blocks of dedispersion read the same rows for each of their sums, which are more than L1 holds. If
+L2 holds what a wave reads, the first sum alone waits for DRAM. A short loop reads less, so its sums
+read rows of their own here, and are replayed twice: as they are, and with a DRAM that is as fast as
+L2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from compiler import Compiler
 
+from warploom.devices.timing import TimingSpec
 from warploom.host.device import Device
 from warploom.host.kernel import Kernel
 from warploom.host.run import Run
@@ -30,8 +36,10 @@ POINTS = 20_000_000
 SIDE = 4096
 """Rows and columns of the image and of the matrices."""
 CHANNELS, SAMPLES, MEASURES, DELAY = 1536, 25_000, 2048, 650
-SUMS = 32
-"""The most sums of a thread of dedispersion."""
+SUMS = 2
+"""So many sums of a thread of dedispersion are replayed."""
+FAST = 32
+"""How many times as fast DRAM is where L2 has all data."""
 EMPTY_WAVES = 4
 """Waves that are replayed of blocks that have nothing to do."""
 
@@ -39,8 +47,8 @@ EMPTY_WAVES = 4
 @dataclass(frozen=True)
 class Part:
     """Blocks of a launch that have as much to do as each other: their grid, the first row that they
-    work on, and the share of their threads along x that have work. `empty`: their threads have
-    nothing to do."""
+    work on, and how many times as much as the blocks that are replayed they do. `empty`: their
+    threads have nothing to do."""
 
     grid: Grid
     first: int = 0
@@ -59,6 +67,9 @@ class Space:
     block: Callable[[Configuration], Grid]
     arguments: Callable[[Device, int, int], tuple[Any, ...]]
     lengths: tuple[int, ...] = ()
+    rereads: Callable[[Configuration, int, int], int] = lambda c, blocks, l2_bytes: 0
+    """How often blocks read the same data again from an L2 of so many bytes, where as many run at a
+    time."""
 
 
 def modelled(
@@ -77,10 +88,23 @@ def modelled(
             return run(part, space.lengths[0]).time(sample=EMPTY_WAVES).seconds
         if not space.lengths:
             return run(part).time(sample=2).seconds
-        timings = [run(part, length).time(sample=1) for length in _tried(space)]
-        return part.share * _seconds(timings, space.lengths)
+        runs = [run(part, length) for length in _tried(space)]
+        timings = [made.time(sample=1) for made in runs]
+        total = _seconds(timings, space.lengths)
+        again = space.rereads(configuration, timings[-1].sampled_blocks, gpu.spec.l2_bytes)
+        if again:
+            fast = _without_dram(timings[-1].spec)
+            warm = [made.time(sample=1, spec=fast) for made in runs]
+            total = (total + again * _seconds(warm, space.lengths)) / (1 + again)
+        return part.share * total
 
     return sum(map(seconds, space.parts(configuration)))
+
+
+def _without_dram(spec: TimingSpec) -> TimingSpec:
+    """Return the time of a device whose L2 has all data: DRAM is as near as L2, and fast."""
+    bandwidth = FAST * spec.dram_gb_per_s
+    return replace(spec, latency_dram=spec.latency_l2, dram_gb_per_s=bandwidth)
 
 
 def _tried(space: Space) -> tuple[int, ...]:
@@ -135,11 +159,33 @@ def _series(c: Configuration) -> list[Part]:
     wide, high = (c[f"block_size_{at}"] * c[f"tile_size_{at}"] for at in "xy")
     columns, rows = _cover(SAMPLES, wide), MEASURES // high
     share = SAMPLES / (columns * wide)
-    parts = [Part((columns, rows), 0, share)] if rows else []
-    parts += [Part((columns, 1), rows * high, share)] * (MEASURES % high > 0)
+    parts = [Part((columns, rows), 0, share * _sums(c, 0))] if rows else []
+    last = rows * high
+    if last < MEASURES:
+        parts.append(Part((columns, 1), last, share * _sums(c, last)))
     launched = _cover(SAMPLES, c["block_size_x"]) * _cover(MEASURES, c["block_size_y"])
     empty = launched - columns * _cover(MEASURES, high)
     return parts + [Part((empty, 1), MEASURES, empty=True)] * (empty > 0)
+
+
+def _sums(c: Configuration, first: int) -> float:
+    """Return how many times as many sums as the first `SUMS` of their threads the warps of a block
+    have whose first measure is this one."""
+    wide, high, tile = c["block_size_x"], c["block_size_y"], c["tile_size_y"]
+    row = np.arange(wide * high) // wide
+    near, step = (row, high) if c["tile_stride_y"] else (row * tile, 1)
+    inside = first + near + step * np.arange(tile)[:, None] < MEASURES
+    begins = np.arange(0, wide * high, 32)
+    of_warps = np.logical_or.reduceat(inside, begins, axis=1).sum(axis=1)
+    done = np.tile(of_warps, c["tile_size_x"])
+    return float(done.sum() / done[:SUMS].sum())
+
+
+def _sums_from_l2(c: Configuration, blocks: int, l2_bytes: int) -> int:
+    """Return the sums of a thread behind the first, where L2 holds what these blocks read."""
+    columns = min(SAMPLES, blocks * c["block_size_x"] * c["tile_size_x"])
+    held = CHANNELS * (columns + DELAY) <= l2_bytes
+    return held * (c["tile_size_x"] * c["tile_size_y"] - 1)
 
 
 def _threads(c: Configuration) -> Grid:
@@ -163,14 +209,14 @@ def _products(gpu: Device, length: int, first: int) -> tuple[Any, ...]:
 
 def _signals(gpu: Device, length: int, first: int) -> tuple[Any, ...]:
     """Return as many of the 1,536 channels, evenly spread. Each sum of a thread reads rows of its
-    own: what a block reads of 1,536 rows for one sum is more than L1 holds until the next."""
+    own."""
     channels = np.arange(CHANNELS)
     inverse = 1.0 / (1425.0 + channels * 0.1953125) ** 2
     shifts = (4148.808 * (inverse - inverse[-1]) / 0.00004096).astype(np.float32)
     row = SAMPLES + DELAY
     data = gpu.zeros(row * length * SUMS, np.uint8)
     every = gpu.to_device(shifts[np.arange(length) * CHANNELS // length])
-    return data, *_floats(gpu, MEASURES * SAMPLES), every, length, first, row * length
+    return data, *_floats(gpu, MEASURES * SAMPLES), every, length, first, SUMS, row * length
 
 
 SPACES = {
@@ -200,5 +246,6 @@ SPACES = {
         _threads,
         _signals,
         (64, 96, CHANNELS),
+        _sums_from_l2,
     ),
 }

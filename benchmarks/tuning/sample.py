@@ -15,8 +15,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-COUNT = 14
-"""Configurations taken at random."""
+COUNTS = {"convolution": 14, "pnpoly": 14, "gemm": 14, "dedispersion": 60}
+"""Configurations taken at random. Most times of dedispersion lie within some percent of each other:
+of a predictor whose Spearman coefficient over the whole space is 0.75, samples of 16 configurations
+have 0.41 to 0.93."""
 
 OLD = "currently_unused/cachefiles"
 FILES = {
@@ -41,19 +43,19 @@ SOURCE = "AutoTuningAssociation/benchmark_hub, commit 8eeb99e7 (MIT)"
 
 
 def main(root: Path) -> None:
-    spaces = {name: _space(root, files) for name, files in FILES.items()}
+    spaces = {name: _space(root, files, COUNTS[name]) for name, files in FILES.items()}
     text = json.dumps({"source": SOURCE, "spaces": spaces})
     lines = text.replace("]], ", "]],\n").replace("], [", "],\n[") + "\n"
     Path(__file__).with_name("spaces.json").write_text(lines, "utf-8")
 
 
-def _space(root: Path, files: dict[str, str]) -> dict[str, Any]:
+def _space(root: Path, files: dict[str, str], count: int) -> dict[str, Any]:
     read = [json.loads(gzip.decompress((root / file).read_bytes())) for file in files.values()]
     names = read[0]["tune_params_keys"]
     times = [_times(one["cache"], names) for one in read]
     both = sorted(set(times[0]) & set(times[1]))
     best = [min(both, key=one.__getitem__) for one in times]
-    chosen = sorted({*random.Random(0).sample(both, COUNT), *best})
+    chosen = sorted({*random.Random(0).sample(both, count), *best})
     return {
         "parameters": names,
         "files": files,

@@ -104,6 +104,25 @@ def test_a_sample_of_the_blocks_takes_as_long_as_the_first_of_all(block: int) ->
     assert cycles(True) == cycles(False)
 
 
+def test_a_sample_of_narrow_blocks_takes_as_long_as_the_first_of_all() -> None:
+    """Blocks of 32 threads, of a byte each, begin at the first byte of a line after each four; of
+    threads that reach every 17th byte, 544 bytes a block, also after each four."""
+    source = """
+    extern "C" __global__ void spread(const unsigned char *x, unsigned char *y, int step) {
+        int i = (blockIdx.x * blockDim.x + threadIdx.x) * step;
+        y[i] = x[i];
+    }"""
+
+    def cycles(sampled: bool, step: int) -> int:
+        gpu = wl.Device("v100", record=True, sampled=sampled)
+        x, y = gpu.zeros(step << 18, np.uint8), gpu.zeros(step << 18, np.uint8)
+        run = gpu.compile(source)["spread"][1 << 13, 32](x, y, step)
+        return run.time(sample=1).cycles
+
+    for step in (1, 17):
+        assert cycles(True, step) == cycles(False, step)
+
+
 def test_a_sample_is_scaled_up_to_all_blocks() -> None:
     found = by(saxpy({"block": [128, 1024]}, n=1 << 20, device="v100", sample=2), "block")
     assert {one.global_sectors for one in found.values()} == {3 * (1 << 20) * 4 // 32}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 import warploom as wl
-from warploom.timing.predicted import filled
+from warploom.timing.predicted import filled, repetition
 from warploom.timing.records import Record
 
 KERNEL = """
@@ -27,9 +27,28 @@ def recorded() -> Record:
     return record
 
 
+BYTES = """
+extern "C" __global__ void bytes(const unsigned char *x, unsigned char *y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = x[i + 1];
+}
+"""
+
+
+def recorded_bytes() -> Record:
+    """The record of 40 blocks of 24 threads, of a byte each."""
+    gpu = wl.Device("v100", record=True)
+    x, y = gpu.zeros(961, np.uint8), gpu.zeros(960, np.uint8)
+    record = gpu.compile(BYTES)["bytes"][40, 24](x, y).record
+    assert record is not None
+    return record
+
+
 def first_blocks(record: Record, count: int) -> Record:
     warps = count * record.launch.warps_per_block
-    return replace(record, blocks=count, warps=record.warps[:warps], asked=record.asked[:warps])
+    assert record.offsets is not None
+    own = record.warps[:warps], record.asked[:warps], record.offsets[:warps]
+    return replace(record, blocks=count, warps=own[0], asked=own[1], offsets=own[2])
 
 
 def test_places_follow_from_the_index_of_a_block() -> None:
@@ -53,3 +72,16 @@ def test_blocks_beyond_reach_the_same_places_where_no_step_is_known() -> None:
 def test_a_record_with_enough_blocks_is_left_as_it_is() -> None:
     record = recorded()
     assert filled(record, 12) is record
+
+
+def test_accesses_of_narrow_blocks_begin_at_the_same_bytes_of_lines_again() -> None:
+    """24 bytes a block are 3 lines of 128 after 16 blocks, and whole lines after no fewer."""
+    assert repetition(first_blocks(recorded_bytes(), 2)) == 16
+
+
+def test_blocks_that_share_lines_are_predicted_from_those_that_begin_at_the_same_bytes() -> None:
+    """The bases of the first five blocks are 0, and those of all 40 lie on eight lines."""
+    whole = recorded_bytes()
+    for count in (16, 21):
+        part = filled(first_blocks(whole, count), 40)
+        np.testing.assert_array_equal(part.warps, whole.warps)

@@ -42,7 +42,7 @@ from warploom.timing.policies import (
     WarpScheduler,
     cache_model,
 )
-from warploom.timing.predicted import filled
+from warploom.timing.predicted import filled, repetition
 from warploom.timing.records import Record, Recorder
 from warploom.timing.replay import Outcome, Replay
 from warploom.timing.replaying import Replaying
@@ -110,6 +110,8 @@ class TimedRun:
             counted.append(Counted.of([work]))
             whole = log is not None and recorder.add(log, recorded) == len(recorded)
             self.executed_blocks = part.stop
+            if whole and part.start == 0:
+                last = self._aligned(launch, last, recorder)
             part = _next_part(part, last, log)
             recorded = part if whole and recorder.size < MOST_WORDS else range(0)
             if not part:
@@ -131,10 +133,10 @@ class TimedRun:
         """Return the block before which execution ends: where the device asks for a sample, the
         first blocks of every axis along which the blocks that are resident at once lie, so that the
         places of the others can be predicted. They never need later blocks, but in a cooperative
-        launch."""
+        launch. The first part can tell that more are needed (`timing.predicted.repetition`)."""
         if not self._kernel.context.sampled or launch.cooperative:
             return launch.blocks
-        resident = min(launch.blocks, launch.schedule.resident_blocks)
+        resident = resident_blocks(launch)
         x, y, _ = launch.grid
         steps = [step + 1 for step in (x, x * y) if step < resident]
         return min(resident, max(FIRST_BLOCKS, *steps, 1))
@@ -149,6 +151,18 @@ class TimedRun:
         apart = not kernel.suspends or not why_alone(program, launch, memory, caches=False)
         together = launch.cooperative or launch.max_instructions is not None or not apart
         return range(last if together else min(FIRST_BLOCKS, last))
+
+    def _aligned(self, launch: Launch, last: int, recorder: Recorder) -> int:
+        """Return the block before which execution ends, once the first part is recorded: of a
+        sample, at least those until accesses along x begin at the same bytes of lines again."""
+        if not self._kernel.context.sampled or launch.max_instructions is not None:
+            return last
+        return max(last, min(resident_blocks(launch), repetition(recorder.record())))
+
+
+def resident_blocks(launch: Launch) -> int:
+    """Return how many blocks of a launch are resident at once, from the first."""
+    return min(launch.blocks, launch.schedule.resident_blocks)
 
 
 def _chosen(launch: Launch, part: range, last: int) -> range:

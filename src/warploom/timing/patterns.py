@@ -55,6 +55,11 @@ class PatternTable:
         """Shape (lines, 2): how far behind the base, and which sectors."""
         return np.array(self._lines, np.int64).reshape(-1, 2)
 
+    @property
+    def unit(self) -> int:
+        """Return the bytes of which bases are multiples, those of local memory apart."""
+        return self._rules.unit
+
     def of(self, log: Log, rows: Words) -> tuple[Words, Words]:
         """Return the patterns of rows of a log's accesses, and the bases from which they count."""
         lanes = rows[:, words.A_LANES]

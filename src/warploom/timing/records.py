@@ -30,6 +30,7 @@ from warploom.timing.patterns import PatternTable
 from warploom.timing.spins import asking_loops, early_parts, last_turns, polls_of, ways_round
 
 Words = npt.NDArray[np.int64]
+Offsets = npt.NDArray[np.uint8]
 
 _ABSOLUTE = [SPACES.index(space) for space in (Space.GLOBAL, Space.CONST)]
 """Spaces whose accesses are logged by the host's addresses."""
@@ -64,6 +65,9 @@ class Record:
     """By entry, the lanes that were active, where they are kept."""
     predicted: int = 0
     """So many of the blocks, the last ones, were not recorded (`timing.predicted`)."""
+    offsets: Offsets | None = None
+    """By recorded warp and site, shape (warps, sites), how many bytes behind its place the first
+    access begins, where that is known: places are rounded down to multiples of `patterns.unit`."""
 
     @property
     def phases(self) -> int:
@@ -110,6 +114,7 @@ class Recorder:
     _masks: list[Words] = field(default_factory=list[Words])
     _accesses: list[Words] = field(default_factory=list[Words])
     _warps: list[Words] = field(default_factory=list[Words])
+    _offsets: list[Offsets] = field(default_factory=list[Offsets])
     _asked: list[Words] = field(default_factory=list[Words])
     _sites: dict[int, int] = field(default_factory=dict[int, int])
     _entry_count: int = 0
@@ -126,8 +131,9 @@ class Recorder:
         as are there in full. Gives how many."""
         blocks = range(blocks.start, blocks.start + self._whole_blocks(log, blocks))
         entries, place = self._sorted_entries(log, blocks)
-        accesses, of_warp = self._sorted_accesses(log, entries, place, blocks.start)
+        accesses, of_warp, offsets = self._sorted_accesses(log, entries, place, blocks.start)
         self._add_warps(entries, accesses, of_warp, blocks)
+        self._add_offsets(accesses, of_warp, offsets, len(blocks))
         self.blocks = blocks.stop
         return len(blocks)
 
@@ -148,6 +154,7 @@ class Recorder:
         """Return the record of what was taken in."""
         count = len(self._sites)
         warps = [np.pad(part, ((0, 0), (0, 1 + count - part.shape[1]))) for part in self._warps]
+        offsets = [np.pad(part, ((0, 0), (0, count - part.shape[1]))) for part in self._offsets]
         empty = np.zeros((0, 1 + count), np.int64)
         accesses = np.concatenate([*self._accesses, np.zeros((0, w.ACCESS_WORDS), np.int64)])
         return Record(
@@ -162,6 +169,7 @@ class Recorder:
             self._bulk,
             bool(self._bulk[accesses[:, w.A_INSTRUCTION]].any()),
             np.concatenate([*self._masks, np.zeros(0, np.int64)]) if self.keeps_masks else None,
+            offsets=np.concatenate([*offsets, np.zeros((0, count), np.uint8)]),
         )
 
     @cached_property
@@ -229,10 +237,10 @@ class Recorder:
 
     def _sorted_accesses(
         self, log: Log, entries: Words, place: Words, first: int
-    ) -> tuple[Words, Words]:
+    ) -> tuple[Words, Words, Words]:
         """Return the accesses by warp, of blocks from `first` on, shape (accesses, 8): their entry,
         pattern, instruction, site, place, phase, what that needs and whose it is; and of each its
-        warp."""
+        warp, and how many bytes behind its place it begins."""
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         at = place[rows[:, words.A_ENTRY]]
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)
@@ -244,10 +252,11 @@ class Recorder:
         event, needed = event[order], needed[order]
         warp = entries[at, 0]
         pattern, base = self.patterns.of(log, rows)
+        offset = rows[:, words.A_FIRST] % self.patterns.unit
         base = base + self._offset(rows, warp)
         site = self._site_numbers(rows)
         columns = (at, pattern, rows[:, words.A_INSTRUCTION], site, base, event, needed, owner)
-        return np.stack(columns, axis=1), warp
+        return np.stack(columns, axis=1), warp, offset
 
     def _phases_of(
         self, rows: Words, at: Words, entries: Words, first: int
@@ -305,6 +314,13 @@ class Recorder:
         warps[:, 0] = numbers[which]
         self._warps.append(warps)
 
+    def _add_offsets(self, accesses: Words, of_warp: Words, offsets: Words, blocks: int) -> None:
+        """Keep how far behind its place the first access of each site begins."""
+        made = np.zeros((blocks * self.launch.warps_per_block, len(self._sites)), np.uint8)
+        warp, site, first = _first_of_sites(accesses, of_warp, len(self._sites))[:3]
+        made[warp, site] = offsets[first]
+        self._offsets.append(made)
+
     def _add_stream(self, entries: Words, begins: Words, accesses: Words, delta: Words) -> None:
         """Keep a stream: its entries, a last one that says where accesses end, its accesses."""
         start = int(begins[0]) if len(begins) else 0
@@ -324,14 +340,20 @@ class Recorder:
 
 def _from_first(accesses: Words, of_warp: Words, warps: Words) -> Words:
     """Returns how far each access is from the first of its site in its warp, which `warps` gets."""
-    sites = warps.shape[1] - 1
-    if not len(accesses):
-        return np.zeros(0, np.int64)
-    key = of_warp * sites + accesses[:, 3]
-    kinds, first, which = np.unique(key, return_index=True, return_inverse=True)
+    warp, site, first, which = _first_of_sites(accesses, of_warp, warps.shape[1] - 1)
     places = accesses[first, 4]
-    warps[kinds // sites, 1 + kinds % sites] = places
-    return accesses[:, 4] - places[which.reshape(-1)]
+    warps[warp, 1 + site] = places
+    return accesses[:, 4] - places[which]
+
+
+def _first_of_sites(
+    accesses: Words, of_warp: Words, sites: int
+) -> tuple[Words, Words, Words, Words]:
+    """Return the warps and sites that have accesses, the first of each pair, and of every access
+    which pair it is of."""
+    keys = of_warp * max(1, sites) + accesses[:, 3]
+    pairs, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return pairs // max(1, sites), pairs % max(1, sites), first, which.reshape(-1)
 
 
 def _hashed(rows: Words, ends: Words) -> Words:
