@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import shaped_runs
 import stepped_runs
@@ -44,9 +45,8 @@ def launch_line(runner: str, options: dict[str, Any]) -> str:
 
 
 def _schedule(options: dict[str, Any]) -> Schedule:
-    """Returns the schedule of options, in which JSON holds a set as a list."""
-    given: dict[str, Any] = options | {"interrupts": frozenset(options.get("interrupts", ()))}
-    return Schedule(**given)
+    """Returns the schedule of options, in which JSON holds sets and tuples as lists."""
+    return msgspec.convert(options, Schedule)
 
 
 def agree(text: str, shape: tuple[int, int], seed: int, schedule: dict[str, Any]) -> None:
