@@ -105,9 +105,9 @@ def prepared_case(case: Case) -> Side:
     """Do the same for a kernel of benchmarks/families, in its natural shape, and check it."""
     gpu = wl.Device(workers=1)
     launch = Launch(gpu, gpu.load(case.path)[case.kernel], case, case.shapes[0])
-    _, warp_instructions = launch()
+    launch()
     launch.check()
-    return Side(lambda: launch()[0], warp_instructions, np.zeros(0), {})
+    return Side(launch, launch.warp_instructions(), np.zeros(0), {})
 
 
 def main() -> None:

@@ -53,7 +53,7 @@ def test_a_wrong_result_is_named_by_its_place() -> None:
 def test_warp_instructions_a_launch_are_those_of_one_launch() -> None:
     case = case_of(0)
     [timing] = measure(case, case.shapes, native=False).timings
-    [counted] = [launch()[1] for launch, _ in launches(case, case.shapes)]
+    [counted] = [launch.warp_instructions() for launch, _ in launches(case, case.shapes)]
     assert timing.warp_instructions == counted > 0
     assert timing.rate == timing.warp_instructions / timing.seconds
 

@@ -29,14 +29,20 @@ class Launch:
             for value in self.problem.arguments
         ]
         self._launcher = kernel[self.problem.grid, shape.block, None, self.problem.shared_bytes]
+        self._run: wl.Run | None = None
 
-    def __call__(self) -> tuple[float, int]:
-        """Launch once; return seconds of the processor and warp instructions."""
+    def __call__(self) -> float:
+        """Launch once; return seconds of the processor, without those of reading counters."""
         if self.case.in_place:
             for index in self.problem.expected:
                 self._values[index].view[...] = self.problem.arguments[index]
-        seconds, run = _processor_seconds(lambda: self._launcher(*self._values))
-        return seconds, run.counters.warp_instructions
+        seconds, self._run = _processor_seconds(lambda: self._launcher(*self._values))
+        return seconds
+
+    def warp_instructions(self) -> int:
+        """Returns the warp instructions of the last launch; each launch has as many."""
+        assert self._run is not None
+        return self._run.counters.warp_instructions
 
     def check(self) -> None:
         """Compare what the last launch wrote with the expected results.
@@ -62,7 +68,7 @@ def launches(case: Case, shapes: Iterable[LaunchShape]) -> Iterator[tuple[Launch
     kernel = gpu.load(case.path)[case.kernel]
     for shape in shapes:
         launch = Launch(gpu, kernel, case, shape)
-        first, _ = launch()
+        first = launch()
         launch.check()
         yield launch, first
         launch.free()
@@ -77,11 +83,12 @@ def measure(case: Case, shapes: Iterable[LaunchShape], native: bool) -> Measurem
     native_seconds: float | None = None
     for launch, first in launches(case, shapes):
         with optimised():
-            second, _ = launch()
+            second = launch()
             launch.check()
-            seconds, instructions = _best(launch)
+            seconds = _best(launch)
         compiling = (max(taken - seconds, 0.0) for taken in (first, second))
-        timings.append(Timing(launch.shape.label, instructions, seconds, *compiling))
+        counted = launch.warp_instructions()
+        timings.append(Timing(launch.shape.label, counted, seconds, *compiling))
         if native and case.native and native_seconds is None:
             native_seconds = _native_seconds(case, launch)
     return Measurement(case.name, tuple(timings), native_seconds)
@@ -100,19 +107,18 @@ def optimised() -> Generator[None]:
             os.environ[OPT_LEVEL] = before
 
 
-def _best(launch: Callable[[], tuple[float, int]]) -> tuple[float, int]:
-    """Returns seconds and warp instructions a launch, of the round with the highest rate."""
+def _best(launch: Callable[[], float]) -> float:
+    """Returns the seconds of a launch in the fastest round."""
     launch()
-    return min((_round(launch) for _ in range(ROUNDS)), key=lambda done: done[0] / done[1])
+    return min(_round(launch) for _ in range(ROUNDS))
 
 
-def _round(launch: Callable[[], tuple[float, int]]) -> tuple[float, int]:
-    """Launches for ROUND_SECONDS; returns mean seconds and mean warp instructions."""
+def _round(launch: Callable[[], float]) -> float:
+    """Launches for ROUND_SECONDS; returns mean seconds."""
     done = [launch()]
-    while sum(seconds for seconds, _ in done) < ROUND_SECONDS:
+    while sum(done) < ROUND_SECONDS:
         done.append(launch())
-    seconds, instructions = (sum(column) for column in zip(*done, strict=True))
-    return seconds / len(done), round(instructions / len(done))
+    return sum(done) / len(done)
 
 
 def _native_seconds(case: Case, launch: Launch) -> float:
@@ -124,13 +130,13 @@ def _native_seconds(case: Case, launch: Launch) -> float:
     for index, wanted in problem.expected.items():
         case.check(launch.shape, index, once[index], wanted)
 
-    def again() -> tuple[float, int]:
+    def again() -> float:
         if case.in_place:
             for index in problem.expected:
                 once[index][...] = problem.arguments[index]
-        return _processor_seconds(lambda: native(*once))[0], 1
+        return _processor_seconds(lambda: native(*once))[0]
 
-    return _best(again)[0]
+    return _best(again)
 
 
 def _copies(problem: Problem) -> list[Any]:

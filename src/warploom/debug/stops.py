@@ -17,7 +17,7 @@ from warploom.codegen.watching import ATOMIC, LOAD, STORE, WATCH_WORDS
 from warploom.core.types import Kind
 from warploom.debug.stepper import Stepper
 from warploom.isa.spec import Unit
-from warploom.machine.common import access_cost
+from warploom.machine.common import row_rule
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction, Register, Space
 from warploom.rules.choice import AccessRules
@@ -315,7 +315,7 @@ class Stops:
             addresses = [0] * 32
             for lane, address in zip(access.lanes, access.addresses, strict=True):
                 addresses[lane] = address
-            cost = access_cost(self._program, row, self._rules, mask, tuple(addresses))
+            cost = row_rule(self._program, row, self._rules).cost(mask, tuple(addresses))
             if cost[what] >= least:
                 return mask
         return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -20,36 +21,39 @@ STRIDES = {Space.LOCAL: 4, Space.CONST: 0}
 """Bytes from lane to lane in common accesses, where not those that a lane accesses."""
 
 
+@dataclass(frozen=True)
+class RowRule:
+    """How accesses of a row are counted: by which rules, and the bytes that each lane accesses."""
+
+    names: tuple[str, ...]
+    size: int
+
+    def cost(self, mask: int, addresses: tuple[int, ...]) -> Counts:
+        """Returns the counts of one access by the lanes of a mask, in the order of FIELDS."""
+        return _cost(self, mask, addresses)
+
+
+def row_rule(program: Program, row: AccessRow, rules: AccessRules) -> RowRule:
+    """Return how accesses of a row are counted by a device's rules."""
+    instruction = program.instructions[row.instruction]
+    names = [rules.cost(row.space.value, row.op, route=route_of(instruction))]
+    if row.op == "store" and (writes := rules.writes(row.space.value)):
+        names.append(writes)
+    return RowRule(tuple(names), bytes_of(instruction))
+
+
 def common_cost(program: Program, row: AccessRow, rules: AccessRules) -> Counts:
     """Return the counts of one common access of a row, in the order of FIELDS."""
     if row.space in (Space.TEXTURE, Space.SURFACE):  # they have no common access
         return np.zeros(len(FIELDS), np.int64)
-    size = bytes_of(program.instructions[row.instruction])
-    stride = STRIDES.get(row.space, size)
-    addresses = tuple(stride * lane for lane in range(32))
-    return _cost(_rules_of(program, row, rules), size, ALL_LANES, addresses)
-
-
-def access_cost(
-    program: Program, row: AccessRow, rules: AccessRules, mask: int, addresses: tuple[int, ...]
-) -> Counts:
-    """Returns the counts of one access of a row by the lanes of a mask, in the order of FIELDS."""
-    size = bytes_of(program.instructions[row.instruction])
-    return _cost(_rules_of(program, row, rules), size, mask, addresses)
-
-
-def _rules_of(program: Program, row: AccessRow, rules: AccessRules) -> tuple[str, ...]:
-    """Return the rules by which accesses of a row are counted."""
-    route = route_of(program.instructions[row.instruction])
-    names = [rules.cost(row.space.value, row.op, route=route)]
-    if row.op == "store" and (writes := rules.writes(row.space.value)):
-        names.append(writes)
-    return tuple(names)
+    rule = row_rule(program, row, rules)
+    stride = STRIDES.get(row.space, rule.size)
+    return rule.cost(ALL_LANES, tuple(stride * lane for lane in range(32)))
 
 
 @lru_cache(maxsize=1 << 14)
-def _cost(names: tuple[str, ...], size: int, mask: int, addresses: tuple[int, ...]) -> Counts:
+def _cost(rule: RowRule, mask: int, addresses: tuple[int, ...]) -> Counts:
     counts = np.zeros(RECORD_WIDTH, np.int64)
-    for name in names:
-        count_compiled(name, np.array(addresses, np.uint64), mask, size, counts)
+    for name in rule.names:
+        count_compiled(name, np.array(addresses, np.uint64), mask, rule.size, counts)
     return counts[: len(FIELDS)]
