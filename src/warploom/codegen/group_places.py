@@ -9,7 +9,7 @@ from warploom.codegen.groups import Group
 from warploom.codegen.lanes import I64, LANES, Value, selection
 from warploom.codegen.memory import MemoryCode
 from warploom.core.types import unsigned
-from warploom.ptx.ir import Instruction, Operand, Register
+from warploom.ptx.ir import Address, Instruction, Operand, Register, Space
 
 EIGHT = ir.VectorType(I64, 8)
 """As many addresses as are compared at once."""
@@ -36,7 +36,7 @@ class GroupPlaces:
 
     def _find_by_shape(self, group: Group, address: Operand) -> None:
         b, width = self.b, group.base.width
-        group.bases = self.memory.operands.base(address, width)
+        group.bases = self._base(group, address, width)
         back = self._back(group)
         if back is not None:
             group.bases = b.sub(group.bases, self.lanes.splat(back, width))
@@ -51,8 +51,23 @@ class GroupPlaces:
 
     def _places(self, group: Group, address: Operand) -> Value:
         """Return where each lane reaches in the first access of a group."""
-        places, back = self.memory.operands.base(address), self._back(group)
+        places, back = self._base(group, address), self._back(group)
         return places if back is None else self.b.sub(places, self.lanes.splat(back))
+
+    def _base(self, group: Group, address: Operand, width: int = LANES) -> Value:
+        """Returns the register or variable that an address begins with, as 64-bit lanes.
+
+        In shared memory, addresses of 32 bits in the upper half count as below 0. They lead nowhere
+        as they stand, but lanes that are off may have them where others of their run are
+        inside.
+        """
+        operands = self.memory.operands
+        assert isinstance(address, Address)
+        register, shared = address.base, group.shape.space is Space.SHARED
+        if shared and isinstance(register, Register) and register.type.bits == 32:
+            narrow = operands.read(register, unsigned(32), width=width)
+            return self.b.sext(narrow, ir.VectorType(I64, width))
+        return operands.base(address, width)
 
     def _find_by_step(self, group: Group, address: Operand, on: Value) -> Value:
         b, runs, places = self.b, group.base.width, self._places(group, address)
