@@ -48,8 +48,9 @@ _BEGIN = 1 << 44
 
 @dataclass(frozen=True)
 class Pattern:
-    """How the lanes of an access lie to each other: `steps` are bytes behind where the first run of
-    its group begins, lane by lane; `local` addresses are lines of a stack whatever the steps."""
+    """Says how the lanes of an access lie to each other: `steps` are bytes behind where the first
+    run of its group begins, lane by lane; `local` addresses are lines of a stack whatever the
+    steps."""
 
     mask: int
     steps: tuple[int, ...]
