@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warploom.analysis.cfg import splits
-from warploom.analysis.idle import IdleWay, idle_ways
 from warploom.analysis.program import Block, Program
 from warploom.analysis.uses import member_mask, moves_registers, waits_before, writes
 from warploom.isa.spec import Unit
@@ -77,11 +76,6 @@ class Partings:
                 found.add(at)
                 pending.extend(() if at in waiting else self.program.blocks[at].successors)
         return frozenset(found)
-
-    @cached_property
-    def idle(self) -> list[IdleWay]:
-        """Return the ways on which warps in a round have nothing to do."""
-        return idle_ways(self.program, self.rounds)
 
     def _waits_at_end(self, block: Block) -> bool:
         return waits(self.program.instructions[block.stop - 1])

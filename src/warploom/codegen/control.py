@@ -53,7 +53,7 @@ class Control:
         """Emit what the blocks lead to beside each other; gives the ways back in by the sites at
         which a warp waits."""
         with self.b.goto_block(self.blocks.ended):
-            self.relay.end(self.suspension.skip_to_end)
+            self.relay.end()
         self.meetings.emit()
         resumes = self.suspension.emit_resumes() if self.suspends else {}
         self.suspension.emit_leaving()
@@ -104,8 +104,6 @@ class Control:
 
     def _go_together(self, copy: Copy, index: int, origin: int) -> None:
         """Let all active lanes go one way at a branch on which they could have parted."""
-        if copy is Copy.ROUND:
-            self.suspension.idle.note(origin, index)
         self.edges.go(copy, index, origin)
 
     def _step_aside(

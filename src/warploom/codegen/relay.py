@@ -8,17 +8,12 @@ schedule is then told how far each warp has come (`codegen.turns.end_relay`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.frame import Frame
-from warploom.codegen.lanes import I1, I64, Value
+from warploom.codegen.lanes import I64, Value
 from warploom.codegen.relay_sites import RelaySites
 from warploom.codegen.relay_state import END, RelayState
 from warploom.rules.warp_table import NONE
-
-Skip = Callable[[Value, Callable[[], None]], None]
-"""Emits what skips warps, from the site from which they go and what then makes the last arrive."""
 
 
 class Relay:
@@ -30,23 +25,15 @@ class Relay:
         self.state, self.sites = RelayState(frame, scheduled=scheduled), RelaySites()
 
     def enter(self, site: Value) -> None:
-        """Begin the call: its warp goes on from a site. Only of warps that have been in relay since
-        the block began is it known that all live and have passed the same barriers, and skipping
-        warps rests on that (`codegen.idle`)."""
-        self.b.store(I1(1), self.state.fewer_before)
+        """Begin the call: its warp goes on from a site."""
         self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self.frame.active.fewer)
         self.state.begin_round(site)
         self.b.cbranch(self.state.all_whole(), self.state.sweep, self.state.turn)
 
-    def end(self, skip: Skip) -> None:
-        """End the running warp; `skip` as in `pass_on`, where all behind it live."""
-        b, frame = self.b, self.frame
-        with b.if_else(self.state.together) as (relay, alone):
+    def end(self) -> None:
+        """End the running warp."""
+        with self.b.if_else(self.state.together) as (relay, alone):
             with relay:
-                more = b.icmp_unsigned("<", b.add(frame.warp, I64(1)), frame.slot(Slot.WARPS))
-                all = b.not_(b.load(self.state.fewer_before, typ=I1))
-                with b.if_then(b.and_(more, all)):
-                    skip(frame.get(self.state.start), lambda: self._arrive(END))
                 self._arrive(END)
             with alone:
                 self.frame.leave(Status.ENDED)
@@ -59,11 +46,9 @@ class Relay:
         with self.b.if_then(self.state.together):
             self._arrive(site)
 
-    def pass_on(self, site: int, skip: Skip) -> None:
+    def pass_on(self, site: int) -> None:
         """Let the running warp, in a round, wait at a barrier of all threads; what it needs later
-        is saved. Where none before it has come elsewhere, the next one goes on, unless code can
-        `skip` all that are left: it is given the site from which they go, and what then makes the
-        last one arrive."""
+        is saved. Where none before it has come elsewhere, the next one goes on."""
         b, frame = self.b, self.frame
         known = frame.get(self.state.site)
         first = b.icmp_signed("==", known, I64(NONE))
@@ -72,17 +57,9 @@ class Relay:
         b.store(I64(site), self.state.site)
         self.state.pay()
         following = b.add(frame.warp, I64(1))
-        with b.if_then(b.icmp_unsigned("<", following, frame.slot(Slot.WARPS))):
-            skip(frame.get(self.state.start), self._skipped)
         frame.set_warp(following)
         in_round = b.icmp_unsigned("<", following, frame.get(self.state.whole))
         b.cbranch(in_round, self.state.round, self.state.behind)
-
-    def _skipped(self) -> None:
-        """Note that all warps that were left have come to the site."""
-        self.frame.set_warp(self.frame.slot(Slot.WARPS))
-        self.state.pay()
-        self.b.branch(self.state.over)
 
     def take_turns(self) -> None:
         """Let the warps of the round go one after the other, where a sweep cannot be."""

@@ -7,16 +7,14 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from functools import partial
 
 from llvmlite import ir
 
 from warploom.analysis.uses import member_mask
 from warploom.codegen.blocks import Blocks, Copy
 from warploom.codegen.environment import Status
-from warploom.codegen.idle import IdleCode
 from warploom.codegen.lanes import I64, Value
 from warploom.codegen.relay import Relay
 from warploom.codegen.reshaping import Reshaping
@@ -36,7 +34,6 @@ class Suspension:
         reshaping: Reshaping,
     ) -> None:
         self.blocks, self.saved, self.relay, self.reshaping = blocks, saved, relay, reshaping
-        self.idle = IdleCode(blocks.frame, saved)
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
         self._leaving: dict[tuple[Status, bool], ir.Block] = {}
         """Where a warp leaves, by the reason, and whether it has saved its registers."""
@@ -78,11 +75,7 @@ class Suspension:
         """Emits the wait of a warp in a round, at a simple barrier; code goes on nowhere."""
         with self._stepped(block) as behind:
             self.saved.save_registers(self.blocks.live(behind))
-            self.relay.pass_on(self.sites[block], partial(self.idle.skip, block, self.sites))
-
-    def skip_to_end(self, start: Value, then: Callable[[], None]) -> None:
-        """Emits what skips idle warps where the one before them has ended in relay."""
-        self.idle.skip(None, self.sites, start, then)
+            self.relay.pass_on(self.sites[block])
 
     @contextmanager
     def _stepped(self, block: int) -> Generator[int]:
@@ -131,8 +124,6 @@ class Suspension:
         with self.frame.registers.standing(following, convergent=True):
             self.saved.take_up_together(self.blocks.live(following), whole=copy is Copy.ROUND)
         self.reshaping.leaving.enter(self.frame.shapes.around(following))
-        if copy is Copy.ROUND:
-            self.idle.begin()
         self.reshaping.set_stale(False)
         self.b.branch(self.blocks.entrance(copy, following))
         return way

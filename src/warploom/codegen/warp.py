@@ -165,7 +165,6 @@ class WarpFunction:
             self.saved.settle()  # a block before may have left its nodes in the table
         if copy is Copy.ROUND:
             self.saved.save_head()
-            self.control.suspension.idle.begin()
         self.control.leaving.enter(self.frame.shapes.around(0))
         b.branch(self.control.blocks.copies[copy, 0])
         return begin

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 
-from warploom.analysis.idle import IdleWay
 from warploom.analysis.leavings import Region as ExitRegion
 from warploom.analysis.program import Program
 from warploom.analysis.regions import Region
@@ -99,9 +98,9 @@ class WarpIR:
     `shapes` are the registers that have a shape somewhere, in the order of the registers;
     `block_shapes` those that have one in the whole block of threads. All code keeps the registers
     of `memory` there, and writes the `steady` ones to the context at once, where all lanes are
-    together. Lanes leave the regions `exits` one by one. `idle` are the ways from barrier to
-    barrier on which warps have nothing to do, `sweeps` those that may be gone by all warps of a
-    block at once, and the `course` all of these in order, where it is known.
+    together. Lanes leave the regions `exits` one by one. `sweeps` are the ways from barrier to
+    barrier that may be gone by all warps of a block at once, and the `course` all of these in
+    order, where it is known.
 
     `origin` is the kernel that the IR was made from, which passes read; None in one that was
     parsed.
@@ -118,7 +117,6 @@ class WarpIR:
     memory: frozenset[Register] = frozenset()
     steady: frozenset[Register] = frozenset()
     reconvergence: Reconvergence = Reconvergence()
-    idle: tuple[IdleWay, ...] = ()
     block_shapes: ShapesHere = field(default_factory=dict[Register, LaneShape])
     sweeps: tuple[SweepPath, ...] = ()
     course: tuple[SweepPath, ...] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from warploom.analysis.block_wide import comes_to_barriers_together
 from warploom.analysis.courses import course_of
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import WHOLE
@@ -19,15 +18,6 @@ def copy_for_rounds(ir: WarpIR) -> WarpIR:
     """Gives blocks between barriers a copy for warps in relay."""
     rounds = partings(ir).rounds if ir.shapes else frozenset[int]()
     return ir.with_blocks(lambda index, block: replace(block, in_rounds=index in rounds))
-
-
-def find_idle_warps(ir: WarpIR) -> WarpIR:
-    """Adds the ways between barriers on which warps have nothing to do."""
-    wanted = ir.variant.sanitizes
-    seen = wanted is not None and wanted.synchronisation
-    if not ir.shapes or (seen and not comes_to_barriers_together(ir.program)):
-        return ir  # the detector has to see that each warp comes to a barrier
-    return replace(ir, idle=tuple(partings(ir).idle))
 
 
 def find_block_shapes(ir: WarpIR) -> WarpIR:

@@ -8,7 +8,6 @@ from dataclasses import fields
 
 import msgspec
 
-from warploom.analysis.idle import IdleWay
 from warploom.analysis.leavings import Region as ExitRegion
 from warploom.analysis.regions import Region, RegionKind
 from warploom.analysis.strides import LANES, UNIFORM, VECTOR, Shape
@@ -39,7 +38,7 @@ def parse_warp_ir(text: str) -> WarpIR:
 
 KEYWORDS = (
     *("kernel", "variant", "facts", "registers", "regions", "reconvergence", "exits", "block"),
-    *("idle", "sweep", "course"),
+    *("sweep", "course"),
 )
 """What a line that is not indented begins with."""
 
@@ -77,7 +76,6 @@ class _Parser:
             memory=self._marked("memory"),
             steady=self._marked("steady"),
             reconvergence=self._one("reconvergence").read(self._reconvergence),
-            idle=self._each("idle", self._idle),
             block_shapes=self._shapes((one.words[0], one.list("block")) for one in self._declared),
             sweeps=self._each("sweep", self._sweep),
             course=self._each("course", self._sweep),
@@ -122,12 +120,6 @@ class _Parser:
         blocks, leaving = (frozenset(self._at(line, name)) for name in ("blocks", "leaving"))
         written, kept = (self._named(line, name) for name in ("written", "kept"))
         return ExitRegion(header, blocks, leaving, point, written, kept)
-
-    def _idle(self, line: Line) -> IdleWay:
-        [site], [branch], [past] = (self._at(line, name) for name in ("site", "branch", "past"))
-        taken, changed = line.numbers("taken"), self._named(line, "changed")
-        ends = "ends" in line.values
-        return IdleWay(site, branch, past, self._at(line, "blocks"), taken, changed, ends)
 
     def _sweep(self, line: Line) -> SweepPath:
         kinds = {i: kind for kind in Kind for i in line.numbers(kind.name.lower())}

@@ -84,7 +84,6 @@ PIPELINE: tuple[WarpPass, ...] = (
     WarpPass(Pass.VERSIONS, accesses.make_fast_versions),
     WarpPass("plans", accesses.fit_plans),
     WarpPass(Pass.ROUNDS, barriers.copy_for_rounds),
-    WarpPass("idle-warps", barriers.find_idle_warps),
     WarpPass("block-shapes", barriers.find_block_shapes),
     WarpPass(Pass.SWEEPS, barriers.find_sweeps),
     WarpPass(Pass.COURSES, barriers.find_course),

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import msgspec
 
-from warploom.analysis.idle import IdleWay
 from warploom.analysis.leavings import Region as ExitRegion
 from warploom.analysis.regions import Region
 from warploom.analysis.strides import LANES, VECTOR, Shape
@@ -106,7 +105,6 @@ class _Printer:
         yield from (f"exits{self._exits(region)}" for region in ir.exits)
         for block in ir.blocks:
             yield from self._block(block)
-        yield from (f"idle{self._idle(way)}" for way in ir.idle)
         yield from (f"sweep{self._sweep(way)}" for way in ir.sweeps)
         yield from (f"course{self._sweep(way)}" for way in ir.course)
 
@@ -138,17 +136,6 @@ class _Printer:
             to=self._label(region.point),
             written=_names(region.written),
             kept=_names(region.kept),
-        )
-
-    def _idle(self, way: IdleWay) -> str:
-        return attributes(
-            site=self._label(way.site),
-            branch=self._label(way.branch),
-            past=self._label(way.past),
-            blocks=self._labels(way.blocks),
-            taken=map(str, way.taken),
-            changed=_names(way.changed),
-            ends=way.ends,
         )
 
     def _sweep(self, way: SweepPath) -> str:
