@@ -23,7 +23,7 @@ STRIDES = {Space.LOCAL: 4, Space.CONST: 0}
 
 @dataclass(frozen=True)
 class RowRule:
-    """How accesses of a row are counted: by which rules, and the bytes that each lane accesses."""
+    """Says by which rules accesses of a row are counted, and the bytes that each lane accesses."""
 
     names: tuple[str, ...]
     size: int
