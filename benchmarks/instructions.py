@@ -1,14 +1,15 @@
-"""Instructions of the processor that a small launch takes, counted by callgrind.
+"""Instructions of the processor that a launch takes, counted by callgrind.
 
     python benchmarks/instructions.py [--record]
 
-Times creep unseen, for every computer has its own; these counts are the same on each that has the
-versions of `made_with`. The code is
-made for the level x86-64-v3, which is what valgrind offers: first in a process of its own, to fill
-the cache, for compilers are too slow under valgrind. Then one process launches each kernel first a
-few and then more times under callgrind, and asks it to write down its counts in between; what more
-launches take more is the launches' own. `kernel` is machine code of the kernel and its helpers,
-`host` is Python and all libraries on the way there and back.
+Launched are the eight workloads of peers.py, in small sizes, and kernels of kernels.py in odd
+shapes. Times creep unseen, for every computer has its own; these counts are the same on each that
+has the versions of `made_with`. The code is made for the level x86-64-v3, which is what valgrind
+offers: first in a process of its own, to fill the cache, for compilers are too slow under
+valgrind. Then one process launches each kernel first a few and then more times under callgrind,
+and asks it to write down its counts in between; what more launches take more is the launches'
+own. `kernel` is machine code of the kernel and its helpers, `host` is Python and all libraries on
+the way there and back.
 
 What was counted last is in `instructions.json`; --record writes it anew. Needs valgrind.
 """
@@ -28,21 +29,35 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from families import CASES
+from families.base import Case, LaunchShape
+from families.measuring import Launch
+from workloads import Workload, workloads
 
 import warploom as wl
 
 KEPT = Path(__file__).with_suffix(".json")
-EXAMPLES = Path(__file__).parent.parent / "examples"
+ODD = (
+    ("9-point, floats", "24x8"),
+    ("7-point, 3-D", "6x6x6"),
+    ("scan in shared memory", "8x8"),
+    ("sum of squares", "250"),
+    ("softmax by shuffles", "192"),
+    ("SHA-256", "256+77"),
+)
+"""Kernels of kernels.py in shapes that are no natural ones."""
+
 LEVEL = "x86-64-v3"
 ENVIRONMENT = {
     "WARPLOOM_PROCESSOR": LEVEL,
     "PYTHONHASHSEED": "0",
     "WARPLOOM_OPT_LEVEL": "3",
 }
-FEW, MANY = 4, 12
+FEW, MANY = 2, 5
 MAPS = "maps"
 """The file in which a process leaves the map of its memory."""
 
@@ -54,7 +69,7 @@ _REQUEST = bytes.fromhex("4889f8 31d2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db
 """Machine code of a function that hands six numbers, at its argument, to valgrind: four rotations
 that change nothing and an exchange of a register with itself (valgrind.h for amd64)."""
 
-GROWTH = 1.1
+GROWTH = {"kernel": 1.05, "host": 1.1}
 """What has grown more than this since it was recorded is a defect."""
 
 Counts = dict[str, dict[str, int]]
@@ -126,7 +141,8 @@ def by_origin(part: Path, made: list[range]) -> dict[str, int]:
 def launch(folder: Path) -> None:
     """Launch every workload FEW and then MANY times, each in a part of callgrind's counts; PTX is
     kept in `folder`, for its compiler is slow under valgrind."""
-    launchers = [make(folder) for make in WORKLOADS.values()]
+    gpu = wl.Device("h100", workers=1)
+    launchers = [make(gpu, folder) for make in WORKLOADS.values()]
     for launcher in launchers:
         launcher()
     callgrind = Callgrind()
@@ -157,35 +173,36 @@ class Callgrind:
         self._function((ctypes.c_uint64 * 6)(request))
 
 
-def saxpy(folder: Path) -> Callable[[], object]:
-    gpu, n = wl.Device("h100"), 1 << 14
-    x, y = gpu.to_device(np.ones(n, np.float32)), gpu.zeros(n, np.float32)
-    kernel = _kernel(gpu, "saxpy.cu", "saxpy", folder)
-    return lambda: kernel[n // 256, 256](n, 2.0, x, y)
+def peer(work: Workload, gpu: wl.Device, folder: Path) -> Callable[[], object]:
+    """Returns what launches a workload of peers.py."""
+    values = [gpu.to_device(a) if isinstance(a, np.ndarray) else a for a in work.arguments]
+    kernel = _kernel(gpu, work.source, work.kernel, folder)
+    launcher = kernel[work.grid, work.block, None, work.shared_bytes]
+    return lambda: launcher(*values)
 
 
-def reduction(folder: Path) -> Callable[[], object]:
-    gpu, n = wl.Device("h100"), 1 << 14
-    x, sums = gpu.to_device(np.ones(n, np.float32)), gpu.zeros(n // 256, np.float32)
-    kernel = _kernel(gpu, "reduction.cu", "reduce", folder)
-    return lambda: kernel[n // 256, 256, None, 1024](x, sums, n)
+def odd(case: Case, shape: LaunchShape, gpu: wl.Device, folder: Path) -> Callable[[], object]:
+    """Returns what launches a kernel of kernels.py in one of its shapes."""
+    return Launch(gpu, _kernel(gpu, case.path, case.kernel, folder), case, shape)
 
 
-def matmul(folder: Path) -> Callable[[], object]:
-    gpu, order = wl.Device("h100"), 64
-    a, b, c = (gpu.to_device(np.ones((order, order), np.float32)) for _ in range(3))
-    kernel = _kernel(gpu, "matmul.cu", "matmul_naive", folder)
-    return lambda: kernel[(order // 16, order // 16), (16, 16)](a, b, c, order)
+def _workloads() -> Iterator[tuple[str, Callable[[wl.Device, Path], Callable[[], object]]]]:
+    for work in workloads("Oclgrind"):
+        yield work.name, partial(peer, work)
+    for case in CASES:
+        for shape in case.shapes:
+            if (case.name, shape.label) in ODD:
+                yield f"{case.name}, {shape.label}", partial(odd, case, shape)
 
 
-WORKLOADS = {"SAXPY 2^14": saxpy, "reduction 2^14": reduction, "matmul_naive 64": matmul}
+WORKLOADS = dict(_workloads())
 
 
-def _kernel(gpu: wl.Device, file: str, name: str, folder: Path) -> wl.Kernel:
-    """A kernel of an example; its PTX is made where it is not in the folder yet."""
-    kept = (folder / file).with_suffix(".ptx")
+def _kernel(gpu: wl.Device, source: Path, name: str, folder: Path) -> wl.Kernel:
+    """Returns a kernel; PTX of its file is made where it is not in the folder yet."""
+    kept = folder / f"{source.stem}.ptx"
     if not kept.exists():
-        kept.write_text(gpu.load(EXAMPLES / file).ptx)
+        kept.write_text(gpu.load(source).ptx)
     return gpu.load(kept)[name]
 
 
@@ -195,12 +212,12 @@ def grown(now: Counts, before: Counts) -> list[str]:
         f"{name}: {kind} takes {now[name][kind]:,} instructions a launch, {count:,} before"
         for name, kinds in before.items()
         for kind, count in kinds.items()
-        if now[name][kind] > GROWTH * count
+        if now[name][kind] > GROWTH[kind] * count
     ]
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description="Count instructions of small launches.")
+    options = argparse.ArgumentParser(description="Count instructions of launches.")
     options.add_argument("--record", action="store_true", help=f"write {KEPT.name}")
     options.add_argument("--launch", type=Path, help=argparse.SUPPRESS)
     given = options.parse_args()
@@ -210,9 +227,9 @@ def main() -> None:
     if not shutil.which("valgrind"):
         raise SystemExit("valgrind is not installed (Debian: apt-get install valgrind)")
     now = counted()
-    print(f"{'instructions a launch':24}{'kernel':>14}{'host':>14}")
+    print(f"{'instructions a launch':28}{'kernel':>14}{'host':>14}")
     for name, counts in now.items():
-        print(f"{name:24}{counts['kernel']:14,}{counts['host']:14,}")
+        print(f"{name:28}{counts['kernel']:14,}{counts['host']:14,}")
     if given.record:
         KEPT.write_text(json.dumps({"made with": made_with(), "counts": now}, indent=2) + "\n")
     else:
