@@ -72,14 +72,14 @@ class Control:
         all_stay, some_stay = self.blocks.append("stay"), self.blocks.append("some")
         b.cbranch(b.icmp_unsigned("==", goes, I32(0)), all_stay, some_stay)
         with b.goto_block(all_stay):
-            self._go_together(copy, following, block)
+            self.edges.go(copy, following, block)
         b.position_at_end(some_stay)
         all_go, parted = self.blocks.append("go"), self.blocks.append("parted")
         weights = b.cbranch(b.icmp_unsigned("==", stays, I32(0)), all_go, parted)
         if copy is not Copy.DIVERGENT:
             weights.set_weights([99, 1])
         with b.goto_block(all_go):
-            self._go_together(copy, target, block)
+            self.edges.go(copy, target, block)
         b.position_at_end(parted)
         self.frame.counters.add(self.frame.layout.branches[instruction], I64(1))
         kind = self.frame.facts.blocks[block].branch
@@ -101,10 +101,6 @@ class Control:
         self.leaving.some_leave(region, gone, instruction)
         self.frame.active.set(rest)
         self.edges.go(Copy.CONVERGENT, inside, block)
-
-    def _go_together(self, copy: Copy, index: int, origin: int) -> None:
-        """Let all active lanes go one way at a branch on which they could have parted."""
-        self.edges.go(copy, index, origin)
 
     def _step_aside(
         self, copy: Copy, block: int, goes: Value, stays: Value, instruction: int
