@@ -1,0 +1,73 @@
+"""What runs here against what an H100 counted (validation/hardware/h100.json)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from _pytest.mark import ParameterSet
+from compare import FINDINGS, compared, names, record, verdicts
+from records import HERE, read_record, write_record
+
+EVERY = 3
+"""One kernel of so many runs outside of the nightly job."""
+
+MOST_INSTRUCTIONS_OFF = 0.15
+
+OTHERWISE = {
+    **dict.fromkeys(
+        ("CSR, a thread a row", "argmax of rows", "Jacobi, a thread a row", "filter of 40 taps"),
+        "ptxas unrolls a loop whose turns differ by lane",
+    ),
+    **dict.fromkeys(
+        ("BFS, a level", "hash table, insertion"), "threads race for nodes, and for slots"
+    ),
+    "hash table, look-up": "lanes that leave a loop at different places meet elsewhere there",
+    "decision tree": "ptxas guards a load",
+}
+"""Kernels whose global accesses on hardware are not exactly those of the PTX, and why."""
+
+GLOBAL = (
+    *("global load requests", "global load sectors", "global store requests"),
+    *("global store sectors", "atomic requests"),
+)
+
+FALSE_ALARMS = {
+    "flag_of_too_narrow_a_scope_pass": "a flag in the other block's shared memory orders the data",
+    "fence_of_the_cluster_pass": "so does a fence between the two",
+    "unwritten_bytes_are_copied_pass": "what is copied is not used",
+    "arriving_waits_for_nobody_pass": "`barrier.arrive` does not wait",
+}
+"""Kernels without an error in which compute-sanitizer finds one, and why there is none."""
+
+
+def _kernels() -> list[ParameterSet]:
+    rare = (pytest.mark.nightly,)
+    return [pytest.param(one, marks=rare if at % EVERY else ()) for at, one in enumerate(names())]
+
+
+@pytest.mark.parametrize("name", _kernels())
+def test_counters_are_those_of_an_h100(name: str) -> None:
+    found = compared(name, timed=False)
+    assert found.error("registers") == 0
+    assert abs(found.error("machine instructions")) <= MOST_INSTRUCTIONS_OFF
+    off = {key: found.counters[key] for key in GLOBAL if key in found.counters}
+    assert name in OTHERWISE or all(ours == theirs for ours, theirs in off.values()), off
+
+
+def test_every_finding_of_compute_sanitizer_is_one_here() -> None:
+    """What this project finds in each kernel is tested in tests/sanitize/test_cases.py."""
+    from cases import FOLDER, read_cases
+
+    kinds = {one.name: one.kinds for p in FOLDER.glob("*.cu") for one in read_cases(p.stem).cases}
+    seen, found = verdicts()
+    assert set(seen) <= set(kinds)
+    assert set(FINDINGS.values()) <= set().union(*found.values())
+    alarms = {name for name in seen if found[name] and not kinds[name]}
+    assert alarms == set(FALSE_ALARMS)
+
+
+def test_a_record_is_written_as_it_is_read(tmp_path: Path) -> None:
+    write_record(tmp_path / "again.json", record())
+    assert read_record(tmp_path / "again.json") == record()
+    assert (tmp_path / "again.json").read_text() == (HERE / "h100.json").read_text()

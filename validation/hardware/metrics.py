@@ -1,0 +1,81 @@
+"""Lists the metrics of Nsight Compute that are recorded (its documentation says what each is)."""
+
+from __future__ import annotations
+
+_STALLS = (
+    *("barrier", "branch_resolving", "dispatch_stall", "drain", "imc_miss", "lg_throttle"),
+    *("long_scoreboard", "math_pipe_throttle", "membar", "mio_throttle", "misc"),
+    *("no_instruction", "not_selected", "selected", "short_scoreboard", "sleeping"),
+    *("tex_throttle", "wait"),
+)
+_PIPES = ("adu", "alu", "cbu", "fma", "fp16", "fp64", "lsu", "tex", "uniform", "xu")
+
+METRICS = (
+    "gpu__time_duration.sum",
+    "sm__cycles_elapsed.max",
+    "sm__cycles_active.avg",
+    "sm__cycles_active.max",
+    "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "sm__warps_launched.sum",
+    "launch__registers_per_thread",
+    "launch__occupancy_limit_registers",
+    "launch__occupancy_limit_shared_mem",
+    "launch__occupancy_limit_warps",
+    "launch__occupancy_limit_blocks",
+    "smsp__inst_executed.sum",
+    "smsp__inst_issued.sum",
+    "smsp__issue_active.sum",
+    "smsp__thread_inst_executed.sum",
+    "smsp__thread_inst_executed_pred_on.sum",
+    *(f"sm__inst_executed_pipe_{pipe}.sum" for pipe in _PIPES),
+    "sm__pipe_alu_cycles_active.sum",
+    "sm__pipe_fma_cycles_active.sum",
+    "sm__pipe_fp64_cycles_active.sum",
+    "sm__pipe_xu_cycles_active.sum",
+    "sm__mio_inst_issued.sum",
+    "sm__mio_pq_read_cycles_active.sum",
+    "sm__mio_pq_write_cycles_active.sum",
+    "sm__mio2rf_writeback_active.sum",
+    "idc__requests.sum",
+    *(
+        f"l1tex__t_{what}_pipe_lsu_mem_{space}_op_{op}.sum"
+        for what in ("requests", "sectors")
+        for space in ("global", "local")
+        for op in ("ld", "st")
+    ),
+    "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_miss.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_local_op_ld_lookup_hit.sum",
+    "l1tex__t_output_wavefronts_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__data_pipe_lsu_wavefronts.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_lg.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+    "l1tex__data_bank_reads.sum",
+    "l1tex__data_bank_writes.sum",
+    "l1tex__lsu_writeback_active.sum",
+    "l1tex__lsu_writeback_active_mem_lg.sum",
+    "l1tex__lsuin_requests.sum",
+    "l1tex__lsuin_active.sum",
+    "l1tex__m_xbar2l1tex_read_sectors.sum",
+    "l1tex__m_xbar2l1tex_read_sectors_mem_lg_op_ld.sum",
+    "l1tex__m_l1tex2xbar_req_cycles_active.sum",
+    "lts__t_requests_srcunit_tex.sum",
+    "lts__t_sectors_srcunit_tex.sum",
+    "lts__t_sectors_srcunit_tex_op_read.sum",
+    "lts__t_sectors_srcunit_tex_op_write.sum",
+    "lts__t_sectors_srcunit_tex_op_atom.sum",
+    "lts__t_sectors_srcunit_tex_op_red.sum",
+    "lts__t_sectors_srcunit_tex_lookup_hit.sum",
+    "lts__t_sectors_srcunit_tex_lookup_miss.sum",
+    "dram__bytes_read.sum",
+    "dram__bytes_write.sum",
+    *(f"smsp__average_warps_issue_stalled_{why}_per_issue_active.ratio" for why in _STALLS),
+)
