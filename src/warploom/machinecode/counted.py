@@ -17,6 +17,7 @@ from warploom.machine.tally import Counts, Tally
 from warploom.machinecode.divergence import Divergence, divergence_of
 from warploom.machinecode.evidence import Evidence, Executions, evidence_of, site_of
 from warploom.machinecode.flow import Demands, Flow, Parting, flow_of
+from warploom.machinecode.folding import with_folded
 from warploom.machinecode.graph import Node, graph_of
 from warploom.machinecode.linear import Floats
 from warploom.machinecode.lines import Owners, Sites, sites_of, with_texture_lines
@@ -48,7 +49,7 @@ class Matching:
         listing = with_texture_lines(program, listing, owners)
         nodes = graph_of(listing)
         sites = sites_of(program, owners)
-        evidence = tuple(evidence_of(program, listing, nodes, sites))
+        evidence = tuple(with_folded(evidence_of(program, listing, nodes, sites), program))
         divergence = divergence_of(program, listing, nodes, sites)
         loops = match_loops(program, nodes, evidence)
         return cls(program, listing, sites, nodes, evidence, divergence, loops)

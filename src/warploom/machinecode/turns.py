@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from warploom.analysis.program import Program, Site
 from warploom.machinecode.evidence import Evidence, Executions
 from warploom.machinecode.graph import Node
-from warploom.machinecode.loops import Loop, loops_of
+from warploom.machinecode.loops import Loop, loops_of, ptx_loops
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ def match_loops(
     """Return the loops of machine code by the loop of the PTX that most of their own evidence is
     from."""
     ptx = {
-        site: head for head, loop in _ptx_loops(program) for site in _sites(program, loop.nodes)
+        site: _head(program, loop)
+        for loop in ptx_loops(program)
+        for site in _sites(program, loop.nodes)
     }  # inner ones come last, and stay
     loops = loops_of([node.successors for node in nodes])
     innermost = {node: number for number, loop in enumerate(loops) for node in loop.nodes}
@@ -104,7 +106,8 @@ def entries_of(
         return count + divergent[block.stop - 1] - warps[blocks[other].start]
 
     found: dict[Site, float | None] = {}
-    for head, loop in _ptx_loops(program):
+    for loop in ptx_loops(program):
+        head = _head(program, loop)
         edges = [
             through(one, to) for to in loop.heads for one in before[to] if one not in loop.nodes
         ]
@@ -113,15 +116,9 @@ def entries_of(
     return found
 
 
-def _ptx_loops(program: Program) -> list[tuple[Site, Loop]]:
-    """Return the loops of a program that are entered at one block, by their first instruction."""
-    last = len(program.blocks)
-    graph = [tuple(to for to in block.successors if to < last) for block in program.blocks]
-    return [
-        (program.sites[program.blocks[min(loop.heads)].start], loop)
-        for loop in loops_of(graph)
-        if len(loop.heads) == 1
-    ]
+def _head(program: Program, loop: Loop) -> Site:
+    """Returns the first instruction of a loop of a program."""
+    return program.sites[program.blocks[min(loop.heads)].start]
 
 
 def _sites(program: Program, blocks: frozenset[int]) -> list[Site]:
