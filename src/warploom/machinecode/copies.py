@@ -22,21 +22,29 @@ ByNode = Mapping[int, Sequence[MachineInstruction]]
 """Machine instructions of one PTX instruction, by the node that they stand in."""
 
 
-def computing(made: ByNode, ptx: Instruction) -> ByNode:
+def computing(made: ByNode, ptx: Instruction, functions: Mapping[str, int]) -> ByNode:
     """Return the machine instructions that compute the result of a PTX instruction: those of the
-    best kind that it has in any node. A node may be left without one."""
-    ranks = [_rank(one, ptx) for code in made.values() for one in code]
-    best = min(ranks, default=0)
+    best kind that it has in any node. A node may be left without one. `functions` are the offsets
+    of functions that compute a result (as `rem.u64`), by name."""
+    starts = frozenset(functions.values())
+    ranks = {one.offset: _rank(one, ptx, starts) for code in made.values() for one in code}
+    best = min((rank for rank in ranks.values() if rank < _CONTROL), default=0)
     return {
-        number: [one for one in code if _rank(one, ptx) == best] for number, code in made.items()
+        number: [one for one in code if ranks[one.offset] == best] for number, code in made.items()
     }
 
 
-def _rank(made: MachineInstruction, ptx: Instruction) -> int:
+_CONTROL = 2
+"""The rank of control, which never computes a result."""
+
+
+def _rank(made: MachineInstruction, ptx: Instruction, functions: frozenset[int]) -> int:
     """Returns 0 for an instruction that computes what the PTX instruction does, 1 for one that may,
-    2 for control, which never does."""
+    _CONTROL for control."""
+    if made.name == "CALL" and not functions.isdisjoint(made.targets):
+        return 0
     if execution_of(made.name).pipe == "cbu":
-        return 2
+        return _CONTROL
     if made.name in _CONSTANTS or made.opcode in _COPIES or _is_constant(made):
         return 1
     return int((made.name in _TESTS) != (ptx.operation.name == "setp"))

@@ -13,7 +13,7 @@ done for both sides of a branch.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -87,10 +87,11 @@ def evidence_of(
     found: list[Evidence] = []
     others: list[Evidence] = []
     routines = frozenset(at for name, at in listing.functions.items() if _ROUTINE in name)
+    computes = {name: at for name, at in listing.functions.items() if at not in routines}
     merging = Merging(program)
     present: dict[int, list[Site]] = defaultdict(list)
     for site, by_node in inside.items():
-        for number, made in _main(by_node, code[site], ANCHOR).items():
+        for number, made in _main(by_node, code[site], ANCHOR, {}).items():
             if made:
                 present[number].append(site)
     for site, by_node in inside.items():
@@ -99,7 +100,7 @@ def evidence_of(
             others += _reductions(site, by_node)
         if ordinary_results(code[site].operation) is not None:
             others += _routine_calls(site, by_node, routines)
-        main = _main(by_node, code[site], weight)
+        main = _main(by_node, code[site], weight, computes)
         copies = {
             number: _copies(made, site, merging, present[number])
             for number, made in main.items()
@@ -148,11 +149,11 @@ def _weight(made: Instruction) -> float:
     return ARITHMETIC if unit in _ARITHMETIC else OTHER
 
 
-def _main(by_node: ByNode, ptx: Instruction, weight: float) -> ByNode:
+def _main(by_node: ByNode, ptx: Instruction, weight: float, functions: Mapping[str, int]) -> ByNode:
     """Return the machine instructions that do what a PTX instruction is for: of an anchor, not
     those that work out its address; of an atomic, not those that reduce what lanes have."""
     if weight != ANCHOR:
-        return computing(by_node, ptx)
+        return computing(by_node, ptx, functions)
     helpers = (*_HELPERS, "SHFL") if ptx.operation.spec.unit is Unit.ATOMIC else _HELPERS
     return {
         number: [

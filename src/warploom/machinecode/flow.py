@@ -116,6 +116,7 @@ def _keep_flow(
         _meet(program, region, executed, left, met[region.sync])
     for turns in demands.loops:
         _enter(program, turns, executed, into, unit)
+        _use(program, turns, executed, unit)
     return edges_of
 
 
@@ -149,6 +150,16 @@ def _enter(
         short = program.variable(ANCHOR)
         less = [(variable, -factor) for variable, factor in entered]
         program.at_most([*less, (short, -1)], -turns.entered / unit)
+
+
+def _use(program: LinearProgram, turns: Turns, executed: Sequence[int], unit: float) -> None:
+    """Demand that the copies of an unrolled loop are executed as often as its turns need them."""
+    if turns.uses is None:
+        return
+    for size, count in turns.uses.executed.items():
+        less, more = program.variable(OTHER), program.variable(OTHER)
+        terms = [(executed[turns.unrolled[size]], 1.0), (less, 1.0), (more, -1.0)]
+        program.equal(terms, count / unit)
 
 
 def _part(program: LinearProgram, demands: Demands, unit: float) -> dict[int, int]:
