@@ -22,6 +22,7 @@ from warploom.machinecode.evidence import ANCHOR, OTHER, Evidence
 from warploom.machinecode.graph import Node
 from warploom.machinecode.linear import Floats, LinearProgram
 from warploom.machinecode.turns import Turns
+from warploom.machinecode.unrolled import Uses, bypasses
 
 COST = 1e-3
 """The weight of one executed machine instruction against one difference from the counts."""
@@ -116,7 +117,10 @@ def _keep_flow(
         _meet(program, region, executed, left, met[region.sync])
     for turns in demands.loops:
         _enter(program, turns, executed, into, unit)
-        _use(program, turns, executed, unit)
+        if turns.uses is not None:
+            _use(program, turns.uses, turns.unrolled, executed, unit)
+            for edge in bypasses([node.successors for node in nodes], turns.unrolled):
+                program.costs[edges_of[edge]] += ANCHOR
     return edges_of
 
 
@@ -152,14 +156,18 @@ def _enter(
         program.at_most([*less, (short, -1)], -turns.entered / unit)
 
 
-def _use(program: LinearProgram, turns: Turns, executed: Sequence[int], unit: float) -> None:
-    """Demand that the copies of an unrolled loop are executed as often as its turns need them."""
-    if turns.uses is None:
-        return
-    for size, count in turns.uses.executed.items():
+def _use(
+    program: LinearProgram,
+    uses: Uses,
+    unrolled: Mapping[int, int],
+    executed: Sequence[int],
+    unit: float,
+) -> None:
+    """Demand that the copies of an unrolled loop, in the nodes `unrolled` by their size, are
+    executed as often as its turns need them."""
+    for size, count in uses.executed.items():
         less, more = program.variable(OTHER), program.variable(OTHER)
-        terms = [(executed[turns.unrolled[size]], 1.0), (less, 1.0), (more, -1.0)]
-        program.equal(terms, count / unit)
+        program.equal([(executed[unrolled[size]], 1), (less, 1), (more, -1)], count / unit)
 
 
 def _part(program: LinearProgram, demands: Demands, unit: float) -> dict[int, int]:

@@ -9,9 +9,13 @@ leave at different turns to leave at successive ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+
+Edge = tuple[int, int]
+"""Two nodes."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,39 @@ def uses_of(sizes: Sequence[int], entered: float, turns: float, partings: float)
             parted += entered * weight * (len(set(done)) - 1)
             left = [turns % size for turns in left]
     return Uses(executed, parted)
+
+
+def bypasses(successors: Sequence[Sequence[int]], unrolled: Mapping[int, int]) -> Iterator[Edge]:
+    """Yield the edges of a graph by which the copy of size 1 is reached past the test for the next
+    larger one: the test whether a loop has any turns. One that is entered has some.
+
+    `unrolled` are the nodes of the copies, by size."""
+    single, larger = unrolled[1], unrolled[min(size for size in unrolled if size > 1)]
+    before: dict[int, list[int]] = defaultdict(list)
+    for node, onward in enumerate(successors):
+        for to in onward:
+            before[to].append(node)
+    toward_larger = _leading_to(before, larger, without=single)
+    toward_single = _leading_to(before, single, without=larger)
+    test = larger
+    while len(before[test]) == 1 and (test == larger or len(successors[test]) == 1):
+        [test] = before[test]
+    for node in toward_larger - {test, larger}:
+        for to in successors[node]:
+            if to == single or (to in toward_single and to not in toward_larger):
+                yield node, to
+
+
+def _leading_to(before: Mapping[int, Sequence[int]], end: int, *, without: int) -> set[int]:
+    """Return the nodes from which paths lead to another one, but not through `without`."""
+    found = {end}
+    waiting = [end]
+    while waiting:
+        for node in before.get(waiting.pop(), ()):
+            if node != without and node not in found:
+                found.add(node)
+                waiting.append(node)
+    return found
 
 
 def _entries(turns: float, partings: float) -> Iterator[tuple[float, int, int]]:
