@@ -118,7 +118,7 @@ def _keep_flow(
     for turns in demands.loops:
         _enter(program, turns, executed, into, unit)
         if turns.uses is not None:
-            _use(program, turns.uses, turns.unrolled, executed, unit)
+            _use(program, turns, turns.uses, executed, into, unit)
             for edge in bypasses([node.successors for node in nodes], turns.unrolled):
                 program.costs[edges_of[edge]] += ANCHOR
     return edges_of
@@ -158,16 +158,22 @@ def _enter(
 
 def _use(
     program: LinearProgram,
+    turns: Turns,
     uses: Uses,
-    unrolled: Mapping[int, int],
     executed: Sequence[int],
+    into: Sequence[Sequence[_Edge]],
     unit: float,
 ) -> None:
-    """Demand that the copies of an unrolled loop, in the nodes `unrolled` by their size, are
-    executed as often as its turns need them."""
-    for size, count in uses.executed.items():
+    """Demand that the copies of an unrolled loop are executed, and entered, as often as its turns
+    need them."""
+    for size, node in turns.unrolled.items():
         less, more = program.variable(OTHER), program.variable(OTHER)
-        program.equal([(executed[unrolled[size]], 1), (less, 1), (more, -1)], count / unit)
+        count = uses.executed[size] / unit
+        program.equal([(executed[node], 1), (less, 1), (more, -1)], count)
+        loop = next((made for made in turns.made if node in made), frozenset({node}))
+        entries = [edge for one in loop for edge in into[one] if edge.start not in loop]
+        terms = [(edge.variable, -1.0) for edge in entries]
+        program.at_most([*terms, (program.variable(OTHER), -1)], -uses.entered[size] / unit)
 
 
 def _part(program: LinearProgram, demands: Demands, unit: float) -> dict[int, int]:

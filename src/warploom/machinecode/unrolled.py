@@ -21,9 +21,11 @@ Edge = tuple[int, int]
 @dataclass(frozen=True)
 class Uses:
     """Holds the executions of the copies of an unrolled loop: of each size (the turns that a copy
-    does) how often warps execute it, and how often lanes part at the branches of them all."""
+    does) how often warps execute it, how often they come to it from elsewhere, and how often lanes
+    part at the branches of them all."""
 
     executed: dict[int, float]
+    entered: dict[int, float]
     partings: float
 
     @property
@@ -37,16 +39,17 @@ def uses_of(sizes: Sequence[int], entered: float, turns: float, partings: float)
     """Return the executions of copies of these sizes, 1 among them, of a loop that warps entered so
     often for so many turns in all, and from which lanes parted so often."""
     order = sorted(sizes, reverse=True)
-    executed = dict.fromkeys(order, 0.0)
+    executed, came = dict.fromkeys(order, 0.0), dict.fromkeys(order, 0.0)
     parted = 0.0
     for weight, most, ways in _entries(turns / entered, partings / entered):
         left = [most - way for way in range(ways + 1)]
         for size in order:
             done = [turns // size for turns in left]
             executed[size] += entered * weight * max(done)
+            came[size] += entered * weight * min(max(done), 1)
             parted += entered * weight * (len(set(done)) - 1)
             left = [turns % size for turns in left]
-    return Uses(executed, parted)
+    return Uses(executed, came, parted)
 
 
 def bypasses(successors: Sequence[Sequence[int]], unrolled: Mapping[int, int]) -> Iterator[Edge]:
