@@ -12,34 +12,32 @@ from collections.abc import Mapping, Sequence
 
 from warploom.machinecode.listing import MachineInstruction
 from warploom.machinecode.opcodes import execution_of
-from warploom.ptx.ir import Instruction
 
 _COPIES = ("MOV", "UMOV", "IMAD.MOV", "IMAD.MOV.U32", "IMAD.U32", "R2UR")
 _CONSTANTS = ("LDC", "ULDC", "S2R", "S2UR", "CS2R")
 _TESTS = ("ISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "UISETP", "UPLOP3")
 
+_CONTROL = 2
+"""The rank of control, which never computes a result."""
+
 ByNode = Mapping[int, Sequence[MachineInstruction]]
 """Machine instructions of one PTX instruction, by the node that they stand in."""
 
 
-def computing(made: ByNode, ptx: Instruction, functions: Mapping[str, int]) -> ByNode:
-    """Return the machine instructions that compute the result of a PTX instruction: those of the
-    best kind that it has in any node. A node may be left without one. `functions` are the offsets
-    of functions that compute a result (as `rem.u64`), by name."""
+def computing(made: ByNode, operation: str, functions: Mapping[str, int]) -> ByNode:
+    """Return the machine instructions that compute the result of a PTX instruction with this
+    operation: those of the best kind that it has in any node. A node may be left without one.
+    `functions` are the offsets of functions that compute a result (as `rem.u64`), by name."""
     starts = frozenset(functions.values())
-    ranks = {one.offset: _rank(one, ptx, starts) for code in made.values() for one in code}
+    ranks = {one.offset: _rank(one, operation, starts) for code in made.values() for one in code}
     best = min((rank for rank in ranks.values() if rank < _CONTROL), default=0)
     return {
         number: [one for one in code if ranks[one.offset] == best] for number, code in made.items()
     }
 
 
-_CONTROL = 2
-"""The rank of control, which never computes a result."""
-
-
-def _rank(made: MachineInstruction, ptx: Instruction, functions: frozenset[int]) -> int:
-    """Returns 0 for an instruction that computes what the PTX instruction does, 1 for one that may,
+def _rank(made: MachineInstruction, operation: str, functions: frozenset[int]) -> int:
+    """Returns 0 for an instruction that computes what the operation does, 1 for one that may,
     _CONTROL for control."""
     if made.name == "CALL" and not functions.isdisjoint(made.targets):
         return 0
@@ -47,7 +45,7 @@ def _rank(made: MachineInstruction, ptx: Instruction, functions: frozenset[int])
         return _CONTROL
     if made.name in _CONSTANTS or made.opcode in _COPIES or _is_constant(made):
         return 1
-    return int((made.name in _TESTS) != (ptx.operation.name == "setp"))
+    return int((made.name in _TESTS) != (operation == "setp"))
 
 
 def _is_constant(made: MachineInstruction) -> bool:

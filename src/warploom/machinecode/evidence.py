@@ -151,9 +151,10 @@ def _weight(made: Instruction) -> float:
 
 def _main(by_node: ByNode, ptx: Instruction, weight: float, functions: Mapping[str, int]) -> ByNode:
     """Return the machine instructions that do what a PTX instruction is for: of an anchor, not
-    those that work out its address; of an atomic, not those that reduce what lanes have."""
+    those that work out its address; of an atomic, not those that reduce what lanes have.
+    `functions` are those that compute results."""
     if weight != ANCHOR:
-        return computing(by_node, ptx, functions)
+        return computing(by_node, ptx.operation.name, functions)
     helpers = (*_HELPERS, "SHFL") if ptx.operation.spec.unit is Unit.ATOMIC else _HELPERS
     return {
         number: [
