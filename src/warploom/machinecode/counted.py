@@ -17,6 +17,7 @@ from warploom.machine.tally import Counts, Tally
 from warploom.machinecode.divergence import Divergence, divergence_of
 from warploom.machinecode.evidence import Evidence, Executions, evidence_of, site_of
 from warploom.machinecode.flow import Demands, Flow, Parting, flow_of
+from warploom.machinecode.folding import with_folded
 from warploom.machinecode.graph import Node, graph_of
 from warploom.machinecode.linear import Floats
 from warploom.machinecode.lines import Owners, Sites, sites_of, with_texture_lines
@@ -48,7 +49,7 @@ class Matching:
         listing = with_texture_lines(program, listing, owners)
         nodes = graph_of(listing)
         sites = sites_of(program, owners)
-        evidence = tuple(evidence_of(program, listing, nodes, sites))
+        evidence = tuple(with_folded(evidence_of(program, listing, nodes, sites), program))
         divergence = divergence_of(program, listing, nodes, sites)
         loops = match_loops(program, nodes, evidence)
         return cls(program, listing, sites, nodes, evidence, divergence, loops)
@@ -211,7 +212,8 @@ class MachineCounts:
 
     @cached_property
     def _counted(self) -> Floats:
-        """Returns how often the PTX instruction of each row of evidence was executed."""
+        """Returns how often the PTX instruction of each row of evidence was executed; of those in
+        unrolled loops, how often lanes that part there make it."""
         counts, lanes, calls = map(
             self.matching.by_site,
             (self._tally.warps, self._tally.threads, self._tally.routine_calls),
@@ -226,7 +228,19 @@ class MachineCounts:
                 case Executions.ALL:
                     return counts[one.site]
 
-        return np.array([count(one) for one in self.matching.evidence], np.float64)
+        more = self._more_turns()
+        rows = self.matching.evidence
+        return np.array([count(one) * more.get(one.site, 1.0) for one in rows], np.float64)
+
+    def _more_turns(self) -> dict[Site, float]:
+        """Return how many times as often as in the PTX the instructions of unrolled loops are
+        executed."""
+        return {
+            row.site: turns.uses.turns / turns.turns
+            for loop, turns in self._turns
+            if turns.uses is not None
+            for row in loop.evidence
+        }
 
     @property
     def executed(self) -> Floats:
@@ -241,26 +255,33 @@ class MachineCounts:
             float(self._tally.launched_warps),
             self._partings(),
             matching.divergence.regions,
-            self._turns(),
+            [turns for _, turns in self._turns],
         )
         return flow_of(matching.nodes, matching.evidence, self._counted, demands)
 
     def _partings(self) -> list[Parting]:
         """Return the divergence that was counted, by the branches at which lanes can part."""
         divergence = self.matching.divergence
-        divergent = self.matching.by_site(self._tally.divergent)
+        divergent: dict[Site, float] = dict(self.matching.by_site(self._tally.divergent))
+        for loop, turns in self._turns:
+            if turns.uses is not None and loop.exit is not None:
+                divergent[loop.exit] = turns.uses.partings
         named = divergence.branches
         found = [Parting(nodes, float(divergent[site])) for site, nodes in named.items()]
         elsewhere = sum(count for site, count in divergent.items() if site not in named)
         return [*found, Parting(divergence.others, float(elsewhere), named=False)]
 
-    def _turns(self) -> list[Turns]:
-        """Return what was counted of the loops that machine code has."""
-        warps, divergent = self._tally.warps.tolist(), self._tally.divergent.tolist()
-        entered = entries_of(self.matching.program, warps, divergent)
-        by_site = self.matching.by_site(self._tally.warps)
-        found = (turns_of(one, entered[one.head], by_site) for one in self.matching.loops)
-        return [turns for turns in found if turns is not None]
+    @cached_property
+    def _turns(self) -> tuple[tuple[LoopMatch, Turns], ...]:
+        """Returns the loops that machine code has, with what was counted of them."""
+        warps, divergent = self._tally.warps, self._tally.divergent
+        entered = entries_of(self.matching.program, warps.tolist(), divergent.tolist())
+        counts, parted = self.matching.by_site(warps), self.matching.by_site(divergent)
+        found = (
+            (loop, turns_of(loop, entered[loop.head], counts, parted))
+            for loop in self.matching.loops
+        )
+        return tuple((loop, turns) for loop, turns in found if turns is not None)
 
     def __repr__(self) -> str:
         return f"MachineCounts({self.instructions:,} from machine code, {self.confidence:.0%} sure)"

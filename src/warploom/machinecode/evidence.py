@@ -13,13 +13,14 @@ done for both sides of a branch.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from warploom.analysis.program import Program, Site
 from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
+from warploom.machinecode.copies import ByNode, computing
 from warploom.machinecode.graph import Node
 from warploom.machinecode.lines import Sites
 from warploom.machinecode.listing import Listing, MachineInstruction
@@ -86,11 +87,12 @@ def evidence_of(
     found: list[Evidence] = []
     others: list[Evidence] = []
     routines = frozenset(at for name, at in listing.functions.items() if _ROUTINE in name)
+    computes = {name: at for name, at in listing.functions.items() if at not in routines}
     merging = Merging(program)
     present: dict[int, list[Site]] = defaultdict(list)
     for site, by_node in inside.items():
-        for number, made in by_node.items():
-            if _main(made, code[site], ANCHOR):
+        for number, made in _main(by_node, code[site], ANCHOR, {}).items():
+            if made:
                 present[number].append(site)
     for site, by_node in inside.items():
         weight = _weight(code[site])
@@ -98,7 +100,7 @@ def evidence_of(
             others += _reductions(site, by_node)
         if ordinary_results(code[site].operation) is not None:
             others += _routine_calls(site, by_node, routines)
-        main = {number: _main(made, code[site], weight) for number, made in by_node.items()}
+        main = _main(by_node, code[site], weight, computes)
         copies = {
             number: _copies(made, site, merging, present[number])
             for number, made in main.items()
@@ -109,7 +111,7 @@ def evidence_of(
             more = guarded or code[site].operation.name in _CONDITIONS
             excess = 0.0 if more else weight * (1 if weight == ANCHOR else SPECULATED)
             found.append(Evidence(site, copies, weight, excess))
-    return [*_with_folded(found, merging), *others]
+    return [*found, *others]
 
 
 def _reductions(site: Site, made: dict[int, list[MachineInstruction]]) -> list[Evidence]:
@@ -132,26 +134,6 @@ def _routine_calls(
     return [Evidence(site, calls, ANCHOR, ANCHOR, Executions.ROUTINE)] if calls else []
 
 
-def _with_folded(found: list[Evidence], merging: Merging) -> list[Evidence]:
-    """Return evidence in which instructions that ptxas folded have as many copies as the others of
-    their basic block of PTX: in an unrolled loop a counter is incremented once for all turns, and
-    in a turn before the loop it is a constant."""
-    leading: dict[int, Evidence] = {}
-    for one in found:
-        block, _ = merging.places[one.site]
-        if one.weight > leading.get(block, one).weight or block not in leading:
-            leading[block] = one
-    return [_folded(one, leading[merging.places[one.site][0]]) for one in found]
-
-
-def _folded(one: Evidence, leading: Evidence) -> Evidence:
-    like = leading.copies
-    if one.weight >= leading.weight or like.items().isdisjoint(one.copies.items()):
-        return one
-    more = {node: n for node, n in like.items() if n > one.copies.get(node, 0)}
-    return replace(one, copies={**one.copies, **more}) if more else one
-
-
 def site_of(made: MachineInstruction, owners: Sites) -> Site | None:
     """Return the PTX instruction that a machine instruction was made for, None without one."""
     return owners[made.line - 1] if made.line is not None and made.line <= len(owners) else None
@@ -167,20 +149,25 @@ def _weight(made: Instruction) -> float:
     return ARITHMETIC if unit in _ARITHMETIC else OTHER
 
 
-def _main(
-    made: list[MachineInstruction], ptx: Instruction, weight: float
-) -> list[MachineInstruction]:
+def _main(by_node: ByNode, ptx: Instruction, weight: float, functions: Mapping[str, int]) -> ByNode:
     """Return the machine instructions that do what a PTX instruction is for: of an anchor, not
-    those that work out its address; of an atomic, not those that reduce what lanes have."""
+    those that work out its address; of an atomic, not those that reduce what lanes have.
+    `functions` are those that compute results."""
     if weight != ANCHOR:
-        return made
+        return computing(by_node, ptx.operation.name, functions)
     helpers = (*_HELPERS, "SHFL") if ptx.operation.spec.unit is Unit.ATOMIC else _HELPERS
-    pipes = [(one, execution_of(one.name).pipe) for one in made if one.name not in helpers]
-    return [one for one, pipe in pipes if pipe in _ANCHOR_PIPES]
+    return {
+        number: [
+            one
+            for one in made
+            if one.name not in helpers and execution_of(one.name).pipe in _ANCHOR_PIPES
+        ]
+        for number, made in by_node.items()
+    }
 
 
 def _copies(
-    made: list[MachineInstruction], site: Site, merging: Merging, present: Sequence[Site]
+    made: Sequence[MachineInstruction], site: Site, merging: Merging, present: Sequence[Site]
 ) -> int:
     """Return how often the rarest opcode comes; one that stands for several turns, as often as
     those."""

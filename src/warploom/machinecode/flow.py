@@ -22,6 +22,7 @@ from warploom.machinecode.evidence import ANCHOR, OTHER, Evidence
 from warploom.machinecode.graph import Node
 from warploom.machinecode.linear import Floats, LinearProgram
 from warploom.machinecode.turns import Turns
+from warploom.machinecode.unrolled import Uses, bypasses
 
 COST = 1e-3
 """The weight of one executed machine instruction against one difference from the counts."""
@@ -116,6 +117,10 @@ def _keep_flow(
         _meet(program, region, executed, left, met[region.sync])
     for turns in demands.loops:
         _enter(program, turns, executed, into, unit)
+        if turns.uses is not None:
+            _use(program, turns, turns.uses, executed, into, unit)
+            for edge in bypasses([node.successors for node in nodes], turns.unrolled):
+                program.costs[edges_of[edge]] += ANCHOR
     return edges_of
 
 
@@ -149,6 +154,26 @@ def _enter(
         short = program.variable(ANCHOR)
         less = [(variable, -factor) for variable, factor in entered]
         program.at_most([*less, (short, -1)], -turns.entered / unit)
+
+
+def _use(
+    program: LinearProgram,
+    turns: Turns,
+    uses: Uses,
+    executed: Sequence[int],
+    into: Sequence[Sequence[_Edge]],
+    unit: float,
+) -> None:
+    """Demand that the copies of an unrolled loop are executed, and entered, as often as its turns
+    need them."""
+    for size, node in turns.unrolled.items():
+        less, more = program.variable(OTHER), program.variable(OTHER)
+        count = uses.executed[size] / unit
+        program.equal([(executed[node], 1), (less, 1), (more, -1)], count)
+        loop = next((made for made in turns.made if node in made), frozenset({node}))
+        entries = [edge for one in loop for edge in into[one] if edge.start not in loop]
+        terms = [(edge.variable, -1.0) for edge in entries]
+        program.at_most([*terms, (program.variable(OTHER), -1)], -uses.entered[size] / unit)
 
 
 def _part(program: LinearProgram, demands: Demands, unit: float) -> dict[int, int]:

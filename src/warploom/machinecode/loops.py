@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from warploom.analysis.program import Program
+
 
 @dataclass(frozen=True)
 class Loop:
@@ -28,6 +30,14 @@ def loops_of(successors: Sequence[Sequence[int]]) -> list[Loop]:
             cut |= heads
             waiting.append(part)
     return sorted(found, key=lambda loop: -len(loop.nodes))
+
+
+def ptx_loops(program: Program) -> list[Loop]:
+    """Return the loops of a program that are entered at one basic block, outer ones before inner
+    ones; their nodes are its basic blocks."""
+    last = len(program.blocks)
+    graph = [tuple(to for to in block.successors if to < last) for block in program.blocks]
+    return [loop for loop in loops_of(graph) if len(loop.heads) == 1]
 
 
 def _heads(successors: Sequence[Sequence[int]], part: set[int]) -> set[int]:

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from warploom.analysis.program import Program, Site
 from warploom.machinecode.evidence import Evidence, Executions
 from warploom.machinecode.graph import Node
-from warploom.machinecode.loops import Loop, loops_of
+from warploom.machinecode.loops import Loop, loops_of, ptx_loops
+from warploom.machinecode.unrolled import Uses, uses_of
 
 
 @dataclass(frozen=True)
 class LoopMatch:
     """Loops of machine code (`made`, their nodes) that were made for a loop of the PTX, which
-    begins at `head`, in all copies of its function; and the evidence of its own instructions."""
+    begins at `head`, in all copies of its function; and the evidence of its own instructions.
+    `exit` is the branch by which it is left, None where there are several."""
 
     head: Site
     made: tuple[frozenset[int], ...]
     evidence: tuple[Evidence, ...]
+    exit: Site | None
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,10 @@ class Turns:
     copies: Mapping[int, int]
     more: bool
     """An entry has more turns, in the mean, than stand outside of these loops."""
+    unrolled: Mapping[int, int] = field(default_factory=dict[int, int])
+    """Of a loop that ptxas unrolled the nodes by how many turns each does."""
+    uses: Uses | None = None
+    """The executions of those nodes."""
 
 
 def match_loops(
@@ -45,7 +52,9 @@ def match_loops(
     """Return the loops of machine code by the loop of the PTX that most of their own evidence is
     from."""
     ptx = {
-        site: head for head, loop in _ptx_loops(program) for site in _sites(program, loop.nodes)
+        site: _head(program, loop)
+        for loop in ptx_loops(program)
+        for site in _sites(program, loop.nodes)
     }  # inner ones come last, and stay
     loops = loops_of([node.successors for node in nodes])
     innermost = {node: number for number, loop in enumerate(loops) for node in loop.nodes}
@@ -59,13 +68,34 @@ def match_loops(
         head = votes[number].most_common(1)[0][0]
         if not any(loops[number].nodes < other for other in made[head]):
             made[head].append(loops[number].nodes)
+    exits = {_head(program, loop): _exit(program, loop) for loop in ptx_loops(program)}
     return tuple(
-        LoopMatch(head, tuple(found), tuple(row for row in evidence if ptx.get(row.site) == head))
+        LoopMatch(
+            head,
+            tuple(found),
+            tuple(row for row in evidence if ptx.get(row.site) == head),
+            exits[head],
+        )
         for head, found in made.items()
     )
 
 
-def turns_of(match: LoopMatch, entered: float | None, by_site: Mapping[Site, int]) -> Turns | None:
+def _exit(program: Program, loop: Loop) -> Site | None:
+    """Returns the branch by which a loop of a program is left, None where there are several."""
+    ends = {
+        program.sites[program.blocks[block].stop - 1]
+        for block in loop.nodes
+        if not loop.nodes.issuperset(program.blocks[block].successors)
+    }
+    return ends.pop() if len(ends) == 1 else None
+
+
+def turns_of(
+    match: LoopMatch,
+    entered: float | None,
+    by_site: Mapping[Site, int],
+    divergent: Mapping[Site, int],
+) -> Turns | None:
     """Return what was counted of a loop; None where that is not known."""
     turns = by_site[match.head]
     if not entered or not turns:
@@ -78,7 +108,13 @@ def turns_of(match: LoopMatch, entered: float | None, by_site: Mapping[Site, int
     chosen = max(always, key=lambda row: row.weight)
     copies = {node: count for node, count in chosen.copies.items() if node in inside}
     outside = sum(chosen.copies.values()) - sum(copies.values())
-    return Turns(entered, turns, match.made, copies, turns > outside * entered)
+    more = turns > outside * entered
+    found = Turns(entered, turns, match.made, copies, more)
+    unrolled = {size: node for node, size in chosen.copies.items()}
+    if match.exit is None or not 1 < len(unrolled) == len(chosen.copies) or 1 not in unrolled:
+        return found
+    uses = uses_of([*unrolled], entered, turns, divergent[match.exit])
+    return replace(found, unrolled=unrolled, uses=uses)
 
 
 def entries_of(
@@ -104,7 +140,8 @@ def entries_of(
         return count + divergent[block.stop - 1] - warps[blocks[other].start]
 
     found: dict[Site, float | None] = {}
-    for head, loop in _ptx_loops(program):
+    for loop in ptx_loops(program):
+        head = _head(program, loop)
         edges = [
             through(one, to) for to in loop.heads for one in before[to] if one not in loop.nodes
         ]
@@ -113,15 +150,9 @@ def entries_of(
     return found
 
 
-def _ptx_loops(program: Program) -> list[tuple[Site, Loop]]:
-    """Return the loops of a program that are entered at one block, by their first instruction."""
-    last = len(program.blocks)
-    graph = [tuple(to for to in block.successors if to < last) for block in program.blocks]
-    return [
-        (program.sites[program.blocks[min(loop.heads)].start], loop)
-        for loop in loops_of(graph)
-        if len(loop.heads) == 1
-    ]
+def _head(program: Program, loop: Loop) -> Site:
+    """Returns the first instruction of a loop of a program."""
+    return program.sites[program.blocks[min(loop.heads)].start]
 
 
 def _sites(program: Program, blocks: frozenset[int]) -> list[Site]:
