@@ -254,5 +254,6 @@ masks of the sectors that are there and, from DIRTY_BITS on, of those that were 
 each sector when it is there, in L1 less than 0 for a request that has no answer."""
 
 L2_HITS, L2_MISSES, DRAM_READ, DRAM_WRITTEN, L2_BYTES = range(5)
-LAST_ANSWER, MEMORY_WORDS = 5, 6
-"""The first words of the memory behind L1: sectors, and bytes; when its last answer comes."""
+LAST_ANSWER, L2_DIRTY, MEMORY_WORDS = 5, 6, 7
+"""The first words of the memory behind L1: sectors, and bytes; when its last answer comes; bytes of
+the dirty sectors of L2."""
