@@ -95,6 +95,9 @@ class TimingSpec:
     latency_fetch: int
     """Of instructions that the first instruction cache has not."""
 
+    constant_cycles: int
+    """What each address that lanes of a load from constant memory differ in takes of the load/store
+    unit."""
     shared_wavefront_cycles: int
     l1_request_cycles: int
     """The least that a request takes of L1."""

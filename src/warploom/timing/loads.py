@@ -75,8 +75,9 @@ def serve_access(g: Machine, m: Words, flight: int, warp: int, access: int, now:
         cycles = 0
         reach_phase(g, m, flight, access, now)
     elif kind == w.CONSTANT_ACCESS:
-        cycles = wavefronts
-        land_at(m, flight, start + cycles - 1 + g.p[w.LATENCY_CONSTANT])
+        cycles = wavefronts * g.p[w.CONSTANT_CYCLES]
+        extra = cycles - g.p[w.CONSTANT_CYCLES]
+        land_at(m, flight, start + extra + g.p[w.LATENCY_CONSTANT])
     else:
         if not room_for(g, m, g.patterns[pattern + w.P_LINES], start):
             return False

@@ -17,7 +17,8 @@ from warploom.machine.logs import Log
 from warploom.ptx.ir import Space
 from warploom.rules import caches
 from warploom.rules.choice import AccessRules
-from warploom.rules.fields import PASSES, RECORD_WIDTH, TRANSACTIONS, WAVEFRONTS
+from warploom.rules.distinct import ALL_LANES, count_distinct
+from warploom.rules.fields import PASSES, RECORD_WIDTH, WAVEFRONTS
 from warploom.rules.paired_banks import registers_returned
 from warploom.rules.served import served
 from warploom.rules.warp_table import NONE
@@ -175,7 +176,9 @@ class PatternTable:
             return row
         if space is Space.CONST:
             row[w.P_KIND] = w.CONSTANT_ACCESS
-            row[w.P_WAVEFRONTS] = max(1, int(cost[TRANSACTIONS]))
+            parts = (0xFFFF, 0xFFFF << 16) if rule.endswith("by_halves") else (ALL_LANES,)
+            found = sum(count_distinct(addresses, lanes & part, 0) for part in parts)
+            row[w.P_WAVEFRONTS] = max(1, found)
             return row
         lines = self._lines_of(rule, addresses.tolist(), lanes, size, ahead)
         row[w.P_KIND] = self._kind(space, op, route)

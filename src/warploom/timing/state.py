@@ -120,6 +120,7 @@ def _of_device(timing: TimingSpec) -> dict[int, int]:
         w.LATENCY_DRAM: timing.latency_dram,
         w.LATENCY_ATOMIC: timing.latency_atomic,
         w.LATENCY_CONSTANT: timing.latency_constant,
+        w.CONSTANT_CYCLES: timing.constant_cycles,
         w.LATENCY_TEXTURE: timing.latency_texture,
         w.LATENCY_BARRIER: timing.latency_barrier,
         w.LATENCY_BRANCH: timing.latency_branch,

@@ -109,7 +109,8 @@ P_KIND, P_WAVEFRONTS, P_PASSES, P_LINES_AT, P_LINES, P_EXTRA, P_BANKS, P_SIZE, P
 """A pattern in which a warp reaches into memory: LINES pairs from LINES_AT in the array of lines,
 each how many lines of 128 bytes behind the access's base, and which of its four sectors. EXTRA: the
 wavefronts beyond those of an access of one word without conflicts. BANKS: of a load, the
-wavefronts if its lines were in banks as shared memory is; SIZE: words of a lane."""
+wavefronts if its lines were in banks as shared memory is; SIZE: words of a lane. Of a load from
+constant memory WAVEFRONTS are the different addresses."""
 
 SHARED_ACCESS, LOAD, STORE, ATOMIC, CONSTANT_ACCESS, NOTHING = range(6)
 """Kinds of patterns, NOTHING for a look at an mbarrier that moves no bytes; THROUGH_L1 is added for
@@ -148,8 +149,8 @@ RANK, PREFETCH, AT_OWN = 72, 73, 74
 PHASES, AT_PHASES, AT_TMA, LATENCY_TMA, TMA_LINE_TICKS = range(75, 80)
 LATENCY_CLUSTER, NOTES, AT_SENT, AT_TOLD = range(80, 84)
 L1_WAYS, L2_WAYS, L1_REPLACES, L2_REPLACES, L1_MAPS, L2_MAPS, DRAM_MAPS = range(84, 91)
-AT_L1_OWN, AT_L2_OWN, AT_DRAM_OWN = range(91, 94)
-PARAMETER_COUNT = 94
+AT_L1_OWN, AT_L2_OWN, AT_DRAM_OWN, CONSTANT_CYCLES = range(91, 95)
+PARAMETER_COUNT = 95
 """What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
 of an SM or, from AT_SLICES on, of the memory behind all of them. RANK, PREFETCH: addresses of the
 user's functions (`timing.policies`), 0 without one; from AT_OWN on OWN_ROOM words for each of
