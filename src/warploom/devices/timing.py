@@ -113,6 +113,8 @@ class TimingSpec:
     """Requests of an SM that are on their way beyond L1 at most."""
     l2_bytes_per_cycle: float
     l2_slices: int
+    l2_part_cycles: float
+    """A slice's cycles for a sector of which a store writes a part, beyond those of a whole one."""
     sm_bytes_per_cycle: float
     """What one SM gets from beyond L1."""
     latency_tma: int

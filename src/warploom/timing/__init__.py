@@ -10,7 +10,8 @@ without an issue, by reason: issued + their sum = scheduler_cycles); `warp_state
 warps by state); `l1_hit_rate l2_hit_rate l1_bytes l2_bytes dram_bytes dram_read_bytes
 dram_written_bytes l2_dirty_bytes`; `unit_use lsu_use roofs bound pipeline`; `by_line()`;
 `timeline(sm)` and `copies(sm)`, for which `time(timeline=N)` makes room, `warp_cycles(sm)`, and
-`add_to(trace, sm)`, which puts it into a trace for the view; `blocks sampled_blocks sample_cycles cycles_error`.
+`add_to(trace, sm)`, which puts it into a trace for the view; `blocks sampled_blocks sample_cycles
+cycles_error`.
 `run.time` takes `scheduler=`, `sample=` (waves of blocks), `workers=`, `timeline=` and `spec=` (a
 changed `TimingSpec`).
 

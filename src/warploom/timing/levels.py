@@ -84,7 +84,7 @@ def fetch_set(cache: Cache, place: int) -> None:
 @jitable
 def serve(p: Words, sms: Words, m: Words, at: int, sm: int) -> None:
     """Serve one request: its slice, L2, DRAM where it must, and the way back."""
-    line, sectors = sms[at + w.R_LINE], sms[at + w.R_SECTORS]
+    line, sectors = sms[at + w.R_LINE], sms[at + w.R_SECTORS] & w.SECTOR_MASK
     kind = sms[at + w.R_KIND]
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
     place = place_of(line, p[w.SLICES])
@@ -92,6 +92,8 @@ def serve(p: Words, sms: Words, m: Words, at: int, sm: int) -> None:
     arrives = sms[at + w.R_TIME] * TICKS
     begins = max(m[lane], arrives)
     m[lane] = begins + count * p[w.SECTOR_TICKS]
+    if sms[at + w.R_SECTORS] > w.SECTOR_MASK:
+        m[lane] += parts_of(sms[at + w.R_SECTORS]) * p[w.PART_TICKS]
     m[w.L2_BYTES] += 32 * count
     rounds = 0
     if kind == w.ATOMIC:
@@ -104,6 +106,15 @@ def serve(p: Words, sms: Words, m: Words, at: int, sm: int) -> None:
     latency = p[w.LATENCY_ATOMIC] if kind == w.ATOMIC else base_latency(p)
     sms[at + w.R_FILL] = (max(there, passes) + rounds) // TICKS + latency
     m[w.LAST_ANSWER] = max(m[w.LAST_ANSWER], sms[at + w.R_FILL])
+
+
+@jitable
+def parts_of(sectors: int) -> int:
+    """Returns how many sectors a store writes in part."""
+    count = 0
+    for sector in range(w.SECTORS):
+        count += int(sectors >> (w.SECTORS + w.LEFT_BITS * sector) & w.LEFT_MASK > 0)
+    return count
 
 
 @jitable

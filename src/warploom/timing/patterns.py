@@ -181,6 +181,9 @@ class PatternTable:
             row[w.P_WAVEFRONTS] = max(1, found)
             return row
         lines = self._lines_of(rule, addresses.tolist(), lanes, size, ahead)
+        if op == "store":
+            first = addresses.astype(np.int64)[lanes >> np.arange(WARP_SIZE) & 1 == 1] - ahead
+            lines = _with_left(lines, first, size)
         row[w.P_KIND] = self._kind(space, op, route)
         registers = -(-size // 4)
         if op == "load" and self._rules.returns_pairs:
@@ -248,3 +251,23 @@ class PatternTable:
             else:
                 masks[line] = masks.get(line, 0) | mask & 15
         return found + sorted(masks.items())
+
+
+def _with_left(lines: list[tuple[int, int]], first: Words, size: int) -> list[tuple[int, int]]:
+    """Return lines with how many bytes of each sector a store leaves out (`words.LEFT_BITS`), given
+    the first bytes of its lanes, each of which writes so many."""
+    written = np.unique(first[:, None] + np.arange(size))
+    sectors, counts = np.unique(written // w.SECTOR_BYTES, return_counts=True)
+    left = dict(zip(sectors.tolist(), (w.SECTOR_BYTES - counts).tolist(), strict=True))
+    return [
+        (
+            line,
+            mask
+            | sum(
+                left.get(w.SECTORS * line + sector, 0) << w.SECTORS + w.LEFT_BITS * sector
+                for sector in range(w.SECTORS)
+                if mask >> sector & 1
+            ),
+        )
+        for line, mask in lines
+    ]

@@ -180,6 +180,7 @@ def _of_caches(
         w.L2_SETS: policies.l2.sets("L2", l2_bytes, l2_ways),
         w.SLICES: slices,
         w.SECTOR_TICKS: round(TICKS * 32 / per_slice) if has_l2 else 0,
+        w.PART_TICKS: round(TICKS * timing.l2_part_cycles),
         w.PORT_TICKS: round(TICKS * 32 / timing.sm_bytes_per_cycle),
         w.BANK_BITS: timing.dram_banks.bit_length() - 1,
         w.BANK_TICKS: round(TICKS * 32 * timing.dram_banks / timing.dram_bytes_per_cycle),
