@@ -263,14 +263,15 @@ def empty_sms(setting: Setting) -> Words:
 
 def first_memory(setting: Setting) -> Words:
     """Return the memory behind the SMs before the launch: nothing in L2, or where some of it is
-    dirty, lines of other data, with the dirty ones evenly among them."""
+    dirty, the lines of a stream through other data, with the dirty ones evenly among them."""
     memory, p = np.zeros(setting.memory_words, np.int64), setting.parameters
     if setting.dirty > 0:
         sets, ways = int(p[w.L2_SETS]), int(p[w.L2_WAYS])
         entries = np.arange(sets * ways, dtype=np.int64)
         turns = np.floor(setting.dirty * np.arange(sets + ways + 1) + 1e-6)
         written = (turns[1:] > turns[:-1])[entries // ways + entries % ways]
-        tags = (OTHER_LINES + entries + 1) << w.TAG_BITS | w.SECTOR_MASK
+        lines = OTHER_LINES + (ways - 1 - entries % ways) * sets + entries // ways
+        tags = (lines + 1) << w.TAG_BITS | w.SECTOR_MASK
         first = int(p[w.AT_L2]) + sets
         memory[first : first + len(entries)] = tags | written * w.SECTOR_MASK << w.DIRTY_BITS
         memory[w.L2_DIRTY] = w.LINE_BYTES * written.sum()
