@@ -95,6 +95,9 @@ class TimingSpec:
     latency_fetch: int
     """Of instructions that the first instruction cache has not."""
 
+    constant_cycles: int
+    """What each address that lanes of a load from constant memory differ in takes of the load/store
+    unit."""
     shared_wavefront_cycles: int
     l1_request_cycles: int
     """The least that a request takes of L1."""
@@ -110,6 +113,8 @@ class TimingSpec:
     """Requests of an SM that are on their way beyond L1 at most."""
     l2_bytes_per_cycle: float
     l2_slices: int
+    l2_part_cycles: float
+    """A slice's cycles for a sector of which a store writes a part, beyond those of a whole one."""
     sm_bytes_per_cycle: float
     """What one SM gets from beyond L1."""
     latency_tma: int

@@ -8,9 +8,10 @@
 active_warps eligible_warps instructions`; `issued scheduler_cycles stalls` (scheduler cycles
 without an issue, by reason: issued + their sum = scheduler_cycles); `warp_states` (cycles of all
 warps by state); `l1_hit_rate l2_hit_rate l1_bytes l2_bytes dram_bytes dram_read_bytes
-dram_written_bytes`; `unit_use lsu_use roofs bound pipeline`; `by_line()`; `timeline(sm)` and
-`copies(sm)`, for which `time(timeline=N)` makes room, `warp_cycles(sm)`, and `add_to(trace, sm)`,
-which puts it into a trace for the view; `blocks sampled_blocks sample_cycles cycles_error`.
+dram_written_bytes l2_dirty_bytes`; `unit_use lsu_use roofs bound pipeline`; `by_line()`;
+`timeline(sm)` and `copies(sm)`, for which `time(timeline=N)` makes room, `warp_cycles(sm)`, and
+`add_to(trace, sm)`, which puts it into a trace for the view; `blocks sampled_blocks sample_cycles
+cycles_error`.
 `run.time` takes `scheduler=`, `sample=` (waves of blocks), `workers=`, `timeline=` and `spec=` (a
 changed `TimingSpec`).
 

@@ -104,29 +104,47 @@ def oldest(cache: Cache, place: int) -> int:
 def use_line(cache: Cache, place: int, line: int, now: int) -> int:
     """Return the entry of a line, which is used in cycle `now`; a new line has no sectors yet, and
     the place of one that gives way."""
+    entry = choose_entry(cache, place, line, now)
+    if not holds(cache, entry, line):
+        replace_line(cache, entry, line)
+    return entry
+
+
+@jitable
+def holds(cache: Cache, entry: int, line: int) -> bool:
+    """Returns whether an entry is a line's."""
+    return cache.m[tag_at(cache, entry)] >> w.TAG_BITS == line + 1
+
+
+@jitable
+def replace_line(cache: Cache, entry: int, line: int) -> None:
+    """Gives an entry to a line, without any sectors yet."""
+    cache.m[tag_at(cache, entry)] = (line + 1) << w.TAG_BITS
+
+
+@jitable
+def choose_entry(cache: Cache, place: int, line: int, now: int) -> int:
+    """Returns the entry of a line, which is used in cycle `now`; where it has none, the entry of
+    the line that gives way for it, as that left it."""
     entry = find_line(cache, place, line)
     if cache.replaces == 0:
-        return use_last(cache, place, line, entry)
+        return use_last(cache, place, entry)
     first = place * cache.ways
     words = behind(cache.m, cache.own + place * w.SET_ROOM)
     way = entry - first if entry >= 0 else -1
     chosen = called(cache.replaces, place, way, line, cache.ways, now, words)
-    if entry < 0:
-        entry = first + chosen % cache.ways
-        cache.m[tag_at(cache, entry)] = (line + 1) << w.TAG_BITS
-    return int(entry)
+    return int(entry if entry >= 0 else first + chosen % cache.ways)
 
 
 @jitable
-def use_last(cache: Cache, place: int, line: int, entry: int) -> int:
-    """Return the entry of a line, which is now the one last used; where it has none (-1), it gets
-    that of the one least recently used."""
+def use_last(cache: Cache, place: int, entry: int) -> int:
+    """Return an entry, which is now the one last used; for none (-1), that of the line least
+    recently used."""
     first = place * cache.ways
     order = order_of(cache, place)
     behind = 4 * (cache.ways - 1)
     if entry < 0:
         entry = first + oldest(cache, place)
-        cache.m[tag_at(cache, entry)] = (line + 1) << w.TAG_BITS
     else:
         behind = 0
         while order >> behind & 15 != entry - first:

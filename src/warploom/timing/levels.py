@@ -13,12 +13,14 @@ from warploom.timing import words as w
 from warploom.timing.caches import (
     Cache,
     bank_of,
+    choose_entry,
     fill_at,
+    holds,
     mapped,
     oldest,
     place_of,
+    replace_line,
     tag_at,
-    use_line,
 )
 from warploom.timing.costs import TICKS
 from warploom.timing.machine import Words, behind
@@ -82,7 +84,7 @@ def fetch_set(cache: Cache, place: int) -> None:
 @jitable
 def serve(p: Words, sms: Words, m: Words, at: int, sm: int) -> None:
     """Serve one request: its slice, L2, DRAM where it must, and the way back."""
-    line, sectors = sms[at + w.R_LINE], sms[at + w.R_SECTORS]
+    line, sectors = sms[at + w.R_LINE], sms[at + w.R_SECTORS] & w.SECTOR_MASK
     kind = sms[at + w.R_KIND]
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
     place = place_of(line, p[w.SLICES])
@@ -90,6 +92,8 @@ def serve(p: Words, sms: Words, m: Words, at: int, sm: int) -> None:
     arrives = sms[at + w.R_TIME] * TICKS
     begins = max(m[lane], arrives)
     m[lane] = begins + count * p[w.SECTOR_TICKS]
+    if sms[at + w.R_SECTORS] > w.SECTOR_MASK:
+        m[lane] += parts_of(sms[at + w.R_SECTORS]) * p[w.PART_TICKS]
     m[w.L2_BYTES] += 32 * count
     rounds = 0
     if kind == w.ATOMIC:
@@ -105,6 +109,15 @@ def serve(p: Words, sms: Words, m: Words, at: int, sm: int) -> None:
 
 
 @jitable
+def parts_of(sectors: int) -> int:
+    """Returns how many sectors a store writes in part."""
+    count = 0
+    for sector in range(w.SECTORS):
+        count += int(sectors >> (w.SECTORS + w.LEFT_BITS * sector) & w.LEFT_MASK > 0)
+    return count
+
+
+@jitable
 def base_latency(p: Words) -> int:
     """Return the latency of a request that waits for nothing: of L2, or of DRAM where there is no
     L2."""
@@ -114,7 +127,7 @@ def base_latency(p: Words) -> int:
 @jitable
 def look_up(p: Words, m: Words, line: int, place: int, sectors: int, kind: int, now: int) -> int:
     """Return when the sectors of a line are there, in ticks, less the latency of L2. What is
-    written has to go to DRAM at some time, and is charged when it is first written."""
+    written stays there, until the line gives way for another."""
     count = 0
     if p[w.L2_SETS] == 0:
         for sector in range(w.SECTORS):
@@ -125,10 +138,14 @@ def look_up(p: Words, m: Words, line: int, place: int, sectors: int, kind: int, 
             m[w.DRAM_READ] += 32 * count
         return move(p, m, line, count, kind == w.STORE, now)
     cache = l2(p, m)
-    entry = use_line(cache, place, line, now // TICKS)
+    entry = choose_entry(cache, place, line, now // TICKS)
+    there, missing, written = now, 0, 0
+    if not holds(cache, entry, line):
+        begins = write_back(p, m, tag_at(cache, entry), now)
+        there = begins if kind == w.STORE else there
+        replace_line(cache, entry, line)
     tag, fills = tag_at(cache, entry), fill_at(cache, entry)
     valid, dirty = m[tag], m[tag] >> w.DIRTY_BITS
-    there, missing, written = now, 0, 0
     for sector in range(w.SECTORS):
         if (sectors >> sector) & 1:
             if valid >> sector & 1:
@@ -142,15 +159,26 @@ def look_up(p: Words, m: Words, line: int, place: int, sectors: int, kind: int, 
         extra = (p[w.LATENCY_DRAM] - p[w.LATENCY_L2]) * TICKS
         there = max(there, move(p, m, line, missing, False, now) + extra)
         m[w.DRAM_READ] += 32 * missing
-    if written > 0:
-        begins = move(p, m, line, written, True, now)
-        there = max(there, begins) if kind == w.STORE else there
-        m[w.DRAM_WRITTEN] += 32 * written
+    m[w.L2_DIRTY] += 32 * written
     for sector in range(w.SECTORS):
         if (sectors & ~valid) >> sector & 1:
             m[fills + sector] = now if kind == w.STORE else there
     m[tag] |= sectors if kind == w.LOAD else sectors | sectors << w.DIRTY_BITS
     return int(there)
+
+
+@jitable
+def write_back(p: Words, m: Words, tag: int, now: int) -> int:
+    """Writes the dirty sectors of a line that gives way to DRAM, given where its tag stands;
+    returns when that begins."""
+    line, count = (m[tag] >> w.TAG_BITS) - 1, 0
+    for sector in range(w.SECTORS):
+        count += m[tag] >> (w.DIRTY_BITS + sector) & 1
+    if count == 0:
+        return now
+    m[w.L2_DIRTY] -= 32 * count
+    m[w.DRAM_WRITTEN] += 32 * count
+    return move(p, m, line, count, True, now)
 
 
 @jitable

@@ -75,8 +75,9 @@ def serve_access(g: Machine, m: Words, flight: int, warp: int, access: int, now:
         cycles = 0
         reach_phase(g, m, flight, access, now)
     elif kind == w.CONSTANT_ACCESS:
-        cycles = wavefronts
-        land_at(m, flight, start + cycles - 1 + g.p[w.LATENCY_CONSTANT])
+        cycles = wavefronts * g.p[w.CONSTANT_CYCLES]
+        extra = cycles - g.p[w.CONSTANT_CYCLES]
+        land_at(m, flight, start + extra + g.p[w.LATENCY_CONSTANT])
     else:
         if not room_for(g, m, g.patterns[pattern + w.P_LINES], start):
             return False
@@ -133,8 +134,8 @@ def reach_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, star
         land_at(m, flight, start + g.p[w.LATENCY_TEXTURE])
     cache = l1(g, m)
     for place in range(first, first + g.patterns[pattern + w.P_LINES]):
-        number, sectors = line + g.lines[2 * place], g.lines[2 * place + 1]
-        entry, own = -1, 0
+        number, sectors = line + g.lines[2 * place], g.lines[2 * place + 1] & w.SECTOR_MASK
+        entry, own, left = -1, 0, g.lines[2 * place + 1] & ~w.SECTOR_MASK
         if cache.sets > 0 and kind & (w.DROPS_L1 | w.THROUGH_L1):
             own = l1_set(g, m, number)
         if kind & w.DROPS_L1 and g.p[w.L1_SETS] > 0:
@@ -150,12 +151,42 @@ def reach_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, star
             await_line(g, m, flight, fill_at(cache, entry), sectors & ~missing, start + latency)
             sectors = missing
             m[tag] |= missing
-        if sectors:
+        earlier = earlier_store(g, m, m[flight + w.F_WARP], number) if left else -1
+        if earlier >= 0:
+            join_stores(g, m, earlier, sectors | left)
+            pair(g, m, flight, earlier)
+        elif sectors:
             missed |= 1 << min(place - first, 62)
             passes = g.patterns[pattern + w.P_PASSES]
             mshr = next_mshr(g, m)
-            ask(g, m, flight, number, sectors, kind & w.KIND, passes, entry, mshr, start)
+            ask(g, m, flight, number, sectors | left, kind & w.KIND, passes, entry, mshr, start)
     return missed
+
+
+@jitable
+def earlier_store(g: Machine, m: Words, warp: int, line: int) -> int:
+    """Returns the number of a warp's last store to a line among the requests of the quantum; -1 for
+    none. An H100 writes 1.01 sectors of L2 for three stores of a warp that fill them together
+    (particles of 12 bytes), but one for each warp that stores to a part (columns by rows)."""
+    for number in range(m[w.REQUEST_COUNT] - 1, -1, -1):
+        at = g.p[w.AT_REQUESTS] + number * w.R_WORDS
+        if m[at + w.R_LINE] == line and m[at + w.R_KIND] == w.STORE and m[at + w.R_WARP] == warp:
+            return number
+    return -1
+
+
+@jitable
+def join_stores(g: Machine, m: Words, number: int, other: int) -> None:
+    """Adds the sectors of a store to those of a request, bytes to those that it had of them."""
+    at = g.p[w.AT_REQUESTS] + number * w.R_WORDS + w.R_SECTORS
+    own, joined = m[at], (m[at] | other) & w.SECTOR_MASK
+    for sector in range(w.SECTORS):
+        place = w.SECTORS + w.LEFT_BITS * sector
+        left = (own >> place & w.LEFT_MASK) + (other >> place & w.LEFT_MASK)
+        if own >> sector & other >> sector & 1:
+            left = max(0, left - w.SECTOR_BYTES)
+        joined |= left << place
+    m[at] = joined
 
 
 @jitable
@@ -282,6 +313,8 @@ def ask(
     if g.p[w.L2_SETS] > 0:
         m[at + w.R_SET] = l2_set(g, m, line)
     m[at + w.R_MSHR] = mshr
+    if kind == w.STORE:
+        m[at + w.R_WARP] = m[flight + w.F_WARP]
     if entry >= 0:
         fills = fill_at(l1(g, m), entry)
         for sector in range(w.SECTORS):

@@ -17,7 +17,8 @@ from warploom.machine.logs import Log
 from warploom.ptx.ir import Space
 from warploom.rules import caches
 from warploom.rules.choice import AccessRules
-from warploom.rules.fields import PASSES, RECORD_WIDTH, TRANSACTIONS, WAVEFRONTS
+from warploom.rules.distinct import ALL_LANES, count_distinct
+from warploom.rules.fields import PASSES, RECORD_WIDTH, WAVEFRONTS
 from warploom.rules.paired_banks import registers_returned
 from warploom.rules.served import served
 from warploom.rules.warp_table import NONE
@@ -175,9 +176,14 @@ class PatternTable:
             return row
         if space is Space.CONST:
             row[w.P_KIND] = w.CONSTANT_ACCESS
-            row[w.P_WAVEFRONTS] = max(1, int(cost[TRANSACTIONS]))
+            parts = (0xFFFF, 0xFFFF << 16) if rule.endswith("by_halves") else (ALL_LANES,)
+            found = sum(count_distinct(addresses, lanes & part, 0) for part in parts)
+            row[w.P_WAVEFRONTS] = max(1, found)
             return row
         lines = self._lines_of(rule, addresses.tolist(), lanes, size, ahead)
+        if op == "store":
+            first = addresses.astype(np.int64)[lanes >> np.arange(WARP_SIZE) & 1 == 1] - ahead
+            lines = _with_left(lines, first, size)
         row[w.P_KIND] = self._kind(space, op, route)
         registers = -(-size // 4)
         if op == "load" and self._rules.returns_pairs:
@@ -245,3 +251,23 @@ class PatternTable:
             else:
                 masks[line] = masks.get(line, 0) | mask & 15
         return found + sorted(masks.items())
+
+
+def _with_left(lines: list[tuple[int, int]], first: Words, size: int) -> list[tuple[int, int]]:
+    """Return lines with how many bytes of each sector a store leaves out (`words.LEFT_BITS`), given
+    the first bytes of its lanes, each of which writes so many."""
+    written = np.unique(first[:, None] + np.arange(size))
+    sectors, counts = np.unique(written // w.SECTOR_BYTES, return_counts=True)
+    left = dict(zip(sectors.tolist(), (w.SECTOR_BYTES - counts).tolist(), strict=True))
+    return [
+        (
+            line,
+            mask
+            | sum(
+                left.get(w.SECTORS * line + sector, 0) << w.SECTORS + w.LEFT_BITS * sector
+                for sector in range(w.SECTORS)
+                if mask >> sector & 1
+            ),
+        )
+        for line, mask in lines
+    ]

@@ -156,12 +156,14 @@ def address_mapping(function: Callable[..., Any]) -> AddressMapping:
 class CacheModel:
     """The geometry and the functions of a cache in the model of time: its bytes (L1's on each SM),
     the ways of a set (at most 16), which line gives way, and to which set a line belongs. What is
-    None is as the model has it."""
+    None is as the model has it. `dirty`: L2 begins full of data of earlier launches, and this share
+    of its lines, from 0 to 1, is still to be written to DRAM; with 0 it begins empty."""
 
     bytes: int | None = None
     ways: int | None = None
     replacement: ReplacementPolicy | None = None
     mapping: AddressMapping | None = None
+    dirty: float = 0.0
 
     def sets(self, name: str, usual: int, ways: int) -> int:
         """Return the sets of the cache of that name, which has so many bytes as the device has it.
@@ -177,6 +179,10 @@ class CacheModel:
                 f"a {name} of {size:,} bytes with {ways} ways cannot be. Give it 1 to {MOST_WAYS}"
                 f" ways, and at least {LINE_BYTES} bytes for each."
             )
+        if self.dirty and name != "L2":
+            raise WarploomError(f"{name} has no dirty lines: what is written goes on to L2")
+        if not 0 <= self.dirty <= 1:
+            raise WarploomError(f"the dirty share of L2 is {self.dirty}; it is from 0 to 1")
         return found
 
 

@@ -15,7 +15,7 @@ from warploom.timing.compiled import functions
 from warploom.timing.notes import deliver
 from warploom.timing.records import Record
 from warploom.timing.saved import State
-from warploom.timing.state import Setting, Words, empty_memory, empty_sms
+from warploom.timing.state import Setting, Words, empty_sms, first_memory
 from warploom.timing.work import Work
 
 
@@ -42,7 +42,7 @@ class Replay:
         self, setting: Setting, work: Work, record: Record, blocks: int, workers: int = 1
     ) -> None:
         self.setting, self.now = setting, 0
-        self.sms, self.memory = empty_sms(setting), empty_memory(setting)
+        self.sms, self.memory = empty_sms(setting), first_memory(setting)
         size = len(work.operations) * (w.REASON_COUNT + 1)
         self.totals = np.zeros((workers, size), np.int64)
         self._dealer = Dealer(setting, self.sms, blocks, record.launch)

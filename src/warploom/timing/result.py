@@ -272,8 +272,13 @@ class Timing:
 
     @property
     def dram_written_bytes(self) -> int:
-        """Returns what was written first and has to go to DRAM at some time."""
+        """Returns what L2 wrote to DRAM, as its lines gave way."""
         return int(self._outcome.memory[w.DRAM_WRITTEN])
+
+    @property
+    def l2_dirty_bytes(self) -> int:
+        """Returns what was written and is in L2 at the end, not in DRAM."""
+        return int(self._outcome.memory[w.L2_DIRTY])
 
     @property
     def dram_bytes(self) -> int:

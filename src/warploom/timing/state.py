@@ -27,6 +27,8 @@ NOTES = 1024
 """Notes to other blocks of a cluster that an SM sends or gets in a quantum at most."""
 COPIED_LINES = 512
 """Lines that copies ask for in a quantum at most."""
+OTHER_LINES = 1 << 44
+"""Lines from this one on are of no launch."""
 INSTRUCTIONS_OF_A_LINE = 8
 """An instruction has 16 bytes from 7.0 on; before, as good as."""
 
@@ -58,6 +60,8 @@ class Setting:
 
     parameters: Words
     memory_words: int
+    dirty: float
+    """The share of L2's lines that are dirty before the launch; 0 where it is empty."""
 
     @property
     def quantum(self) -> int:
@@ -100,7 +104,7 @@ def setting_of(
     for place, value in values.items():
         p[place] = value
     p[w.SM_WORDS] = _place_sm(p)
-    return Setting(p, _place_memory(p))
+    return Setting(p, _place_memory(p), policies.l2.dirty)
 
 
 def _of_device(timing: TimingSpec) -> dict[int, int]:
@@ -116,6 +120,7 @@ def _of_device(timing: TimingSpec) -> dict[int, int]:
         w.LATENCY_DRAM: timing.latency_dram,
         w.LATENCY_ATOMIC: timing.latency_atomic,
         w.LATENCY_CONSTANT: timing.latency_constant,
+        w.CONSTANT_CYCLES: timing.constant_cycles,
         w.LATENCY_TEXTURE: timing.latency_texture,
         w.LATENCY_BARRIER: timing.latency_barrier,
         w.LATENCY_BRANCH: timing.latency_branch,
@@ -175,6 +180,7 @@ def _of_caches(
         w.L2_SETS: policies.l2.sets("L2", l2_bytes, l2_ways),
         w.SLICES: slices,
         w.SECTOR_TICKS: round(TICKS * 32 / per_slice) if has_l2 else 0,
+        w.PART_TICKS: round(TICKS * timing.l2_part_cycles),
         w.PORT_TICKS: round(TICKS * 32 / timing.sm_bytes_per_cycle),
         w.BANK_BITS: timing.dram_banks.bit_length() - 1,
         w.BANK_TICKS: round(TICKS * 32 * timing.dram_banks / timing.dram_bytes_per_cycle),
@@ -255,6 +261,18 @@ def empty_sms(setting: Setting) -> Words:
     return sms
 
 
-def empty_memory(setting: Setting) -> Words:
-    """Return the memory behind the SMs before the launch: nothing in L2."""
-    return np.zeros(setting.memory_words, np.int64)
+def first_memory(setting: Setting) -> Words:
+    """Return the memory behind the SMs before the launch: nothing in L2, or where some of it is
+    dirty, the lines of a stream through other data, with the dirty ones evenly among them."""
+    memory, p = np.zeros(setting.memory_words, np.int64), setting.parameters
+    if setting.dirty > 0:
+        sets, ways = int(p[w.L2_SETS]), int(p[w.L2_WAYS])
+        entries = np.arange(sets * ways, dtype=np.int64)
+        turns = np.floor(setting.dirty * np.arange(sets + ways + 1) + 1e-6)
+        written = (turns[1:] > turns[:-1])[entries // ways + entries % ways]
+        lines = OTHER_LINES + (ways - 1 - entries % ways) * sets + entries // ways
+        tags = (lines + 1) << w.TAG_BITS | w.SECTOR_MASK
+        first = int(p[w.AT_L2]) + sets
+        memory[first : first + len(entries)] = tags | written * w.SECTOR_MASK << w.DIRTY_BITS
+        memory[w.L2_DIRTY] = w.LINE_BYTES * written.sum()
+    return memory

@@ -107,9 +107,11 @@ BLOCK_START, BLOCK_STOP, BLOCK_WORDS = 0, 1, 2
 
 P_KIND, P_WAVEFRONTS, P_PASSES, P_LINES_AT, P_LINES, P_EXTRA, P_BANKS, P_SIZE, P_WORDS = range(9)
 """A pattern in which a warp reaches into memory: LINES pairs from LINES_AT in the array of lines,
-each how many lines of 128 bytes behind the access's base, and which of its four sectors. EXTRA: the
+each how many lines of 128 bytes behind the access's base, and which of its four sectors, and from
+SECTORS bits on, of a store, how many bytes of each it leaves out, LEFT_BITS a sector. EXTRA: the
 wavefronts beyond those of an access of one word without conflicts. BANKS: of a load, the
-wavefronts if its lines were in banks as shared memory is; SIZE: words of a lane."""
+wavefronts if its lines were in banks as shared memory is; SIZE: words of a lane. Of a load from
+constant memory WAVEFRONTS are the different addresses."""
 
 SHARED_ACCESS, LOAD, STORE, ATOMIC, CONSTANT_ACCESS, NOTHING = range(6)
 """Kinds of patterns, NOTHING for a look at an mbarrier that moves no bytes; THROUGH_L1 is added for
@@ -148,8 +150,8 @@ RANK, PREFETCH, AT_OWN = 72, 73, 74
 PHASES, AT_PHASES, AT_TMA, LATENCY_TMA, TMA_LINE_TICKS = range(75, 80)
 LATENCY_CLUSTER, NOTES, AT_SENT, AT_TOLD = range(80, 84)
 L1_WAYS, L2_WAYS, L1_REPLACES, L2_REPLACES, L1_MAPS, L2_MAPS, DRAM_MAPS = range(84, 91)
-AT_L1_OWN, AT_L2_OWN, AT_DRAM_OWN = range(91, 94)
-PARAMETER_COUNT = 94
+AT_L1_OWN, AT_L2_OWN, AT_DRAM_OWN, CONSTANT_CYCLES, PART_TICKS = range(91, 96)
+PARAMETER_COUNT = 96
 """What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
 of an SM or, from AT_SLICES on, of the memory behind all of them. RANK, PREFETCH: addresses of the
 user's functions (`timing.policies`), 0 without one; from AT_OWN on OWN_ROOM words for each of
@@ -229,9 +231,10 @@ that have no answer. FIRST, COUNT: its accesses, whose phases a copy adds to whe
 NEEDED, NEXT: how much the phase that it waits for needs, and the next flight that waits for that
 one. BLOCK: the number of its block, in the order of the SM; NUMBER: that of its warp, in the
 record. SINCE: when it was issued."""
-R_TIME, R_LINE, R_SECTORS, R_KIND, R_PASSES, R_ENTRY, R_MSHR, R_FILL, R_SET, R_WORDS = range(10)
-"""A request to what is behind L1; ENTRY is its entry in L1, or -1; FILL when its answer comes; SET
-its set in L2."""
+R_TIME, R_LINE, R_SECTORS, R_KIND, R_PASSES, R_ENTRY, R_MSHR, R_FILL, R_SET = range(9)
+R_WARP, R_WORDS = 9, 10
+"""A request to what is behind L1; SECTORS as in a pattern; ENTRY is its entry in L1, or -1; FILL
+when its answer comes; SET its set in L2; WARP, of a store, where its warp stands."""
 B_WARPS, B_WAITING, B_NUMBER, B_GRID, B_ARRIVED = range(5)
 BARRIERS = 16
 B_WORDS = B_ARRIVED + BARRIERS
@@ -247,12 +250,14 @@ E_SLOT, E_WARP, E_STATE, E_SINCE, E_UNTIL, E_OP, EVENT_WORDS = range(7)
 """A time in which a warp was in one state, or (IN_FLIGHT) in which a copy was on its way."""
 IN_FLIGHT = REASON_COUNT
 
-LINE_BYTES, SECTORS, MOST_WAYS = 128, 4, 16
+LINE_BYTES, SECTOR_BYTES, SECTORS, MOST_WAYS = 128, 32, 4, 16
+LEFT_BITS, LEFT_MASK = 5, 31
 TAG_BITS, DIRTY_BITS, SECTOR_MASK = 8, 4, 15
 """A cache's line, and the ways of a set at most. An entry of one (`timing.caches`): a tag with
 masks of the sectors that are there and, from DIRTY_BITS on, of those that were written; and for
 each sector when it is there, in L1 less than 0 for a request that has no answer."""
 
 L2_HITS, L2_MISSES, DRAM_READ, DRAM_WRITTEN, L2_BYTES = range(5)
-LAST_ANSWER, MEMORY_WORDS = 5, 6
-"""The first words of the memory behind L1: sectors, and bytes; when its last answer comes."""
+LAST_ANSWER, L2_DIRTY, MEMORY_WORDS = 5, 6, 7
+"""The first words of the memory behind L1: sectors, and bytes; when its last answer comes; bytes of
+the dirty sectors of L2."""

@@ -15,7 +15,7 @@ from warploom.machinecode.merged import Merging
 from warploom.timing import words as w
 from warploom.timing.machinecode.tokens import Words
 from warploom.timing.machinecode.walk import Segment, Walker
-from warploom.timing.machinecode.work import reaches_memory
+from warploom.timing.machinecode.work import indexes_constants, reaches_memory
 from warploom.timing.records import Record
 
 
@@ -248,7 +248,7 @@ class _Rerouting:
                 site = matching.site_of(one)
                 if site is None or site not in self._merging.places:
                     continue
-                if reaches_memory(one.name):
+                if reaches_memory(one.name) or indexes_constants(one):
                     rows.append((number, site))
                 elif one.name in _REDUCTIONS:
                     reduced.add(site)

@@ -35,6 +35,12 @@ def reaches_memory(name: str) -> bool:
     return unit == "texture" or (unit == "lsu" and name not in _NO_MEMORY)
 
 
+def indexes_constants(made: MachineInstruction) -> bool:
+    """Returns whether an instruction loads from places in constant memory that a register tells,
+    which can be others in each lane; those of other LDC are fixed."""
+    return made.name == "LDC" and any(name[0] == "R" for name in made.reads)
+
+
 def machine_work(
     matching: Matching, costs: Costs, starts: Sequence[int], stops: Sequence[int]
 ) -> Work:
@@ -132,7 +138,7 @@ class _Builder:
             return w.COMMIT, 0, 0
         if made.name == "DEPBAR" and len(made.operands) > 1:
             return w.AWAIT, int(made.operands[1].text, 0), 0
-        if reaches_memory(made.name):
+        if reaches_memory(made.name) or indexes_constants(made):
             if unit == "texture":
                 return w.MEMORY, 1, 0
             return w.MEMORY, int(made.name not in NEAR), int(made.name == "LDGSTS")

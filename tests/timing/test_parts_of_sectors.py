@@ -1,0 +1,63 @@
+"""Stores to a part of a sector take a slice of L2 longer than those of whole ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from warploom.host.run import Run
+
+KERNELS = """
+#define I (blockIdx.x * blockDim.x + threadIdx.x)
+extern "C" __global__ void whole(float *y) { y[I] = 1; }
+extern "C" __global__ void part(float *y) { y[8 * I] = 1; }
+extern "C" __global__ void add(float *y) { atomicAdd(y + 8 * I, 1.0f); }
+extern "C" __global__ void three(float *y)
+{
+    y[3 * I] = 1;
+    y[3 * I + 1] = 2;
+    y[3 * I + 2] = 3;
+}
+extern "C" __global__ void columns(float *y)
+{
+    y[32 * threadIdx.x % 1024 + threadIdx.x / 32] = 1;
+}
+"""
+
+
+def stored(name: str, threads: int, block: int = 256) -> Run:
+    gpu = wl.Device("h100", record=True)
+    y = gpu.zeros(8 * threads, np.float32)
+    return gpu.compile(KERNELS)[name][threads // block, block](y)
+
+
+def test_a_slice_takes_two_cycles_more_for_a_part() -> None:
+    """80 slices share 4,900 bytes a cycle, and all of the sectors: an H100 takes 2.4 to 3.1 cycles
+    of a slice for each sector of one word, where threads store at random or in columns (Nsight
+    Compute)."""
+    few, many = (stored("part", threads).time().cycles for threads in (1 << 18, 1 << 19))
+    each = 32 / (4900 / 80) + 2
+    assert many - few == pytest.approx((1 << 18) / 80 * each, rel=0.15)
+
+
+@pytest.mark.parametrize("name", ["whole", "add"])
+def test_whole_sectors_and_reductions_take_no_such_time(name: str) -> None:
+    run = stored(name, 1 << 14)
+    without = replace(run.time().spec, l2_part_cycles=0)
+    assert run.time().cycles == run.time(spec=without).cycles
+
+
+def test_a_sector_that_a_warp_fills_by_several_stores_is_whole() -> None:
+    """Three stores of 4 bytes in 12: an H100 writes 151,720 sectors of L2 for 150,000 sectors of
+    such records, which three stores reach each. Those that a quantum divides stay apart."""
+    threads = 1 << 16
+    assert stored("three", threads).time().l2_bytes == pytest.approx(12 * threads, rel=0.1)
+
+
+def test_stores_of_different_warps_stay_apart() -> None:
+    """32 warps store a word each to the same 32 sectors times 4: an H100 writes 627,438 sectors of
+    L2 for 630,000 stored ones."""
+    assert stored("columns", 1024, 1024).time().l2_bytes == 32 * 1024
