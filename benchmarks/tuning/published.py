@@ -8,8 +8,11 @@ row of the grid comes after the others, and after these the blocks that have not
 
 Blocks of dedispersion read the same rows for each of their sums, which are more than L1 holds. If
 L2 holds what a wave reads, the first sum alone waits for DRAM. A short loop reads less, so its sums
-read rows of their own here, and are replayed twice: as they are, and with a DRAM that is as fast as
-L2.
+read rows of their own here, and are replayed three times: as they are, with a DRAM that is as fast
+as L2, and so with one block on each SM. The replayed blocks begin together and stay in step; those
+of a long launch do not: while one waits for DRAM, the others of its SM have sums that L2 answers.
+All sums of a block then take what they take of the SM (`FAST` DRAM), or as long as its first sum
+and the others after it take one after the other, where that is more.
 """
 
 from __future__ import annotations
@@ -40,6 +43,11 @@ SUMS = 2
 """So many sums of a thread of dedispersion are replayed."""
 FAST = 32
 """How many times as fast DRAM is where L2 has all data."""
+L2_PARTITIONS = {(8, 0): 2, (9, 0): 2}
+"""Parts of L2 by compute capability, where there are several: each keeps what SMs near it read, so
+data that all read is held once in each (NVIDIA A100 Tensor Core GPU Architecture, 2020). An H100,
+whose 50 MiB are in two, read the data of dedispersion from DRAM once for each row of blocks where a
+wave reads up to 20 MiB, and for every sum from 33 MiB on (validation/hardware/h100.json)."""
 EMPTY_WAVES = 4
 """Waves that are replayed of blocks that have nothing to do."""
 
@@ -90,13 +98,16 @@ def modelled(
             return run(part).time(sample=2).seconds
         runs = [run(part, length) for length in _tried(space)]
         timings = [made.time(sample=1) for made in runs]
-        total = _seconds(timings, space.lengths)
-        again = space.rereads(configuration, timings[-1].sampled_blocks, gpu.spec.l2_bytes)
+        wave = _wave(timings, space.lengths)
+        held = gpu.spec.l2_bytes // L2_PARTITIONS.get(gpu.spec.compute_capability, 1)
+        again = space.rereads(configuration, timings[-1].sampled_blocks, held)
         if again:
             fast = _without_dram(timings[-1].spec)
-            warm = [made.time(sample=1, spec=fast) for made in runs]
-            total = (total + again * _seconds(warm, space.lengths)) / (1 + again)
-        return part.share * total
+            warm = _wave([made.time(sample=1, spec=fast) for made in runs], space.lengths)
+            few = [run(replace(part, grid=(gpu.spec.sms, 1)), n) for n in _tried(space)]
+            alone = _wave([made.time(spec=fast) for made in few], space.lengths)
+            wave = max((1 + again) * warm, wave + again * alone) / (1 + again)
+        return part.share * _waves(timings[-1]) * wave / (timings[-1].spec.clock_mhz * 1e6)
 
     return sum(map(seconds, space.parts(configuration)))
 
@@ -112,17 +123,19 @@ def _tried(space: Space) -> tuple[int, ...]:
     return space.lengths[:-1] or space.lengths
 
 
-def _seconds(timings: Sequence[Timing], lengths: Sequence[int]) -> float:
-    """Return what all waves of a part take, from one wave of each length that was modelled; the SM
-    that has most blocks is the last."""
+def _wave(timings: Sequence[Timing], lengths: Sequence[int]) -> float:
+    """Return the cycles of a wave of blocks whose loops have the published length, from one wave of
+    each length that was modelled."""
     cycles = [timing.sample_cycles for timing in timings]
-    all_turns = float(cycles[-1])
-    if len(lengths) > 1:
-        short, longer, whole = lengths
-        all_turns += (whole - longer) * (cycles[1] - cycles[0]) / (longer - short)
-    last = timings[-1]
-    waves = _cover(last.blocks, last.sms) / _cover(last.sampled_blocks, last.sms)
-    return waves * all_turns / (last.spec.clock_mhz * 1e6)
+    if len(lengths) == 1:
+        return float(cycles[-1])
+    short, longer, whole = lengths
+    return cycles[-1] + (whole - longer) * (cycles[1] - cycles[0]) / (longer - short)
+
+
+def _waves(timing: Timing) -> float:
+    """Return how many waves of blocks the SM runs that has most blocks, which is the last one."""
+    return _cover(timing.blocks, timing.sms) / _cover(timing.sampled_blocks, timing.sms)
 
 
 def compiled(
