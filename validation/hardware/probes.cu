@@ -223,3 +223,24 @@ extern "C" __global__ void mma_f16(unsigned *out, int stride, int zero) {
     const long long end = clock64();
     keep(out, end - begin, a + b + c + d);
 }
+
+// Places of warps. All warps but the first of a block end at once, and the first turns for so many
+// cycles: the seconds of a grid tell whether blocks come while others have one warp left.
+extern "C" __global__ void lone_warps(unsigned *out, int cycles, int zero) {
+    if (threadIdx.x >= 32) return;
+    const long long begin = clock64();
+    while (clock64() - begin < cycles)
+        ;
+    keep(out, clock64() - begin, zero);
+}
+// The multiprocessor and the slot of each warp, whose block turns longer the greater its index is.
+extern "C" __global__ void warp_slots(unsigned *out, int cycles, int zero) {
+    unsigned sm, slot;
+    asm volatile("mov.u32 %0, %%smid; mov.u32 %1, %%warpid;" : "=r"(sm), "=r"(slot));
+    const long long begin = clock64();
+    while (clock64() - begin < cycles + blockIdx.x % 7 * 1000)
+        ;
+    if (threadIdx.x % 32 == 0)
+        out[64 + blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32] = sm << 16 | slot;
+    keep(out, clock64() - begin, zero);
+}

@@ -2,6 +2,7 @@
 
     python validation/hardware/probes.py prepare FOLDER              # on any computer
     python validation/hardware/probes.py record FOLDER RECORD.json   # on one with a GPU
+    python validation/hardware/probes.py slots FOLDER RECORD.json
 
 Each probe runs three times; the record has, by kernel and parameters, the cycles of the last run
 and the seconds between two events around it.
@@ -50,6 +51,10 @@ def probes() -> Iterator[tuple[str, int, int, int, tuple[int | float, int | floa
             yield name, 2, threads, 0, (1, 0)
     for threads in (32, 128, 512, 1024):
         yield "mma_f16", 1, threads, 0, (1, 0)
+    for threads in (32, 128, 384, 512, 1024):
+        for blocks in (1, 2, 4, 8, 16, 32, 64):
+            yield "lone_warps", blocks * SMS, threads, 0, (200_000, 0)
+            yield "lone_warps", blocks * SMS, threads, 32768, (200_000, 0)
 
 
 def prepare(folder: Path) -> None:
@@ -67,8 +72,29 @@ def prepare(folder: Path) -> None:
     (folder / "probes.cubin").write_bytes(made.binary)
 
 
+def slots(folder: Path) -> dict[str, list[list[int]]]:
+    """Returns the slots of the warps of eight blocks of one multiprocessor, by threads of a block.
+
+    A slot's sub-partition is its number modulo 4 (%warpid).
+    """
+    from gpu import Gpu
+
+    gpu = Gpu()
+    function = gpu.load((folder / "probes.cubin").read_bytes(), "warp_slots")
+    out = gpu.to_device(np.zeros(1 << 18, np.uint32))
+    found: dict[str, list[list[int]]] = {}
+    for warps in (1, 3, 5, 8, 12, 23, 24, 32):
+        blocks = 4 * SMS * min(32, 64 // warps)
+        gpu.launch(function, (blocks,), (32 * warps,), 0, (out, 20_000, 0))
+        places = gpu.to_host(out)[64 : 64 + blocks * warps].reshape(blocks, warps)
+        mine = places[places[:, 0] >> 16 == 0][:8]
+        found[str(32 * warps)] = (mine & 0xFFFF).tolist()
+    return found
+
+
 def record(folder: Path) -> list[list[object]]:
-    """Returns a row for each probe: kernel, blocks, threads, parameters, cycles, seconds."""
+    """Returns a row for each probe: kernel, blocks, threads, bytes of dynamic shared memory, two
+    parameters, cycles, seconds."""
     from gpu import Gpu
 
     gpu = Gpu()
@@ -79,18 +105,22 @@ def record(folder: Path) -> list[list[object]]:
         function = gpu.load(code, name)
         launch = function, (blocks,), (threads,), shared, (out, *values)
         seconds = [gpu.launch(*launch) for _ in range(3)]
-        rows.append([name, blocks, threads, *values, int(gpu.to_host(out)[0]), seconds[-1]])
+        rows.append([name, blocks, threads, shared, *values, int(gpu.to_host(out)[0]), seconds[-1]])
     return rows
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description="Record probes of a GPU.")
-    options.add_argument("action", choices=("prepare", "record"))
+    options.add_argument("action", choices=("prepare", "record", "slots"))
     options.add_argument("folder", type=Path)
     options.add_argument("file", type=Path, nargs="?")
     given = options.parse_args()
     if given.action == "prepare":
         prepare(given.folder)
+        return
+    if given.action == "slots":
+        lines = ",\n".join(f'"{n}": {json.dumps(rows)}' for n, rows in slots(given.folder).items())
+        given.file.write_text(f"{{\n{lines}\n}}\n", "utf-8")
         return
     rows = ",\n".join(json.dumps(row) for row in record(given.folder))
     given.file.write_text(f"[\n{rows}\n]\n", "utf-8")

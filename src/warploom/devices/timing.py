@@ -107,6 +107,9 @@ class TimingSpec:
     memory do; 0 where it serves line by line."""
     l1_word_cycles: int
     """The least that each four bytes of a load's lanes take of L1."""
+    fill_cycles: float
+    """For which a sector that L1 gets keeps special functions, conversions and bit counts from
+    returning results; 0 where these have a way of their own."""
     lsu_queue: int
     """Memory instructions of a scheduler that wait for the load/store unit at most."""
     mshrs: int

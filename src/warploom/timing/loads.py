@@ -14,6 +14,7 @@ from warploom.timing.caches import (
     tag_at,
     use_line,
 )
+from warploom.timing.costs import TICKS, UNITS
 from warploom.timing.machine import Machine, Words, behind, called
 from warploom.timing.phases import finish, land_at, reach_phase
 from warploom.timing.waits import recheck
@@ -22,6 +23,9 @@ MOST_PREFETCHED = 4
 """So many lines may a prefetcher name for one that is loaded."""
 
 MOST_LINE = (1 << 48) - 1
+
+SLOWED = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert"))
+"""Units whose results may come by the way that fills of L1 take."""
 
 
 @jitable
@@ -151,6 +155,8 @@ def reach_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, star
             await_line(g, m, flight, fill_at(cache, entry), sectors & ~missing, start + latency)
             sectors = missing
             m[tag] |= missing
+            if missing and g.p[w.FILL_TICKS]:
+                delay_results(g, m, missing, start)
         earlier = earlier_store(g, m, m[flight + w.F_WARP], number) if left else -1
         if earlier >= 0:
             join_stores(g, m, earlier, sectors | left)
@@ -187,6 +193,20 @@ def join_stores(g: Machine, m: Words, number: int, other: int) -> None:
             left = max(0, left - w.SECTOR_BYTES)
         joined |= left << place
     m[at] = joined
+
+
+@jitable
+def delay_results(g: Machine, m: Words, missing: int, start: int) -> None:
+    """Let sectors that L1 gets take the way of the results of special functions: units of these
+    that have something to do are busy for longer."""
+    ticks = 0
+    for sector in range(w.SECTORS):
+        ticks += ((missing >> sector) & 1) * g.p[w.FILL_TICKS]
+    for s in range(g.p[w.SCHEDULERS]):
+        for unit in range(len(UNITS)):
+            at = g.p[w.AT_UNITS] + s * g.p[w.UNIT_COUNT] + unit
+            if (SLOWED >> unit) & 1 and m[at] > start * TICKS:
+                m[at] += ticks
 
 
 @jitable

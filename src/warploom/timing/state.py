@@ -127,6 +127,7 @@ def _of_device(timing: TimingSpec) -> dict[int, int]:
         w.LATENCY_FETCH: timing.latency_fetch,
         w.LATENCY_TMA: timing.latency_tma,
         w.LATENCY_CLUSTER: timing.latency_cluster,
+        w.FILL_TICKS: round(TICKS * timing.fill_cycles),
         w.TMA_LINE_TICKS: round(TICKS * timing.tma_line_cycles),
         w.SHARED_WAVEFRONT_CYCLES: timing.shared_wavefront_cycles,
         w.L1_REQUEST_CYCLES: timing.l1_request_cycles,

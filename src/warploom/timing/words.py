@@ -150,8 +150,8 @@ RANK, PREFETCH, AT_OWN = 72, 73, 74
 PHASES, AT_PHASES, AT_TMA, LATENCY_TMA, TMA_LINE_TICKS = range(75, 80)
 LATENCY_CLUSTER, NOTES, AT_SENT, AT_TOLD = range(80, 84)
 L1_WAYS, L2_WAYS, L1_REPLACES, L2_REPLACES, L1_MAPS, L2_MAPS, DRAM_MAPS = range(84, 91)
-AT_L1_OWN, AT_L2_OWN, AT_DRAM_OWN, CONSTANT_CYCLES, PART_TICKS = range(91, 96)
-PARAMETER_COUNT = 96
+AT_L1_OWN, AT_L2_OWN, AT_DRAM_OWN, CONSTANT_CYCLES, PART_TICKS, FILL_TICKS = range(91, 97)
+PARAMETER_COUNT = 97
 """What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
 of an SM or, from AT_SLICES on, of the memory behind all of them. RANK, PREFETCH: addresses of the
 user's functions (`timing.policies`), 0 without one; from AT_OWN on OWN_ROOM words for each of

@@ -1,0 +1,45 @@
+"""Sectors that L1 gets take the way of special functions' results on compute capability 8.x."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import warploom as wl
+
+KERNEL = """
+extern "C" __global__ void convert(const float *x, int *y, int turns) {
+    int sum = 0;
+    for (int t = 0; t < turns; t++) {
+        float v = x[2 * (t * blockDim.x + threadIdx.x)];
+        #pragma unroll
+        for (int k = 0; k < 16; k++) {
+            int whole;
+            asm volatile("cvt.rzi.s32.f32 %0, %1;" : "=r"(whole) : "f"(v + k));
+            sum += whole;
+        }
+    }
+    y[threadIdx.x] = sum;
+}
+"""
+WARPS, SECTORS = 32, 8
+"""Warps of the block, and sectors of a load: every second word of 64."""
+
+
+@pytest.mark.parametrize(("device", "bytes_per_cycle"), [("a100", 128), ("rtx-a6000", 64)])
+def test_busy_conversions_wait_for_32_bytes_of_a_sector(device: str, bytes_per_cycle: int) -> None:
+    """The units are always busy, so each sector adds what its bytes take of L1."""
+    gpu = wl.Device(device, record=True)
+    kernel = gpu.compile(KERNEL)["convert"]
+    turns = (16, 48)
+    x, y = gpu.zeros(2 * 32 * WARPS * turns[1], np.float32), gpu.zeros(32 * WARPS, np.int32)
+    runs = [kernel[1, 32 * WARPS](x, y, n) for n in turns]
+    spec = runs[0].time().spec
+    cycles = [
+        runs[1].time(spec=one).cycles - runs[0].time(spec=one).cycles
+        for one in (spec, replace(spec, fill_cycles=0.0))
+    ]
+    fills = (turns[1] - turns[0]) * WARPS * SECTORS
+    assert cycles[0] - cycles[1] == pytest.approx(fills * 32 / bytes_per_cycle, rel=0.1)
