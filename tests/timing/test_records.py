@@ -88,17 +88,17 @@ def test_what_is_not_recorded_has_no_time() -> None:
 
 
 def test_a_sample_tells_the_whole_and_by_how_much_it_may_be_off() -> None:
-    """48 MiB go through 6 MiB of L2, which is not full after the sample: what DRAM takes of the
-    rest is computed, without the unevenness of its banks (9 % in gpu-stream's "scale")."""
+    """48 MiB go through 6 MiB of L2, which is full of what was written in the middle of the
+    sample."""
     gpu = wl.Device("v100", record=True)
     n = 1 << 22
     x, y = gpu.zeros(n, np.float32), gpu.zeros(n, np.float32)
     run = gpu.load("examples/saxpy.cu")["saxpy"][n // 256, 256](n, 2.0, x, y)
-    whole, part = run.time(), run.time(sample=6)
+    whole, part = run.time(), run.time(sample=10)
     assert (whole.sampled_blocks, whole.cycles_error) == (n // 256, 0)
-    assert part.sampled_blocks == 6 * 80 * 8
+    assert part.sampled_blocks == 10 * 80 * 8
     assert part.sample_cycles < whole.cycles / 2
-    assert part.cycles == pytest.approx(whole.cycles, rel=0.09)
+    assert part.cycles == pytest.approx(whole.cycles, rel=0.03)
     with pytest.raises(WarploomError, match="sample takes an integer from 1"):
         run.time(sample=0)
 
