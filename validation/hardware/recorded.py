@@ -46,8 +46,7 @@ class Launch:
     """Describes a kernel of a CUDA source with options for the compiler, and a launch of it.
 
     `arguments` has numbers, and arrays as `array` writes them; it is empty where `case` names a
-    kernel of `benchmarks/families`, whose arguments that kernel's module makes. `in_l2` says that
-    the launch is timed again and again with what the one before left in L2, as Kernel Tuner does.
+    kernel of `benchmarks/families`, whose arguments that kernel's module makes.
     """
 
     name: str
@@ -59,7 +58,6 @@ class Launch:
     shared_bytes: int = 0
     arguments: tuple[Argument, ...] = ()
     case: str = ""
-    in_l2: bool = False
 
     @property
     def file(self) -> str:
@@ -131,7 +129,6 @@ def space_launches() -> Iterator[Launch]:
                 tuple(options),
                 0,
                 arguments,
-                in_l2=True,
             )
 
 
