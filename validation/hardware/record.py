@@ -31,7 +31,7 @@ from records import Record, Recorded, read_record, write_record
 
 ROUNDS = 9
 SECONDS = 0.5
-"""A launch that took longer than this over ROUNDS is not launched again."""
+"""A launch is not repeated once its repetitions have taken so long together."""
 
 
 class Prepared:
