@@ -78,11 +78,31 @@ def learned(
     return entry
 
 
+def last_place(entry: Words) -> int:
+    """Where the first run may begin at last."""
+    return int(entry[LOW] + SIZE * (entry[ROOM] - 1))
+
+
+def test_places_are_aligned_in_an_allocation_that_is_not() -> None:
+    """Bytes 4097 to 8190 are known: 32 words begin at 4100 at first, and end at 8188 at last."""
+    entry = learned(empty(), group(1, SIZE), at(4096 + 36), bounds=(4097, 8191))
+    assert entry is not None
+    assert (entry[LOW], last_place(entry)) == (4100, 8188 - 128)
+    assert learned(empty(), group(1, SIZE), at(4096 + 38), bounds=(4097, 8191)) is None
+
+
+def test_an_address_is_as_far_from_a_place_as_the_offset_makes_good() -> None:
+    """At an offset of 6 words are aligned where the address is 2 bytes behind a multiple of 4."""
+    entry = learned(empty(), group(1, SIZE, offset=6), at(4096 + 38))
+    assert entry is not None
+    assert (entry[LOW], last_place(entry)) == (4096 - 6, 8192 - 128 - 6)
+
+
 def test_consecutive_words_of_all_lanes_may_begin_wherever_they_fit() -> None:
     entry = learned(empty(), group(1, SIZE), at(4096 + 36))
     assert entry is not None
     # 32 words end 128 bytes behind the first: the last place is 8192 - 128.
-    assert (entry[LOW], entry[ROOM]) == (4096, 8192 - 128 - 4096 + 1)
+    assert (entry[LOW], last_place(entry)) == (4096, 8192 - 128)
     assert entry[WITHIN] == 127
     assert entry[COUNTS:].nonzero()[0].tolist() == [9]  # 36 bytes into the unit
 
@@ -91,7 +111,7 @@ def test_only_active_lanes_must_fit() -> None:
     """The first 8 lanes end 32 bytes behind the first; others would be outside."""
     entry = learned(empty(), group(1, SIZE), at(8192 - 32), key=0xFF)
     assert entry is not None
-    assert entry[LOW] + entry[ROOM] - 1 == 8192 - 32
+    assert last_place(entry) == 8192 - 32
     assert learned(empty(), group(1, SIZE), at(8192 - 32)) is None
 
 
@@ -102,7 +122,7 @@ def test_runs_have_pitches_and_those_without_a_lane_borrow_one() -> None:
     assert entry[PITCHES : PITCHES + 4].tolist() == [0, 256, 512, 768]
     assert entry[SAFE : SAFE + 4].tolist() == [0, 256, 0, 0]
     # The second run ends 256 + 32 bytes behind the first one's begin.
-    assert entry[LOW] + entry[ROOM] - 1 == 8192 - 288
+    assert last_place(entry) == 8192 - 288
 
 
 def test_where_lanes_agree_their_place_does_not_matter() -> None:
@@ -160,7 +180,7 @@ def test_a_step_that_code_finds_is_kept(runs: int) -> None:
     entry = learned(words, group(runs, ANY_STRIDE), bases)
     assert entry is not None
     assert entry[STEP] == 12
-    assert entry[ROOM] == 4096 - ({1: 372, 4: 3 * 512 + 84}[runs] + SIZE) + 1
+    assert last_place(entry) == 8192 - ({1: 372, 4: 3 * 512 + 84}[runs] + SIZE)
     bases[STEP_AT] = 8  # the entry is of another step
     assert learned(words, group(runs, ANY_STRIDE), bases) is None
 
@@ -171,7 +191,7 @@ def test_each_lane_can_be_a_run() -> None:
     entry = learned(empty(), group(32, 0), rows_of_6(64))
     assert entry is not None
     assert entry[PITCHES : PITCHES + 8].tolist() == [0, 4, 8, 12, 16, 20, 64, 68]
-    assert entry[ROOM] == 4096 - (5 * 64 + 4 + SIZE) + 1
+    assert last_place(entry) == 8192 - (5 * 64 + 4 + SIZE)
     assert (entry[STEP], entry[WITHIN]) == (0, UNIT - 1)
     following = learned(empty(), group(32, 0), rows_of_6(6 * SIZE))
     assert following is not None

@@ -40,20 +40,16 @@ class AccessCache:
     def knows(self, group: Group, who: LaneSet) -> Value:
         """Returns whether the accesses of a group, at its addresses, are like earlier ones: then
         all are aligned and inside of an allocation, and counted by `count`."""
-        b, first = self.b, group.firsts[0]
+        b = self.b
         entry = self._entry(group, who)
-        conditions = [self.is_inside(entry, first)]
+        conditions = [self._may_begin(entry, group)]
         for number, stride in enumerate(group.strides.values(), STRIDES):
             conditions.append(b.icmp_unsigned("==", stride, self._word(entry, number)))
         if group.base.width > 1:
             conditions.append(self._has_pitches(entry, group))
         if group.step is not None and not group.accesses.is_laid_out:
             conditions.append(b.icmp_unsigned("==", group.step, self._word(entry, STEP)))
-        place = self._place(entry, group)
-        if group.shape.size > 1:
-            crooked = b.and_(place, I64(group.shape.size - 1))
-            conditions.append(b.icmp_unsigned("==", crooked, I64(0)))
-        counter = b.lshr(place, I64(group.shape.size.bit_length() - 1))
+        counter = b.lshr(self._place(entry, group), I64(group.shape.size.bit_length() - 1))
         self.found(group, who, counter)
         return reduce(b.and_, conditions)
 
@@ -65,28 +61,38 @@ class AccessCache:
             group.step = self._word(self._entry(group, who), STEP)
         elif group.base.width > 1:
             entry = self._entry(group, who)
-            agreed = group.step is None and group.base.stride == 0
+            agreed = group.step is None and group.base.stride == 0 and not who.is_full
             group.begins = self._safe(entry, group) if agreed else group.bases
             runs = range(group.base.width)
             group.safe = [self.lanes.lane(group.begins, run) for run in runs]
 
-    def is_inside(self, entry: Value, first: Value) -> Value:
-        """Returns whether the first run may begin at an address."""
-        behind = self.b.sub(first, self._word(entry, LOW))
-        return self.b.icmp_unsigned("<", behind, self._word(entry, ROOM))
+    def _may_begin(self, entry: Value, group: Group, ahead: Value | None = None) -> Value:
+        """Returns whether the first run of a group, or what is so many bytes (an i64) ahead of it,
+        is aligned and begins where all lanes are inside of an allocation: one comparison, since
+        what is not aligned behind LOW is far outside once it is rotated."""
+        b, shift = self.b, group.shape.size.bit_length() - 1
+        behind = b.sub(group.firsts[0], self._word(entry, LOW))
+        if ahead is not None:
+            behind = b.add(behind, ahead)
+        if shift:
+            around = [behind, behind, I64(shift)]
+            behind = self.lanes.intrinsic("llvm.fshr.i64", I64, around)
+        return b.icmp_unsigned("<", behind, self._word(entry, ROOM))
 
     def holds_until(self, group: Group, ahead: Value) -> Value:
         """Returns whether the group of all lanes is known, and so are those up to so many bytes (an
         i64) ahead."""
         known = self.knows(group, EVERYONE)
-        last = self.b.add(group.firsts[0], ahead)
-        return self.b.and_(known, self.is_inside(self._entry(group, EVERYONE), last))
+        last = self._may_begin(self._entry(group, EVERYONE), group, ahead)
+        return self.b.and_(known, last)
 
     def keeps_place(self, group: Group, step: Value) -> Value:
         """Returns whether accesses of all lanes that begin so many bytes (an i64) behind are
         counted as the group is."""
+        b = self.b
+        in_unit = b.and_(step, I64(self._layout.unit - 1))  # 0 for a step that LLVM knows, often
         within = self._word(self._entry(group, EVERYONE), WITHIN)
-        return self.b.icmp_unsigned("==", self.b.and_(step, within), I64(0))
+        return b.icmp_unsigned("==", b.and_(in_unit, within), I64(0))
 
     def _place(self, entry: Value, group: Group) -> Value:
         """Returns the bits of where the first access begins that decide about costs."""
@@ -95,12 +101,17 @@ class AccessCache:
         return self.b.and_(reached, self._word(entry, WITHIN))
 
     def _has_pitches(self, entry: Value, group: Group) -> Value:
-        b, width = self.b, group.base.width
-        at = self.lanes.slot(entry, PITCHES)
-        known = b.load(at, typ=ir.VectorType(I64, width), align=8)
-        pitches = b.sub(group.bases, self.lanes.splat(group.firsts[0], width))
-        other = b.bitcast(b.icmp_unsigned("!=", pitches, known), ir.IntType(width))
-        return b.icmp_unsigned("==", other, ir.IntType(width)(0))
+        """Returns whether each run lies behind the first as far as in the entry."""
+        b, width, first = self.b, group.base.width, group.firsts[0]
+        if width == 2:  # the first lies 0 behind itself
+            return b.icmp_unsigned(
+                "==", b.sub(group.firsts[1], first), self._word(entry, PITCHES + 1)
+            )
+        type = ir.VectorType(I64, width)
+        known = b.load(self.lanes.slot(entry, PITCHES), typ=type, align=8)
+        other = b.xor(b.sub(group.bases, self.lanes.splat(first, width)), known)
+        some = self.lanes.intrinsic(f"llvm.vector.reduce.or.v{width}i64", I64, [other])
+        return b.icmp_unsigned("==", some, I64(0))
 
     def _safe(self, entry: Value, group: Group) -> Value:
         """Returns where each run begins, or one of which some lane is on, as a vector."""

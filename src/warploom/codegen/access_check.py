@@ -25,7 +25,7 @@ class AccessCheck:
         high = b.load(self.lanes.slot(access.cache, 1), typ=I64) if in_global else access.limit
         room = b.sub(b.sub(high, low), size)
         behind = b.sub(self.access.addresses, self.lanes.splat(low))
-        on = self.lanes.mask(self.access.bits)
+        on = self.lanes.wide_mask(self.access.bits)
         furthest = fold(self.lanes, "umax", behind, on)
         outside = b.icmp_unsigned(">", furthest, self.lanes.splat(room, furthest.type.count))
         if self.access.shape.size > 1:

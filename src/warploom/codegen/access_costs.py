@@ -107,7 +107,7 @@ class AccessCosts:
         like, told = (self.access.function.append_basic_block(name) for name in ("like", "told"))
         b.cbranch(other, told, like)
         b.position_at_end(like)
-        moved = fold(self.lanes, "or", moved, self.lanes.mask(self.access.bits))
+        moved = fold(self.lanes, "or", moved, self.lanes.wide_mask(self.access.bits))
         moved = self.lanes.some(b.icmp_unsigned("!=", moved, zero(moved.type)))
         b.branch(told)
         b.position_at_end(told)

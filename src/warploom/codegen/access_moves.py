@@ -84,7 +84,7 @@ class AccessMoves:
     def _move_together(self, first: Value) -> None:
         """Move consecutive elements, where lane 0 reaches `first`, or would."""
         shape = self.access.shape
-        reached = Reached(shape, [first], self.lanes.mask(self.access.bits))
+        reached = Reached(shape, [first], self.lanes.wide_mask(self.access.bits))
         buffers = [self._buffer(part) for part in range(shape.parts)]
         if shape.op == "load":
             values = load(self._transfers, Move.VECTOR, reached)
@@ -104,7 +104,7 @@ class AccessMoves:
 
     def apart(self, _lie: tuple[Value, Value] | None) -> None:
         """Move one element of each lane at a time."""
-        shape, mask = self.access.shape, self.lanes.mask(self.access.bits)
+        shape, mask = self.access.shape, self.lanes.wide_mask(self.access.bits)
         for part in range(shape.parts):
             at = self._buffer(part)
             offsets = self.physical(self.access.addresses, part * shape.type.bytes)
@@ -138,7 +138,7 @@ class AccessMoves:
     def words(self, _lie: tuple[Value, Value] | None) -> None:
         """Move one word of each lane at a time: in local memory an element of 8 or 16 bytes lies in
         several."""
-        shape, mask = self.access.shape, self.lanes.mask(self.access.bits)
+        shape, mask = self.access.shape, self.lanes.wide_mask(self.access.bits)
         for part in range(shape.parts):
             self._move_words(self._buffer(part), part * shape.type.bytes, mask)
 

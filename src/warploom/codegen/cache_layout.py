@@ -62,16 +62,17 @@ group, and how often each of the group's strides."""
 
 KEY, LOW, ROOM, WITHIN, FIRST, MISSES, STEP, STRIDES = range(8)
 PITCHES = STRIDES + MOST_STRIDES
-"""An entry: its key, 0 while it is not in use; the first run begins at LOW or less than ROOM bytes
-behind it; the bits of its address that decide about costs: those of its place in the unit, or none
-but of what must be 0, where runs of equal addresses lie whole units apart; where the first run of
-the first access began as the entry was made; how many accesses by the same lanes had other pitches;
-by how much lanes follow in each run, or from lane to lane where each is a run and they do (else 0);
-the strides; the pitches; from `safe_at` on the same, but for runs of which no lane is on, which
-have that of one with some, so that whoever reads there reads inside of the allocation (where each
-lane is a run, pitches take that room); and from `counts_at` on, by the place of the first run in
-the unit, in elements, how many accesses of the whole group there were. An access that is not the
-first of its group has there how many it has more than the group."""
+"""An entry: its key, 0 while it is not in use; the first run begins at LOW or one of the next
+places, ROOM in all, each as far behind the last as a lane accesses bytes; the bits of its address
+that decide about costs: those of its place in the unit, or none but of what must be 0, where runs
+of equal addresses lie whole units apart; where the first run of the first access began as the entry
+was made; how many accesses by the same lanes had other pitches; by how much lanes follow in each
+run, or from lane to lane where each is a run and they do (else 0); the strides; the pitches; from
+`safe_at` on the same, but for runs of which no lane is on, which have that of one with some, so
+that whoever reads there reads inside of the allocation (where each lane is a run, pitches take that
+room); and from `counts_at` on, by the place of the first run in the unit, in elements, how many
+accesses of the whole group there were. An access that is not the first of its group has there how
+many it has more than the group."""
 
 GIVEN_UP = 1 << 40
 """The MISSES of an entry whose place no other pitches are to take any more: they never come

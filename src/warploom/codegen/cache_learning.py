@@ -35,7 +35,7 @@ from warploom.codegen.cache_layout import (
     entry_words,
     safe_at,
 )
-from warploom.rules.distinct import first_lane, jitable
+from warploom.rules.distinct import first_lane, jitable, last_lane
 
 G_RUNS, G_STRIDE, G_SIZE, G_UNIT, G_STRIDES, G_MEMBERS, G_SETS, G_ROOM, MEMBERS = range(9)
 """What is known of a group before it runs: the runs of its addresses and the stride in them, the
@@ -76,20 +76,19 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
         return 0
     low, high = _extent(group, bases, key)
     lowest = int(bounds[0]) - low
-    room = int(bounds[1]) - high - lowest + 1
-    behind = int(bases[0]) - lowest
-    if behind < 0 or behind >= room or not (alike or _retire(sets, group, number)):
+    lowest += (int(bases[0]) - lowest) & (group[G_SIZE] - 1)
+    behind, last = int(bases[0]) - lowest, int(bounds[1]) - high - lowest
+    if behind < 0 or behind > last or not (alike or _retire(sets, group, number)):
         return 0
     sets[at + KEY] = key
     sets[at + LOW] = lowest
-    sets[at + ROOM] = room
+    sets[at + ROOM] = 1 + last // group[G_SIZE]
     length, safe = _length(group), at + safe_at(group[G_ROOM])
     some = first_lane(key) // length
     for run in range(group[G_RUNS]):
         sets[at + PITCHES + run] = bases[run] - bases[0]
-        active = key >> (run * length) & ((1 << length) - 1)
         if length > 1:
-            sets[safe + run] = bases[run if active else some] - bases[0]
+            sets[safe + run] = bases[run if _active(key, run, length) else some] - bases[0]
     for stride in range(group[G_STRIDES]):
         sets[at + STRIDES + stride] = bases[STRIDES_AT + stride]
     sets[at + STEP] = _stride(group, bases)
@@ -161,6 +160,12 @@ def _within(group: Any, bases: Any) -> int:
 def _length(group: Any) -> int:
     """Returns the lanes of a run."""
     return _LANES // group[G_RUNS]
+
+
+@jitable
+def _active(key: int, run: int, length: int) -> int:
+    """Returns which lanes of a run of so many are in a key's mask."""
+    return key >> (run * length) & ((1 << length) - 1)
 
 
 @jitable
@@ -274,10 +279,11 @@ def _extent(group: Any, bases: Any, key: int) -> tuple[int, int]:
     length, stride = _length(group), _stride(group, bases)
     low = 1 << 62
     high = -(1 << 62)
-    for lane in range(_LANES):
-        if (key >> lane) & 1:
-            run = lane // length
-            place = bases[run] - bases[0] + lane % length * stride
-            low = min(low, place)
-            high = max(high, place)
+    for run in range(group[G_RUNS]):
+        active = _active(key, run, length)
+        if active:
+            first = bases[run] - bases[0] + first_lane(active) * stride
+            last = bases[run] - bases[0] + last_lane(active) * stride
+            low = min(low, first, last)
+            high = max(high, first, last)
     return low + start, high + stop + group[G_SIZE]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llvmlite import ir
 
@@ -23,13 +23,15 @@ from warploom.ptx.ir import Instruction
 
 @dataclass(frozen=True)
 class LaneSet:
-    """Lanes that execute an access: their key, and its number among those of the kernel."""
+    """Lanes that execute an access: their key, its number among those of the kernel, and whether
+    they are all lanes wherever code uses what it finds of them."""
 
     key: Value
     number: Value
+    is_full: bool = False
 
 
-EVERYONE = LaneSet(I64((1 << LANES) - 1), I64(0))
+EVERYONE = LaneSet(I64((1 << LANES) - 1), I64(0), is_full=True)
 """All lanes of a warp whose layout is that of all."""
 
 
@@ -93,7 +95,7 @@ class LaneSets:
 
     def everyone(self) -> LaneSet:
         """Returns the set of all lanes of the running warp."""
-        return self.of_bits(I32(-1)) if self._layouts else EVERYONE
+        return replace(self.of_bits(I32(-1)), is_full=True) if self._layouts else EVERYONE
 
     def _layout_of_warp(self) -> Value:
         """Return the number of the running warp's layout, as the host has it behind the indices."""

@@ -176,6 +176,12 @@ class Lanes:
         """Return an i32 as a mask."""
         return self.b.bitcast(bits, MASK)
 
+    def wide_mask(self, bits: Value) -> Value:
+        """Return an i32 as a mask that is to select among elements of 32 or 64 bits. LLVM takes the
+        plain one apart bit by bit there, where a processor has no registers for masks."""
+        own = ir.Constant(vector(I32), [I32(1 << lane) for lane in range(LANES)])
+        return self.b.icmp_unsigned("!=", self.b.and_(self.splat(bits), own), zero(vector(I32)))
+
     def any(self, mask: Value) -> Value:
         """Returns whether some lane is set, as an i1."""
         return self.b.icmp_unsigned("!=", self.bits(mask), I32(0))
