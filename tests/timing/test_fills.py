@@ -1,4 +1,4 @@
-"""Sectors that L1 gets take the way of special functions' results on compute capability 8.x."""
+"""Sectors that L1 gets take its time, and the way of special functions' results, on 8.x."""
 
 from __future__ import annotations
 
@@ -42,4 +42,40 @@ def test_busy_conversions_wait_for_32_bytes_of_a_sector(device: str, bytes_per_c
         for one in (spec, replace(spec, fill_cycles=0.0))
     ]
     fills = (turns[1] - turns[0]) * WARPS * SECTORS
+    assert cycles[0] - cycles[1] == pytest.approx(fills * 32 / bytes_per_cycle, rel=0.1)
+
+
+LOADS = """
+extern "C" __global__ void load(const float *x, const float *kept, float *y, int turns) {
+    float sum = 0;
+    for (int t = 0; t < turns; t++) {
+        sum += x[t * blockDim.x + threadIdx.x];
+        #pragma unroll
+        for (int k = 0; k < 8; k++) {
+            const float *own = kept + 32 * k + threadIdx.x % 32;
+            float v;
+            asm volatile("ld.global.ca.f32 %0, [%1];" : "=f"(v) : "l"(own));
+            sum += v;
+        }
+    }
+    y[threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize(("device", "bytes_per_cycle"), [("a100", 128), ("rtx-a6000", 64)])
+def test_loads_that_hit_wait_for_32_bytes_of_a_sector(device: str, bytes_per_cycle: int) -> None:
+    """L1 is always busy with what it has, so each sector it gets adds what its bytes take."""
+    gpu = wl.Device(device, record=True)
+    kernel = gpu.compile(LOADS)["load"]
+    turns = (16, 48)
+    x, kept = gpu.zeros(32 * WARPS * turns[1], np.float32), gpu.zeros(256, np.float32)
+    y = gpu.zeros(32 * WARPS, np.float32)
+    runs = [kernel[1, 32 * WARPS](x, kept, y, n) for n in turns]
+    spec = runs[0].time().spec
+    cycles = [
+        runs[1].time(spec=one).cycles - runs[0].time(spec=one).cycles
+        for one in (spec, replace(spec, fill_cycles=0.0))
+    ]
+    fills = (turns[1] - turns[0]) * WARPS * 4
     assert cycles[0] - cycles[1] == pytest.approx(fills * 32 / bytes_per_cycle, rel=0.1)

@@ -108,8 +108,8 @@ class TimingSpec:
     l1_word_cycles: int
     """The least that each four bytes of a load's lanes take of L1."""
     fill_cycles: float
-    """For which a sector that L1 gets keeps special functions, conversions and bit counts from
-    returning results; 0 where these have a way of their own."""
+    """Of L1's time that a sector takes which it gets; for as long special functions, conversions
+    and bit counts return no results. 0 where fills have a way of their own."""
     lsu_queue: int
     """Memory instructions of a scheduler that wait for the load/store unit at most."""
     mshrs: int

@@ -5,9 +5,9 @@ from __future__ import annotations
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
 from warploom.timing.costs import TICKS
-from warploom.timing.loads import ask
 from warploom.timing.machine import Machine, Words
 from warploom.timing.phases import finish, land_at
+from warploom.timing.requests import ask
 
 
 @jitable

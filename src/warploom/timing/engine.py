@@ -5,10 +5,11 @@ from __future__ import annotations
 from warploom.rules.distinct import jitable
 from warploom.rules.prefetching import fetch
 from warploom.timing import words as w
+from warploom.timing.answers import take_answers
 from warploom.timing.bulk import work_copies
 from warploom.timing.flow import count_live, launch_reserved, part
 from warploom.timing.levels import serve_requests
-from warploom.timing.loads import take_answers, work_queue
+from warploom.timing.loads import work_queue
 from warploom.timing.machine import Machine, Words, behind
 from warploom.timing.phases import take_notes
 from warploom.timing.schedulers import step

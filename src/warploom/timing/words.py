@@ -176,13 +176,14 @@ LIVE_SINCE, ACTIVE_CYCLES, ACTIVE_WARP_CYCLES, INSTRUCTIONS, ELIGIBLE, BLOCKS_DO
 )
 L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES = range(21, 25)
 COME, MET, PREFETCHED, TMA_HEAD, TMA_COUNT, TMA_FREE, TMA_CYCLES = range(25, 32)
-SENT_COUNT, TOLD_COUNT, HEAD_WORDS = range(32, 35)
+SENT_COUNT, TOLD_COUNT, FILL_DEBT, HEAD_WORDS = range(32, 36)
 """An SM's first words. NOW: the cycle that comes next. From ACTIVE_CYCLES on what is counted:
 cycles with a warp, those of all warps, instructions, warps that could issue, summed; blocks;
 sectors of L1; cycles of the load/store unit for L1 and for shared memory. COME: warps that wait
 where all meet; MET: they may go on. PREFETCHED: lines that were asked for by no load. TMA_*: the
 queue of the Tensor Memory Accelerator, when it is free, and its cycles. SENT_COUNT, TOLD_COUNT:
-notes to other blocks, and from them."""
+notes to other blocks, and from them. FILL_DEBT: ticks of L1's time that sectors took which it got,
+and that no access has waited for yet."""
 
 LINE = 8
 """Words of a line of the host's cache: parts of the state begin with one."""
