@@ -9,17 +9,15 @@ NVRTC of another release (`compiler.py`). Prints instructions of a warp and regi
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from compiler import Compiler
+from ktt import results
 from measure import cases
 from published import POINTS, SPACES, Device, compiled
 
-FILE = "currently_unused/cachefiles/KTT data/KTPnpolyOutput_2080Ti.json.gz"
 NAMES = ("BETWEEN_METHOD", "BLOCK_SIZE_X", "TILE_SIZE", "USE_METHOD")
 WARP, BLOCKS = 32, 2
 
@@ -27,15 +25,10 @@ WARP, BLOCKS = 32, 2
 def published(root: Path) -> dict[tuple[int, ...], tuple[float, int]]:
     """Return instructions of a warp and registers by configuration."""
     found: dict[tuple[int, ...], tuple[float, int]] = {}
-    for result in json.loads(gzip.decompress((root / FILE).read_bytes()))["Results"]:
-        if result["Status"] == "Ok":
-            values = {one["Name"]: one["Value"] for one in result["Configuration"]}
-            (run,) = result["ComputationResults"]
-            counters = {one["Name"]: one["Value"] for one in run["ProfilingData"]["Counters"]}
-            warps = POINTS / WARP / values["TILE_SIZE"]
-            executed = counters["smsp__inst_executed.sum"] / warps
-            registers = run["CompilationData"]["RegistersCount"]
-            found[tuple(values[name] for name in NAMES)] = executed, registers
+    for one in results(root, "Pnpoly"):
+        warps = POINTS / WARP / one.parameters["TILE_SIZE"]
+        executed = one.counters["smsp__inst_executed.sum"] / warps
+        found[tuple(one.parameters[name] for name in NAMES)] = executed, one.registers
     return found
 
 

@@ -12,11 +12,6 @@
 #define OUT_Y (block_size_y * tile_size_y)
 #define NEEDED_X (OUT_X + MARGIN_X)
 #define NEEDED_Y (OUT_Y + MARGIN_Y)
-#if use_padding && block_size_x % 32 != 0 && (NEEDED_X - block_size_x) % 32 != 0
-#define PITCH (NEEDED_X + ((32 - (NEEDED_X - block_size_x)) & 31))
-#else
-#define PITCH NEEDED_X
-#endif
 #define RAGGED (SIDE % OUT_X != 0 || SIDE % OUT_Y != 0)
 
 __constant__ float weights[33 * 33];
@@ -26,7 +21,7 @@ __device__ float pixel(const float *image, int at) {
 }
 
 extern "C" __global__ void convolution(float *out, float *image) {
-    __shared__ float tile[NEEDED_Y][PITCH];
+    __shared__ float tile[NEEDED_Y][NEEDED_X];  // use_padding changed nothing in the published runs
     const int x0 = blockIdx.x * OUT_X, y0 = blockIdx.y * OUT_Y;
     #pragma unroll
     for (int y = threadIdx.y; y < NEEDED_Y; y += block_size_y)
