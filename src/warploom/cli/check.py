@@ -24,7 +24,7 @@ from warploom.cli.programs import Arguments, Program, ProgramOptions, start_prog
 from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
 from warploom.host.device import Device
-from warploom.host.launcher import LaunchOptions as Options
+from warploom.host.launch_options import LaunchOptions as Options
 from warploom.host.requests import Request, prepared
 from warploom.sanitize.findings import ERROR, LEAK, PROGRAM_TOOLS, TOOLS, Finding
 from warploom.sanitize.leaks import alive_on_heap, leaks

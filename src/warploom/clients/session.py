@@ -23,7 +23,7 @@ from warploom.clients.settings import Settings
 from warploom.core.errors import Dim3
 from warploom.devices.catalog import DEFAULT
 from warploom.host.device import Device
-from warploom.host.launcher import LaunchOptions
+from warploom.host.launch_options import LaunchOptions
 from warploom.host.loaded import LoadedKernel
 from warploom.host.names import source_name
 from warploom.host.run import Done, Execution, Run

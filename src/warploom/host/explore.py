@@ -23,7 +23,8 @@ from warploom.core.options import checked
 from warploom.host.buffer import Array
 from warploom.host.clusters import as_dims, cluster_of
 from warploom.host.interleavings import search_orders
-from warploom.host.launcher import Launcher, LaunchOptions
+from warploom.host.launch_options import LaunchOptions
+from warploom.host.launcher import Launcher
 from warploom.host.option_types import Positive, Workers
 from warploom.host.orders import Job, Order, Outcome, Ready, job_of, run_orders
 from warploom.host.spread import spread

@@ -11,7 +11,8 @@ from typing import Any, Unpack
 from warploom.analysis.program import Program as Kernel
 from warploom.core.errors import LaunchError, WarploomError
 from warploom.core.options import checked
-from warploom.host.launcher import Launcher, LaunchOptions
+from warploom.host.launch_options import LaunchOptions
+from warploom.host.launcher import Launcher
 from warploom.host.option_types import Positive
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory

@@ -16,7 +16,8 @@ from warploom.host.buffer import Array, Buffer, upload
 from warploom.host.context import Context
 from warploom.host.engines import choose_engine
 from warploom.host.kernel import Kernel
-from warploom.host.launcher import Launcher, LaunchOptions
+from warploom.host.launch_options import LaunchOptions
+from warploom.host.launcher import Launcher
 from warploom.host.option_types import Cluster
 from warploom.machine.image import Image
 from warploom.machine.launch import Schedule, Who

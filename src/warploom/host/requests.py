@@ -11,7 +11,8 @@ from typing import Any
 from warploom.core.errors import WarploomError
 from warploom.host.buffer import Buffer
 from warploom.host.device import Device
-from warploom.host.launcher import Launcher, LaunchOptions
+from warploom.host.launch_options import LaunchOptions
+from warploom.host.launcher import Launcher
 from warploom.host.module import Module
 from warploom.host.values import Argument, BufferArgument, parse_arguments
 

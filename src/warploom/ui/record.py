@@ -18,7 +18,7 @@ from warploom.core.errors import (
 from warploom.core.source import Text
 from warploom.devices.catalog import find_device
 from warploom.host.device import Device
-from warploom.host.launcher import LaunchOptions
+from warploom.host.launch_options import LaunchOptions
 from warploom.host.module import Module
 from warploom.host.requests import Prepared, Request, dims, launch_options, prepared_from
 from warploom.machine.launch import WARP_SIZE
