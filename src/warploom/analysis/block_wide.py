@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from warploom.analysis.cfg import LEAVES, splits
 from warploom.analysis.leavings import between
 from warploom.analysis.program import Block, Program
@@ -96,9 +94,3 @@ def comparison_of(program: Program, block: Block) -> Instruction | None:
     later = {register for one in inside[places[-1] + 1 :] for register in writes(one)}
     same = plain and isinstance(made.operands[0], Register) and later.isdisjoint(made.operands)
     return made if same else None
-
-
-def written_once(program: Program) -> set[Register]:
-    """Registers that one instruction writes."""
-    written = Counter(register for made in program.instructions for register in writes(made))
-    return {register for register, times in written.items() if times == 1}

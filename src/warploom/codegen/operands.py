@@ -18,7 +18,6 @@ from warploom.codegen.lanes import (
     Value,
     lane_type,
     repeated,
-    splat_constant,
 )
 from warploom.codegen.lower import Lowering
 from warploom.codegen.specials import Specials
@@ -144,12 +143,6 @@ class Operands:
         frame = self.frame
         at = frame.prologue.slot(frame.pointer(Slot.GLOBALS_AT), index)
         return frame.prologue.b.add(frame.prologue.b.load(at, typ=I64), I64(offset))
-
-    def generic_address_of(self, symbol: Symbol) -> Value:
-        """Return the address of a variable as a generic one."""
-        address = self.address_of(symbol)
-        window = WINDOWS.get(self.frame.program.places[symbol.name].space, 0)
-        return self.b.add(address, splat_constant(window, I64)) if window else address
 
     def base(self, address: Operand, width: int = LANES) -> Value:
         """Return the register or variable that an address begins with, as 64-bit lanes."""

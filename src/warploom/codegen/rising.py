@@ -4,7 +4,7 @@ stretches of memory they touch, and by which step they rise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from warploom.codegen.lanes import (
     I1,
@@ -20,30 +20,31 @@ from warploom.codegen.lanes import (
 )
 from warploom.rules.patterns import ANY_STEP, NO_STEP
 
+Emit = Callable[[], list[Value]]
+"""Emits something, and returns its values."""
 
-def either(
-    lanes: Lanes,
-    condition: Value,
-    then: Callable[[], list[Value]],
-    otherwise: Callable[[], list[Value]],
-) -> list[Value]:
+
+def either(lanes: Lanes, condition: Value, then: Emit, otherwise: Emit) -> list[Value]:
     """Emit two ways of which the condition chooses one; return what that one gives, i64s."""
     b = lanes.b
     ways = [b.append_basic_block(name) for name in ("then", "otherwise")]
-    done = b.append_basic_block("done")
     b.cbranch(condition, *ways)
+    return _emit_ways(lanes, dict(zip(ways, (then, otherwise), strict=True)))
+
+
+def _emit_ways(lanes: Lanes, ways: Mapping[Value, Emit]) -> list[Value]:
+    """Emit what each block is to have, and where they meet; return what they give, i64s."""
+    b, done = lanes.b, lanes.b.append_basic_block("done")
     found: list[tuple[list[Value], Value]] = []
-    for way, emit in zip(ways, (then, otherwise), strict=True):
+    for way, emit in ways.items():
         b.position_at_end(way)
         found.append((emit(), b.block))
         b.branch(done)
     b.position_at_end(done)
-    results: list[Value] = []
-    for number in range(len(found[0][0])):
-        result = b.phi(I64)
-        for values, behind in found:
-            result.add_incoming(values[number], behind)
-        results.append(result)
+    results = [b.phi(I64) for _ in found[0][0]]
+    for values, behind in found:
+        for result, value in zip(results, values, strict=True):
+            result.add_incoming(value, behind)
     return results
 
 
@@ -52,7 +53,7 @@ def if_rising(
     keys: Value,
     on: Value,
     groups: Sequence[int],
-    otherwise: Callable[[], list[Value]],
+    otherwise: Emit,
 ) -> list[Value]:
     """Emit the number of aligned groups of so many stretches (powers of 2) that have one, for each
     of `groups`, where the keys of the lanes that are on do not fall; else what `otherwise` emits.
@@ -60,19 +61,18 @@ def if_rising(
     `keys`: the numbers of the lanes' stretches, 32 bits; a lane that is off has that of the lowest
     lane that is on. Neighbours are looked at first: where lanes go anywhere, they mostly tell.
     """
+    b = lanes.b
+    look, rising, other = map(b.append_basic_block, ("look", "rising", "otherwise"))
+    falls = b.icmp_unsigned("<", keys, _moved_up(lanes, keys, 1))
+    b.cbranch(_none(lanes, falls, on), look, other)
+    b.position_at_end(look)
+    highest = _highest_so_far(lanes, keys)
+    b.cbranch(_none(lanes, b.icmp_unsigned("<", keys, highest), on), rising, other)
 
-    def rising() -> list[Value]:
-        highest = _highest_so_far(lanes, keys)
-        falls = lanes.b.icmp_unsigned("<", keys, highest)
-        return either(
-            lanes,
-            _none(lanes, falls, on),
-            lambda: [_steps(lanes, highest, group) for group in groups],
-            otherwise,
-        )
+    def steps() -> list[Value]:
+        return [_steps(lanes, highest, group) for group in groups]
 
-    falls = lanes.b.icmp_unsigned("<", keys, _moved_up(lanes, keys, 1))
-    return either(lanes, _none(lanes, falls, on), rising, otherwise)
+    return _emit_ways(lanes, {rising: steps, other: otherwise})
 
 
 def emit_step(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
