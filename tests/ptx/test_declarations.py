@@ -108,3 +108,12 @@ def test_parameters_of_a_kernel_are_read_by_their_names(body: str, reason: str) 
     """ptxas: "Immediate addresses allowed only for .local state space"."""
     with pytest.raises(wl.PtxSyntaxError, match=reason):
         compiled(parameters=".param .u64 o", body=".reg .b64 %d; " + body)
+
+
+@pytest.mark.parametrize("directive", [".maxntid 64, 0", ".reqntid 1- 1", ".maxnreg 0"])
+def test_limits_of_a_launch_are_above_0(directive: str) -> None:
+    """ptxas: "Positive non-zero value expected"."""
+    head = HEAD.format(version="8.0", target="sm_80")
+    reason = f"{directive.split()[0]} takes numbers above 0"
+    with pytest.raises(wl.PtxSyntaxError, match=reason):
+        wl.Device("h100").compile(f"{head}.visible .entry k() {directive} {{ ret; }}", "ptx")

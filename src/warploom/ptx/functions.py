@@ -35,6 +35,9 @@ PERFORMANCE = frozenset(
 )
 """Source: PTX ISA, "Performance-Tuning Directives" and "Cluster Dimension Directives"."""
 
+POSITIVE = frozenset({".maxnreg", ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm"})
+"""Those of which ptxas takes no 0."""
+
 
 class FunctionParser:
     """Reads one `.entry` or `.func`."""
@@ -92,13 +95,21 @@ class FunctionParser:
                 cursor.at += 1
                 noreturn = True
             elif text in PERFORMANCE:
-                cursor.at += 1
-                found.append((text[1:], numbers(cursor)))
+                found.append(self._performance(text))
             elif text == ".loc":
                 self._loc()
             else:
                 raise cursor.wrong("`{`, `;` or a performance directive such as .maxntid")
         return tuple(found), noreturn
+
+    def _performance(self, text: str) -> Directive:
+        """Returns a performance directive and its numbers."""
+        cursor, at = self.cursor, self.cursor.at
+        cursor.at += 1
+        values = numbers(cursor)
+        if text in POSITIVE and min(values, default=0) < 1:
+            raise cursor.error(f"{text} takes numbers above 0", at)
+        return text[1:], values
 
     def _body(self) -> tuple[Statement, ...]:
         cursor = self.cursor
