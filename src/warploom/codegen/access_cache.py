@@ -90,7 +90,8 @@ class AccessCache:
         """Returns whether accesses of all lanes that begin so many bytes (an i64) behind are
         counted as the group is."""
         b = self.b
-        in_unit = b.and_(step, I64(self._layout.unit - 1))  # 0 for a step that LLVM knows, often
+        # WITHIN has bits of the unit alone: where LLVM knows that a step is whole units, all folds.
+        in_unit = b.and_(step, I64(self._layout.unit - 1))
         within = self._word(self._entry(group, EVERYONE), WITHIN)
         return b.icmp_unsigned("==", b.and_(in_unit, within), I64(0))
 
@@ -103,7 +104,7 @@ class AccessCache:
     def _has_pitches(self, entry: Value, group: Group) -> Value:
         """Returns whether each run lies behind the first as far as in the entry."""
         b, width, first = self.b, group.base.width, group.firsts[0]
-        if width == 2:  # the first lies 0 behind itself
+        if width == 2:  # one number to compare, for the first run lies 0 behind itself
             return b.icmp_unsigned(
                 "==", b.sub(group.firsts[1], first), self._word(entry, PITCHES + 1)
             )
