@@ -21,6 +21,7 @@ from warploom.codegen.cache_layout import (
 )
 from warploom.codegen.environment import ROW_WIDTH
 from warploom.codegen.groups import Group
+from warploom.codegen.helper_calls import call
 from warploom.codegen.lane_sets import EVERYONE, LaneSet, LaneSets
 from warploom.codegen.lanes import I64, Value
 from warploom.codegen.memory import MemoryCode
@@ -94,6 +95,36 @@ class AccessCache:
         in_unit = b.and_(step, I64(self._layout.unit - 1))
         within = self._word(self._entry(group, EVERYONE), WITHIN)
         return b.icmp_unsigned("==", b.and_(in_unit, within), I64(0))
+
+    def window(self, group: Group, who: LaneSet) -> tuple[Value, Value, Value]:
+        """Returns how far a group begins behind the first place that an entry allows, how far the
+        last such place does, both in bytes, and whether the entry is for accesses like these."""
+        b, entry = self.b, self._entry(group, who)
+        behind = b.sub(group.firsts[0], self._word(entry, LOW))
+        size = I64(group.shape.size)
+        last = b.mul(b.sub(self._word(entry, ROOM), I64(1)), size)
+        holds = [
+            b.icmp_signed(">=", behind, I64(0)),
+            b.icmp_signed("<=", behind, last),
+            b.icmp_unsigned("==", b.and_(behind, b.sub(size, I64(1))), I64(0)),
+        ]
+        if group.base.width > 1:
+            holds.append(self._has_pitches(entry, group))
+        return behind, last, reduce(b.and_, holds)
+
+    def count_batch(self, group: Group, who: LaneSet, step: Value, times: Value) -> None:
+        """Counts so many accesses of all of a group: one where it begins, and each of the others
+        `step` bytes behind the one before it."""
+        b, entry = self.b, self._entry(group, who)
+        within, place = self._word(entry, WITHIN), self._place(entry, group)
+        counts = self._count_at(self._leader(group), who, I64(0))
+        shift = I64(group.shape.size.bit_length() - 1)
+        same = b.icmp_unsigned("==", b.and_(step, within), I64(0))
+        with b.if_else(same, likely=True) as (together, apart):
+            with together:
+                self.lanes.add_to(self.lanes.slot(counts, b.lshr(place, shift)), times)
+            with apart:
+                call(self.lanes, "count_strided", counts, place, step, within, shift, times)
 
     def _place(self, entry: Value, group: Group) -> Value:
         """Returns the bits of where the first access begins that decide about costs."""

@@ -28,6 +28,9 @@ class Blocks:
     """The basic blocks of one warp function's code: the copies of each block, and how they are
     entered.
 
+    `batches`: by copy and header of a loop, where its batches of iterations begin
+    (`codegen.strided_loops`).
+
     `beside`: the blocks that some lanes run under a mask while the others wait, and in which copy
     they then go on. `arrivals`: where the divergent copy comes to a possible meeting point.
     `ended`: where all lanes have come to the end of the program. `main`: the copy in which all
@@ -48,6 +51,12 @@ class Blocks:
             for copy in (Copy.CONVERGENT, Copy.ROUND)
             for index in self._present(copy)
             if index in beside
+        }
+        self.batches = {
+            (copy, loop.header): self.append(f"batch.{copy.value}{loop.header}")
+            for copy in (Copy.CONVERGENT, Copy.ROUND)
+            for loop in frame.facts.strided_loops
+            if all((copy, index) in self.copies for index in loop.blocks)
         }
         self.arrivals = {i: self.append(f"arrive{i}") for i in meetings}
         self.ended = self.append("ended")

@@ -55,7 +55,8 @@ class Edges:
             with self.b.goto_block(header):
                 with self.b.if_then(self.frame.fuel.ends_turn(), likely=False):
                     self._end_turn(copy, index)
-                self.b.branch(self.blocks.entrance(copy, index))
+                batch = self.blocks.batches.get((copy, index))
+                self.b.branch(batch or self.blocks.entrance(copy, index))
         return self._headers[copy, index]
 
     def _end_turn(self, copy: Copy, index: int) -> None:

@@ -7,6 +7,8 @@ known for a slow version of the block, in which all accesses go the general way.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from llvmlite import ir
 
 from warploom.analysis.program import Block
@@ -62,6 +64,33 @@ class GroupWays:
                 group.unknown = self.frame.variable(I1)
             self.groups |= dict.fromkeys((index for index, _ in found.members), group)
 
+    def begin_batch(self, block: Block, checked: Collection[int]) -> None:
+        """Begins a block of a loop in a batch of iterations, for which groups are `checked` that
+        begin with these accesses. Code of a batch has no slow version: where the block has one,
+        each of the other accesses is on its own."""
+        self._forget()
+        self.cache.sets.begin(straight=True)
+        self.groups.clear()
+        self._careful.clear()
+        self.fetches_ahead = False
+        for found in self.frame.facts.blocks[block.index].accesses.groups:
+            group = Group(found, batched=found.members[0][0] in checked)
+            if len(found.members) > 1:
+                group.unknown = self.frame.variable(I1)
+            alone = self.leaves(group) and not group.batched
+            for index, _ in found.members:
+                if not alone:
+                    self.groups[index] = group
+                elif self._can_be_alone(index, group):
+                    self.groups[index] = group.without_values(index)
+
+    def place(self, block: int, index: int, made: Instruction) -> Group:
+        """Returns the group of a block that begins with an access, at its places as of now."""
+        groups = self.frame.facts.blocks[block].accesses.groups
+        group = Group(next(one for one in groups if one.members[0][0] == index))
+        self._places.find(group, made, self.frame.active.mask())
+        return group
+
     def careful(self) -> dict[int, ir.Block]:
         """Begin the slow version of a block, if there is to be one: the blocks in which code comes
         to it, by instruction. There each access is on its own."""
@@ -101,15 +130,18 @@ class GroupWays:
         return None if self.leaves(group) else on
 
     def leaves(self, group: Group) -> bool:
-        """Returns whether code leaves for the slow version where a group is not known."""
-        return group.plan.exit is Exit.SLOW_VERSION
+        """Returns whether code for an access goes on only where its group is known: it has left for
+        the slow version where that is not so, or the batch has been checked."""
+        return group.batched or group.plan.exit is Exit.SLOW_VERSION
 
     def known(self, index: int, group: Group, made: Instruction, on: Value) -> Value:
         """Returns whether the accesses of a group are like earlier ones; a fast version goes on
         only if they are."""
         if group.known is None:
             follows = self._places.find(group, made, on)
-            if self.leaves(group):
+            if group.batched:
+                group.known = ir.Constant(I1, 1)
+            elif self.leaves(group):
                 self._or_leave(index, self._is_known(group, made, on))
                 group.known = ir.Constant(I1, 1)
                 self._tell(group, group.known)
@@ -199,6 +231,8 @@ class GroupWays:
 
     def count(self, index: int, group: Group) -> None:
         """Count one more access of a group that is known; the last of them counts for all."""
+        if group.batched:
+            return
         if group.alone is not None:
             self.cache.count_alone(group, index)
             return

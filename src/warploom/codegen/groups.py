@@ -42,6 +42,9 @@ class Group:
     """By how much places without a shape follow from lane to lane, in each run, if they do; where
     each lane is a run, 0 if they do not."""
 
+    batched: bool = False
+    """Whether it is checked and counted for a batch of iterations (`codegen.strided_loops`)."""
+
     @property
     def shape(self) -> Shape:
         """Return what each of the accesses moves."""

@@ -26,6 +26,7 @@ class Pass(StrEnum):
     WALKS = "walks"
     VERSIONS = "versions"
     PUT_OFF = "put-off"
+    STRIDED_LOOPS = "strided-loops"
     ROUNDS = "rounds"
     SWEEPS = "sweeps"
     COURSES = "courses"
@@ -42,6 +43,7 @@ DESCRIPTIONS: Mapping[Pass, str] = {
     Pass.WALKS: "one guard also for accesses that are strides in registers apart",
     Pass.VERSIONS: "a fast version of a block in which all lanes and patterns are as expected",
     Pass.PUT_OFF: "stores of columns kept, then done row by row",
+    Pass.STRIDED_LOOPS: "one check and count for a batch of iterations whose addresses advance",
     Pass.ROUNDS: "a copy of blocks between barriers for warps whose lanes are all together",
     Pass.SWEEPS: "code between barriers for all warps of a block, one after the other",
     Pass.COURSES: "all barriers of a block passed in one call, where the size of blocks tells how",

@@ -161,7 +161,8 @@ class ShapedAccess:
         self.ways.count(index, group)
         reached = self._reached(index, group, made, on)
         store(self.transfers, group.plan.move, reached, values)
-        count_change(self.lanes, self.frame.environment, I64(1))
+        if not group.batched:
+            count_change(self.lanes, self.frame.environment, I64(1))
 
     def _observe(
         self, index: int, group: Group, address: Operand, on: Value, values: list[Value]

@@ -35,6 +35,7 @@ from warploom.codegen.relay_state import END
 from warploom.codegen.sanitizing import SanitizingCode
 from warploom.codegen.saved import Saved
 from warploom.codegen.shared_functions import SharedFunctions
+from warploom.codegen.strided_loops import StridedLoopCode
 from warploom.codegen.sweeping import SweepCode
 from warploom.codegen.sync import SyncCode
 from warploom.codegen.warp_ir import BranchKind, WarpIR
@@ -112,6 +113,14 @@ class WarpFunction:
         for copy, index in self.control.blocks.beside:
             with self._standing(index, convergent=True):
                 self._aside(copy, self.program.blocks[index])
+        self.memory.apart = False
+        batches = StridedLoopCode(
+            self.control, self.instructions, self.guards, self._standing, self._control
+        )
+        for loop in self.facts.strided_loops:
+            for copy in (Copy.CONVERGENT, Copy.ROUND):
+                if (copy, loop.header) in self.control.blocks.batches:
+                    batches.emit(copy, loop)
         resumes = self.control.finish()
         rounds = self.control.suspension.emit_rounds() if resumes else {}
         if (Copy.ROUND, 0) in self.control.blocks.copies:

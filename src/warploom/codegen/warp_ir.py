@@ -15,6 +15,7 @@ from warploom.analysis.leavings import Region as ExitRegion
 from warploom.analysis.program import Program
 from warploom.analysis.regions import Region
 from warploom.analysis.shapes import Shapes, ShapesHere
+from warploom.analysis.strided_loops import StridedLoop
 from warploom.analysis.strides import Shape as LaneShape
 from warploom.analysis.sweeps import Sweep, SweepPath
 from warploom.codegen.access_groups import AccessGroup
@@ -100,7 +101,8 @@ class WarpIR:
     of `memory` there, and writes the `steady` ones to the context at once, where all lanes are
     together. Lanes leave the regions `exits` one by one. `sweeps` are the ways from barrier to
     barrier that may be gone by all warps of a block at once, and the `course` all of these in
-    order, where it is known.
+    order, where it is known. `strided_loops` are those of which accesses are checked for a batch of
+    iterations at once.
 
     `origin` is the kernel that the IR was made from, which passes read; None in one that was
     parsed.
@@ -120,6 +122,7 @@ class WarpIR:
     block_shapes: ShapesHere = field(default_factory=dict[Register, LaneShape])
     sweeps: tuple[SweepPath, ...] = ()
     course: tuple[SweepPath, ...] = ()
+    strided_loops: tuple[StridedLoop, ...] = ()
     origin: CountLayout | None = field(default=None, compare=False, repr=False)
 
     @property

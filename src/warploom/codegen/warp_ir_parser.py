@@ -10,6 +10,7 @@ import msgspec
 
 from warploom.analysis.leavings import Region as ExitRegion
 from warploom.analysis.regions import Region, RegionKind
+from warploom.analysis.strided_loops import StridedLoop
 from warploom.analysis.strides import LANES, UNIFORM, VECTOR, Shape
 from warploom.analysis.sweeps import Kind, SweepPath
 from warploom.codegen import access
@@ -38,7 +39,7 @@ def parse_warp_ir(text: str) -> WarpIR:
 
 KEYWORDS = (
     *("kernel", "variant", "facts", "registers", "regions", "reconvergence", "exits", "block"),
-    *("sweep", "course"),
+    *("strided", "sweep", "course"),
 )
 """What a line that is not indented begins with."""
 
@@ -77,6 +78,7 @@ class _Parser:
             steady=self._marked("steady"),
             reconvergence=self._one("reconvergence").read(self._reconvergence),
             block_shapes=self._shapes((one.words[0], one.list("block")) for one in self._declared),
+            strided_loops=self._each("strided", self._strided),
             sweeps=self._each("sweep", self._sweep),
             course=self._each("course", self._sweep),
         )
@@ -120,6 +122,16 @@ class _Parser:
         blocks, leaving = (frozenset(self._at(line, name)) for name in ("blocks", "leaving"))
         written, kept = (self._named(line, name) for name in ("written", "kept"))
         return ExitRegion(header, blocks, leaving, point, written, kept)
+
+    def _strided(self, line: Line) -> StridedLoop:
+        widened = (_groups(r"(\d+):(\d+)", one) for one in line.list("widened"))
+        return StridedLoop(
+            self._at(line, "blocks"),
+            line.numbers("advances"),
+            tuple((int(index), int(source)) for index, source in widened),
+            line.numbers("compared"),
+            line.numbers("accesses"),
+        )
 
     def _sweep(self, line: Line) -> SweepPath:
         kinds = {i: kind for kind in Kind for i in line.numbers(kind.name.lower())}

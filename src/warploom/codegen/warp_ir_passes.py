@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from warploom.codegen import warp_ir_accesses as accesses
 from warploom.codegen import warp_ir_barriers as barriers
 from warploom.codegen import warp_ir_divergence as divergence
+from warploom.codegen import warp_ir_loops as loops
 from warploom.codegen import warp_ir_registers as registers
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.kernel_accesses import facts_of
@@ -83,6 +84,7 @@ PIPELINE: tuple[WarpPass, ...] = (
     WarpPass(Pass.PUT_OFF, accesses.put_off_stores),
     WarpPass(Pass.VERSIONS, accesses.make_fast_versions),
     WarpPass("plans", accesses.fit_plans),
+    WarpPass(Pass.STRIDED_LOOPS, loops.find_strided_loops),
     WarpPass(Pass.ROUNDS, barriers.copy_for_rounds),
     WarpPass("block-shapes", barriers.find_block_shapes),
     WarpPass(Pass.SWEEPS, barriers.find_sweeps),

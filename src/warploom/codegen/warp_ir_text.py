@@ -16,6 +16,7 @@ import msgspec
 
 from warploom.analysis.leavings import Region as ExitRegion
 from warploom.analysis.regions import Region
+from warploom.analysis.strided_loops import StridedLoop
 from warploom.analysis.strides import LANES, VECTOR, Shape
 from warploom.analysis.sweeps import Kind, SweepPath
 from warploom.codegen.access_groups import AccessGroup
@@ -105,6 +106,7 @@ class _Printer:
         yield from (f"exits{self._exits(region)}" for region in ir.exits)
         for block in ir.blocks:
             yield from self._block(block)
+        yield from (f"strided{self._strided(loop)}" for loop in ir.strided_loops)
         yield from (f"sweep{self._sweep(way)}" for way in ir.sweeps)
         yield from (f"course{self._sweep(way)}" for way in ir.course)
 
@@ -136,6 +138,15 @@ class _Printer:
             to=self._label(region.point),
             written=_names(region.written),
             kept=_names(region.kept),
+        )
+
+    def _strided(self, loop: StridedLoop) -> str:
+        return attributes(
+            blocks=self._labels(loop.blocks),
+            advances=map(str, loop.advances),
+            widened=(f"{index}:{source}" for index, source in loop.widened),
+            compared=map(str, loop.compared),
+            accesses=map(str, loop.accesses),
         )
 
     def _sweep(self, way: SweepPath) -> str:
