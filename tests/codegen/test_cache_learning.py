@@ -17,7 +17,6 @@ from warploom.codegen.cache_layout import (
     LOW,
     MANY_SETS,
     MISSES,
-    MOST_STRIDES,
     PITCHES,
     RETIRED,
     ROOM,
@@ -51,8 +50,8 @@ def empty() -> Words:
 
 def group(runs: int, stride: int, offset: int = 0) -> Words:
     """One access of words at an offset."""
-    known = runs, stride, SIZE, UNIT, 0, 1, SETS, MOST
-    return np.array([*known, PLACE, offset, *[0] * MOST_STRIDES], np.int64)
+    known = runs, stride, SIZE, UNIT, 1, SETS, MOST
+    return np.array([*known, PLACE, offset], np.int64)
 
 
 def at(*firsts: int) -> Words:

@@ -1,12 +1,12 @@
 """Finds loops whose addresses advance by a constant stride from iteration to iteration.
 
-    loop:                               blocks    the loop, in the order of an iteration
-        mul.wide.s32 %rd7, %r10, 4;     advances  15, 16, 17, 18: what addresses are computed from
-        add.s64 %rd8, %rd1, %rd7;       widened   operand 0 of 15: linear only while it does not wrap
-        ld.global.f32 %f1, [%rd8];      accesses  one, at 4 * %r3 bytes behind its last place
-        st.global.f32 [%rd9], %f1;
-        add.s32 %r10, %r10, %r3;
-        setp.lt.s32 %p2, %r10, %r6;     compared  this: for how many iterations it holds is known
+    loop:                               blocks: this one
+        mul.wide.s32 %rd7, %r10, 4;     advances; widened: its operand 0 must not wrap around
+        add.s64 %rd8, %rd1, %rd7;       advances
+        ld.global.f32 %f1, [%rd8];      accesses: 4 * %r3 bytes behind the iteration before
+        add.f32 %f2, %f2, %f1;
+        add.s32 %r10, %r10, %r3;        advances
+        setp.lt.s32 %p2, %r10, %r6;     compared: for how many iterations it holds is known
         @%p2 bra loop;
 
 Two iterations of the instructions that advance say where all further ones access memory. So one
@@ -219,7 +219,8 @@ class _Motions:
         results = dict(self._readings[block].results(made))
         here = self._readings[block].shapes
         shaped = all(shape.is_known and register in here for register, shape in results.items())
-        motions = self._results(index, made, state) if shaped and made.guard is None else []
+        plain = shaped and made.guard is None
+        motions = self._results(index, made, state) if plain else ()
         for number, target in enumerate(targets):
             if isinstance(target, Register):
                 state[target] = motions[number] if number < len(motions) else ANYHOW

@@ -15,7 +15,6 @@ from warploom.codegen.cache_layout import (
     PITCHES,
     ROOM,
     STEP,
-    STRIDES,
     WITHIN,
     safe_at,
 )
@@ -44,8 +43,6 @@ class AccessCache:
         b = self.b
         entry = self._entry(group, who)
         conditions = [self._may_begin(entry, group)]
-        for number, stride in enumerate(group.strides.values(), STRIDES):
-            conditions.append(b.icmp_unsigned("==", stride, self._word(entry, number)))
         if group.base.width > 1:
             conditions.append(self._has_pitches(entry, group))
         if group.step is not None and not group.accesses.is_laid_out:

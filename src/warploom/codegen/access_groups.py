@@ -1,10 +1,8 @@
-"""Finds the accesses of a basic block from one register, or from one that walks on
-(`codegen.walks`), at addresses with shapes."""
+"""Finds the accesses of a basic block from one register, at addresses with shapes."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from warploom.analysis.program import Block
@@ -13,47 +11,29 @@ from warploom.analysis.strides import Shape as LaneShape
 from warploom.analysis.uses import writes
 from warploom.codegen.access import Shape
 from warploom.codegen.access_table import AccessPlan, Addresses, Guard, Pattern, select
-from warploom.codegen.cache_layout import MOST_STRIDES
 from warploom.codegen.kernel_accesses import KernelAccesses
-from warploom.codegen.walks import Step, Walks
 from warploom.ptx.ir import Address, Instruction, Register, Symbol
 
 
 @dataclass(frozen=True)
 class AccessGroup:
-    """Accesses of one block, `shape` and `plan`, from what one register holds all the time, or
-    strides away from it. `base` is the shape of their addresses; where these have none, it says how
-    many runs a warp is.
+    """Accesses of one block, `shape` and `plan`, from what one register holds all the time. `base`
+    is the shape of their addresses; where these have none, it says how many runs a warp is.
 
-    `members` are instructions and their offsets. `multiples` says by how many of each stride an
-    instruction's register is away from where the walk begins. `crossed` are the loads between its
-    members, of those that are put off (`codegen.put_off`).
+    `members` are instructions and their offsets. `crossed` are the loads between its members, of
+    those that are put off (`codegen.put_off`).
     """
 
     shape: Shape
     plan: AccessPlan
     base: LaneShape
     members: tuple[tuple[int, int], ...] = ()
-    multiples: Mapping[int, Mapping[Register, int]] = field(
-        default_factory=dict[int, Mapping[Register, int]]
-    )
     crossed: tuple[int, ...] = ()
-
-    def ahead(self, index: int) -> dict[Register, int]:
-        """Returns how often an access lies each stride behind the first one."""
-        own = Counter(self.multiples.get(index, {}))
-        own.subtract(self.multiples.get(self.members[0][0], {}))
-        return {stride: multiples for stride, multiples in own.items() if multiples}
 
     @property
     def is_laid_out(self) -> bool:
         """Return whether each lane is a run of its own: then lanes may follow by one step."""
         return self.plan.guard is Guard.LANES
-
-    @property
-    def walked(self) -> list[Register]:
-        """Return the strides by which some of its accesses are apart."""
-        return list(dict.fromkeys(s for index, _ in self.members for s in self.ahead(index)))
 
     @property
     def span(self) -> tuple[int, int]:
@@ -69,32 +49,15 @@ class _Open:
 
     found: AccessGroup
     members: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    multiples: dict[int, Mapping[Register, int]] = field(
-        default_factory=dict[int, Mapping[Register, int]]
-    )
-
-    def add(self, index: int, offset: int, strides: Mapping[Register, int]) -> None:
-        """Add an access."""
-        self.members.append((index, offset))
-        if strides:
-            self.multiples[index] = strides
-
-    def can_take(self, step: Step) -> bool:
-        """Returns whether an access can join: one of few strides can."""
-        return len(set(step.strides).union(*self.multiples.values())) <= MOST_STRIDES
 
     def closed(self) -> AccessGroup:
         """Returns the group of those that have been found."""
         found = self.found
-        return AccessGroup(found.shape, found.plan, found.base, tuple(self.members), self.multiples)
+        return AccessGroup(found.shape, found.plan, found.base, tuple(self.members))
 
 
-def find_groups(
-    accesses: KernelAccesses, reading: Reading, block: Block, *, walking: bool = False
-) -> list[AccessGroup]:
-    """Return the groups of a block's accesses, by their first ones; `walking`: with those that are
-    strides apart."""
-    walks = Walks(reading, block)
+def find_groups(accesses: KernelAccesses, reading: Reading, block: Block) -> list[AccessGroup]:
+    """Returns the groups of a block's accesses, by their first ones."""
     found: dict[object, _Open] = {}
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
@@ -102,17 +65,9 @@ def find_groups(
         placed = _placed(accesses, reading, index, made)
         if placed is not None:
             address, group, alike = placed
-            key: tuple[object, ...] = (address.base, *alike)
-            strides: Mapping[Register, int] = {}
-            if isinstance(address.base, Register):
-                step = walks.at(address.base, versions)
-                key, strides = (step.register, step.version, *alike), step.strides
-                if key in found and not found[key].can_take(step):
-                    key = (*key, *step.strides)
-            one = found.setdefault(index if made.guard else key, _Open(group))
-            one.add(index, address.offset, strides)
-        if walking:
-            walks.note(index, made, versions)
+            version = versions.get(address.base) if isinstance(address.base, Register) else None
+            key = index if made.guard else (address.base, version, *alike)
+            found.setdefault(key, _Open(group)).members.append((index, address.offset))
         for register in writes(made):
             versions[register] = index
     return [one.closed() for one in found.values()]

@@ -8,9 +8,7 @@ from warploom.codegen.cache_layout import (
     ANY_STRIDE,
     GIVEN_UP,
     MISSES,
-    MOST_STRIDES,
     STEP_AT,
-    STRIDES_AT,
 )
 from warploom.codegen.environment import ROW_WIDTH, Slot
 from warploom.codegen.groups import Group
@@ -63,8 +61,6 @@ class CacheFilling:
         b.store(group.bases, self._bases, align=8)
         if group.step is not None and not group.accesses.is_laid_out:
             b.store(group.step, self.lanes.slot(self._bases, STEP_AT))
-        for number, stride in enumerate(group.strides.values(), STRIDES_AT):
-            b.store(stride, self.lanes.slot(self._bases, number))
         bounds = self._bounds(group)
         if group.shape.space in (Space.GLOBAL, Space.CONST):
             allocations = self.frame.pointer(Slot.ALLOCATIONS_AT)
@@ -93,11 +89,10 @@ class CacheFilling:
         found = group.step is not None and not group.accesses.is_laid_out
         stride = ANY_STRIDE if found else group.base.stride
         words = [group.base.width, stride, group.shape.size, self._layout.unit]
-        words += [len(group.strides), len(group.members), self._layout.sets, self._layout.runs]
+        words += [len(group.members), self._layout.sets, self._layout.runs]
         for index, offset in group.members:
             place = self._layout.places[self.places.number(index, group.shape.space)]
-            laps = [group.accesses.ahead(index).get(stride, 0) for stride in group.strides]
-            words += [place, offset, *laps, *[0] * (MOST_STRIDES - len(laps))]
+            words += [place, offset]
         name = ".".join(["group", *map(str, words)])
         module = self.frame.module
         if name not in module.globals:

@@ -43,31 +43,26 @@ LAYOUT_SHIFT = 32
 MASK_FACTOR, LAYOUT_FACTOR, HASH_SHIFT = 40503, 27449, 9
 """Odd factors of 16 bits that spread keys over buckets."""
 
-MOST_STRIDES = 3
-"""So many strides are remembered of a group whose addresses walk (`codegen.walks`)."""
-STRIDES_AT = LANES
-STEP_AT = STRIDES_AT + MOST_STRIDES
-"""What code tells of the addresses of a group: where up to 32 runs begin, then its strides, and by
-how much lanes follow in each run where that is not known before."""
+STEP_AT = LANES
+"""What code says of the addresses of a group: where up to 32 runs begin, then by how much lanes
+follow in each run where that is not known before."""
 
 ANY_STRIDE = 1 << 48
 """Stands for the stride of accesses whose lanes follow, in each run, by a step that is known as
 code runs. No stride is as long."""
 
-LEADER, RUNS, AHEAD, LAPS = range(4)
-HEADER = LAPS + MOST_STRIDES
+LEADER, RUNS, AHEAD, HEADER = range(4)
 """What a cache begins with: where the cache of its group's first access stands, 0 as long as
 nothing is known; the runs of its addresses; how many bytes it lies behind the first access of the
-group, and how often each of the group's strides."""
+group."""
 
-KEY, LOW, ROOM, WITHIN, FIRST, MISSES, STEP, STRIDES = range(8)
-PITCHES = STRIDES + MOST_STRIDES
+KEY, LOW, ROOM, WITHIN, FIRST, MISSES, STEP, PITCHES = range(8)
 """An entry: its key, 0 while it is not in use; the first run begins at LOW or one of the next
 places, ROOM in all, each as far behind the last as a lane accesses bytes; the bits of its address
 that decide about costs: those of its place in the unit, or none but of what must be 0, where runs
 of equal addresses lie whole units apart; where the first run of the first access began as the entry
 was made; how many accesses by the same lanes had other pitches; by how much lanes follow in each
-run, or from lane to lane where each is a run and they do (else 0); the strides; the pitches; from
+run, or from lane to lane where each is a run and they do (else 0); the pitches; from
 `safe_at` on the same, but for runs of which no lane is on, which have that of one with some, so
 that whoever reads there reads inside of the allocation (where each lane is a run, pitches take that
 room); and from `counts_at` on, by the place of the first run in the unit, in elements, how many

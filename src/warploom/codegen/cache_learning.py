@@ -1,6 +1,6 @@
 """Fills the access caches (`codegen.cache_layout`), for compiled code that finds an access in none.
 
-The counts of an entry are of the pitches and strides that it has. Where more accesses come with
+The counts of an entry are of the pitches that it has. Where more accesses come with
 others than it has counted, those take its place, and its counts are kept (`RETIRED`).
 """
 
@@ -16,18 +16,14 @@ from warploom.codegen.cache_layout import (
     GIVEN_UP,
     HEADER,
     KEY,
-    LAPS,
     LEADER,
     LOW,
     MISSES,
-    MOST_STRIDES,
     PITCHES,
     ROOM,
     RUNS,
     STEP,
     STEP_AT,
-    STRIDES,
-    STRIDES_AT,
     WITHIN,
     bucket_of,
     counts_at,
@@ -37,18 +33,17 @@ from warploom.codegen.cache_layout import (
 )
 from warploom.rules.distinct import first_lane, jitable, last_lane
 
-G_RUNS, G_STRIDE, G_SIZE, G_UNIT, G_STRIDES, G_MEMBERS, G_SETS, G_ROOM, MEMBERS = range(9)
+G_RUNS, G_STRIDE, G_SIZE, G_UNIT, G_MEMBERS, G_SETS, G_ROOM, MEMBERS = range(8)
 """What is known of a group before it runs: the runs of its addresses and the stride in them, the
-bytes that a lane accesses, the unit, how many strides and how many accesses there are; and of the
+bytes that a lane accesses, the unit, how many accesses there are; and of the
 kernel's caches how many keys they have, and for how many runs an entry has room."""
 
-M_PLACE, M_OFFSET, M_LAPS = range(3)
-MEMBER_WORDS = M_LAPS + MOST_STRIDES
-"""Then for each of its accesses: where its cache stands, its offset from the group's address, and
-how often it lies each of the group's strides behind it."""
+M_PLACE, M_OFFSET, MEMBER_WORDS = range(3)
+"""Then for each of its accesses: where its cache stands, and its offset from the group's
+address."""
 
 FURTHEST = 1 << 40
-"""A pitch or stride that is longer is not kept: so no sum of addresses begins again at 0."""
+"""A pitch or step that is longer is not kept: so no sum of addresses begins again at 0."""
 
 NEVER = 256
 """After so many accesses with other pitches, more than the entry has counted and with no room to
@@ -64,8 +59,8 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     Returns 1 and where such accesses are counted, among the counts of the entry, if `known` is the
     number of their key; else 0: then code does not know where to count this one, and the rules are
     to. `sets` are the kernel's keys, behind which the caches stand; `bases` says where each run
-    begins, from STRIDES_AT on the strides, and at STEP_AT by how much lanes follow where that is
-    not known before; `key` is that of the active lanes.
+    begins, and at STEP_AT by how much lanes follow where that is not known before; `key` is that
+    of the active lanes.
     """
     number = find_set(sets, key, group[G_SETS])
     if number < 0 or _is_crooked(group, bases) or not _enter_members(sets, group):
@@ -89,8 +84,6 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
         sets[at + PITCHES + run] = bases[run] - bases[0]
         if length > 1:
             sets[safe + run] = bases[run if _active(key, run, length) else some] - bases[0]
-    for stride in range(group[G_STRIDES]):
-        sets[at + STRIDES + stride] = bases[STRIDES_AT + stride]
     sets[at + STEP] = _stride(group, bases)
     if length == 1 and _follow(group, bases, key):
         sets[at + STEP] = group[G_SIZE]
@@ -187,8 +180,6 @@ def _enter_members(sets: Any, group: Any) -> bool:
         sets[place + LEADER] = group[MEMBERS + M_PLACE]
         sets[place + RUNS] = group[G_RUNS]
         sets[place + AHEAD] = ahead
-        for stride in range(group[G_STRIDES]):
-            sets[place + LAPS + stride] = group[at + M_LAPS + stride]
     return True
 
 
@@ -210,13 +201,9 @@ def find_set(sets: Any, key: int, count: int) -> int:
 
 
 @jitable
-def _ahead(group: Any, bases: Any, member: int) -> int:
+def _ahead(group: Any, member: int) -> int:
     """Returns how far an access of a group lies behind the group's address."""
-    at = MEMBERS + member * MEMBER_WORDS
-    ahead = group[at + M_OFFSET]
-    for stride in range(group[G_STRIDES]):
-        ahead += group[at + M_LAPS + stride] * bases[STRIDES_AT + stride]
-    return ahead  # type: ignore[no-any-return]
+    return group[MEMBERS + member * MEMBER_WORDS + M_OFFSET]  # type: ignore[no-any-return]
 
 
 @jitable
@@ -224,7 +211,7 @@ def _is_crooked(group: Any, bases: Any) -> bool:
     """Returns whether some run of some access is not aligned, or too far from the first."""
     some = 0
     for member in range(group[G_MEMBERS]):
-        some |= bases[0] + _ahead(group, bases, member)
+        some |= bases[0] + _ahead(group, member)
     step = _stride(group, bases)
     some |= step
     if step > FURTHEST or step < -FURTHEST:
@@ -234,27 +221,20 @@ def _is_crooked(group: Any, bases: Any) -> bool:
         some |= pitch
         if pitch > FURTHEST or pitch < -FURTHEST:
             return True
-    for stride in range(group[G_STRIDES]):
-        length = bases[STRIDES_AT + stride]
-        if length > FURTHEST or length < -FURTHEST:
-            return True
     return (some & (group[G_SIZE] - 1)) != 0  # type: ignore[no-any-return]
 
 
 @jitable
 def _is_alike(sets: Any, at: int, group: Any, bases: Any) -> bool:
-    """Returns whether an entry is free, or of accesses with the same pitches and strides."""
+    """Returns whether an entry is free, or of accesses with the same pitches."""
     if sets[at + KEY] == 0:
         return True
     if sets[at + STEP] != _stride(group, bases) and _length(group) > 1:
         return False
+    differ = 0
     for run in range(group[G_RUNS]):
-        if sets[at + PITCHES + run] != bases[run] - bases[0]:
-            return False
-    for stride in range(group[G_STRIDES]):
-        if sets[at + STRIDES + stride] != bases[STRIDES_AT + stride]:
-            return False
-    return True
+        differ |= sets[at + PITCHES + run] ^ (bases[run] - bases[0])
+    return differ == 0  # type: ignore[no-any-return]
 
 
 @jitable
@@ -270,10 +250,10 @@ def _follow(group: Any, bases: Any, key: int) -> bool:
 def _extent(group: Any, bases: Any, key: int) -> tuple[int, int]:
     """Returns how far the first byte that any active lane reaches lies behind the first run's
     address, and the end of the last."""
-    start = _ahead(group, bases, 0)
+    start = _ahead(group, 0)
     stop = start
     for member in range(1, group[G_MEMBERS]):
-        ahead = _ahead(group, bases, member)
+        ahead = _ahead(group, member)
         start = min(start, ahead)
         stop = max(stop, ahead)
     length, stride = _length(group), _stride(group, bases)

@@ -24,7 +24,6 @@ class GroupPlaces:
     def find(self, group: Group, made: Instruction, on: Value) -> Value | None:
         """Find where a group reaches; at addresses without a shape, returns whether the lanes that
         are on follow the first of their run by one step."""
-        group.strides = {s: self._stride(s) for s in group.accesses.walked}
         address = made.operands[0 if group.shape.op == "store" else 1]
         if group.plan.guard is Guard.CACHE:
             self._find_by_shape(group, address)
@@ -35,24 +34,16 @@ class GroupPlaces:
         return self._find_by_step(group, address, on)
 
     def _find_by_shape(self, group: Group, address: Operand) -> None:
-        b, width = self.b, group.base.width
+        width = group.base.width
         group.bases = self._base(group, address, width)
-        back = self._back(group)
-        if back is not None:
-            group.bases = b.sub(group.bases, self.lanes.splat(back, width))
         group.firsts = [self.lanes.lane(group.bases, run) for run in range(width)]
 
     def _find_lanes(self, group: Group, address: Operand, on: Value) -> None:
         """Find where each lane reaches; lanes that are off have the place of the first."""
-        places = self._places(group, address)
+        places = self._base(group, address)
         first = self.lanes.lane(places, 0)
         group.bases = self.b.select(on, places, self.lanes.splat(first))
         group.firsts = [first]
-
-    def _places(self, group: Group, address: Operand) -> Value:
-        """Return where each lane reaches in the first access of a group."""
-        places, back = self._base(group, address), self._back(group)
-        return places if back is None else self.b.sub(places, self.lanes.splat(back))
 
     def _base(self, group: Group, address: Operand, width: int = LANES) -> Value:
         """Returns the register or variable that an address begins with, as 64-bit lanes.
@@ -70,7 +61,7 @@ class GroupPlaces:
         return operands.base(address, width)
 
     def _find_by_step(self, group: Group, address: Operand, on: Value) -> Value:
-        b, runs, places = self.b, group.base.width, self._places(group, address)
+        b, runs, places = self.b, group.base.width, self._base(group, address)
         heads = selection(range(0, LANES, LANES // runs))
         group.bases = b.shuffle_vector(places, places, heads)
         group.firsts = [self.lanes.lane(group.bases, run) for run in range(runs)]
@@ -80,18 +71,6 @@ class GroupPlaces:
             size = I64(group.shape.size)
             follows = b.and_(follows, b.icmp_unsigned("==", group.step, size))
         return follows
-
-    def _stride(self, register: Register) -> Value:
-        return self.lanes.lane(self.memory.operands.read(register, unsigned(64), width=1), 0)
-
-    def _back(self, group: Group) -> Value | None:
-        """Returns how far the register of an access lies behind that of its group."""
-        back: Value | None = None
-        ahead = group.accesses.ahead(group.alone) if group.alone is not None else {}
-        for stride, laps in ahead.items():
-            further = self.b.mul(group.strides[stride], I64(laps))
-            back = further if back is None else self.b.add(back, further)
-        return back
 
     def _follows(self, places: Value, length: int, step: Value, on: Value) -> Value:
         """Returns whether in each run of so many lanes those that are on reach where its first lane

@@ -21,7 +21,7 @@ from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.memory import MemoryCode
 from warploom.codegen.put_off import PutOff
 from warploom.core.types import unsigned
-from warploom.ptx.ir import Address, Instruction, Register, Symbol
+from warploom.ptx.ir import Address, Instruction, Register
 
 RARELY = (1 << 20, 1)
 """The weights of a way that is hardly ever left: what is live there stays in registers."""
@@ -64,9 +64,10 @@ class GroupWays:
                 group.unknown = self.frame.variable(I1)
             self.groups |= dict.fromkeys((index for index, _ in found.members), group)
 
-    def begin_batch(self, block: Block, checked: Collection[int]) -> None:
+    def begin_batch(self, block: Block, checked: Collection[int], fetches: Value) -> None:
         """Begins a block of a loop in a batch of iterations, for which groups are `checked` that
-        begin with these accesses. Code of a batch has no slow version: where the block has one,
+        begin with these accesses; `fetches` says whether they ask for what the next warps access.
+        Code of a batch has no slow version: where the block has one,
         each of the other accesses is on its own."""
         self._forget()
         self.cache.sets.begin(straight=True)
@@ -74,15 +75,13 @@ class GroupWays:
         self._careful.clear()
         self.fetches_ahead = False
         for found in self.frame.facts.blocks[block.index].accesses.groups:
-            group = Group(found, batched=found.members[0][0] in checked)
+            batched = found.members[0][0] in checked
+            group = Group(found, batched=batched, fetches=fetches if batched else None)
             if len(found.members) > 1:
                 group.unknown = self.frame.variable(I1)
             alone = self.leaves(group) and not group.batched
             for index, _ in found.members:
-                if not alone:
-                    self.groups[index] = group
-                elif self._can_be_alone(index, group):
-                    self.groups[index] = group.without_values(index)
+                self.groups[index] = group.without_values(index) if alone else group
 
     def place(self, block: int, index: int, made: Instruction) -> Group:
         """Returns the group of a block that begins with an access, at its places as of now."""
@@ -93,31 +92,14 @@ class GroupWays:
 
     def careful(self) -> dict[int, ir.Block]:
         """Begin the slow version of a block, if there is to be one: the blocks in which code comes
-        to it, by instruction. There each access is on its own."""
+        to it, by instruction. There each access is on its own, and none is deferred."""
         self._forget()
         self.cache.sets.begin(straight=False)
         groups, self.groups = self.groups, {}
         for index, group in groups.items():
-            if self._can_be_alone(index, group):
+            if group.plan.guard is not Guard.COMPARED:
                 self.groups[index] = group.without_values(index)
         return dict(self._careful)
-
-    def _can_be_alone(self, index: int, group: Group) -> bool:
-        """Returns whether an access has a plan like its group's on its own: not if it is deferred,
-        nor if its register has not the shape of its group's, from which it may have walked."""
-        if group.plan.guard is not Guard.CACHE:
-            return group.plan.guard is not Guard.COMPARED
-        made = self.frame.program.instructions[index]
-        address = made.operands[0 if group.shape.op == "store" else 1]
-        assert isinstance(address, Address)
-        if isinstance(address.base, Symbol):
-            return True
-        known = (
-            self.frame.registers.here.get(address.base)
-            if isinstance(address.base, Register)
-            else None
-        )
-        return known == group.base
 
     def _forget(self) -> None:
         self._passing.clear()

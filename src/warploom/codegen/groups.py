@@ -9,7 +9,6 @@ from warploom.codegen.access import Shape
 from warploom.codegen.access_groups import AccessGroup
 from warploom.codegen.access_table import AccessPlan
 from warploom.codegen.lanes import Value
-from warploom.ptx.ir import Register
 
 
 @dataclass
@@ -31,8 +30,6 @@ class Group:
     """The address of the count of such accesses."""
     place: tuple[Value, Value] | None = None
     """The number of the lanes' set, and of the count in its entry."""
-    strides: dict[Register, Value] = field(default_factory=dict[Register, Value])
-    """Those by which some are apart, once code has come to the first of them."""
     alone: int | None = None
     """In slow code, which of the accesses this is: it is counted apart from the others."""
     unknown: Value = None
@@ -44,6 +41,8 @@ class Group:
 
     batched: bool = False
     """Whether it is checked and counted for a batch of iterations (`codegen.strided_loops`)."""
+    fetches: Value | None = None
+    """Whether to ask for what the next warps access, in a batch; None for no."""
 
     @property
     def shape(self) -> Shape:

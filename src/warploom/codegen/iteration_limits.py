@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 from llvmlite import ir
 
 from warploom.analysis.strides import Shape
-from warploom.codegen.lanes import I1, I64, Lanes, Value
+from warploom.codegen.lanes import I64, Lanes, Value
 from warploom.core.types import ScalarType
 
 MOST = 1 << 20

@@ -23,7 +23,6 @@ class Pass(StrEnum):
     ASIDES = "asides"
     GROUPS = "groups"
     STEPS = "steps"
-    WALKS = "walks"
     VERSIONS = "versions"
     PUT_OFF = "put-off"
     STRIDED_LOOPS = "strided-loops"
@@ -40,7 +39,6 @@ DESCRIPTIONS: Mapping[Pass, str] = {
     Pass.ASIDES: "short sides of branches under a mask, while the other lanes wait",
     Pass.GROUPS: "one guard for the accesses of a block from one register, and moves by patterns",
     Pass.STEPS: "moves by the step of addresses whose pattern is found at run time",
-    Pass.WALKS: "one guard also for accesses that are strides in registers apart",
     Pass.VERSIONS: "a fast version of a block in which all lanes and patterns are as expected",
     Pass.PUT_OFF: "stores of columns kept, then done row by row",
     Pass.STRIDED_LOOPS: "one check and count for a batch of iterations whose addresses advance",

@@ -28,8 +28,18 @@ from warploom.codegen.reach import Reach
 from warploom.codegen.registers import values_by_shape
 from warploom.codegen.sanitizing import Memory
 from warploom.codegen.stores import store
-from warploom.codegen.transfers import Reached, Transfers
+from warploom.codegen.transfers import AHEAD, Reached, Transfers
 from warploom.ptx.ir import Instruction, Operand, Space
+
+NEIGHBOURS = 4
+"""Warps for which the first of them asks for lines. Sums of two arrays of 16 MiB, in a loop over
+the grid, took 22 ns an iteration so, 28 without, 23 with 8 warps; 17 without the loop."""
+
+
+def _is_global_line(group: Group) -> bool:
+    """Returns whether the lanes of a warp access consecutive elements of global memory."""
+    follow = group.plan.pattern is Pattern.CONSECUTIVE and group.base.width == 1
+    return follow and group.shape.space is Space.GLOBAL
 
 
 class ShapedAccess:
@@ -115,12 +125,22 @@ class ShapedAccess:
     ) -> list[Value]:
         self._observe(index, group, made.operands[1], on, [])
         self.ways.count(index, group)
-        follow = group.plan.pattern is Pattern.CONSECUTIVE and group.base.width == 1
-        if self.ways.fetches_ahead and follow and group.shape.space is Space.GLOBAL:
-            self.transfers.fetch_ahead(group.shape, self.reach.places(group, index)[0])
+        if self.ways.fetches_ahead and _is_global_line(group):
+            first = self.reach.places(group, index)[0]
+            self.transfers.fetch(group.shape, first, range(AHEAD, AHEAD + LANES * group.shape.size))
+        self._fetch_for_neighbours(index, group)
         reached = self._reached(index, group, made, on)
         found = load(self.transfers, group.plan.move, reached)
         return [self.lanes.fan(value, 0, width) for value in found]
+
+    def _fetch_for_neighbours(self, index: int, group: Group) -> None:
+        """Ask, in a batch of iterations whose places are far apart, for what the next warps are
+        going to access there: else the host's processor finds no order in which lines follow."""
+        if group.fetches is None or not _is_global_line(group):
+            return
+        with self.b.if_then(group.fetches):
+            first, extent = self.reach.places(group, index)[0], LANES * group.shape.size
+            self.transfers.fetch(group.shape, first, range(extent, NEIGHBOURS * extent))
 
     def _either(self, *ways: tuple[Value, ir.Block]) -> Value:
         result = self.b.phi(ways[0][0].type)
@@ -159,6 +179,7 @@ class ShapedAccess:
     ) -> None:
         self._observe(index, group, made.operands[0], on, values)
         self.ways.count(index, group)
+        self._fetch_for_neighbours(index, group)
         reached = self._reached(index, group, made, on)
         store(self.transfers, group.plan.move, reached, values)
         if not group.batched:

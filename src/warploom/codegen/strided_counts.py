@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def count_strided(
-    counts: Any, place: int, step: int, within: int, shift: int, times: int
-) -> int:
+def count_strided(counts: Any, place: int, step: int, within: int, shift: int, times: int) -> int:
     """Adds `times` accesses to the `counts` by place, in elements of 1 << `shift` bytes. The first
     is `place` bytes into its unit, each of the others `step` bytes behind the one before; `within`
     are the bits of an address that decide."""

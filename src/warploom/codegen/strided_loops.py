@@ -20,9 +20,10 @@ as many iterations before the next attempt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
 from typing import Protocol
 
@@ -40,12 +41,16 @@ from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.iteration_limits import Limits, Linear
 from warploom.codegen.lane_sets import LaneSet
 from warploom.codegen.lanes import I32, I64, LANES, Value
+from warploom.codegen.shaped_access import NEIGHBOURS
 from warploom.codegen.warp_ir import BranchKind
-from warploom.ptx.ir import Instruction, spread
+from warploom.ptx.ir import Instruction, Register, spread
 
 LEAST = 3
 """Iterations of the smallest batch: what its check costs, some 15 instructions for each group and
 bound, two iterations without their checks make up for."""
+
+PAGE = 4096
+"""Bytes of a page of the host, beyond which its processor does not look for the next lines."""
 
 MOST_PUT_OFF = 1023
 """Iterations after which a loop whose batches fail tries again, at most."""
@@ -73,13 +78,14 @@ class _Iteration:
 @dataclass(frozen=True)
 class _Batch:
     """A batch about to run: of how many iterations at most; of each group its places in the first
-    iteration and how far it advances."""
+    iteration and how far it advances. `fetches`: it asks for what the next warps access."""
 
     loop: StridedLoop
     count: Value
     lanes: LaneSet
     groups: Mapping[int, Group]
     steps: Mapping[int, Value]
+    fetches: Value
 
 
 class StridedLoopCode:
@@ -158,7 +164,16 @@ class StridedLoopCode:
             relation = staying_relation(self.program, loop.blocks, block, index)
             operands = [(first.operands[index, n], second.operands[index, n]) for n in range(2)]
             limits.compare(relation, *operands)
-        return _Batch(loop, limits.count(), who, first.groups, steps)
+        count, fetches = limits.count(), self._fetches(steps.values())
+        return _Batch(loop, count, who, first.groups, steps, fetches)
+
+    def _fetches(self, steps: Iterable[Value]) -> Value:
+        """Returns whether the running warp, the first of some, asks for what they access: where
+        iterations are so far apart that each is in another page."""
+        b = self.b
+        first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(NEIGHBOURS - 1)), I64(0))
+        far = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)
+        return b.and_(first, reduce(b.or_, far))
 
     def _block_of(self, loop: StridedLoop, index: int) -> int:
         blocks = self.program.blocks
@@ -181,7 +196,7 @@ class StridedLoopCode:
                     if at in accesses:
                         found.groups[at] = self._ways.place(index, at, made)
                     sources = {source for where, source in widened if where == at}
-                    for source in sources | ({0, 1} if at in loop.compared else set()):
+                    for source in (0, 1) if at in loop.compared else sources:
                         found.operands[at, source] = self._operand(made, source, advances)
                     if at in advances:
                         self.instructions.by_shape(
@@ -196,12 +211,11 @@ class StridedLoopCode:
         assert type is not None
         shape = self.instructions.shaped.reading.shape(operand, type)
         value = self.instructions.operands.read(operand, type, width=shape.width)
-        moves = any(operand in writes(self.program.instructions[index]) for index in advances)
+        changed = (writes(self.program.instructions[index]) for index in advances)
+        moves = isinstance(operand, Register) and any(operand in each for each in changed)
         return Linear(value, shape, type, moves)
 
-    def _bound_group(
-        self, limits: Limits, who: LaneSet, group: Group, later: Group
-    ) -> Value:
+    def _bound_group(self, limits: Limits, who: LaneSet, group: Group, later: Group) -> Value:
         """Bounds the iterations to those in which a group stays inside of what its entry allows;
         returns by how much it advances in each."""
         b, width = self.b, group.base.width
@@ -239,7 +253,7 @@ class StridedLoopCode:
         """Emits a block of an iteration, up to where it leads on in the loop."""
         index = batch.loop.blocks[position]
         block = self.program.blocks[index]
-        self._ways.begin_batch(block, batch.groups.keys())
+        self._ways.begin_batch(block, batch.groups.keys(), batch.fetches)
         for at in range(block.start, block.stop):
             made = self.program.instructions[at]
             self.frame.ahead = block.stop - at
@@ -303,9 +317,7 @@ class StridedLoopCode:
             used = b.add(used, b.mul(times, I64(self._length(index))))
             for first, group in batch.groups.items():
                 if block.start <= first < block.stop:
-                    self._ways.cache.count_batch(
-                        group, batch.lanes, batch.steps[first], times
-                    )
+                    self._ways.cache.count_batch(group, batch.lanes, batch.steps[first], times)
                     if group.shape.op == "store":
                         stores = b.add(stores, b.mul(times, I64(len(group.members))))
         b.store(b.sub(frame.get(frame.fuel.left), used), frame.fuel.left)

@@ -127,11 +127,11 @@ class Transfers:
         bits = b.shl(b.trunc(b.and_(places, inside), vector(I32)), splat_constant(3, I32))
         return b.trunc(b.lshr(words, bits), vector(element))
 
-    def fetch_ahead(self, shape: Shape, first: Value) -> None:
-        """Ask for what lies `AHEAD` bytes behind consecutive places to come into the host's second
-        cache. It may lie outside of any allocation: then nothing comes."""
-        pointer, extent = self.pointer(shape, first), LANES * shape.size
-        for line in range(AHEAD, AHEAD + extent, HOST_LINE):
+    def fetch(self, shape: Shape, first: Value, ahead: range) -> None:
+        """Asks for the bytes `ahead` of a place to come into the host's second cache. They may lie
+        outside of any allocation: then nothing comes."""
+        pointer = self.pointer(shape, first)
+        for line in range(ahead.start, ahead.stop, HOST_LINE):
             place = self.b.gep(pointer, [I64(line)], source_etype=I8)
             reads, second, data = I32(0), I32(2), I32(1)
             self.lanes.intrinsic("llvm.prefetch.p0", ir.VoidType(), [place, reads, second, data])

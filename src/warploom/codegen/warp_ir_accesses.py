@@ -7,7 +7,6 @@ from dataclasses import replace
 from warploom.analysis.shapes import RUNS, Reading
 from warploom.codegen.access_groups import by_instruction, find_groups
 from warploom.codegen.access_table import Guard
-from warploom.codegen.passes import Pass
 from warploom.codegen.stepped import find_stepped
 from warploom.codegen.warp_ir import BasicBlock, BlockAccesses, WarpIR
 
@@ -25,15 +24,14 @@ def group_accesses(ir: WarpIR) -> WarpIR:
     if ir.variant.baseline or not ir.access_facts.inlined:
         return ir
     accesses, bodies = ir.accesses_of(ir.program), frozenset(ir.asides.values())
-    walking = ir.variant.does(Pass.WALKS)
 
-    def found(index: int, *, walking: bool) -> BlockAccesses:
+    def found(index: int) -> BlockAccesses:
         reading, block = _reading(ir, index), ir.program.blocks[index]
-        return BlockAccesses(tuple(find_groups(accesses, reading, block, walking=walking)))
+        return BlockAccesses(tuple(find_groups(accesses, reading, block)))
 
     def grouped(index: int, block: BasicBlock) -> BasicBlock:
-        masked = found(index, walking=False) if index in bodies else block.masked
-        return replace(block, accesses=found(index, walking=walking), masked=masked)
+        masked = found(index) if index in bodies else block.masked
+        return replace(block, accesses=found(index), masked=masked)
 
     return ir.with_blocks(grouped)
 

@@ -180,17 +180,12 @@ class _Parser:
         parts, base = int(line.values.get("parts", 1)), _shape(line.values["lanes"])
         route = line.values.get("route", "")
         moved = access.Shape(op, Space(space), TYPES[type.removeprefix(".")], parts, route)
-        multiples: dict[int, dict[Register, int]] = {}
-        for one in line.list("strides"):
-            index, number, name = _groups(r"(\d+):(-?\d+)\*(.+)", one)
-            multiples.setdefault(int(index), {})[self._registers[name]] = int(number)
         members = (_groups(r"(\d+)([+-]\d+)", one) for one in line.list("members"))
         return AccessGroup(
             moved,
             _plan(line.values["plan"]),
             VECTOR if base is None else base,
             tuple((int(index), int(offset)) for index, offset in members),
-            multiples,
             line.numbers("crossed"),
         )
 

@@ -7,7 +7,7 @@ Lines that begin with `#` are comments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, cast
@@ -196,14 +196,8 @@ def _group(group: AccessGroup) -> str:
         lanes=shape_text(group.base),
         members=(f"{index}{offset:+}" for index, offset in group.members),
         plan=plan_text(group.plan),
-        strides=_strides(group.multiples),
         crossed=map(str, group.crossed),
     )
-
-
-def _strides(multiples: Mapping[int, Mapping[Register, int]]) -> Iterator[str]:
-    for index, strides in multiples.items():
-        yield from (f"{index}:{number}*{stride.name}" for stride, number in strides.items())
 
 
 def _names(registers: Iterable[Register]) -> list[str]:

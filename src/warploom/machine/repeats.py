@@ -17,13 +17,10 @@ from warploom.codegen.cache_layout import (
     FIRST,
     HEADER,
     KEY,
-    LAPS,
     LEADER,
-    MOST_STRIDES,
     PITCHES,
     RUNS,
     STEP,
-    STRIDES,
     WITHIN,
     CacheLayout,
     entries_of,
@@ -150,8 +147,7 @@ def _keep_example(record: Counts, pattern: Pattern, first: int, moved: int) -> N
 
 def _steps(header: Words, entry: Words) -> tuple[int, ...]:
     """Returns how far each lane reaches behind where the first run of its group begins."""
-    laps = header[LAPS : LAPS + MOST_STRIDES] @ entry[STRIDES : STRIDES + MOST_STRIDES]
     runs = int(header[RUNS])
     pitches = entry[PITCHES : PITCHES + runs].reshape(runs, 1)
     lanes = pitches + np.arange(LANES // runs) * entry[STEP]
-    return tuple((header[AHEAD] + laps + lanes).ravel().tolist())
+    return tuple((header[AHEAD] + lanes).ravel().tolist())
