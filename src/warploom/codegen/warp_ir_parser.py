@@ -166,7 +166,7 @@ class _Parser:
     def _group(self, line: Line) -> AccessGroup:
         op, space, type = line.words
         parts, base = int(line.values.get("parts", 1)), _shape(line.values["lanes"])
-        route = line.values.get("route", "")
+        route = line.values.get("route", "").replace("_", " ")
         moved = access.Shape(op, Space(space), TYPES[type.removeprefix(".")], parts, route)
         multiples: dict[int, dict[Register, int]] = {}
         for one in line.list("strides"):
