@@ -67,18 +67,24 @@ class Compiler:
 
     def compile(self, without: Pass | None) -> tuple[str, float]:
         """Returns the LLVM IR of the kernel, and the processor seconds of compiling it."""
-        engine = engine_without(without)
-        text, emitting = _timed(lambda: engine.llvm_ir(self.program, self.launch, baseline=False))
+        text, emitting = _timed(lambda: self.emit(without))
         if text not in self.llvm_seconds:
+            engine = device_without(without)[1]
             _, whole = _timed(lambda: engine.kernel(self.program, self.launch))
             self.llvm_seconds[text] = whole - emitting
         return text, emitting + self.llvm_seconds[text]
 
+    def emit(self, without: Pass | None) -> str:
+        """Returns the LLVM IR of the kernel."""
+        engine = device_without(without)[1]
+        return engine.llvm_ir(self.program, self.launch, baseline=False)
 
-def engine_without(without: Pass | None) -> CompiledEngine:
-    """Returns an engine that leaves a pass out; so do devices that are made after this."""
+
+def device_without(without: Pass | None) -> tuple[wl.Device, CompiledEngine]:
+    """Returns a device that leaves a pass out, and an engine like its own."""
     os.environ[VARIABLE] = without or ""
-    return CompiledEngine(wl.Device(workers=1).spec)
+    gpu = wl.Device(workers=1)
+    return gpu, CompiledEngine(gpu.spec)
 
 
 def _timed(action: Callable[[], Result]) -> tuple[Result, float]:
@@ -115,26 +121,23 @@ def _compile_case(
     x, y, z, *_ = (*shape.block, 1, 1)
     program = gpu.load(_ptx(folder, case))[case.kernel].program
     compiler = Compiler(program, machine.Launch((1, 1, 1), (x, y, z), b""))
+    compiler.emit(None)  # what all variants of a program share is found once
     whole, seconds = compiler.compile(None)
     made = [(name, *compiler.compile(name)) for name in passes]
     changed = [name for name, text, _ in made if text != whole]
-    for without in (None, *changed) if changed else ():
-        _launch(folder, case, problem, without).check()
+    for without in (None, *changed):
+        launch = _ready(folder, case, problem, without)
+        launch()
+        launch.check()
+        launch.free()
     yield Compiled(case.name, None, seconds, bool(changed))
     for name, _, taken in made:
         yield Compiled(case.name, name, taken, name in changed)
 
 
-def _launch(folder: Path, case: Case, problem: Problem, without: Pass | None) -> Launch:
-    """Returns a launch that was done, of code without a pass."""
-    launch = _ready(folder, case, problem, without)
-    launch()
-    return launch
-
-
 def _ready(folder: Path, case: Case, problem: Problem, without: Pass | None) -> Launch:
-    os.environ[VARIABLE] = without or ""
-    gpu = wl.Device(workers=1)
+    """Returns a launch of code without a pass."""
+    gpu, _ = device_without(without)
     kernel = gpu.load(_ptx(folder, case))[case.kernel]
     return Launch(gpu, kernel, replace(case, build=lambda _: problem), case.shapes[0])
 
