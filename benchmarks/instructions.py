@@ -4,12 +4,10 @@
 
 Launched are the eight workloads of peers.py, in small sizes, and kernels of kernels.py in odd
 shapes. Times creep unseen, for every computer has its own; these counts are the same on each that
-has the versions of `made_with`. The code is made for the level x86-64-v3, which is what valgrind
-offers: first in a process of its own, to fill the cache, for compilers are too slow under
-valgrind. Then one process launches each kernel first a few and then more times under callgrind,
-and asks it to write down its counts in between; what more launches take more is the launches'
-own. `kernel` is machine code of the kernel and its helpers, `host` is Python and all libraries on
-the way there and back.
+has the versions of `made_with`. A process under callgrind (`callgrind.py`) launches each kernel
+first a few and then more times; what more launches take more is the launches' own. `kernel` is
+machine code of the kernel and its helpers, `host` is Python and all libraries on the way there and
+back.
 
 What was counted last is in `instructions.json`; --record writes it anew. Needs valgrind.
 """
@@ -17,21 +15,17 @@ What was counted last is in `instructions.json`; --record writes it anew. Needs 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import gc
 import importlib.metadata
 import json
-import mmap
-import os
 import platform
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import callgrind
 import numpy as np
 from families import CASES
 from families.base import Case, LaunchShape
@@ -51,24 +45,7 @@ ODD = (
 )
 """Kernels of kernels.py in shapes that are no natural ones."""
 
-LEVEL = "x86-64-v3"
-ENVIRONMENT = {
-    "WARPLOOM_PROCESSOR": LEVEL,
-    "PYTHONHASHSEED": "0",
-    "WARPLOOM_OPT_LEVEL": "3",
-}
 FEW, MANY = 2, 5
-MAPS = "maps"
-"""The file in which a process leaves the map of its memory."""
-
-_BASE = ord("C") << 24 | ord("T") << 16
-DUMP, START = _BASE, _BASE + 4
-"""Callgrind's requests CALLGRIND_DUMP_STATS and CALLGRIND_START_INSTRUMENTATION (callgrind.h)."""
-
-_REQUEST = bytes.fromhex("4889f8 31d2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db 4889d0 c3")
-"""Machine code of a function that hands six numbers, at its argument, to valgrind: four rotations
-that change nothing and an exchange of a register with itself (valgrind.h for amd64)."""
-
 GROWTH = {"kernel": 1.05, "host": 1.1}
 """What has grown more than this since it was recorded is a defect."""
 
@@ -89,17 +66,9 @@ def counted() -> Counts:
     Raises CalledProcessError where one of the processes fails.
     """
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, **ENVIRONMENT}
-        own = [sys.executable, __file__, "--launch", folder]
-        subprocess.run(own, env=environment, check=True)
-        callgrind = [
-            "valgrind", "--tool=callgrind", "--quiet", "--instr-atstart=no",
-            "--dump-instr=yes", "--compress-pos=no", f"--callgrind-out-file={folder}/counts",
-        ]  # fmt: skip
-        subprocess.run([*callgrind, *own], env=environment, check=True)
-        made = made_at_run_time(Path(folder, MAPS).read_text())
-        parts = sorted(Path(folder).glob("counts.*"), key=lambda path: int(path.suffix[1:]))
-        return dict(_differences([by_origin(part, made) for part in parts]))
+        own = [__file__, "--launch", folder]
+        callgrind.run(own)
+        return dict(_differences(callgrind.count(own, Path(folder))))
 
 
 def _differences(parts: list[dict[str, int]]) -> Iterator[tuple[str, dict[str, int]]]:
@@ -111,34 +80,6 @@ def _differences(parts: list[dict[str, int]]) -> Iterator[tuple[str, dict[str, i
         yield name, {kind: (many[kind] - few[kind]) // (MANY - FEW) for kind in kinds}
 
 
-def made_at_run_time(maps: str) -> list[range]:
-    """The addresses of machine code that belongs to no file, from a process's map of its memory
-    (proc_pid_maps(5))."""
-    rows = [line.split(maxsplit=5) for line in maps.splitlines()]
-    bounds = [row[0].split("-") for row in rows if "x" in row[1] and len(row) < 6]
-    return [range(int(first, 16), int(last, 16)) for first, last in bounds]
-
-
-def by_origin(part: Path, made: list[range]) -> dict[str, int]:
-    """Sums up what callgrind wrote, by where the instructions are. (It does not see how a library
-    calls code that was made at run time, and takes that for the library's.)
-
-    Format: Valgrind manual, "Callgrind Format Specification".
-    """
-    counts = {"kernel": 0, "host": 0}
-    inclusive = False
-    for line in part.read_text().splitlines():
-        if line.startswith("calls="):
-            inclusive = True  # the next line's cost is the called function's
-        elif line.startswith("0x"):
-            address, _, *costs = line.split()
-            if not inclusive:
-                inside = any(int(address, 16) in stretch for stretch in made)
-                counts["kernel" if inside else "host"] += sum(map(int, costs))
-            inclusive = False
-    return counts
-
-
 def launch(folder: Path) -> None:
     """Launch every workload FEW and then MANY times, each in a part of callgrind's counts; PTX is
     kept in `folder`, for its compiler is slow under valgrind."""
@@ -146,32 +87,17 @@ def launch(folder: Path) -> None:
     launchers = [make(gpu, folder) for make in WORKLOADS.values()]
     for launcher in launchers:
         launcher()
-    callgrind = Callgrind()
+    counts = callgrind.Callgrind(folder)
     gc.collect()
     gc.disable()
-    callgrind.ask(START)
+    counts.start()
     for launcher in launchers:
         launcher()
-        callgrind.ask(DUMP)
+        counts.dump()
         for times in (FEW, MANY):
             for _ in range(times):
                 launcher()
-            callgrind.ask(DUMP)
-    (folder / MAPS).write_text(Path("/proc/self/maps").read_text())
-
-
-class Callgrind:
-    """Asks the callgrind that this process runs under; where there is none, nothing happens."""
-
-    def __init__(self) -> None:
-        all_rights = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
-        self._code = mmap.mmap(-1, mmap.PAGESIZE, prot=all_rights)
-        self._code.write(_REQUEST)
-        address = ctypes.addressof(ctypes.c_char.from_buffer(self._code))
-        self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
-
-    def ask(self, request: int) -> None:
-        self._function((ctypes.c_uint64 * 6)(request))
+            counts.dump()
 
 
 def peer(work: Workload, gpu: wl.Device, folder: Path) -> Callable[[], object]:
@@ -227,7 +153,7 @@ def main() -> None:
         launch(given.launch)
         return
     if not shutil.which("valgrind"):
-        raise SystemExit("valgrind is not installed (Debian: apt-get install valgrind)")
+        raise SystemExit(callgrind.MISSING)
     now = counted()
     print(f"{'instructions a launch':28}{'kernel':>14}{'host':>14}")
     for name, counts in now.items():

@@ -7,6 +7,7 @@ import platform
 import shutil
 from pathlib import Path
 
+import callgrind
 import instructions
 import pytest
 
@@ -43,6 +44,6 @@ def test_costs_go_to_where_instructions_are_and_calls_are_not_counted_twice(tmp_
         "ob=(1) /usr/lib/libffi.so\nfn=(1) call\n0x1000 0 70\ncob=(2) ???\ncfn=(2) run\n"
         "calls=1 0x2000 0\n0x1004 0 900\n0x1008 0 30\n0x2000 0 900\n0x2fff 0 5\n0x3000 0\n"
     )
-    made = instructions.made_at_run_time(maps)
+    made = callgrind.made_at_run_time(maps)
     assert made == [range(0x2000, 0x3000)]
-    assert instructions.by_origin(part, made) == {"kernel": 905, "host": 100}
+    assert callgrind.by_origin(part, made) == {"kernel": 905, "host": 100}

@@ -19,6 +19,8 @@ from families import (
     sorting,
     sparse,
     stencils,
+    strided_sums,
+    strides,
     text,
 )
 from families.base import Case
@@ -39,6 +41,8 @@ CASES: tuple[Case, ...] = tuple(
         arithmetic,
         hashing,
         text,
+        strides,
+        strided_sums,
     )
     for case in module.CASES
 )

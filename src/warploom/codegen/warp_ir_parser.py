@@ -178,7 +178,7 @@ class _Parser:
     def _group(self, line: Line) -> AccessGroup:
         op, space, type = line.words
         parts, base = int(line.values.get("parts", 1)), _shape(line.values["lanes"])
-        route = line.values.get("route", "")
+        route = line.values.get("route", "").replace("_", " ")
         moved = access.Shape(op, Space(space), TYPES[type.removeprefix(".")], parts, route)
         members = (_groups(r"(\d+)([+-]\d+)", one) for one in line.list("members"))
         return AccessGroup(

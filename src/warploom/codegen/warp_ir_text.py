@@ -192,7 +192,7 @@ def _group(group: AccessGroup) -> str:
     shape = group.shape
     return f"{shape.op} {shape.space.value} {shape.type}" + attributes(
         parts=shape.parts if shape.parts > 1 else None,
-        route=shape.route or None,
+        route=shape.route.replace(" ", "_") or None,
         lanes=shape_text(group.base),
         members=(f"{index}{offset:+}" for index, offset in group.members),
         plan=plan_text(group.plan),
