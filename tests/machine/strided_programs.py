@@ -86,7 +86,9 @@ def _loop(draw: st.DrawFn, number: int) -> str:
     step_on = f"cvt.s64.s32 %wide, %step; mad.lo.s64 %p, %wide, {size}, %p;"
     body = [_line(draw) for _ in range(draw(st.integers(1, 4)))]
     if draw(st.integers(0, 3)) == 0:
-        body.insert(draw(st.integers(0, len(body))), f"setp.eq.u32 %e, %v0, 77; @%e bra out{number};")
+        body.insert(
+            draw(st.integers(0, len(body))), f"setp.eq.u32 %e, %v0, 77; @%e bra out{number};"
+        )
     if draw(st.integers(0, 3)) == 0:  # once more in the same iteration
         middle = f"add.s32 %i, %i, %step; setp.{compare} %l, %i, {limit}; @!%l bra out{number};"
         body += [middle, place, *(_line(draw) for _ in range(2))]

@@ -128,12 +128,12 @@ def _reads_clock(operand: Operand) -> bool:
 
 
 def strided_loop(
-    program: Program, readings: Mapping[int, Reading], blocks: tuple[int, ...], among: Sequence[int]
+    reading: Reading, blocks: tuple[int, ...], among: Sequence[int]
 ) -> StridedLoop | None:
     """Returns the loop of some blocks with those accesses `among` given ones that have linear
-    addresses; None where it has none, or a lane may diverge in an instruction. `readings` are those
-    of its blocks."""
-    motions = _Motions(program, readings, blocks)
+    addresses; None where it has none, or a lane may diverge in an instruction. `reading` has the
+    shapes of registers in all of its blocks."""
+    program, motions = reading.program, _Motions(reading, blocks)
     found: list[int] = []
     needed: set[int] = set()
     for index in among:
@@ -154,7 +154,7 @@ def strided_loop(
     widened = tuple(one for one in motions.widened if one[0] in needed)
     for block in blocks:
         for index in range(program.blocks[block].start, program.blocks[block].stop):
-            if index not in needed and may_wrap(program.instructions[index], readings[block]):
+            if index not in needed and may_wrap(program.instructions[index], reading):
                 return None
     order = [i for b in blocks for i in range(program.blocks[b].start, program.blocks[b].stop)]
     advances = tuple(index for index in order if index in needed)
@@ -176,18 +176,13 @@ def _holds(target: Operand, term: Term) -> bool:
 class _Motions:
     """Finds how the registers of one loop change. `widened` are operands that must not wrap."""
 
-    def __init__(
-        self, program: Program, readings: Mapping[int, Reading], blocks: tuple[int, ...]
-    ) -> None:
-        self.program, self._readings, self._blocks = program, readings, blocks
-        self._order = [
-            (block, index)
-            for block in blocks
-            for index in range(program.blocks[block].start, program.blocks[block].stop)
-        ]
+    def __init__(self, reading: Reading, blocks: tuple[int, ...]) -> None:
+        self.program, self._reading, self._blocks = reading.program, reading, blocks
+        inside = (self.program.blocks[block] for block in blocks)
+        self._order = [index for block in inside for index in range(block.start, block.stop)]
         self._writers: dict[Register, list[int]] = {}
-        for _, index in self._order:
-            for register in writes(program.instructions[index]):
+        for index in self._order:
+            for register in writes(self.program.instructions[index]):
                 self._writers.setdefault(register, []).append(index)
         self.widened: dict[tuple[int, int], None] = {}
         self._linear: set[int] = set()
@@ -203,21 +198,20 @@ class _Motions:
             self.widened.clear()
             self._linear.clear()
             state = dict(begins)
-            for block, index in self._order:
-                self._step(block, index, state)
+            for index in self._order:
+                self._step(index, state)
             wrong = [r for r, was in begins.items() if was.linear and state[r].base != r]
             if not wrong:
                 return
             begins = begins | dict.fromkeys(wrong, ANYHOW)
 
-    def _step(self, block: int, index: int, state: dict[Register, Motion]) -> None:
+    def _step(self, index: int, state: dict[Register, Motion]) -> None:
         """Enters what an instruction leaves in its destinations."""
         made = self.program.instructions[index]
         targets = tuple(spread(made.operands[: len(made.operation.spec.destinations)]))
         if made.operation.name in ("ld", "ldu", "st", "setp"):
             self._states[index] = dict(state)
-        results = dict(self._readings[block].results(made))
-        here = self._readings[block].shapes
+        here, results = self._reading.shapes, dict(self._reading.results(made))
         shaped = all(shape.is_known and register in here for register, shape in results.items())
         plain = shaped and made.guard is None
         motions = self._results(index, made, state) if plain else ()
@@ -312,7 +306,7 @@ class _Motions:
             if not type.is_integer or type.bits < 32 or made.operands[0] != guard.register:
                 return None
             relation = staying_relation(self.program, self._blocks, block, index)
-            shapes = [self._readings[block].shape(one, type) for one in made.operands[1:3]]
+            shapes = [self._reading.shape(one, type) for one in made.operands[1:3]]
             known = all(shape.is_known for shape in shapes)
             if relation == "ne":
                 known = known and all(shape.width == 1 and not shape.stride for shape in shapes)

@@ -14,6 +14,7 @@ from warploom.codegen.cache_layout import (
     LOW,
     PITCHES,
     ROOM,
+    RUNS,
     STEP,
     WITHIN,
     safe_at,
@@ -104,6 +105,8 @@ class AccessCache:
             b.icmp_signed(">=", behind, I64(0)),
             b.icmp_signed("<=", behind, last),
             b.icmp_unsigned("==", b.and_(behind, b.sub(size, I64(1))), I64(0)),
+            b.icmp_unsigned("==", self._word(entry, STEP), I64(group.base.stride)),
+            b.icmp_unsigned("==", self._runs(group), I64(group.base.width)),
         ]
         if group.base.width > 1:
             holds.append(self._has_pitches(entry, group))
@@ -122,6 +125,11 @@ class AccessCache:
                 self.lanes.add_to(self.lanes.slot(counts, b.lshr(place, shift)), times)
             with apart:
                 call(self.lanes, "count_strided", counts, place, step, within, shift, times)
+
+    def _runs(self, group: Group) -> Value:
+        """Returns of how many runs the accesses are that the cache of a group knows."""
+        at = self._begin + self._layout.places[self._leader(group)] + RUNS
+        return self.lanes.b.load(self.lanes.slot(self.frame.rows, at), typ=I64)
 
     def _place(self, entry: Value, group: Group) -> Value:
         """Returns the bits of where the first access begins that decide about costs."""

@@ -55,7 +55,7 @@ class Blocks:
         self.batches = {
             (copy, loop.header): self.append(f"batch.{copy.value}{loop.header}")
             for copy in (Copy.CONVERGENT, Copy.ROUND)
-            for loop in frame.facts.strided_loops
+            for loop in (batched.loop for batched in frame.facts.strided_loops)
             if all((copy, index) in self.copies for index in loop.blocks)
         }
         self.arrivals = {i: self.append(f"arrive{i}") for i in meetings}

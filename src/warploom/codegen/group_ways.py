@@ -7,13 +7,14 @@ known for a slow version of the block, in which all accesses go the general way.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from llvmlite import ir
 
 from warploom.analysis.program import Block
 from warploom.analysis.shapes import Reading
 from warploom.codegen.access_cache import AccessCache
+from warploom.codegen.access_groups import AccessGroup
 from warploom.codegen.access_table import Exit, Guard
 from warploom.codegen.group_places import GroupPlaces
 from warploom.codegen.groups import Group
@@ -64,29 +65,28 @@ class GroupWays:
                 group.unknown = self.frame.variable(I1)
             self.groups |= dict.fromkeys((index for index, _ in found.members), group)
 
-    def begin_batch(self, block: Block, checked: Collection[int], fetches: Value) -> None:
-        """Begins a block of a loop in a batch of iterations, for which groups are `checked` that
-        begin with these accesses; `fetches` says whether they ask for what the next warps access.
-        Code of a batch has no slow version: where the block has one,
-        each of the other accesses is on its own."""
+    def begin_batch(
+        self, groups: Iterable[AccessGroup], checked: Collection[int], fetches: Value
+    ) -> None:
+        """Begins a block of a loop in a batch of iterations, whose `groups` of accesses are given;
+        those are `checked` that begin with these accesses. `fetches` says whether they ask for what
+        the next warps access."""
         self._forget()
         self.cache.sets.begin(straight=True)
         self.groups.clear()
         self._careful.clear()
         self.fetches_ahead = False
-        for found in self.frame.facts.blocks[block.index].accesses.groups:
+        for found in groups:
             batched = found.members[0][0] in checked
             group = Group(found, batched=batched, fetches=fetches if batched else None)
             if len(found.members) > 1:
                 group.unknown = self.frame.variable(I1)
-            alone = self.leaves(group) and not group.batched
-            for index, _ in found.members:
-                self.groups[index] = group.without_values(index) if alone else group
+            self.groups |= dict.fromkeys((index for index, _ in found.members), group)
 
-    def place(self, block: int, index: int, made: Instruction) -> Group:
-        """Returns the group of a block that begins with an access, at its places as of now."""
-        groups = self.frame.facts.blocks[block].accesses.groups
-        group = Group(next(one for one in groups if one.members[0][0] == index))
+    def place(self, found: AccessGroup) -> Group:
+        """Returns a group at its places as of now, where its first access stands."""
+        group = Group(found)
+        made = self.frame.program.instructions[found.members[0][0]]
         self._places.find(group, made, self.frame.active.mask())
         return group
 

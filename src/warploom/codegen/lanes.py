@@ -162,6 +162,10 @@ class Lanes:
         steps = [ir.Constant(element, stride * (lane % part) * step) for lane in range(width)]
         return self.b.add(spread, ir.Constant(spread.type, steps))
 
+    def firsts(self, value: Value, width: int) -> Value:
+        """Returns the first lane of each of `width` equal parts of 32 lanes."""
+        return self.b.shuffle_vector(value, value, selection(range(0, LANES, LANES // width)))
+
     def lane(self, value: Value, index: Value | int) -> Value:
         """Return one lane of a vector."""
         return self.b.extract_element(value, I32(index) if isinstance(index, int) else index)

@@ -49,12 +49,17 @@ class Registers:
             register: frame.variable(storage_type(register.type, shape.width))
             for register, shape in shapes.known.items()
         }
+        self._frame = frame
+        self._assumed: dict[tuple[Register, int], Value] = {}
 
     @contextmanager
-    def standing(self, block: int, *, convergent: bool) -> Generator[None]:
-        """Make code for a block, by its registers' shapes there if lanes are together."""
+    def standing(
+        self, block: int, *, convergent: bool, shapes: ShapesHere | None = None
+    ) -> Generator[None]:
+        """Make code for a block, by its registers' shapes there if lanes are together, or by other
+        `shapes`."""
         was = self.here, self.convergent
-        self.here, self.convergent = self._shapes.at(block), convergent
+        self.here, self.convergent = shapes or self._shapes.at(block), convergent
         yield
         self.here, self.convergent = was
 
@@ -74,9 +79,8 @@ class Registers:
             assert width == LANES, register
             return self.lanes.b.load(self._places[register], typ=storage_type(register.type))
         shape = self.here[register]
-        kept = self.lanes.b.load(
-            self._shaped[register], typ=storage_type(register.type, shape.width)
-        )
+        type = storage_type(register.type, shape.width)
+        kept = self.lanes.b.load(self._place_of_shape(register, shape), typ=type)
         return self.lanes.fan(kept, shape.stride, width)
 
     def store(self, register: Register, value: Value) -> None:
@@ -101,10 +105,21 @@ class Registers:
             if value.type.count > shape.width:
                 value = values_by_shape(self.lanes, value, self._active.bits(), shape)
             whole = self.lanes.fan(value, shape.stride, shape.width)
-            self.lanes.b.store(whole, self._shaped[register])
+            self.lanes.b.store(whole, self._place_of_shape(register, shape))
         else:
             assert value.type.count == LANES, register
             self.put_loose(register, value)
+
+    def _place_of_shape(self, register: Register, shape: Shape) -> Value:
+        """Returns the address of a register by its shape; of one that has it in some batches of
+        iterations alone, there is none before it is first asked for."""
+        known = self._shapes.known.get(register)
+        if known is not None and known.width == shape.width:
+            return self._shaped[register]
+        if (register, shape.width) not in self._assumed:
+            place = self._frame.variable(storage_type(register.type, shape.width))
+            self._assumed[register, shape.width] = place
+        return self._assumed[register, shape.width]
 
     def put_loose(self, register: Register, value: Value) -> None:
         """Writes a register lane by lane in code for all lanes together, whatever its shape."""

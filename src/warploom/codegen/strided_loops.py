@@ -24,12 +24,12 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import pairwise
 from typing import Protocol
 
 from llvmlite import ir
 
 from warploom.analysis.program import Block
+from warploom.analysis.shapes import ShapesHere
 from warploom.analysis.strided_loops import StridedLoop, staying_relation
 from warploom.analysis.uses import writes
 from warploom.codegen.access import count_change
@@ -42,7 +42,7 @@ from warploom.codegen.iteration_limits import Limits, Linear
 from warploom.codegen.lane_sets import LaneSet
 from warploom.codegen.lanes import I32, I64, LANES, Value
 from warploom.codegen.shaped_access import NEIGHBOURS
-from warploom.codegen.warp_ir import BranchKind
+from warploom.codegen.warp_ir import BatchedLoop
 from warploom.ptx.ir import Instruction, Register, spread
 
 LEAST = 3
@@ -59,7 +59,9 @@ MOST_PUT_OFF = 1023
 class Standing(Protocol):
     """Has code made as in a block, while it is open."""
 
-    def __call__(self, index: int, /, *, convergent: bool) -> AbstractContextManager[None]: ...
+    def __call__(
+        self, index: int, /, *, convergent: bool, shapes: ShapesHere | None = None
+    ) -> AbstractContextManager[None]: ...
 
 
 EndBlock = Callable[[Copy, Block, int, Instruction], bool]
@@ -78,13 +80,16 @@ class _Iteration:
 @dataclass(frozen=True)
 class _Batch:
     """A batch about to run: of how many iterations at most; of each group its places in the first
-    iteration and how far it advances. `fetches`: it asks for what the next warps access."""
+    iteration, how far it advances, and whether its entry allows these. `fetches`: it asks for what
+    the next warps access."""
 
-    loop: StridedLoop
+    batched: BatchedLoop
+    shapes: ShapesHere
     count: Value
     lanes: LaneSet
     groups: Mapping[int, Group]
     steps: Mapping[int, Value]
+    known: Mapping[int, Value]
     fetches: Value
 
 
@@ -105,18 +110,23 @@ class StridedLoopCode:
         self._ways = instructions.shaped_access.ways
         self._standing, self._end_block = standing, end_block
 
-    def emit(self, copy: Copy, loop: StridedLoop) -> None:
+    def emit(self, copy: Copy, batched: BatchedLoop) -> None:
         """Emits the batches of a loop in one copy of its blocks."""
-        b, header = self.b, loop.header
+        b, header = self.b, batched.loop.header
         ordinary = self.blocks.copies[copy, header]
         b.position_at_end(self.blocks.batches[copy, header])
+        shapes = {**self.frame.shapes.at(header), **batched.shapes}
         with self._standing(header, convergent=True):
             put_off, pause = (self.frame.variable(I64) for _ in range(2))
             self._go_on_if_put_off(put_off, ordinary)
-            batch = self._look(loop)
+            limits = Limits(self.lanes)
+            self._assume(batched, limits)
+        with self._standing(header, convergent=True, shapes=shapes):
+            batch = self._look(batched, shapes, limits)
             body, fails = self.blocks.append("batch.body"), self.blocks.append("batch.fails")
             b.cbranch(b.icmp_unsigned(">=", batch.count, I64(LEAST)), body, fails)
             with b.goto_block(fails):
+                self._learn(batch)
                 longer = b.add(b.shl(self.frame.get(pause), I64(1)), I64(1))
                 longer = b.and_(longer, I64(MOST_PUT_OFF))
                 b.store(longer, pause)
@@ -134,29 +144,49 @@ class StridedLoopCode:
             b.store(b.sub(left, I64(1)), put_off)
             b.branch(ordinary)
 
+    def _learn(self, batch: _Batch) -> None:
+        """Has the next batch find entries of groups for which there are none, or others."""
+        for first, group in batch.groups.items():
+            with self.b.if_then(self.b.not_(batch.known[first])):
+                self._ways.cache.learn(group, batch.lanes)
+
     # ---- the check ------------------------------------------------------------------------------
 
-    def _look(self, loop: StridedLoop) -> _Batch:
+    def _assume(self, batched: BatchedLoop, limits: Limits) -> None:
+        """Gives the registers that are live at the header the shapes that they have in a batch, if
+        they do."""
+        registers, header = self.frame.registers, batched.loop.header
+        live = self.frame.facts.live(header) & batched.shapes.keys()
+        values = {r: registers.load(r) for r in sorted(live, key=lambda r: r.name)}
+        with self._standing(header, convergent=True, shapes=batched.shapes):
+            for register, value in values.items():
+                shape = batched.shapes[register]
+                firsts = self.lanes.firsts(value, shape.width)
+                registers.store(register, firsts)
+                differ = self.b.icmp_unsigned("!=", self.lanes.fan(firsts, shape.stride), value)
+                limits.forbid(self.lanes.some(differ))
+
+    def _look(self, batched: BatchedLoop, shapes: ShapesHere, limits: Limits) -> _Batch:
         """Emits the check; the registers are then as before."""
-        frame, b = self.frame, self.b
-        limits = Limits(self.lanes)
+        frame, b, loop = self.frame, self.b, batched.loop
         limits.require(b.icmp_unsigned("==", frame.active.bits(), I32(-1)))
         registers, live = frame.registers, frame.facts.live(loop.header)
         made = (self.program.instructions[index] for index in loop.advances)
         changed = sorted({r for one in made for r in writes(one)} & live, key=lambda r: r.name)
         before = {r: registers.load(r, registers.width(r)) for r in changed}
         steady, registers.steady = registers.steady, {}
-        first, second = (self._evaluate(loop, limits) for _ in range(2))
+        first, second = (self._evaluate(batched, shapes, limits) for _ in range(2))
         for register, value in before.items():
             registers.store(register, value)
         registers.steady = steady
         length = sum(map(self._length, loop.blocks))
         limits.bound(b.sub(frame.get(frame.fuel.left), I64(length)), I64(-length))
         who = self._ways.cache.sets.everyone()
-        steps = {
-            index: self._bound_group(limits, who, group, second.groups[index])
-            for index, group in first.groups.items()
-        }
+        steps: dict[int, Value] = {}
+        known: dict[int, Value] = {}
+        for index, group in first.groups.items():
+            found = self._bound_group(limits, who, group, second.groups[index])
+            steps[index], known[index] = found
         for place in loop.widened:
             limits.stays_in_type(first.operands[place], second.operands[place])
         for index in loop.compared:
@@ -165,7 +195,7 @@ class StridedLoopCode:
             operands = [(first.operands[index, n], second.operands[index, n]) for n in range(2)]
             limits.compare(relation, *operands)
         count, fetches = limits.count(), self._fetches(steps.values())
-        return _Batch(loop, count, who, first.groups, steps, fetches)
+        return _Batch(batched, shapes, count, who, first.groups, steps, known, fetches)
 
     def _fetches(self, steps: Iterable[Value]) -> Value:
         """Returns whether the running warp, the first of some, asks for what they access: where
@@ -184,17 +214,19 @@ class StridedLoopCode:
         block = self.program.blocks[index]
         return sum(i not in self.program.hidden for i in range(block.start, block.stop))
 
-    def _evaluate(self, loop: StridedLoop, limits: Limits) -> _Iteration:
+    def _evaluate(self, batched: BatchedLoop, shapes: ShapesHere, limits: Limits) -> _Iteration:
         """Emits what addresses and bounds of one iteration are computed from, and returns them."""
+        loop = batched.loop
+        groups = {group.members[0][0]: group for group in batched.groups}
         found, widened = _Iteration(), set(loop.widened)
         advances, accesses = set(loop.advances), set(loop.accesses)
         for index in loop.blocks:
             block = self.program.blocks[index]
-            with self._standing(index, convergent=True):
+            with self._standing(index, convergent=True, shapes=shapes):
                 for at in range(block.start, block.stop):
                     made = self.program.instructions[at]
                     if at in accesses:
-                        found.groups[at] = self._ways.place(index, at, made)
+                        found.groups[at] = self._ways.place(groups[at])
                     sources = {source for where, source in widened if where == at}
                     for source in (0, 1) if at in loop.compared else sources:
                         found.operands[at, source] = self._operand(made, source, advances)
@@ -215,9 +247,11 @@ class StridedLoopCode:
         moves = isinstance(operand, Register) and any(operand in each for each in changed)
         return Linear(value, shape, type, moves)
 
-    def _bound_group(self, limits: Limits, who: LaneSet, group: Group, later: Group) -> Value:
+    def _bound_group(
+        self, limits: Limits, who: LaneSet, group: Group, later: Group
+    ) -> tuple[Value, Value]:
         """Bounds the iterations to those in which a group stays inside of what its entry allows;
-        returns by how much it advances in each."""
+        returns by how much it advances in each, and whether the entry allows the first."""
         b, width = self.b, group.base.width
         step = b.sub(later.firsts[0], group.firsts[0])
         if width > 1:
@@ -227,39 +261,49 @@ class StridedLoopCode:
         limits.require(holds)
         limits.require(b.icmp_unsigned("==", b.and_(step, I64(group.shape.size - 1)), I64(0)))
         limits.stays_between(behind, last, step)
-        return step
+        return step, holds
 
     # ---- the batch ------------------------------------------------------------------------------
 
     def _run(self, copy: Copy, batch: _Batch, head: ir.Block) -> None:
         """Emits the iterations of a batch, whose code begins in block `head`."""
-        b, loop, done = self.b, batch.loop, self.frame.variable(I64)
+        b, loop, done = self.b, batch.batched.loop, self.frame.variable(I64)
         b.store(I64(0), done)
         inside = self.blocks.append("batch.inside")
         b.branch(inside)
         b.position_at_end(inside)
-        for position, (index, following) in enumerate(pairwise((*loop.blocks, loop.header))):
-            with self._standing(index, convergent=True):
+        for position, index in enumerate(loop.blocks):
+            with self._standing(index, convergent=True, shapes=batch.shapes):
                 self._block(copy, batch, done, position)
-                self.frame.transfers.loosen(index, following)
         now = b.add(self.frame.get(done), I64(1))
         b.store(now, done)
         complete = self.blocks.append("batch.done")
         b.cbranch(b.icmp_unsigned("<", now, batch.count), inside, complete)
         b.position_at_end(complete)
+        with self._standing(loop.header, convergent=True, shapes=batch.shapes):
+            self._loosen(batch, loop.header, self.frame.facts.live(loop.header))
         self._count(batch, done, -1)
+
+    def _loosen(self, batch: _Batch, index: int, live: frozenset[Register]) -> None:
+        """Keeps registers lane by lane that are read behind a batch and have no shape in block
+        `index`, where it ends."""
+        registers, kept = self.frame.registers, self.frame.shapes.at(index)
+        for register in sorted(live & batch.shapes.keys() - kept.keys(), key=lambda r: r.name):
+            registers.put_loose(register, registers.load(register))
 
     def _block(self, copy: Copy, batch: _Batch, done: Value, position: int) -> None:
         """Emits a block of an iteration, up to where it leads on in the loop."""
-        index = batch.loop.blocks[position]
-        block = self.program.blocks[index]
-        self._ways.begin_batch(block, batch.groups.keys(), batch.fetches)
+        loop = batch.batched.loop
+        block = self.program.blocks[loop.blocks[position]]
+        inside = range(block.start, block.stop)
+        groups = [one for one in batch.batched.groups if one.members[0][0] in inside]
+        self._ways.begin_batch(groups, batch.groups.keys(), batch.fetches)
         for at in range(block.start, block.stop):
             made = self.program.instructions[at]
             self.frame.ahead = block.stop - at
             if made.operation.name != "bra":
                 self._instruction(copy, at, made)
-            elif made.guard is not None and not self._is_bounded(batch.loop, block):
+            elif made.guard is not None and not self._is_bounded(loop, block):
                 self._leave_if_some_do(copy, batch, done, position, made)
 
     def _is_bounded(self, loop: StridedLoop, block: Block) -> bool:
@@ -281,10 +325,10 @@ class StridedLoopCode:
         self, copy: Copy, batch: _Batch, done: Value, position: int, made: Instruction
     ) -> None:
         """Emits the branch at the end of a block, if some lane leaves the loop by it."""
-        b, index = self.b, batch.loop.blocks[position]
-        block = self.program.blocks[index]
-        stays_if_taken = block.successors[0] in batch.loop.blocks
-        if self.frame.facts.blocks[index].branch is BranchKind.UNIFORM:
+        b, blocks = self.b, batch.batched.loop.blocks
+        index, block = blocks[position], self.program.blocks[blocks[position]]
+        stays_if_taken = block.successors[0] in blocks
+        if self.guards.agrees(made):
             held = self.lanes.lane(self.guards.agreed(made), 0)
             leaves = b.not_(held) if stays_if_taken else held
         else:
@@ -293,8 +337,12 @@ class StridedLoopCode:
         exits, further = self.blocks.append("batch.exit"), self.blocks.append("batch.inside")
         b.cbranch(leaves, exits, further).set_weights([1, 1 << 20])
         b.position_at_end(exits)
+        live = map(self.frame.facts.live, block.successors)
+        read = frozenset((made.guard.register,) if made.guard else ())
+        self._loosen(batch, index, read.union(*live))
         self._count(batch, done, position)
-        self._end_block(copy, block, block.stop - 1, made)
+        with self._standing(index, convergent=True):
+            self._end_block(copy, block, block.stop - 1, made)
         b.position_at_end(further)
 
     # ---- counts ---------------------------------------------------------------------------------
@@ -305,13 +353,14 @@ class StridedLoopCode:
         b, frame, whole = self.b, self.frame, self.frame.get(done)
         one_more = b.add(whole, I64(1)) if left_at >= 0 else whole
         stores, used = I64(0), I64(0)
-        for position, index in enumerate(batch.loop.blocks):
+        blocks = batch.batched.loop.blocks
+        for position, index in enumerate(blocks):
             times = one_more if position <= left_at else whole
             block, threads = self.program.blocks[index], b.mul(times, I64(LANES))
             frame.counters.add(2 * index, times)
             frame.counters.add(2 * index + 1, threads)
             branch = self.program.instructions[block.stop - 1]
-            if branch.guard is not None and block.successors[0] in batch.loop.blocks:
+            if branch.guard is not None and block.successors[0] in blocks:
                 taken = b.mul(whole, I64(LANES)) if position == left_at else threads
                 frame.counters.add(frame.layout.guarded[block.stop - 1], taken)
             used = b.add(used, b.mul(times, I64(self._length(index))))

@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from warploom.analysis.asides import steps
 from warploom.analysis.program import Block
-from warploom.analysis.shapes import Reading
+from warploom.analysis.shapes import Reading, ShapesHere
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.baseline.calls import CallCode
 from warploom.codegen.blocks import Copy
@@ -117,10 +117,10 @@ class WarpFunction:
         batches = StridedLoopCode(
             self.control, self.instructions, self.guards, self._standing, self._control
         )
-        for loop in self.facts.strided_loops:
+        for batched in self.facts.strided_loops:
             for copy in (Copy.CONVERGENT, Copy.ROUND):
-                if (copy, loop.header) in self.control.blocks.batches:
-                    batches.emit(copy, loop)
+                if (copy, batched.loop.header) in self.control.blocks.batches:
+                    batches.emit(copy, batched)
         resumes = self.control.finish()
         rounds = self.control.suspension.emit_rounds() if resumes else {}
         if (Copy.ROUND, 0) in self.control.blocks.copies:
@@ -187,9 +187,12 @@ class WarpFunction:
     # ---- blocks ---------------------------------------------------------------------------------
 
     @contextmanager
-    def _standing(self, index: int, *, convergent: bool) -> Generator[None]:
-        """Make code for a block, and read its instructions so."""
-        with self.frame.registers.standing(index, convergent=convergent):
+    def _standing(
+        self, index: int, *, convergent: bool, shapes: ShapesHere | None = None
+    ) -> Generator[None]:
+        """Make code for a block, and read its instructions so; with other `shapes` than it has, if
+        there are any."""
+        with self.frame.registers.standing(index, convergent=convergent, shapes=shapes):
             self.reading.shapes = self.frame.registers.here
             yield
 

@@ -93,6 +93,17 @@ class Reconvergence:
 
 
 @dataclass(frozen=True)
+class BatchedLoop:
+    """A loop of which accesses are checked for a batch of iterations at once. `shapes` are those of
+    registers in a batch that have none in its header as it is: what is live there is looked at as
+    a batch begins. `groups` are the accesses of a batch, those that take part and others."""
+
+    loop: StridedLoop
+    shapes: ShapesHere
+    groups: tuple[AccessGroup, ...]
+
+
+@dataclass(frozen=True)
 class WarpIR:
     """A kernel under a variant. `access_facts` are those by which plans of accesses are chosen.
 
@@ -101,8 +112,8 @@ class WarpIR:
     of `memory` there, and writes the `steady` ones to the context at once, where all lanes are
     together. Lanes leave the regions `exits` one by one. `sweeps` are the ways from barrier to
     barrier that may be gone by all warps of a block at once, and the `course` all of these in
-    order, where it is known. `strided_loops` are those of which accesses are checked for a batch of
-    iterations at once.
+    order, where it is known. `strided_loops` are those that run in batches of
+    iterations.
 
     `origin` is the kernel that the IR was made from, which passes read; None in one that was
     parsed.
@@ -122,7 +133,7 @@ class WarpIR:
     block_shapes: ShapesHere = field(default_factory=dict[Register, LaneShape])
     sweeps: tuple[SweepPath, ...] = ()
     course: tuple[SweepPath, ...] = ()
-    strided_loops: tuple[StridedLoop, ...] = ()
+    strided_loops: tuple[BatchedLoop, ...] = ()
     origin: CountLayout | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
+from warploom.analysis.assumed_shapes import assumed_shapes
 from warploom.analysis.shapes import Reading
-from warploom.analysis.strided_loops import StridedLoop, chain_loops, strided_loop
-from warploom.codegen.access_groups import AccessGroup
+from warploom.analysis.strided_loops import chain_loops, strided_loop
+from warploom.codegen.access_groups import AccessGroup, find_groups
 from warploom.codegen.access_table import Guard
-from warploom.codegen.warp_ir import WarpIR
+from warploom.codegen.warp_ir import BatchedLoop, WarpIR
 
 
 def find_strided_loops(ir: WarpIR) -> WarpIR:
@@ -23,36 +23,40 @@ def find_strided_loops(ir: WarpIR) -> WarpIR:
     shown = variant.is_watched or variant.sanitizes is not None or variant.debugging is not None
     if shown or not ir.shapes or not ir.access_facts.inlined:
         return ir
-    found = [_strided_loop(ir, blocks) for blocks in chain_loops(ir.program, ir.uniformity)]
+    found = [_batched_loop(ir, blocks) for blocks in chain_loops(ir.program, ir.uniformity)]
     return replace(ir, strided_loops=tuple(loop for loop in found if loop is not None))
 
 
-def _strided_loop(ir: WarpIR, blocks: tuple[int, ...]) -> StridedLoop | None:
-    """Returns the strided loop of some blocks, if it is worth it."""
+def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
+    """Returns the loop of some blocks, if it is worth it."""
     if any(ir.blocks[block].accesses.defers for block in blocks):
         return None
-    readings = {
-        block: Reading(ir.program, ir.variant.formation, ir.uniformity.at(block))
-        for block in blocks
-    }
-    groups = [group for block in blocks for group in ir.blocks[block].accesses.groups]
+    program, formation = ir.program, ir.variant.formation
+    shapes = assumed_shapes(program, formation, ir.uniformity, blocks, ir.live(blocks[0]))
+    if shapes is None:
+        return None
+    reading, accesses = Reading(program, formation, shapes), ir.accesses_of(program)
+    groups = [
+        group for block in blocks for group in find_groups(accesses, reading, program.blocks[block])
+    ]
     firsts = [group.members[0][0] for group in groups if _may_advance(ir, group)]
-    loop = strided_loop(ir.program, readings, blocks, firsts)
+    loop = strided_loop(reading, blocks, firsts)
     if loop is None:
         return None
-    taking_part = sum(len(group.members) for group in advancing_groups(ir, loop))
-    return loop if 2 * taking_part >= sum(len(group.members) for group in groups) else None
+    together = [group for group in groups if group.members[0][0] in loop.accesses]
+    if 2 * sum(map(_size, together)) < sum(map(_size, groups)):
+        return None
+    header = ir.uniformity.at(blocks[0])
+    assumed = {register: shape for register, shape in shapes.items() if register not in header}
+    fitted = tuple(replace(group, plan=group.plan.in_one_version()) for group in groups)
+    return BatchedLoop(loop, assumed, fitted)
+
+
+def _size(group: AccessGroup) -> int:
+    return len(group.members)
 
 
 def _may_advance(ir: WarpIR, group: AccessGroup) -> bool:
-    """Returns whether a check of a group at the first of some iterations can serve all of them."""
+    """Returns whether a check of a group in one iteration can serve many."""
     guarded = any(ir.program.instructions[index].guard is not None for index, _ in group.members)
     return group.plan.guard is Guard.CACHE and not guarded
-
-
-def advancing_groups(ir: WarpIR, loop: StridedLoop) -> Iterator[AccessGroup]:
-    """Yields the groups of accesses of a loop that take part."""
-    for block in loop.blocks:
-        for group in ir.blocks[block].accesses.groups:
-            if group.members[0][0] in loop.accesses:
-                yield group

@@ -19,6 +19,7 @@ from warploom.codegen.access_table import AccessPlan, Cost, Exit, Facts, Guard, 
 from warploom.codegen.variant import KernelVariant
 from warploom.codegen.warp_ir import (
     BasicBlock,
+    BatchedLoop,
     BlockAccesses,
     BranchKind,
     Reconvergence,
@@ -123,7 +124,13 @@ class _Parser:
         written, kept = (self._named(line, name) for name in ("written", "kept"))
         return ExitRegion(header, blocks, leaving, point, written, kept)
 
-    def _strided(self, line: Line) -> StridedLoop:
+    def _strided(self, line: Line) -> BatchedLoop:
+        words = (one.rpartition(":") for one in line.list("shapes"))
+        shapes = self._shapes((name, [shape]) for name, _, shape in words)
+        groups = tuple(one.read(self._group) for one in line.inner)
+        return BatchedLoop(self._strided_loop(line), shapes, groups)
+
+    def _strided_loop(self, line: Line) -> StridedLoop:
         widened = (_groups(r"(\d+):(\d+)", one) for one in line.list("widened"))
         return StridedLoop(
             self._at(line, "blocks"),

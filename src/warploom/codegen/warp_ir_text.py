@@ -16,12 +16,11 @@ import msgspec
 
 from warploom.analysis.leavings import Region as ExitRegion
 from warploom.analysis.regions import Region
-from warploom.analysis.strided_loops import StridedLoop
 from warploom.analysis.strides import LANES, VECTOR, Shape
 from warploom.analysis.sweeps import Kind, SweepPath
 from warploom.codegen.access_groups import AccessGroup
 from warploom.codegen.access_table import AccessPlan
-from warploom.codegen.warp_ir import BasicBlock, BlockAccesses, WarpIR
+from warploom.codegen.warp_ir import BasicBlock, BatchedLoop, BlockAccesses, WarpIR
 from warploom.ptx.ir import Register
 
 INDENT = "  "
@@ -106,7 +105,9 @@ class _Printer:
         yield from (f"exits{self._exits(region)}" for region in ir.exits)
         for block in ir.blocks:
             yield from self._block(block)
-        yield from (f"strided{self._strided(loop)}" for loop in ir.strided_loops)
+        for batched in ir.strided_loops:
+            yield f"strided{self._strided(batched)}"
+            yield from (f"{INDENT}{_group(group)}" for group in batched.groups)
         yield from (f"sweep{self._sweep(way)}" for way in ir.sweeps)
         yield from (f"course{self._sweep(way)}" for way in ir.course)
 
@@ -140,8 +141,10 @@ class _Printer:
             kept=_names(region.kept),
         )
 
-    def _strided(self, loop: StridedLoop) -> str:
+    def _strided(self, batched: BatchedLoop) -> str:
+        loop = batched.loop
         return attributes(
+            shapes=sorted(f"{r.name}:{shape_text(s)}" for r, s in batched.shapes.items()),
             blocks=self._labels(loop.blocks),
             advances=map(str, loop.advances),
             widened=(f"{index}:{source}" for index, source in loop.widened),

@@ -1,0 +1,63 @@
+"""Finds the shapes that registers have in a loop if those that it begins with have theirs.
+
+Where lanes may have left an earlier loop in different iterations, the registers that it steps on
+have no shape behind it: `i` of the loop that a compiler puts before an unrolled one, for the
+iterations that are left over. In most warps all lanes have left together, and `i` still rises from
+lane to lane. That can be looked at where the loop begins, for all of its iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from warploom.analysis.program import Program
+from warploom.analysis.shapes import Formation, Reading, Shapes, ShapesHere
+from warploom.analysis.strides import VECTOR, Shape
+from warploom.ptx.ir import Register
+
+
+def assumed_shapes(
+    program: Program,
+    formation: Formation,
+    shapes: Shapes,
+    blocks: tuple[int, ...],
+    live: Iterable[Register],
+) -> ShapesHere | None:
+    """Returns the shapes of registers in all blocks of a loop, if those `live` at its header that
+    have a shape elsewhere have it there; None where a register would lose the shape that it has
+    there as it is."""
+    kept, inside = shapes.at(blocks[0]), set(live)
+    begins = {r: shape for r, shape in shapes.known.items() if r in inside or r in kept}
+    varying: set[Register] = set()
+    while (found := _shapes_inside(program, formation, begins, blocks, varying)) is None:
+        if any(register in kept for register in varying & inside):
+            return None
+        begins = {r: shape for r, shape in begins.items() if r not in varying}
+    return found
+
+
+def _shapes_inside(
+    program: Program,
+    formation: Formation,
+    begins: ShapesHere,
+    blocks: tuple[int, ...],
+    varying: set[Register],
+) -> dict[Register, Shape] | None:
+    """Returns the shapes that registers have all the time, in a loop that begins with some; None
+    where one does not keep its shape, which is then `varying`."""
+    here, written = dict(begins), set[Register]()
+    reading = Reading(program, formation, here)
+    for index in blocks:
+        block = program.blocks[index]
+        for made in program.instructions[block.start : block.stop]:
+            for register, shape in reading.results(made):
+                if register in varying:
+                    continue
+                first = register not in written and register not in begins
+                if first and shape.is_known:
+                    here[register] = shape
+                elif here.get(register, VECTOR) != shape:
+                    varying.add(register)
+                    return None
+                written.add(register)
+    return here
