@@ -13,8 +13,8 @@ from pass_launches import Compiled
 
 from warploom.codegen.passes import Pass
 
-KERNELS = ("grey of RGB bytes", "scan by shuffles", "matrix product")
-PASSES = (Pass.WALKS, Pass.VERSIONS, Pass.ROUNDS, Pass.RELAY)
+KERNELS = ("grey of RGB bytes", "scan by shuffles")
+PASSES = (Pass.VERSIONS, Pass.ROUNDS, Pass.RELAY)
 
 
 def cell(name: Pass, kernel: str, with_pass: int, without: int) -> Cell:
