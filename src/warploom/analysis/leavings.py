@@ -26,8 +26,8 @@ class Region:
     """Blocks with one way in, from which every way out leads to one place.
 
     `blocks` are entered at `header`, `exits` are those of them that lead out, to block `point`.
-    `written` are the registers that are written inside, `kept` those of them that may be read
-    behind.
+    `written` are the registers that are written where some lanes may have left, `kept` those of
+    them that may be read behind.
     """
 
     header: int
@@ -80,9 +80,24 @@ def _region(
     ahead = all(block < point for block, _ in out)
     if point == program.exit or not ahead or not all(map(_is_plain, _made(program, blocks))):
         return None
-    written = frozenset(register for made in _made(program, blocks) for register in writes(made))
+    exits = frozenset(block for block, _ in out)
+    after = _after_exits(program, blocks, exits)
+    written = frozenset(register for made in _made(program, after) for register in writes(made))
     kept = written & program.live_in[point]
-    return Region(header, frozenset(blocks), frozenset(b for b, _ in out), point, written, kept)
+    return Region(header, frozenset(blocks), exits, point, written, kept)
+
+
+def _after_exits(program: Program, blocks: set[int], exits: frozenset[int]) -> set[int]:
+    """Returns the blocks of a region that lanes may run after others have left. What is written
+    before, all lanes have: an index that is computed and then compared keeps its shape."""
+    found: set[int] = set()
+    pending = [to for block in exits for to in program.blocks[block].successors if to in blocks]
+    while pending:
+        block = pending.pop()
+        if block not in found:
+            found.add(block)
+            pending.extend(to for to in program.blocks[block].successors if to in blocks)
+    return found
 
 
 def _made(program: Program, blocks: Iterable[int]) -> Iterable[Instruction]:

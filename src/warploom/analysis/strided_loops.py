@@ -23,6 +23,7 @@ from warploom.analysis.asides import may_wrap
 from warploom.analysis.program import Program
 from warploom.analysis.regions import natural_loops, predecessors
 from warploom.analysis.shapes import Reading, Shapes, computes
+from warploom.analysis.strides import TermShapes
 from warploom.analysis.uses import leaves, reads, waits_before, writes
 from warploom.core.types import U64, ScalarType
 from warploom.isa.spec import Unit
@@ -239,13 +240,12 @@ class _Motions:
             STAYS if type is None else self._operand(source, type, state)
             for source, type in zip(sources, types, strict=False)
         ]
-        found = [self._term(index, term, given) for term in operation.terms_for(len(sources))]
+        shapes, terms = self._reading.terms(made), operation.terms_for(len(sources))
+        found = [self._term(index, term, given, shapes) for term in terms]
         targets = spread(made.operands[: len(operation.spec.destinations)])
         return [
             motion if not motion.moves or _holds(target, term) else ANYHOW
-            for motion, target, term in zip(
-                found, targets, operation.terms_for(len(sources)), strict=False
-            )
+            for motion, target, term in zip(found, targets, terms, strict=False)
         ]
 
     def _operand(
@@ -258,13 +258,15 @@ class _Motions:
             return found
         return ADVANCES if operand.type.bits > type.bits else ANYHOW
 
-    def _term(self, index: int, term: Term, given: Sequence[Motion]) -> Motion:
-        """Returns how a term changes whose arguments change so."""
+    def _term(self, index: int, term: Term, given: Sequence[Motion], shapes: TermShapes) -> Motion:
+        """Returns how a term of an instruction changes whose arguments change so."""
         if term.op == "const":
             return STAYS
         if term.op == "arg":
             return given[int(str(term.attr))]
-        args = [self._term(index, one, given) for one in term.args]
+        if term.op == "select" and (side := shapes.chosen(term)) is not None:
+            return self._term(index, side, given, shapes)
+        args = [self._term(index, one, given, shapes) for one in term.args]
         if not any(one.moves or not one.linear for one in args):
             return STAYS
         if not term.type.is_integer or not all(one.linear for one in args):
