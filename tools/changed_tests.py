@@ -86,10 +86,10 @@ def _in_folders(file: str, texts: Mapping[str, str]) -> Iterator[str]:
 
 
 SMOKE = {
-    "warploom.frontends": "frontends/test_cuda_cpp.py",
+    "warploom.frontends": "frontends/test_cuda_cpp.py::test_the_ptx_names_the_file_and_its_lines",
     "warploom.core": "core/test_unpacking.py",
     "warploom.devices": "devices/test_occupancy.py::test_sixty_four_registers_are_half_an_sm",
-    "warploom.rules": "rules/test_rules.py",
+    "warploom.rules": "rules/test_rules.py::test_sectors_and_lines_of_a_strided_global_access",
     "warploom.isa": "isa/test_integer_ops.py::test_counting_gives_32_bits",
     "warploom.ptx": "ptx/test_parser.py",
     "warploom.analysis": "analysis/test_courses.py",
@@ -98,19 +98,23 @@ SMOKE = {
     "warploom.observe": "observe/test_trace.py::test_the_steps_of_a_trace_add_up_to_the_counters",
     "warploom.memory_model": "memory_model/test_kernels.py::test_two_lanes_that_meet",
     "warploom.sanitize": "sanitize/test_findings.py::test_a_finding_says_who_and_where",
-    "warploom.machinecode": "machinecode/test_counts.py::test_straight_code_is_executed_once_by_each_warp",
-    "warploom.timing": "timing/test_traced.py::test_the_states_of_a_warp_follow_each_other_and_add_up",
+    "warploom.machinecode": "machinecode/test_counts.py::"
+    "test_straight_code_is_executed_once_by_each_warp",
+    "warploom.timing": "timing/test_traced.py::"
+    "test_the_states_of_a_warp_follow_each_other_and_add_up",
     "warploom.tuning": "tuning/test_space.py",
     "warploom.report": "report/test_report.py::test_sections_hold_the_counters_and_the_launch",
-    "warploom.host": "host/test_device.py",
+    "warploom.host": "host/test_device.py::test_a_launch_computes_and_counts",
     "warploom.debug": "debug/test_sessions.py::test_both_sides_of_a_divergent_if_are_stepped",
-    "warploom.validation": "validation/test_figures.py::test_summaries_are_those_of_a_calculation_by_hand",
+    "warploom.validation": "validation/test_figures.py::"
+    "test_summaries_are_those_of_a_calculation_by_hand",
     "warploom.testing": "host/test_assertions.py",
     "warploom.clients": "clients/test_driver_calls.py::test_calls",
     "warploom.ui": "ui/test_server.py::test_a_run_gives_its_trace",
-    "warploom.cuda": "clients/test_numba_in_process.py::test_host_arrays_come_back_and_read_only_ones_stay",
-    "warploom.pytest_plugin": "clients/test_pytest_plugin.py::test_without_the_option_nothing_changes",
+    "warploom.cuda": "clients/test_numba_in_process.py::"
+    "test_host_arrays_come_back_and_read_only_ones_stay",
+    "warploom.pytest_plugin": "clients/test_pytest_plugin.py::"
+    "test_without_the_option_nothing_changes",
     "warploom.cli": "cli/test_cli.py::test_run_prints_json",
 }
-"""A quick test of each layer that import-linter knows (pyproject.toml), from the lowest: a file or a
-test of it."""
+"""Quick tests for each layer that import-linter knows (pyproject.toml), from the lowest."""

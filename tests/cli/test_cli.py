@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from needs import NEEDS_PTXAS
 
 from warploom.analysis.shapes import Formation
 from warploom.cli import progress
@@ -427,9 +428,9 @@ def test_time_names_the_schedulers_that_there_are(warploom, ptx: Path) -> None:
     assert "scheduler takes one of 'lrr', 'gto', 'two-level', 'oldest'" in made.err
 
 
+@NEEDS_PTXAS
 def test_sass_shows_source_ptx_and_machine_code(warploom, tmp_path: Path) -> None:
     """Two warps scale numbers: what each does once is counted twice."""
-    pytest.importorskip("nvidia.cu13", reason="ptxas is missing")
     source = tmp_path / "scale.cu"
     source.write_text(
         'extern "C" __global__ void scale(float *x, float a) {\n  x[threadIdx.x] *= a;\n}\n'
