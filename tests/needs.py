@@ -35,11 +35,13 @@ class SkipsWithoutNvrtc:
     def __init__(self) -> None:
         self._reason = cuda_cpp.without_nvrtc()
         self._was_composed = False
-        cuda_cpp.without_nvrtc = self._compose
+        compose = cuda_cpp.without_nvrtc
 
-    def _compose(self) -> str:
-        self._was_composed = True
-        return self._reason
+        def noted() -> str:
+            self._was_composed = True
+            return compose()
+
+        cuda_cpp.without_nvrtc = noted
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
