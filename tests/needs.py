@@ -1,8 +1,9 @@
 """States the tools that tests need, how to get them, and skips tests where they are missing.
 
-NVRTC is needed by every test that compiles CUDA C++, directly, by a command or in a process of its
-own, so none is marked: a test that fails because NVRTC is missing becomes a skipped one, whose
-reason is the error that users read. With WARPLOOM_NVRTC=required, as `.ci/run` sets it, it fails.
+NVRTC is needed by every test that compiles CUDA C++, so that few are marked: a test that fails
+because NVRTC is missing becomes a skipped one, whose reason is the error that users read. With
+WARPLOOM_NVRTC=required, as `.ci/run` sets it, it fails. `NEEDS_NVRTC` marks tests of processes
+whose error is not shown.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ PTXAS_IS_MISSING = (
 )
 NEEDS_PTXAS = pytest.mark.skipif(bool(PTXAS_IS_MISSING), reason=PTXAS_IS_MISSING)
 
-NVRTC_IS_REQUIRED = os.environ.get("WARPLOOM_NVRTC") == "required"
+NVRTC_IS_MISSING = os.environ.get("WARPLOOM_NVRTC") != "required" and not cuda_cpp.has_nvrtc()
+NEEDS_NVRTC = pytest.mark.skipif(NVRTC_IS_MISSING, reason=cuda_cpp.without_nvrtc())
 
 
 class SkipsWithoutNvrtc:
@@ -71,5 +73,5 @@ class SkipsWithoutNvrtc:
 
 def skip_without_nvrtc(config: pytest.Config) -> None:
     """Registers the plugin where NVRTC is missing and not required."""
-    if not NVRTC_IS_REQUIRED and not cuda_cpp.has_nvrtc():
+    if NVRTC_IS_MISSING:
         config.pluginmanager.register(SkipsWithoutNvrtc())
