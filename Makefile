@@ -39,7 +39,7 @@ demo: $(VENV)/package
 	  --arg 1048571 --arg 2.0 --arg 'f32[1048571]=arange' --arg 'f32[1048571]=ones'
 
 # What belongs to the files that changed since the branch left main, in 90 s (tools/check.py).
-check: $(VENV)/helpers
+check: $(VENV)/installed
 	$(BIN)/python tools/check.py $(CHECK_ARGS)
 
 test: $(VENV)/helpers

@@ -2,11 +2,11 @@
 
 python tools/check.py [--since COMMIT] [--seconds N]
 
-Runs the linters on everything; pyright on the files that changed and those that import them; the
-tests that belong to what changed (`changed_tests`), after a quick test of each layer. What changed
-are the files that differ from where this branch left COMMIT (`main`), and those that git does not
-know yet. Tests that have not begun when N seconds are nearly over are skipped: their number is
-printed, and `make test` runs them.
+Compiles the engine's helpers if they changed. Runs the linters on everything; pyright on the files
+that changed and those that import them; the tests that belong to what changed (`changed_tests`),
+after a quick test of each layer. What changed are the files that differ from where this branch left
+COMMIT (`main`), and those that git does not know yet. Tests that have not begun when N seconds are
+nearly over are skipped: their number is printed, and `make test` runs them.
 """
 
 from __future__ import annotations
@@ -30,6 +30,13 @@ LINTERS = (
     ("lint-imports",),
     ("python", "tools/prose.py"),
 )
+
+COMPILE_HELPERS = (
+    "python",
+    "-c",
+    "from warploom.codegen.helpers import COMMON; COMMON.code()",
+)
+"""Compiles the helpers for this processor alone, if their sources changed: each worker would."""
 
 MOST_TYPED = 120
 """How many files pyright checks at most: in 10 s or so."""
@@ -74,21 +81,28 @@ def typed_files(changed: Iterable[str]) -> list[str]:
     return inside[:MOST_TYPED]
 
 
+def start(command: Iterable[str]) -> subprocess.Popen[bytes]:
+    """Starts a program of the virtual environment."""
+    name, *words = command
+    return subprocess.Popen([BIN / name, *words], cwd=ROOT)
+
+
 def run(command: Iterable[str]) -> bool:
     """Runs a program of the virtual environment; returns whether it succeeded."""
-    name, *words = command
-    return subprocess.run([BIN / name, *words], cwd=ROOT, check=False).returncode == 0
+    return start(command).wait() == 0
 
 
 def check(since: str, seconds: float) -> bool:
     """Checks what changed since a commit in so many seconds; returns whether all is well."""
     begin = time.monotonic()
+    helpers = start(COMPILE_HELPERS)
     changed = changed_files(since)
     good = [run(command) for command in LINTERS]
     typed = typed_files(changed)
-    types = subprocess.Popen([BIN / "pyright", *typed], cwd=ROOT) if typed else None
+    types = start(("pyright", *typed)) if typed else None
     chosen = choose_tests(changed, texts_under("tests"))
     smoke = [f"tests/{test}" for test in SMOKE.values()]
+    good.append(helpers.wait() == 0)
     left = seconds - ENDING - (time.monotonic() - begin)
     options = ("-n", "2", "--maxschedchunk", "1", "--seconds", f"{left:.0f}")
     good.append(run(("python", "-m", "pytest", *options, *smoke, *chosen)))
