@@ -41,6 +41,9 @@ COMPILE_HELPERS = (
 MOST_TYPED = 120
 """How many files pyright checks at most: in 10 s or so."""
 
+MOST_TESTED = 40
+"""How many files of tests are collected at most, which takes time as well."""
+
 ENDING = 12
 """Seconds that are kept for the tests that have begun, and for the end of pytest."""
 
@@ -100,7 +103,8 @@ def check(since: str, seconds: float) -> bool:
     good = [run(command) for command in LINTERS]
     typed = typed_files(changed)
     types = start(("pyright", *typed)) if typed else None
-    chosen = choose_tests(changed, texts_under("tests"))
+    belonging = choose_tests(changed, texts_under("tests"))
+    chosen = belonging[:MOST_TESTED]
     smoke = [f"tests/{test}" for test in SMOKE.values()]
     good.append(helpers.wait() == 0)
     left = seconds - ENDING - (time.monotonic() - begin)
@@ -109,8 +113,8 @@ def check(since: str, seconds: float) -> bool:
     good.append(types is None or types.wait() == 0)
     print(
         f"Checked {len(changed)} changed files in {time.monotonic() - begin:.0f} s: linters, types"
-        f" of {len(typed)} files, a test of each layer, {len(chosen)} test files. The rest is left"
-        " to `make lint` and `make test`."
+        f" of {len(typed)} files, a test of each layer, {len(chosen)} of {len(belonging)} test files"
+        " that belong to them. The rest is left to `make lint` and `make test`."
     )
     return all(good)
 

@@ -19,6 +19,7 @@ TESTS = {
     "tests/machine/random_programs.py": "",
     "tests/machine/test_agree.py": "from random_programs import draw\n",
     "tests/programs/test_loops.py": "import numpy\nfrom warploom.codegen.rising import steps\n",
+    "tests/pytorch/test_compile.py": "from warploom.codegen.rising import steps\n",
     "tests/test_examples.py": 'FILES = ("saxpy.cu",)\n',
     "tests/tools/test_fuzz.py": "import fuzz\n",
 }
