@@ -6,6 +6,7 @@ import gc
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -60,12 +61,19 @@ NO_TIME = "no time was left (--seconds)"
 BEGIN = time.monotonic()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Passes the time at which the tests began to a worker of xdist."""
+    node.workerinput["begin"] = BEGIN
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Sets how much kernels are optimised in a test, before any of its fixtures compile one; skips
     the test if there is no time left for it."""
     seconds = item.config.getoption("--seconds")
-    if seconds is not None and time.monotonic() - BEGIN > seconds:
+    begin = getattr(item.config, "workerinput", {"begin": BEGIN})["begin"]
+    if seconds is not None and time.monotonic() - begin > seconds:
         pytest.skip(NO_TIME)
     if LEVEL is None:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]

@@ -44,7 +44,7 @@ MOST_TYPED = 120
 MOST_TESTED = 40
 """How many files of tests are collected at most, which takes time as well."""
 
-ENDING = 12
+ENDING = 15
 """Seconds that are kept for the tests that have begun, and for the end of pytest."""
 
 
@@ -113,8 +113,8 @@ def check(since: str, seconds: float) -> bool:
     good.append(types is None or types.wait() == 0)
     print(
         f"Checked {len(changed)} changed files in {time.monotonic() - begin:.0f} s: linters, types"
-        f" of {len(typed)} files, a test of each layer, {len(chosen)} of {len(belonging)} test files"
-        " that belong to them. The rest is left to `make lint` and `make test`."
+        f" of {len(typed)} files, a test of each layer, {len(chosen)} of the {len(belonging)} test"
+        " files that belong to them. The rest is left to `make lint` and `make test`."
     )
     return all(good)
 
