@@ -25,10 +25,10 @@ VARIABLE = "WARPLOOM_OPT_LEVEL"
 LEVEL = os.environ.get(VARIABLE)
 """The level that all tests are to run with, if one is given."""
 
-OPTIMISED = {"codegen", "machine", "programs", "regressions", "observe", "sanitize", "timing"}
+OPTIMISED = {"codegen", "machine", "programs", "regressions", "sanitize", "timing"}
 """The folders whose kernels are optimised before their first launch, with LLVM's least effort: they
-hold optimised code against the reference machine, or record and check launches, for which there is
-no baseline code. Other tests run as users do, in baseline code until a kernel is worth more."""
+hold optimised code against the reference machine, or check and time launches, most of which have no
+baseline code. Other tests run as users do, in baseline code until a kernel is worth more."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
