@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+CHECK_ARGS ?=
 # What the page of the view is built from, as part of the package.
 PAGE_SOURCES := $(wildcard web/*.json web/*.ts web/*.html web/src/*.* web/src/views/*.*)
 
@@ -13,7 +14,7 @@ HELPER_SOURCES := $(wildcard src/warploom/rules/*.py src/warploom/rules/*/*.py s
 CLIENTS := .venv-clients
 TORCH := .venv-torch
 
-.PHONY: demo docs gallery test test-all test-clients test-ptxas test-torch test-numba performance fuzz lint wheel clean
+.PHONY: check demo docs gallery test test-all test-clients test-ptxas test-torch test-numba performance fuzz lint wheel clean
 
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -36,6 +37,10 @@ $(VENV)/package: pyproject.toml $(PAGE_SOURCES)
 demo: $(VENV)/package
 	$(BIN)/warploom run examples/saxpy.cu --kernel saxpy --grid 4096 --block 256 \
 	  --arg 1048571 --arg 2.0 --arg 'f32[1048571]=arange' --arg 'f32[1048571]=ones'
+
+# What belongs to the files that changed since the branch left main, in 90 s (tools/check.py).
+check: $(VENV)/installed
+	$(BIN)/python tools/check.py $(CHECK_ARGS)
 
 test: $(VENV)/helpers
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)

@@ -1,13 +1,16 @@
-"""Options of the whole suite: how random tests draw, and how much LLVM optimises."""
+"""Options of the whole suite: how random tests draw, how much LLVM optimises, what is left out."""
 
 from __future__ import annotations
 
 import gc
 import os
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from needs import skip_without_nvrtc
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 """Compiling a kernel for an example takes as long as it takes."""
@@ -22,10 +25,10 @@ VARIABLE = "WARPLOOM_OPT_LEVEL"
 LEVEL = os.environ.get(VARIABLE)
 """The level that all tests are to run with, if one is given."""
 
-OPTIMISED = {"codegen", "machine", "programs", "regressions"}
-"""The folders whose tests hold optimised code against the reference machine: there every kernel is
-optimised before its first launch, with LLVM's least effort. Other tests run as users do, in
-baseline code until a kernel is worth more."""
+OPTIMISED = {"codegen", "machine", "programs", "regressions", "sanitize", "timing"}
+"""The folders whose kernels are optimised before their first launch, with LLVM's least effort: they
+hold optimised code against the reference machine, or check and time launches, most of which have no
+baseline code. Other tests run as users do, in baseline code until a kernel is worth more."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,10 +41,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all", action="store_true", help="run the tests that are marked `nightly`, too"
     )
+    parser.addoption(
+        "--seconds", type=float, help="skip the tests that have not begun after so many seconds"
+    )
 
 
-def pytest_configure() -> None:
-    """Refuses two files of tests with one name: only one of them would be collected."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuses two files of tests with one name, of which only one would be collected; skips what
+    cannot run without NVRTC."""
+    skip_without_nvrtc(config)
     seen: dict[str, Path] = {}
     for file in sorted(Path(__file__).parent.rglob("test_*.py")):
         if file.name in seen:
@@ -49,9 +57,24 @@ def pytest_configure() -> None:
         seen[file.name] = file
 
 
+NO_TIME = "no time was left (--seconds)"
+BEGIN = time.monotonic()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Passes the time at which the tests began to a worker of xdist."""
+    node.workerinput["begin"] = BEGIN
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Sets how much kernels are optimised in a test, before any of its fixtures compile one."""
+    """Sets how much kernels are optimised in a test, before any of its fixtures compile one; skips
+    the test if there is no time left for it."""
+    seconds = item.config.getoption("--seconds")
+    begin = getattr(item.config, "workerinput", {"begin": BEGIN})["begin"]
+    if seconds is not None and time.monotonic() - begin > seconds:
+        pytest.skip(NO_TIME)
     if LEVEL is None:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         os.environ.pop(VARIABLE, None)
@@ -75,6 +98,13 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints how many tests were skipped because there was no time left for them."""
+    skipped = terminalreporter.getreports("skipped")
+    if late := sum(NO_TIME in str(report.longrepr) for report in skipped):
+        terminalreporter.write_line(f"{late} tests did not begin: no time was left for them")
 
 
 @pytest.fixture

@@ -3,11 +3,14 @@ and without what only Linux has in `os`, `mmap` and the standard library, kernel
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+TESTS = Path(__file__).parent
 
 PROGRAM = """
 import asyncio, ctypes.util, inspect, mmap, multiprocessing, os, subprocess, sys, tempfile, uuid
@@ -59,9 +62,15 @@ assert all(one.works for one in findings() if one.name in REQUIRED)
 def test_kernels_run_without_what_only_linux_has(platform: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, platform],
-        cwd=Path(__file__).parents[1],
+        cwd=TESTS.parent,
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert ran.returncode == 0, ran.stderr
+
+
+def test_no_test_starts_a_python_of_the_path() -> None:
+    """There may be none, or another one: `sys.executable` is that of the tests."""
+    bare = re.compile(r"\[\s*[\"']python[\d.]*[\"']\s*,")
+    assert [file for file in TESTS.rglob("*.py") if bare.search(file.read_text())] == []

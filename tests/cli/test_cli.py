@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from needs import NEEDS_PTXAS
 
 from warploom.analysis.shapes import Formation
 from warploom.cli import progress
@@ -183,7 +184,6 @@ def test_mistakes_have_their_exit_code_and_say_what_is_wrong(
 
 
 def test_a_source_that_does_not_compile(warploom, tmp_path: Path) -> None:
-    pytest.importorskip("cuda.bindings.nvrtc")
     file = tmp_path / "bad.cu"
     file.write_text('extern "C" __global__ void k(int *x)\n{\n  x[0] = y;\n}\n')
     ended = warploom("run", file)
@@ -192,7 +192,6 @@ def test_a_source_that_does_not_compile(warploom, tmp_path: Path) -> None:
 
 
 def test_ptx_shows_source_lines_above_their_instructions(warploom, ptx: Path) -> None:
-    pytest.importorskip("cuda.bindings.nvrtc")
     file = ptx.parent / "twice.cu"
     file.write_text('extern "C" __global__ void k(int *x)\n{\n  x[0] *= 2;\n}\n')
     lines = warploom("ptx", file).out.splitlines()
@@ -231,7 +230,6 @@ def test_ptx_prints_what_passes_find_of_a_kernel(warploom, ptx: Path) -> None:
 
 
 def test_types_of_arguments_are_checked_unless_asked_not_to(warploom, tmp_path: Path) -> None:
-    pytest.importorskip("cuda.bindings.nvrtc")
     file = tmp_path / "ones.cu"
     file.write_text('extern "C" __global__ void k(float *x)\n{\n  x[threadIdx.x] = 1;\n}\n')
     command = "run", file, "--device", "t4", "--arg", "i32[32]=zeros"
@@ -427,9 +425,9 @@ def test_time_names_the_schedulers_that_there_are(warploom, ptx: Path) -> None:
     assert "scheduler takes one of 'lrr', 'gto', 'two-level', 'oldest'" in made.err
 
 
+@NEEDS_PTXAS
 def test_sass_shows_source_ptx_and_machine_code(warploom, tmp_path: Path) -> None:
     """Two warps scale numbers: what each does once is counted twice."""
-    pytest.importorskip("nvidia.cu13", reason="ptxas is missing")
     source = tmp_path / "scale.cu"
     source.write_text(
         'extern "C" __global__ void scale(float *x, float a) {\n  x[threadIdx.x] *= a;\n}\n'

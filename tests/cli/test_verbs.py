@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,24 @@ from warploom.core.errors import WarploomError
         ["program.py"],
         ["--device", "a100", "program.py", "--kernel", "x"],
         ["--seed=3", "--report", "full", "program.py"],
-        ["python", "-c", "pass"],
+        [sys.executable, "-c", "pass"],
         ["--json", "out.json", "program.py"],
     ],
 )
 def test_programs_are_known_by_their_names(args: list[str]) -> None:
     assert verbs(["run", *args]) == [PROGRAM, *args]
+
+
+def test_a_program_is_looked_up_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    given = ["run", "simulate", "--steps", "3"]
+    assert verbs(given) == given
+    program = tmp_path / "simulate"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert verbs(given) == [PROGRAM, *given[1:]]
 
 
 @pytest.mark.parametrize("flag", ["--json", "--view", "--caching-allocator"])

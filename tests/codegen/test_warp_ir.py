@@ -66,7 +66,6 @@ def test_the_same_code_comes_of_what_is_parsed(name: Pass, block: tuple[int, int
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_what_is_printed_is_parsed_as_it_was(path: Path) -> None:
-    pytest.importorskip("cuda.bindings.nvrtc")
     for ir in irs(path):
         text = print_warp_ir(ir)
         parsed = parse_warp_ir(text)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from needs import NEEDS_NVRTC
 
 import warploom as wl
 
@@ -48,6 +49,7 @@ def test_every_kind_of_endless_kernel_ends_at_an_interrupt() -> None:
         assert float(line.rpartition(": ")[2].removesuffix(" s")) < 5, line
 
 
+@NEEDS_NVRTC
 def test_the_process_ends_though_a_stream_runs_an_endless_kernel() -> None:
     done = run_python(
         "gpu = wl.Device(); module = gpu.compile(ENDLESS); a = gpu.zeros(64, np.int32)\n"
@@ -56,6 +58,7 @@ def test_the_process_ends_though_a_stream_runs_an_endless_kernel() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 
 
+@NEEDS_NVRTC
 def test_pytest_ends_at_an_interrupt(tmp_path: Path) -> None:
     (tmp_path / "test_endless.py").write_text(
         f"import numpy as np, warploom as wl\n\ndef test_it():\n"

@@ -11,8 +11,6 @@ import pytest
 import warploom as wl
 from warploom.host.debug_types import debug_parameters
 
-pytest.importorskip("cuda.bindings.nvrtc")
-
 SOURCE = """
 struct Pair { int a, b; };
 typedef unsigned int word;

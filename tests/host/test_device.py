@@ -254,7 +254,6 @@ def test_buffers_know_their_shape_and_give_their_memory_back(plain: wl.Device) -
 
 
 def test_cuda_files_load_by_suffix_and_cpp_names(plain: wl.Device, tmp_path: Path) -> None:
-    pytest.importorskip("cuda.bindings.nvrtc")
     file = tmp_path / "twice.cu"
     file.write_text("__global__ void twice(int *x) { x[threadIdx.x] *= N; }\n")
     module = plain.load(file, ["-DN=2"])

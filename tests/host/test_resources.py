@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from needs import NEEDS_PTXAS
 
 import warploom as wl
 from warploom.analysis.build import build
@@ -157,10 +158,9 @@ def test_occupancy_takes_names_devices_and_specs() -> None:
         wl.occupancy("v100", 0)
 
 
+@NEEDS_PTXAS
 def test_ptxas_runs_once_for_resources_and_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the only kernel of a text."""
-    if not (ptxas.find_tool("ptxas") and ptxas.find_tool("nvdisasm")):
-        pytest.skip("ptxas or nvdisasm is missing")
     asked: list[str] = []
     run = subprocess.run
 

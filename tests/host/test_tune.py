@@ -7,19 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from needs import NEEDS_PTXAS
 
 import warploom as wl
 from warploom.analysis.program import Program
 from warploom.frontends import cuda_cpp
 from warploom.host import builds
 from warploom.host import tune as module
-from warploom.host.ptxas import find_tool
 from warploom.ptx.ir import Module
 from warploom.tuning.result import Costs, Trial, Tuned
 
-NEEDS_TOOLS = pytest.mark.skipif(
-    not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm is missing"
-)
 STRIDED = Path(__file__).with_name("tuned.cu")
 SAXPY = STRIDED.parents[2] / "examples" / "saxpy.cu"
 N = 1 << 18
@@ -234,7 +231,7 @@ extern "C" __global__ void turns(float *out) {
 """
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 @pytest.mark.parametrize("workers", [1, 2])
 def test_configurations_that_cannot_win_are_not_replayed(workers: int) -> None:
     """A T4 has 160 schedulers, to each of which 8 of 1,280 warps come: a turn is at least 3

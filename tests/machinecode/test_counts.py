@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from needs import NEEDS_PTXAS
 
 import warploom as wl
 from warploom.core.errors import WarploomError
 from warploom.host import ptxas
 from warploom.host.assembly import Assembly, assembly_of
-from warploom.host.ptxas import find_tool
 from warploom.host.run import Run
 from warploom.machinecode.operands import Kind
-
-NEEDS_TOOLS = pytest.mark.skipif(
-    not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm is missing"
-)
 
 KERNELS = """
 extern "C" __global__ void straight(float *out, const float *in, float a) {
@@ -83,7 +79,7 @@ def floats(count: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     return np.ones(count, np.float32)
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 @pytest.mark.parametrize("cc", CAPABILITIES)
 def test_straight_code_is_executed_once_by_each_warp(cc: str) -> None:
     run = launched(cc, "straight", 6, 64, floats(384), floats(384), 2.0)
@@ -96,7 +92,7 @@ def test_straight_code_is_executed_once_by_each_warp(cc: str) -> None:
     assert run.machine.metric("sm__inst_executed_pipe_lsu.sum") >= 24  # a load and a store
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 @pytest.mark.parametrize("cc", CAPABILITIES)
 @pytest.mark.parametrize("turns", [1, 7])
 def test_anchors_of_a_loop_are_executed_as_often_as_in_ptx(cc: str, turns: int) -> None:
@@ -107,7 +103,7 @@ def test_anchors_of_a_loop_are_executed_as_often_as_in_ptx(cc: str, turns: int) 
     assert run.machine.confidence > 0.9
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 @pytest.mark.parametrize("cc", CAPABILITIES)
 @pytest.mark.parametrize("turns", [1, 3, 37])
 def test_loops_that_ptxas_or_nvrtc_unrolls_load_as_often(cc: str, turns: int) -> None:
@@ -116,14 +112,14 @@ def test_loops_that_ptxas_or_nvrtc_unrolls_load_as_often(cc: str, turns: int) ->
     assert run.machine.by_opcode["FADD"] == pytest.approx(2 * turns, abs=2)
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 def test_a_local_array_in_registers_is_not_in_memory() -> None:
     run = launched("7.5", "promoted", 1, 32, floats(32), 3)
     assert run.counters.local_store_requests > 0, "the PTX has it in local memory"
     assert not {"LDL", "STL"} & set(run.machine.by_opcode)
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 def test_divisions_are_sequences_and_their_slow_paths_are_left_out() -> None:
     """A quotient of floats is one reciprocal and its refinement; another one is in the routine for
     very small and very large numbers, which is called for those alone. A quotient of 64-bit
@@ -137,7 +133,7 @@ def test_divisions_are_sequences_and_their_slow_paths_are_left_out() -> None:
     assert any(not line for line in run.machine.by_line())
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 @pytest.mark.parametrize("cc", CAPABILITIES)
 @pytest.mark.parametrize(
     ("name", "a", "b", "calls"),
@@ -167,7 +163,7 @@ def test_a_routine_is_called_where_a_lane_has_a_special_value(
     assert run.machine.by_opcode.get("CALL", 0) == calls
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 @pytest.mark.parametrize("cc", CAPABILITIES)
 def test_operands_are_registers_that_life_ranges_say_are_used(cc: str) -> None:
     """Both are printed by nvdisasm, each from what it knows of an instruction."""

@@ -10,16 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from needs import NEEDS_PTXAS
 
 import warploom as wl
 from warploom.host.module import Module
-from warploom.host.ptxas import find_tool
 from warploom.machinecode.counted import MachineCounts
 from warploom.machinecode.listing import Listing
-
-NEEDS_TOOLS = pytest.mark.skipif(
-    not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm is missing"
-)
 
 KERNELS = """
 extern "C" __global__ void counted_loop(float *out, const float *in, int n) {
@@ -267,7 +263,7 @@ def counts_of(compiled: tuple[wl.Device, Module], launch: Launch) -> MachineCoun
     return launcher(gpu.zeros(1 << 14, kind), gpu.to_device(given), launch.number).machine
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 @pytest.mark.parametrize("launch", LAUNCHES, ids=lambda one: f"{one.kernel}-{one.number}")
 def test_instructions_are_executed_as_often_as_the_text_says(
     compiled: tuple[wl.Device, Module], launch: Launch

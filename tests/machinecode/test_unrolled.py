@@ -6,7 +6,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from test_executed_by_hand import NEEDS_TOOLS, stretches
+from needs import NEEDS_PTXAS
+from test_executed_by_hand import stretches
 
 import warploom as wl
 from warploom.analysis.program import Site
@@ -109,7 +110,7 @@ extern "C" __global__ void remainders(unsigned long long *out, unsigned long lon
 """
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 @pytest.mark.parametrize(
     ("n", "executed"),
     # A body with 16 loads, then one with 8 and one with 4; what is left is loaded one by one.
@@ -134,7 +135,7 @@ def test_predicated_iterations_are_counted_in_the_unrolled_loop(
     assert +loads == {size: warps * count for size, count in executed.items()}
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 @pytest.mark.parametrize(
     ("more", "executed"),
     # Two loads an iteration, four iterations a turn. Even lanes do 5 turns, odd ones as many or one
@@ -151,7 +152,7 @@ def test_lanes_that_part_use_smaller_copies_beside_larger_ones(
     assert loads_by_stretch(run.machine) == executed
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 @pytest.mark.parametrize("turns", [1, 5])
 def test_a_called_routine_computes_the_remainder_of_64_bits(turns: int) -> None:
     """Each turn of 2 warps calls it, for the divisor has more than 32 bits."""

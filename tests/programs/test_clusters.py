@@ -303,7 +303,6 @@ def test_launches_that_make_no_sense() -> None:
 
 @pytest.fixture(scope="module", params=["converge", "adversarial"])
 def program(request: pytest.FixtureRequest) -> tuple[wl.Device, wl.Module]:
-    pytest.importorskip("cuda.bindings.nvrtc")
     gpu = wl.Device("h100", schedule=request.param)
     return gpu, gpu.load(Path(__file__).with_name("clusters.cu"), ["--std=c++17"])
 

@@ -10,7 +10,6 @@ import pytest
 
 import warploom as wl
 
-pytest.importorskip("cuda.bindings.nvrtc")
 SOURCE = Path(__file__).with_name("cooperative_groups.cu")
 OPTIONS = ["--std=c++17"]
 DEVICES = [("7.5", "compiled"), ("8.0", "reference")]

@@ -9,7 +9,6 @@ import pytest
 
 import warploom as wl
 
-pytest.importorskip("cuda.bindings.nvrtc")
 SOURCE = Path(__file__).with_name("cub_blocks.cu")
 DEVICES = [("7.5", "reference"), ("9.0", "compiled")]
 RNG = np.random.default_rng(11)

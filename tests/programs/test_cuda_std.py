@@ -10,7 +10,6 @@ import pytest
 
 import warploom as wl
 
-pytest.importorskip("cuda.bindings.nvrtc")
 FOLDER = Path(__file__).parent
 OPTIONS = ["--std=c++17"]
 DEVICES = [("8.0", "reference"), ("9.0", "compiled")]

@@ -9,7 +9,6 @@ import pytest
 import warploom as wl
 from warploom.frontends.cuda_cpp import header_folders
 
-pytest.importorskip("cuda.bindings.nvrtc")
 pytestmark = pytest.mark.skipif(
     not any((folder / "curand_kernel.h").exists() for folder in header_folders()),
     reason="the headers of cuRAND are not installed",

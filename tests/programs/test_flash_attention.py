@@ -58,7 +58,6 @@ def attention(
     gpu: wl.Device, twin: str | None = None, causal: int = 0, rows: int = ROWS, **options: Any
 ) -> tuple[wl.Run, float]:
     """Run the kernel for two heads; return the run, and its greatest error."""
-    pytest.importorskip("cuda.bindings.nvrtc")
     random = np.random.default_rng(0)
     heads, depth = 2, DEPTH
     q, k, v = (random.standard_normal((heads, rows, depth)).astype(np.float16) for _ in range(3))

@@ -153,7 +153,6 @@ extern "C" __global__ void k(const TYPE *a, const TYPE *b, SUMS *c)
     ],
 )
 def test_wmma_of_cuda(shape, types, layouts, engine: str) -> None:
-    pytest.importorskip("cuda.bindings.nvrtc")
     m, n, k = shape
     dtype = {
         "half": np.float16,
@@ -206,7 +205,6 @@ extern "C" __global__ void k(const unsigned short *in, unsigned short *plain,
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_matrices_of_shared_memory(engine: str) -> None:
-    pytest.importorskip("cuda.bindings.nvrtc")
     start = np.arange(256, dtype=np.uint16) + 1000
     plain, turned = np.zeros(256, np.uint16), np.zeros(256, np.uint16)
     moved = np.zeros(32, np.uint32)

@@ -11,7 +11,6 @@ import pytest
 
 import warploom as wl
 
-pytest.importorskip("cuda.bindings.nvrtc")
 SOURCE = Path(__file__).with_name("numbers.cu")
 DEVICES = [("7.5", "compiled"), ("8.0", "reference"), ("9.0", "compiled")]
 X = np.linspace(0.125, 300, 32, dtype=np.float32)

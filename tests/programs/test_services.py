@@ -7,7 +7,6 @@ import pytest
 
 import warploom as wl
 
-pytest.importorskip("cuda.bindings.nvrtc")
 ENGINES = ("reference", "compiled")
 
 

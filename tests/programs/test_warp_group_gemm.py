@@ -64,7 +64,6 @@ OUTPUTS = ", ".join(f"%{i}" for i in range(32))
 def gemm(engine: str, policy: str, *, waits_in_loop: bool) -> tuple[np.ndarray, np.ndarray]:
     """What the kernel computes, and what is right; where it waits only behind its loop, the next
     tiles overwrite those that products still read."""
-    pytest.importorskip("cuda.bindings.nvrtc")
     m, n, k = 128, 64, 192
     rng = np.random.default_rng(3)
     a, b = (rng.standard_normal((rows, k)).astype(np.float16) for rows in (m, n))

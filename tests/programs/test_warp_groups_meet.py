@@ -47,7 +47,6 @@ extern "C" __global__ void product(float *d, int signals, int skipped)
 def product(gpu: wl.Device, signals: int = 0, skipped: int = -1) -> tuple[wl.Run, np.ndarray]:
     """Run the kernel; thread `signals` says that B is free, and warp `skipped` does not wait.
     Return the run and D."""
-    pytest.importorskip("cuda.bindings.nvrtc")
     d = np.zeros(512, np.float32)
     made = gpu.compile(KERNEL, options=["--gpu-architecture=sm_90a"])
     return made["product"][1, 256](d, signals, skipped), d

@@ -329,7 +329,9 @@ KEPT = {
 they are issued, and where they complete as late as they may. Columns are zero at first."""
 
 
-@pytest.mark.parametrize("engine", ["compiled", "reference"])
+@pytest.mark.parametrize(
+    "engine", ["compiled", pytest.param("reference", marks=pytest.mark.nightly)]
+)
 def test_loads_and_stores_complete_late(engine: str) -> None:
     for schedule, place in (("converge", 0), ("adversarial", 1)):
         gpu = wl.Device(cc="10.3", engine=engine, schedule=schedule)

@@ -37,7 +37,6 @@ CUB: dict[str, tuple[int, tuple[Any, ...]]] = {
 
 @pytest.fixture(scope="module")
 def cub() -> wl.Module:
-    pytest.importorskip("cuda.bindings.nvrtc")
     return wl.Device().load(PROGRAMS / "cub_blocks.cu", ["--std=c++17"])
 
 

@@ -8,17 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from needs import NEEDS_PTXAS
 
 import warploom as wl
 from warploom.core.errors import LaunchError, WarploomError
-from warploom.host.ptxas import find_tool
 from warploom.host.run import Run
 from warploom.timing.accelsim.files import TracedBlock, kernel_files, read_kernel
 from warploom.timing.accelsim.lines import TracedInstruction, parse_line, width_of
-
-needs_ptxas = pytest.mark.skipif(
-    not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm is missing"
-)
 
 TRACE = """-kernel name = by_hand
 -kernel id = 1
@@ -179,7 +175,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run, int]:
     return folder, run, y.address
 
 
-@needs_ptxas
+@NEEDS_PTXAS
 def test_a_launch_is_written_as_its_machine_code(written: tuple[Path, Run, int]) -> None:
     folder, run, _ = written
     [file] = kernel_files(folder)
@@ -194,7 +190,7 @@ def test_a_launch_is_written_as_its_machine_code(written: tuple[Path, Run, int])
     assert all(set(block.warps) == {0, 1} for block in blocks)
 
 
-@needs_ptxas
+@NEEDS_PTXAS
 def test_accesses_have_the_lanes_and_addresses_of_the_launch(
     written: tuple[Path, Run, int],
 ) -> None:
@@ -216,7 +212,7 @@ def test_accesses_have_the_lanes_and_addresses_of_the_launch(
             assert gone == (1 << 32) - 1
 
 
-@needs_ptxas
+@NEEDS_PTXAS
 def test_a_trace_that_was_written_is_timed_like_the_launch(
     written: tuple[Path, Run, int],
 ) -> None:
@@ -232,7 +228,7 @@ def test_a_trace_that_was_written_is_timed_like_the_launch(
     assert 0.8 < timing.cycles / launch.cycles < 1.25
 
 
-@needs_ptxas
+@NEEDS_PTXAS
 def test_a_second_launch_stands_behind_the_first(tmp_path: Path) -> None:
     gpu = wl.Device("rtx-2080-ti")
     launcher = gpu.compile(SOURCE)["parted"][1, 32]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from needs import NEEDS_PTXAS
 
 import warploom as wl
-from warploom.host.ptxas import find_tool
 from warploom.host.run import Run
 from warploom.machinecode.merged import Merged, Reach, merged_into
 from warploom.timing.result import Timing
 
-pytestmark = pytest.mark.skipif(
-    not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm is missing"
-)
+pytestmark = NEEDS_PTXAS
 
 KERNELS = """
 extern "C" __global__ void looped(float *out, const float *in, int n) {

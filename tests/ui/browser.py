@@ -9,6 +9,7 @@ from typing import Any
 REQUIRED = os.environ.get("WARPLOOM_BROWSER") == "required"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER = next((found for name in NAMES if (found := shutil.which(name))), None)
+NO_BROWSER = "there is no Chromium here: `apt-get install chromium`"
 ARGUMENTS = ["--no-sandbox", "--disable-background-networking"]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import ARGUMENTS, BROWSER, REQUIRED
+from browser import ARGUMENTS, BROWSER, NO_BROWSER, REQUIRED
 
 from warploom.ui.lessons import find_lesson, labels_of, requests_of
 from warploom.ui.page import BUNDLE, export
@@ -21,7 +21,7 @@ from warploom.ui.shows import exported_show, live_show
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 pytestmark = [
-    pytest.mark.skipif(not BROWSER and not REQUIRED, reason="there is no Chromium here"),
+    pytest.mark.skipif(not BROWSER and not REQUIRED, reason=NO_BROWSER),
     pytest.mark.skipif(not BUNDLE.exists() and not REQUIRED, reason="the page was not built"),
     pytest.mark.skipif(not AXE.exists() and not REQUIRED, reason="axe-core is not installed"),
     pytest.mark.xdist_group("browser"),

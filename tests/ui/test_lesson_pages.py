@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from browser import ARGUMENTS, BROWSER, REQUIRED, lanes_in
+from browser import ARGUMENTS, BROWSER, NO_BROWSER, REQUIRED, lanes_in
 from lesson_claims import CLAIMS, Claim
 
 from warploom.ui import server
@@ -26,7 +26,7 @@ from warploom.ui.server import Viewer, serve
 from warploom.ui.shows import live_show
 
 pytestmark = [
-    pytest.mark.skipif(not BROWSER and not REQUIRED, reason="there is no Chromium here"),
+    pytest.mark.skipif(not BROWSER and not REQUIRED, reason=NO_BROWSER),
     pytest.mark.skipif(not BUNDLE.exists() and not REQUIRED, reason="the page was not built"),
     pytest.mark.xdist_group("browser"),
 ]

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from browser import ARGUMENTS, BROWSER
+from browser import ARGUMENTS, BROWSER, NO_BROWSER
 
 import warploom as wl
 from warploom.ui.page import BUNDLE
@@ -39,7 +39,7 @@ def test_a_notebook_shows_the_page_in_a_frame(trace: wl.Trace, tmp_path: Path) -
 def test_the_frame_unpacks_the_page(trace: wl.Trace, tmp_path: Path) -> None:
     """As a browser shows the output of a cell."""
     if not BROWSER:
-        pytest.skip("there is no Chromium here")
+        pytest.skip(NO_BROWSER)
     from playwright.sync_api import sync_playwright
 
     file = tmp_path / "cell.html"

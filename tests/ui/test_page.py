@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from browser import ARGUMENTS, BROWSER, REQUIRED
+from browser import ARGUMENTS, BROWSER, NO_BROWSER, REQUIRED
 
 from warploom.observe.schema import DIVERGED
 from warploom.observe.trace import Trace
@@ -25,7 +25,7 @@ from warploom.ui.server import Viewer, serve
 from warploom.ui.shows import exported_show, live_show
 
 pytestmark = [
-    pytest.mark.skipif(not BROWSER and not REQUIRED, reason="there is no Chromium here"),
+    pytest.mark.skipif(not BROWSER and not REQUIRED, reason=NO_BROWSER),
     pytest.mark.skipif(not BUNDLE.exists() and not REQUIRED, reason="the page was not built"),
     pytest.mark.xdist_group("browser"),
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import ARGUMENTS, BROWSER, REQUIRED
+from browser import ARGUMENTS, BROWSER, NO_BROWSER, REQUIRED
 
 from warploom.observe.trace import Trace
 from warploom.ui.page import BUNDLE, export
@@ -21,7 +21,7 @@ AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min
 PIPELINE = Path(__file__).parents[1] / "timing" / "pipeline.cu"
 
 pytestmark = [
-    pytest.mark.skipif(not BROWSER and not REQUIRED, reason="there is no Chromium here"),
+    pytest.mark.skipif(not BROWSER and not REQUIRED, reason=NO_BROWSER),
     pytest.mark.skipif(not BUNDLE.exists() and not REQUIRED, reason="the page was not built"),
     pytest.mark.xdist_group("browser"),
 ]

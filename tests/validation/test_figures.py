@@ -6,16 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from needs import NEEDS_PTXAS
 
-from warploom.host.ptxas import find_tool
 from warploom.validation import rows as kept_rows
 from warploom.validation.benchmarks import modelled
 from warploom.validation.figures import Figure, figures
 from warploom.validation.table import Row, spearman, summaries
-
-NEEDS_TOOLS = pytest.mark.skipif(
-    not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm is missing"
-)
 
 
 def figure(published: float, device: str = "a100") -> Figure:
@@ -58,7 +54,7 @@ def test_every_figure_has_a_source_and_enough_devices_have_some() -> None:
     assert len({one.device for one in figures()}) >= 4
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 @pytest.mark.parametrize("device", ["a100", "a40", "h200"])
 @pytest.mark.parametrize("stride", [1, 4, 8])
 def test_strided_loads_take_as_long_of_l1_as_was_measured(device: str, stride: int) -> None:

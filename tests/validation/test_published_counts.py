@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from needs import NEEDS_PTXAS
 
-from warploom.host.ptxas import find_tool
 from warploom.validation.counts import Count, CountRow, count_rows, counts, counts_as_markdown
-
-NEEDS_TOOLS = pytest.mark.skipif(
-    not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm is missing"
-)
 
 DAILY = (
     "sum_atomic",
@@ -34,7 +30,7 @@ ALMOST = {"attended": 0.0005}
 """Kernels of which some instructions are missed, and the part that may be."""
 
 
-@NEEDS_TOOLS
+@NEEDS_PTXAS
 @pytest.mark.parametrize("count", [case(count) for count in counts()])
 def test_instructions_are_those_that_hardware_executed(count: Count) -> None:
     """Both compilers make the same code of these kernels, so that counts are exact."""

@@ -77,6 +77,11 @@ def without_nvrtc() -> str:
     return f"CUDA C++ is compiled by NVIDIA's NVRTC, which is not installed: {INSTALL_NVRTC}"
 
 
+def has_nvrtc() -> bool:
+    """Return whether CUDA C++ can be compiled here."""
+    return _nvrtc() is not None
+
+
 def _nvrtc() -> Any | None:
     """Return NVRTC's Python module, None where it or the library is missing."""
     try:
