@@ -17,6 +17,7 @@ from warploom.analysis.program import Program
 from warploom.analysis.shapes import Shapes
 from warploom.analysis.uses import reads, writes
 from warploom.codegen.lanes import LANES
+from warploom.core.types import PRED
 from warploom.ptx.ir import Register
 from warploom.rules.warp_table import table_words
 
@@ -86,11 +87,12 @@ def context_layout(
 
 def long_lived_registers(program: Program) -> frozenset[Register]:
     """Returns the registers that many blocks share, and a warp reads and writes a few times only:
-    outside of all cycles."""
+    outside of all cycles. A predicate is no such register: as a value it is a mask of 32 bits,
+    while each of its lanes is a byte in memory."""
     if program.depth is not None:  # calls come again
         return frozenset()
     blocks = Counter(register for live in program.live_in for register in live)
-    shared = {register for register, count in blocks.items() if count >= MANY_BLOCKS}
+    shared = {r for r, count in blocks.items() if count >= MANY_BLOCKS and r.type != PRED}
     return registers_outside_cycles(program) & shared
 
 
