@@ -11,13 +11,19 @@ from warploom.codegen.access_groups import AccessGroup, find_groups
 from warploom.codegen.access_table import Guard
 from warploom.codegen.warp_ir import BatchedLoop, WarpIR
 
+MOST_INSTRUCTIONS = 64
+"""Instructions of an iteration for each group that takes part, at most: what a batch saves of each,
+some 25 instructions of the host, is a tenth of what so many take. A loop of 613 around one group
+(SHA-256) took 1.12 times as long in batches, for the code around them holds its registers, too."""
+
 
 def find_strided_loops(ir: WarpIR) -> WarpIR:
     """Adds the loops of which code checks and counts accesses for a batch of iterations at once.
 
     Not in code that shows each access or instruction to a log, an observer, a detector or a
     debugger. A loop is worth it if most of its accesses take part: each of the others has a check
-    of its own in every iteration, while a fast version of the block has one for several.
+    of its own in every iteration, while a fast version of the block has one for several; and if
+    there are enough of them for its length.
     """
     variant = ir.variant
     shown = variant.is_watched or variant.sanitizes is not None or variant.debugging is not None
@@ -44,7 +50,9 @@ def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
     if loop is None:
         return None
     together = [group for group in groups if group.members[0][0] in loop.accesses]
-    if 2 * sum(map(_size, together)) < sum(map(_size, groups)):
+    length = sum(program.blocks[block].stop - program.blocks[block].start for block in blocks)
+    few = 2 * sum(map(_size, together)) < sum(map(_size, groups))
+    if few or length > MOST_INSTRUCTIONS * len(together):
         return None
     header = ir.uniformity.at(blocks[0])
     assumed = {register: shape for register, shape in shapes.items() if register not in header}
