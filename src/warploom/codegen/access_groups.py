@@ -101,7 +101,8 @@ def _placed(
     if not isinstance(address, Address) or not isinstance(address.base, Register | Symbol):
         return None
     shape, lanes = accesses.shape_of(op, index, made), reading.address(address)
-    at = Addresses.of(shape, lanes, RUNS.get(reading.formation, 1))
+    runs, scattered = RUNS.get(reading.formation, 1), address.base in accesses.scattered
+    at = Addresses.of(shape, lanes, runs, scattered=scattered)
     plan = select(shape, at, accesses.facts)
     if plan.is_general:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from warploom.analysis.scattered import scattered_registers
 from warploom.analysis.shapes import RUNS, Reading
 from warploom.codegen.access_groups import by_instruction, find_groups
 from warploom.codegen.access_table import Guard
@@ -17,6 +18,16 @@ versions."""
 MOST_RUNS = 8
 """Where warps have more runs, a block has one version: many warps of a grid have lanes at its edges
 then, and would take the slow one."""
+
+
+def find_scattered_registers(ir: WarpIR) -> WarpIR:
+    """Finds the registers whose lanes hold unrelated values, where steps of addresses are looked
+    for."""
+    if ir.variant.baseline or not (ir.access_facts.inlined and ir.access_facts.steps):
+        return ir
+    lasting = {r: s for r, s in ir.shapes.items() if r in ir.uniformity.lasting}
+    found = scattered_registers(ir.program, ir.variant.formation, lasting)
+    return replace(ir, scattered=found)
 
 
 def group_accesses(ir: WarpIR) -> WarpIR:
