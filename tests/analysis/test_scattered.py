@@ -96,6 +96,11 @@ def test_results_of_atomics_are_scattered() -> None:
 def test_a_float_that_is_rounded_is_scattered() -> None:
     body = "cvt.rn.f32.u32 f, i; mul.f32 g, f, 0f3FC00000; cvt.rzi.s32.f32 b, g;"
     assert scattered(body) == {"b"}
+    assert scattered(body.replace("mul.f32", "div.rn.f32")) == {"b"}
+
+
+def test_formats_narrower_than_a_type_are_no_integers() -> None:
+    assert scattered(".reg .b16 h; cvt.rn.f32.u32 f, i; cvt.rn.bf16.f32 h, f;") == set()
 
 
 def test_all_writers_count_whatever_their_order() -> None:

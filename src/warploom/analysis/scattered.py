@@ -40,11 +40,9 @@ class Level(IntEnum):
 LINEAR = frozenset(
     {"mov", "cvta", "add", "addc", "sub", "subc", "mul", "mul24", "mad", "mad24", "madc", "neg"}
     | {"not", "shl", "abs", "min", "max", "rem", "and", "or", "bfe", "bfi", "szext", "selp"}
-    | {"set", "setp", "slct", "cvt", "fma"}
+    | {"set", "setp", "slct", "cvt", "fma", "div"}
 )
 """Operations whose result follows a stride, at least in places, where their operands do."""
-
-QUOTIENTS = frozenset({"shr", "div"})
 
 
 def scattered_registers(
@@ -97,9 +95,14 @@ def _result(made: Instruction, most: Level) -> Level:
         return Level.ALIKE
     if most is not Level.STRIDED:
         return most
-    if operation.name in QUOTIENTS:
+    if operation.name == "shr" or (operation.name == "div" and not _is_float(made)):
         return Level.ALIKE
     return Level.STRIDED if _keeps_strides(made) else Level.SCATTERED
+
+
+def _is_float(made: Instruction) -> bool:
+    source, *_ = made.operation.source_types
+    return source is not None and source.is_float
 
 
 def _keeps_strides(made: Instruction) -> bool:
@@ -109,8 +112,6 @@ def _keeps_strides(made: Instruction) -> bool:
 
 def _rounds(made: Instruction) -> bool:
     """Returns whether an instruction makes an integer of a float."""
-    operation = made.operation
-    if operation.name != "cvt":
-        return False
-    [target], [source, *_] = operation.destination_types, operation.source_types
-    return target is not None and target.is_integer and source is not None and source.is_float
+    target, *_ = made.operation.destination_types
+    into_integer = target is not None and target.is_integer
+    return made.operation.name == "cvt" and into_integer and _is_float(made)

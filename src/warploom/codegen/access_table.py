@@ -109,7 +109,8 @@ class AccessPlan:
 @dataclass(frozen=True, slots=True)
 class Addresses:
     """Holds what is known of the addresses of an access: their pattern and, where that is from
-    their shape, the shape; `scattered`: they are made of data (`analysis.scattered`)."""
+    their shape, the shape; `scattered`: they, or which lanes are on, depend on data
+    (`analysis.scattered`)."""
 
     pattern: Pattern
     lanes: LaneShape = VECTOR
@@ -164,7 +165,7 @@ class Need(Enum):
     PAIRS = "runs of two lanes"
     NO_OVERLAP = "no policy chooses whose store lasts, or lanes are known not to overlap"
     STEPS = "with the pass `steps`"
-    NOT_SCATTERED = "addresses are not made of data"
+    NOT_SCATTERED = "neither addresses nor which lanes are on depend on data"
     DEFERS = "with the pass `put-off`, where no detector or observer sees the order"
     LISTS = "no policy chooses the order of lanes"
     ON_STACK = "what a call keeps"

@@ -18,8 +18,8 @@ MOST_INLINED = 128
 
 class KernelAccesses:
     """Says what the accesses of a program move. `facts` are those on which the choice of their
-    plans depends, in code for lanes that are together; addresses from `scattered` registers are
-    made of data."""
+    plans depends, in code for lanes that are together; `scattered` registers have values that
+    depend on data."""
 
     def __init__(self, program: Program, facts: Facts, scattered: frozenset[Register]) -> None:
         self.program, self.facts, self.scattered = program, facts, scattered

@@ -10,6 +10,7 @@ from warploom.codegen.access_groups import by_instruction, find_groups
 from warploom.codegen.access_table import Guard
 from warploom.codegen.stepped import find_stepped
 from warploom.codegen.warp_ir import BasicBlock, BlockAccesses, WarpIR
+from warploom.ptx.ir import Register
 
 HURRIED = 4
 """Accesses of a block, in groups that are looked up in the access cache, from which on it has two
@@ -34,17 +35,25 @@ def group_accesses(ir: WarpIR) -> WarpIR:
     """Finds the groups of accesses in code for lanes that are together: baseline code has none."""
     if ir.variant.baseline or not ir.access_facts.inlined:
         return ir
-    accesses, bodies = ir.accesses_of(ir.program), frozenset(ir.asides.values())
+    accesses, masks = ir.accesses_of(ir.program), _masks(ir)
 
-    def found(index: int) -> BlockAccesses:
+    def found(index: int, mask: Register | None = None) -> BlockAccesses:
         reading, block = _reading(ir, index), ir.program.blocks[index]
-        return BlockAccesses(tuple(find_groups(accesses, reading, block)))
+        return BlockAccesses(tuple(find_groups(accesses, reading, block, mask)))
 
     def grouped(index: int, block: BasicBlock) -> BasicBlock:
-        masked = found(index) if index in bodies else block.masked
+        masked = found(index, masks[index]) if index in masks else block.masked
         return replace(block, accesses=found(index), masked=masked)
 
     return ir.with_blocks(grouped)
+
+
+def _masks(ir: WarpIR) -> dict[int, Register | None]:
+    """Returns the registers that say which lanes are on, by the blocks that some run under a
+    mask; None where a table of branches does."""
+    ends = ((aside, ir.program.blocks[index].stop - 1) for index, aside in ir.asides.items())
+    guards = ((aside, ir.program.instructions[end].guard) for aside, end in ends)
+    return {aside: None if guard is None else guard.register for aside, guard in guards}
 
 
 def _reading(ir: WarpIR, index: int) -> Reading:
