@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warploom.analysis.strides import UNIFORM, Known, TermShapes
+from warploom.analysis.strides import UNIFORM, VECTOR, Known, Shape, TermShapes
 from warploom.core.types import F32, PRED, S32, S64, U16, U32, U64, ScalarType
 from warploom.isa.terms import Term, argument
 from warploom.machine.reference.evaluate import evaluate
@@ -59,3 +60,28 @@ def test_only_integers_are_folded() -> None:
 def test_what_is_unknown_stays_so() -> None:
     term = Term("add", U32, (argument(0, U32), argument(1, U32)))
     assert TermShapes([Known(UNIFORM, 1), Known(UNIFORM)]).constant(term) is None
+
+
+@pytest.mark.parametrize("type", INTEGERS)
+def test_the_complement_of_a_stride_falls_as_fast(type: ScalarType) -> None:
+    """Of 5, 8, 11, ... it is -6, -9, -12, ...: ~x is -1 - x, which wraps around as x does."""
+    term = Term("not", type, (argument(0, type),))
+    assert TermShapes([Known(Shape(1, 3))]).shape(term) == Shape(1, -3)
+    assert TermShapes([Known(Shape(4, -1))]).shape(term) == Shape(4, 1)
+    assert TermShapes([Known(UNIFORM)]).shape(term) == UNIFORM
+    assert TermShapes([Known(VECTOR)]).shape(term) == VECTOR
+
+
+def test_the_complement_of_half_the_range_is_itself() -> None:
+    """Lanes 0 and 1 hold 0 and 0x8000, then 0xffff and 0x7fff: 0x8000 apart, either way."""
+    term = Term("not", U16, (argument(0, U16),))
+    assert TermShapes([Known(Shape(1, -0x8000))]).shape(term) == Shape(1, -0x8000)
+
+
+def test_the_complement_grows_from_row_to_row_by_the_same() -> None:
+    """Rows that begin at 0, 16, 32 and so on: their complements begin at -1, -17, -33."""
+    term = Term("not", U32, (argument(0, U32),))
+    assert TermShapes([Known(Shape(2, 1))], linear=True).shape(term) == Shape(2, -1)
+    shifted = Term("xor", U32, (argument(0, U32), argument(1, U32)))
+    operands = [Known(Shape(2)), Known(UNIFORM)]
+    assert TermShapes(operands, linear=True).shape(shifted) == VECTOR

@@ -118,7 +118,7 @@ def _stride(term: Term, args: Sequence[Known]) -> int | None:
             return strides[0] + strides[1]
         case "sub":
             return strides[0] - strides[1]
-        case "neg":
+        case "neg" | "not":  # ~x is -1 - x
             return -strides[0]
         case "mul":
             return _scaled(args[0], args[1]) if args[0].constant is None else _scaled(*args[::-1])
@@ -139,7 +139,7 @@ def _is_linear(term: Term, args: Sequence[Known]) -> bool:
     if not (term.type.is_integer and all(arg.type.is_integer for arg in term.args[-1:])):
         return False
     match term.op:
-        case "add" | "sub" | "neg" | "truncate" | "reinterpret" | "extend":
+        case "add" | "sub" | "neg" | "not" | "truncate" | "reinterpret" | "extend":
             return True
         case "mul":
             return args[0].shape.width == 1 or args[1].shape.width == 1

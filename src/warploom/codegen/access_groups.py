@@ -56,13 +56,16 @@ class _Open:
         return AccessGroup(found.shape, found.plan, found.base, tuple(self.members))
 
 
-def find_groups(accesses: KernelAccesses, reading: Reading, block: Block) -> list[AccessGroup]:
-    """Returns the groups of a block's accesses, by their first ones."""
+def find_groups(
+    accesses: KernelAccesses, reading: Reading, block: Block, mask: Register | None = None
+) -> list[AccessGroup]:
+    """Returns the groups of a block's accesses, by their first ones. `mask`: the register that
+    says which lanes are on, if one does."""
     found: dict[object, _Open] = {}
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
         made = accesses.program.instructions[index]
-        placed = _placed(accesses, reading, index, made)
+        placed = _placed(accesses, reading, index, made, mask)
         if placed is not None:
             address, group, alike = placed
             version = versions.get(address.base) if isinstance(address.base, Register) else None
@@ -90,7 +93,11 @@ def by_instruction(groups: Iterable[AccessGroup]) -> dict[int, AccessGroup]:
 
 
 def _placed(
-    accesses: KernelAccesses, reading: Reading, index: int, made: Instruction
+    accesses: KernelAccesses,
+    reading: Reading,
+    index: int,
+    made: Instruction,
+    mask: Register | None = None,
 ) -> tuple[Address, AccessGroup, tuple[object, ...]] | None:
     """For an access that can have a group, its address, a group for it, and what those of one group
     have in common."""
@@ -101,7 +108,9 @@ def _placed(
     if not isinstance(address, Address) or not isinstance(address.base, Register | Symbol):
         return None
     shape, lanes = accesses.shape_of(op, index, made), reading.address(address)
-    at = Addresses.of(shape, lanes, RUNS.get(reading.formation, 1))
+    guard = None if made.guard is None else made.guard.register
+    scattered = not accesses.scattered.isdisjoint((address.base, guard, mask))
+    at = Addresses.of(shape, lanes, RUNS.get(reading.formation, 1), scattered=scattered)
     plan = select(shape, at, accesses.facts)
     if plan.is_general:
         return None

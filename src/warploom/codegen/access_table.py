@@ -109,20 +109,22 @@ class AccessPlan:
 @dataclass(frozen=True, slots=True)
 class Addresses:
     """Holds what is known of the addresses of an access: their pattern and, where that is from
-    their shape, the shape."""
+    their shape, the shape; `scattered`: they, or which lanes are on, depend on data
+    (`analysis.scattered`)."""
 
     pattern: Pattern
     lanes: LaneShape = VECTOR
+    scattered: bool = False
 
     @classmethod
-    def of(cls, shape: Shape, lanes: LaneShape, runs: int) -> Addresses:
+    def of(cls, shape: Shape, lanes: LaneShape, runs: int, *, scattered: bool = False) -> Addresses:
         """Returns what the shape of the addresses says, where all lanes go together, in warps of so
         many runs."""
         if not lanes.is_known:
             gathers = runs > MOST_RUNS_BY_STEP and shape.type.bytes >= WORD_BYTES
             if gathers or runs == LANES:
                 return cls(Pattern.LAYOUT, LaneShape(LANES))
-            return cls(Pattern.STEP, LaneShape(runs))
+            return cls(Pattern.STEP, LaneShape(runs), scattered)
         by_stride = {0: Pattern.AGREED, shape.size: Pattern.CONSECUTIVE}
         return cls(by_stride.get(lanes.stride, Pattern.STRIDED), lanes)
 
@@ -163,6 +165,7 @@ class Need(Enum):
     PAIRS = "runs of two lanes"
     NO_OVERLAP = "no policy chooses whose store lasts, or lanes are known not to overlap"
     STEPS = "with the pass `steps`"
+    NOT_SCATTERED = "neither addresses nor which lanes are on depend on data"
     DEFERS = "with the pass `put-off`, where no detector or observer sees the order"
     LISTS = "no policy chooses the order of lanes"
     ON_STACK = "what a call keeps"
@@ -184,6 +187,7 @@ _HOLDS: Mapping[Need, Callable[[Shape, Addresses, Facts], bool]] = {
     Need.ONE_RUN: lambda _shape, at, _facts: at.lanes.width == 1,
     Need.NO_OVERLAP: lambda shape, at, facts: facts.fixed or at.are_distinct(shape),
     Need.STEPS: lambda _shape, _at, facts: facts.steps,
+    Need.NOT_SCATTERED: lambda _shape, at, _facts: not at.scattered,
     Need.DEFERS: lambda _shape, _at, facts: facts.deferred and facts.fixed,
     Need.LISTS: lambda _shape, _at, facts: facts.listed and facts.fixed,
     Need.ON_STACK: lambda shape, _at, _facts: shape.route == STACK,
@@ -234,6 +238,7 @@ LINEAR = (Space.GLOBAL, Space.SHARED, Space.CONST)
 LOCAL = (Space.LOCAL,)
 ANY_OP, ANY_SPACE = LOAD_STORE + ATOMIC, tuple(Space)
 _WORDS, _PAIRS = (Need.WORDS, Need.NO_OVERLAP), (Need.PAIRS, Need.NO_OVERLAP)
+_STEPS = (Need.STEPS, Need.NOT_SCATTERED)
 
 _DEFERRED = AccessPlan(
     Pattern.COLUMNS, Guard.COMPARED, Move.DEFERRED, Cost.PATTERNS, Exit.SLOW_VERSION
@@ -256,10 +261,10 @@ TABLE = (
     Row(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.SCATTER), (*_PAIRS, Need.WORDS)),
     Row(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.VECTOR), (Need.NO_OVERLAP,)),
     Row(STORE, LINEAR, _cached(Pattern.STRIDED, Move.SCATTER), _WORDS),
-    Row(LOAD, LINEAR, _stepped(Guard.STEP, Move.BY_STEP), (Need.STEPS, Need.WORDS)),
-    Row(LOAD, LINEAR, _stepped(Guard.ELEMENT, Move.VECTOR), (Need.STEPS,)),
-    Row(STORE, LINEAR, _stepped(Guard.STEP, Move.BY_STEP), (Need.STEPS, *_WORDS)),
-    Row(STORE, LINEAR, _stepped(Guard.ELEMENT, Move.VECTOR), (Need.STEPS, Need.NO_OVERLAP)),
+    Row(LOAD, LINEAR, _stepped(Guard.STEP, Move.BY_STEP), (*_STEPS, Need.WORDS)),
+    Row(LOAD, LINEAR, _stepped(Guard.ELEMENT, Move.VECTOR), _STEPS),
+    Row(STORE, LINEAR, _stepped(Guard.STEP, Move.BY_STEP), (*_STEPS, *_WORDS)),
+    Row(STORE, LINEAR, _stepped(Guard.ELEMENT, Move.VECTOR), (*_STEPS, Need.NO_OVERLAP)),
     Row(LOAD, LINEAR, _laid_out(Move.BY_STEP), (Need.STEPS, Need.WORDS)),
     Row(LOAD, LINEAR, _laid_out(Move.GATHER), (Need.STEPS,)),
     Row(STORE, LINEAR, _laid_out(Move.BY_STEP), (Need.STEPS, *_WORDS)),

@@ -10,7 +10,7 @@ from warploom.codegen.access_table import Facts
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.passes import Pass
 from warploom.codegen.variant import KernelVariant
-from warploom.ptx.ir import Instruction, Operand, Vector
+from warploom.ptx.ir import Instruction, Operand, Register, Vector
 
 MOST_INLINED = 128
 """Of a kernel with more accesses than that none is inlined: its code would take minutes to make."""
@@ -18,10 +18,11 @@ MOST_INLINED = 128
 
 class KernelAccesses:
     """Says what the accesses of a program move. `facts` are those on which the choice of their
-    plans depends, in code for lanes that are together."""
+    plans depends, in code for lanes that are together; `scattered` registers have values that
+    depend on data."""
 
-    def __init__(self, program: Program, facts: Facts) -> None:
-        self.program, self.facts = program, facts
+    def __init__(self, program: Program, facts: Facts, scattered: frozenset[Register]) -> None:
+        self.program, self.facts, self.scattered = program, facts, scattered
 
     def shape_of(self, op: str, index: int, made: Instruction) -> Shape:
         """Returns what a load or a store moves."""

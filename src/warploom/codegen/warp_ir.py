@@ -110,7 +110,8 @@ class WarpIR:
     `shapes` are the registers that have a shape somewhere, in the order of the registers;
     `block_shapes` those that have one in the whole block of threads. All code keeps the registers
     of `memory` there, and writes the `steady` ones to the context at once, where all lanes are
-    together. Lanes leave the regions `exits` one by one. `sweeps` are the ways from barrier to
+    together. The lanes of `scattered` registers hold unrelated values, where code depends on that.
+    Lanes leave the regions `exits` one by one. `sweeps` are the ways from barrier to
     barrier that may be gone by all warps of a block at once, and the `course` all of these in
     order, where it is known. `strided_loops` are those that run in batches of
     iterations.
@@ -129,6 +130,7 @@ class WarpIR:
     shapes: ShapesHere = field(default_factory=dict[Register, LaneShape])
     memory: frozenset[Register] = frozenset()
     steady: frozenset[Register] = frozenset()
+    scattered: frozenset[Register] = frozenset()
     reconvergence: Reconvergence = Reconvergence()
     block_shapes: ShapesHere = field(default_factory=dict[Register, LaneShape])
     sweeps: tuple[SweepPath, ...] = ()
@@ -175,7 +177,7 @@ class WarpIR:
 
     def accesses_of(self, program: Program) -> KernelAccesses:
         """Returns the accesses of the kernel, whose program is given."""
-        return KernelAccesses(program, self.access_facts)
+        return KernelAccesses(program, self.access_facts, self.scattered)
 
     def sweeps_of(self, program: Program) -> tuple[Sweep, ...]:
         """Returns the sweeps of the kernel, whose program is given."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from warploom.analysis.scattered import scattered_registers
 from warploom.analysis.shapes import RUNS, Reading
 from warploom.codegen.access_groups import by_instruction, find_groups
 from warploom.codegen.access_table import Guard
 from warploom.codegen.stepped import find_stepped
 from warploom.codegen.warp_ir import BasicBlock, BlockAccesses, WarpIR
+from warploom.ptx.ir import Register
 
 HURRIED = 4
 """Accesses of a block, in groups that are looked up in the access cache, from which on it has two
@@ -19,21 +21,39 @@ MOST_RUNS = 8
 then, and would take the slow one."""
 
 
+def find_scattered_registers(ir: WarpIR) -> WarpIR:
+    """Finds the registers whose lanes hold unrelated values, where steps of addresses are looked
+    for."""
+    if ir.variant.baseline or not (ir.access_facts.inlined and ir.access_facts.steps):
+        return ir
+    lasting = {r: s for r, s in ir.shapes.items() if r in ir.uniformity.lasting}
+    found = scattered_registers(ir.program, ir.variant.formation, lasting)
+    return replace(ir, scattered=found)
+
+
 def group_accesses(ir: WarpIR) -> WarpIR:
     """Finds the groups of accesses in code for lanes that are together: baseline code has none."""
     if ir.variant.baseline or not ir.access_facts.inlined:
         return ir
-    accesses, bodies = ir.accesses_of(ir.program), frozenset(ir.asides.values())
+    accesses, masks = ir.accesses_of(ir.program), _masks(ir)
 
-    def found(index: int) -> BlockAccesses:
+    def found(index: int, mask: Register | None = None) -> BlockAccesses:
         reading, block = _reading(ir, index), ir.program.blocks[index]
-        return BlockAccesses(tuple(find_groups(accesses, reading, block)))
+        return BlockAccesses(tuple(find_groups(accesses, reading, block, mask)))
 
     def grouped(index: int, block: BasicBlock) -> BasicBlock:
-        masked = found(index) if index in bodies else block.masked
+        masked = found(index, masks[index]) if index in masks else block.masked
         return replace(block, accesses=found(index), masked=masked)
 
     return ir.with_blocks(grouped)
+
+
+def _masks(ir: WarpIR) -> dict[int, Register | None]:
+    """Returns the registers that say which lanes are on, by the blocks that some run under a
+    mask; None where a table of branches does."""
+    ends = ((aside, ir.program.blocks[index].stop - 1) for index, aside in ir.asides.items())
+    guards = ((aside, ir.program.instructions[end].guard) for aside, end in ends)
+    return {aside: None if guard is None else guard.register for aside, guard in guards}
 
 
 def _reading(ir: WarpIR, index: int) -> Reading:

@@ -77,6 +77,7 @@ class _Parser:
             shapes=self._shapes((line.words[0], line.words[2:3]) for line in self._declared),
             memory=self._marked("memory"),
             steady=self._marked("steady"),
+            scattered=self._marked("scattered"),
             reconvergence=self._one("reconvergence").read(self._reconvergence),
             block_shapes=self._shapes((one.words[0], one.list("block")) for one in self._declared),
             strided_loops=self._each("strided", self._strided),

@@ -80,6 +80,7 @@ PIPELINE: tuple[WarpPass, ...] = (
     WarpPass("steady-registers", divergence.store_steady_registers),
     WarpPass(Pass.ASIDES, divergence.find_asides),
     WarpPass("branches", divergence.find_branches),
+    WarpPass("scattered", accesses.find_scattered_registers),
     WarpPass(Pass.GROUPS, accesses.group_accesses),
     WarpPass(Pass.PUT_OFF, accesses.put_off_stores),
     WarpPass(Pass.VERSIONS, accesses.make_fast_versions),

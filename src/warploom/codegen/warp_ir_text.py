@@ -122,6 +122,7 @@ class _Printer:
         words += [shape_text(ir.shapes[register])] if register in ir.shapes else []
         words += ["memory"] if register in ir.memory else []
         words += ["steady"] if register in ir.steady else []
+        words += ["scattered"] if register in ir.scattered else []
         known = ir.block_shapes.get(register)
         return INDENT + " ".join(words) + attributes(block=known and shape_text(known))
 

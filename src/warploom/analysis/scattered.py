@@ -1,0 +1,117 @@
+"""Finds the registers whose lanes hold unrelated values, such as an index that each lane loads.
+
+An address made of such a value follows no step from lane to lane, so a check for one is wasted.
+The analysis sorts registers into three levels and joins over all writers of each (a forward
+dataflow analysis that ignores control flow; a worklist over uses, linear in their number):
+
+    mad.lo.s32     %r1, %ctaid.x, 256, %tid.x;   // STRIDED
+    shr.u32        %r2, %r1, 3;                  // ALIKE: few values in a warp, in long runs
+    ld.global.u32  %r3, [%rd2];                  // ALIKE, if %rd2 is; else SCATTERED
+    add.s32        %r4, %r3, %r1;                // SCATTERED, if %r3 is
+
+Registers that have shapes (`analysis.shaping`) have the level that their shape says. The result is
+a guess that only chooses between two ways to do an access, both right for all addresses. It does
+not see that data decide which way a lane goes, as in a search whose bounds are moved by branches,
+and takes what is loaded from data that happen to be in order for scattered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+from warploom.analysis.accesses import space_of
+from warploom.analysis.program import Program
+from warploom.analysis.shapes import Formation, ShapesHere, special_shape
+from warploom.analysis.strides import Shape
+from warploom.analysis.uses import leaves, reads, sources, writes
+from warploom.isa.spec import Unit
+from warploom.ptx.ir import Instruction, Register, Space, Special
+
+
+class Level(IntEnum):
+    """Says how the lanes of a value differ, from what is most regular to what is least."""
+
+    ALIKE = 0
+    STRIDED = 1
+    SCATTERED = 2
+
+
+LINEAR = frozenset(
+    {"mov", "cvta", "add", "addc", "sub", "subc", "mul", "mul24", "mad", "mad24", "madc", "neg"}
+    | {"not", "shl", "abs", "min", "max", "rem", "and", "or", "bfe", "bfi", "szext", "selp"}
+    | {"set", "setp", "slct", "cvt", "fma", "div"}
+)
+"""Operations whose result follows a stride, at least in places, where their operands do."""
+
+
+def scattered_registers(
+    program: Program, formation: Formation, shapes: ShapesHere
+) -> frozenset[Register]:
+    """Returns the registers of a program whose lanes hold unrelated values. `shapes` are those that
+    registers have in all blocks."""
+    levels = {register: _level_of(shape) for register, shape in shapes.items()}
+    users: dict[Register, list[Instruction]] = {}
+    for made in program.instructions:
+        for register in reads(made):
+            if register not in shapes:
+                users.setdefault(register, []).append(made)
+    pending = list(reversed(program.instructions))
+    while pending:
+        made = pending.pop()
+        targets = [register for register in writes(made) if register not in shapes]
+        if not targets:
+            continue
+        level = _result(made, max(_inputs(made, formation, levels), default=Level.ALIKE))
+        for register in targets:
+            if level > levels.get(register, Level.ALIKE):
+                levels[register] = level
+                pending.extend(users.get(register, ()))
+    return frozenset(r for r, level in levels.items() if level is Level.SCATTERED)
+
+
+def _level_of(shape: Shape) -> Level:
+    return Level.ALIKE if shape.is_known and shape.stride == 0 else Level.STRIDED
+
+
+def _inputs(
+    made: Instruction, formation: Formation, levels: dict[Register, Level]
+) -> Iterator[Level]:
+    """Yield the levels of what an instruction reads, its guard among them."""
+    for register in reads(made):
+        yield levels.get(register, Level.ALIKE)
+    for operand in sources(made):
+        for leaf in leaves(operand):
+            if isinstance(leaf, Special):
+                yield _level_of(special_shape(leaf.name, formation))
+
+
+def _result(made: Instruction, most: Level) -> Level:
+    """Returns the level of what an instruction gives, where its operands have `most` at most."""
+    operation = made.operation
+    if operation.spec.unit is Unit.ATOMIC:
+        return Level.SCATTERED
+    if operation.name in ("ld", "ldu") and space_of(made) is Space.PARAM:
+        return Level.ALIKE
+    if most is not Level.STRIDED:
+        return most
+    if operation.name == "shr" or (operation.name == "div" and not _is_float(made)):
+        return Level.ALIKE
+    return Level.STRIDED if _keeps_strides(made) else Level.SCATTERED
+
+
+def _is_float(made: Instruction) -> bool:
+    source, *_ = made.operation.source_types
+    return source is not None and source.is_float
+
+
+def _keeps_strides(made: Instruction) -> bool:
+    """Returns whether an instruction makes strides of strides: rounding a float does not."""
+    return made.operation.name in LINEAR and not _rounds(made)
+
+
+def _rounds(made: Instruction) -> bool:
+    """Returns whether an instruction makes an integer of a float."""
+    target, *_ = made.operation.destination_types
+    into_integer = target is not None and target.is_integer
+    return made.operation.name == "cvt" and into_integer and _is_float(made)
