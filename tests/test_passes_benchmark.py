@@ -42,13 +42,13 @@ def test_a_pass_has_to_gain_on_three_kernels() -> None:
 
 
 def test_a_pass_must_not_cost_over_a_twentieth_anywhere() -> None:
-    cells = [cell(Pass.WALKS, name, 50, 100) for name in "abc"]
-    assert costly([*cells, cell(Pass.WALKS, "d", 105, 100)]) == []
-    losses = [*cells, cell(Pass.WALKS, "d", 106, 100), cell(Pass.WALKS, "e", 570, 100)]
-    assert costly(losses) == ["walks costs 5.70 on e"]
+    cells = [cell(Pass.LEAVING, name, 50, 100) for name in "abc"]
+    assert costly([*cells, cell(Pass.LEAVING, "d", 105, 100)]) == []
+    losses = [*cells, cell(Pass.LEAVING, "d", 106, 100), cell(Pass.LEAVING, "e", 570, 100)]
+    assert costly(losses) == ["leaving costs 5.70 on e"]
     assert [line.split() for line in list_of_losses(losses).splitlines()] == [
-        ["walks", "e", "5.70"],
-        ["walks", "d", "1.06"],
+        ["leaving", "e", "5.70"],
+        ["leaving", "d", "1.06"],
     ]
 
 
@@ -70,11 +70,11 @@ def test_cells_pair_a_kernel_with_the_one_that_has_all_passes() -> None:
     compiled = [
         Compiled("a", None, 3.0, True),
         Compiled("a", Pass.STEPS, 2.0, True),
-        Compiled("a", Pass.WALKS, 1.0, False),
+        Compiled("a", Pass.LEAVING, 1.0, False),
     ]
     assert list(passes.cells_of(compiled, {("a", None): 10, ("a", Pass.STEPS): 20})) == [
         Cell(Pass.STEPS, "a", True, (3.0, 2.0), (10, 20)),
-        Cell(Pass.WALKS, "a", False, (3.0, 1.0)),
+        Cell(Pass.LEAVING, "a", False, (3.0, 1.0)),
     ]
 
 

@@ -70,8 +70,8 @@ EndBlock = Callable[[Copy, Block, int, Instruction], bool]
 
 @dataclass
 class _Iteration:
-    """What one evaluated iteration has shown: its groups, by their first accesses, and the operands
-    of comparisons and those that are widened, by instruction and number of the source."""
+    """Holds what one evaluated iteration has shown: its groups, by their first accesses, and the
+    operands of comparisons and those that are widened, by instruction and number of the source."""
 
     groups: dict[int, Group] = field(default_factory=dict[int, Group])
     operands: dict[tuple[int, int], Linear] = field(default_factory=dict[tuple[int, int], Linear])
