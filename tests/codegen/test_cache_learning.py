@@ -206,6 +206,35 @@ def test_what_never_comes_again_is_given_up() -> None:
     assert words[PLACE + HEADER + MISSES] >= GIVEN_UP
 
 
+def test_what_alternates_between_allocations_is_given_up() -> None:
+    """Each access makes the entry anew, for its own allocation: NEVER times, then code looks no
+    more. (`learned` counts each access as code does.)"""
+    words, misses = empty(), PLACE + HEADER + MISSES
+    for number in range(NEVER + 1):
+        place = 4096 if number % 2 else 1 << 16
+        assert words[misses] < GIVEN_UP
+        learned(words, group(1, SIZE), at(place), bounds=(place, place + 4096))
+    assert words[misses] == GIVEN_UP
+
+
+def test_what_moves_seldom_is_kept() -> None:
+    """Three accesses in each allocation: of all that are counted, a third makes the entry anew."""
+    words, misses = empty(), PLACE + HEADER + MISSES
+    for number in range(4 * NEVER):
+        place = 4096 + 4096 * (number % 2)
+        entry = learned(words, group(1, SIZE), at(place), bounds=(place, place + 4096))
+        assert entry is not None
+        entry[COUNTS] += 2
+    assert words[misses] < GIVEN_UP
+
+
+def test_a_group_in_no_allocation_is_given_up() -> None:
+    words = empty()
+    for _ in range(NEVER):
+        assert learned(words, group(1, SIZE, offset=4096), at(4096), bounds=(4096, 8192)) is None
+    assert words[PLACE + HEADER + MISSES] == GIVEN_UP
+
+
 @pytest.mark.parametrize(
     ("one", "bases", "bounds"),
     [

@@ -63,9 +63,12 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     of the active lanes.
     """
     number = find_set(sets, key, group[G_SETS])
-    if number < 0 or _is_crooked(group, bases) or not _enter_members(sets, group):
+    if number < 0:
         return 0
     at = _entry_at(group, 0, number)
+    if _is_crooked(group, bases) or not _enter_members(sets, group):
+        _count_vain(sets, at, group)
+        return 0
     alike = _is_alike(sets, at, group, bases)
     if not alike and not _is_outnumbered(sets, at, group):
         return 0
@@ -73,7 +76,10 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     lowest = int(bounds[0]) - low
     lowest += (int(bases[0]) - lowest) & (group[G_SIZE] - 1)
     behind, last = int(bases[0]) - lowest, int(bounds[1]) - high - lowest
-    if behind < 0 or behind > last or not (alike or _retire(sets, group, number)):
+    fits = behind >= 0 and behind <= last
+    if not fits or (alike and sets[at + ROOM] != 0 and sets[at + LOW] != lowest):
+        _count_vain(sets, at, group)
+    if not fits or not (alike or _retire(sets, group, number)):
         return 0
     sets[at + KEY] = key
     sets[at + LOW] = lowest
@@ -112,14 +118,34 @@ def _is_outnumbered(sets: Any, at: int, group: Any) -> bool:
     the entry has counted. That is looked at when their number is a power of two. What is still not
     seen again after NEVER of them is given up."""
     sets[at + MISSES] += 1
-    misses, hits = sets[at + MISSES], 0
+    misses = sets[at + MISSES]
     if misses & (misses - 1) != 0:
         return False
-    for place in range(at + counts_at(group[G_ROOM]), at + _entry_length(group)):
-        hits += sets[place]
+    hits = _hits(sets, at, group)
     if misses >= NEVER and misses > hits:
         sets[at + MISSES] = GIVEN_UP
     return misses > hits  # type: ignore[no-any-return]
+
+
+@jitable
+def _count_vain(sets: Any, at: int, group: Any) -> None:
+    """Counts an attempt to make an entry that was not possible, or that moves one with the same
+    pitches to where it holds now. When there are NEVER of them, and half of what the entry has
+    counted has made it anew, as where accesses alternate between two allocations, it is given
+    up."""
+    sets[at + MISSES] += 1
+    misses = sets[at + MISSES]
+    if misses >= NEVER and misses & (misses - 1) == 0 and 2 * misses > _hits(sets, at, group):
+        sets[at + MISSES] = GIVEN_UP
+
+
+@jitable
+def _hits(sets: Any, at: int, group: Any) -> int:
+    """Returns how many accesses an entry has counted."""
+    hits = 0
+    for place in range(at + counts_at(group[G_ROOM]), at + _entry_length(group)):
+        hits += sets[place]
+    return hits
 
 
 @jitable
