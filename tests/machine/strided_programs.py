@@ -71,7 +71,8 @@ COMPARISONS = (*["lt.s32"] * 5, "le.s32", "lt.u32", "ne.s32", "gt.s32", "ge.s32"
 def strided_kernels(draw: st.DrawFn) -> str:
     """A kernel with one or two loops whose addresses advance by strides."""
     loops = [_loop(draw, number) for number in range(draw(st.integers(1, 2)))]
-    return HEAD + "\n".join(loops) + TAIL
+    between = draw(st.sampled_from(["\n", "\nbar.sync 0;\n"]))
+    return HEAD + between.join([*loops, ""]) + TAIL
 
 
 def _loop(draw: st.DrawFn, number: int) -> str:

@@ -25,12 +25,12 @@ def assumed_shapes(
 ) -> ShapesHere | None:
     """Returns the shapes of registers in all blocks of a loop, if those `live` at its header that
     have a shape elsewhere have it there; None where a register would lose the shape that it has
-    there as it is."""
+    in a block as it is."""
     kept, inside = shapes.at(blocks[0]), set(live)
     begins = {r: shape for r, shape in shapes.known.items() if r in inside or r in kept}
     varying: set[Register] = set()
     while (found := _shapes_inside(program, formation, begins, blocks, varying)) is None:
-        if any(register in kept for register in varying & inside):
+        if any(register in shapes.at(index) for index in blocks for register in varying):
             return None
         begins = {r: shape for r, shape in begins.items() if r not in varying}
     return found

@@ -134,7 +134,7 @@ class StridedLoopCode:
                 b.branch(ordinary)
             b.position_at_end(body)
             b.store(I64(0), pause)
-        self._run(copy, batch, body)
+        self._run(copy, batch)
         b.branch(ordinary)
 
     def _go_on_if_put_off(self, put_off: Value, ordinary: ir.Block) -> None:
@@ -265,8 +265,8 @@ class StridedLoopCode:
 
     # ---- the batch ------------------------------------------------------------------------------
 
-    def _run(self, copy: Copy, batch: _Batch, head: ir.Block) -> None:
-        """Emits the iterations of a batch, whose code begins in block `head`."""
+    def _run(self, copy: Copy, batch: _Batch) -> None:
+        """Emits the iterations of a batch, and their counts."""
         b, loop, done = self.b, batch.batched.loop, self.frame.variable(I64)
         b.store(I64(0), done)
         inside = self.blocks.append("batch.inside")
