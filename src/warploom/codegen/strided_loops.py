@@ -52,7 +52,7 @@ bound, two iterations without their checks make up for."""
 PAGE = 4096
 """Bytes of a page of the host, beyond which its processor does not look for the next lines."""
 
-MOST_PUT_OFF = 1023
+LONGEST_BACKOFF = 1023
 """Iterations after which a loop whose batches fail tries again, at most."""
 
 
@@ -117,8 +117,8 @@ class StridedLoopCode:
         b.position_at_end(self.blocks.batches[copy, header])
         shapes = {**self.frame.shapes.at(header), **batched.shapes}
         with self._standing(header, convergent=True):
-            put_off, pause = (self.frame.variable(I64) for _ in range(2))
-            self._go_on_if_put_off(put_off, ordinary)
+            backoff, pause = (self.frame.variable(I64) for _ in range(2))
+            self._skip_during_backoff(backoff, ordinary)
             limits = Limits(self.lanes)
             self._assume(batched, limits)
         with self._standing(header, convergent=True, shapes=shapes):
@@ -128,20 +128,20 @@ class StridedLoopCode:
             with b.goto_block(fails):
                 self._learn(batch)
                 longer = b.add(b.shl(self.frame.get(pause), I64(1)), I64(1))
-                longer = b.and_(longer, I64(MOST_PUT_OFF))
+                longer = b.and_(longer, I64(LONGEST_BACKOFF))
                 b.store(longer, pause)
-                b.store(longer, put_off)
+                b.store(longer, backoff)
                 b.branch(ordinary)
             b.position_at_end(body)
             b.store(I64(0), pause)
         self._run(copy, batch)
         b.branch(ordinary)
 
-    def _go_on_if_put_off(self, put_off: Value, ordinary: ir.Block) -> None:
-        """Goes on with an ordinary iteration while the next attempt is put off."""
-        b, left = self.b, self.frame.get(put_off)
+    def _skip_during_backoff(self, backoff: Value, ordinary: ir.Block) -> None:
+        """Goes on with an ordinary iteration until the next attempt is due."""
+        b, left = self.b, self.frame.get(backoff)
         with b.if_then(b.icmp_unsigned("!=", left, I64(0))):
-            b.store(b.sub(left, I64(1)), put_off)
+            b.store(b.sub(left, I64(1)), backoff)
             b.branch(ordinary)
 
     def _learn(self, batch: _Batch) -> None:
