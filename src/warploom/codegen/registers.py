@@ -9,7 +9,8 @@ phi nodes of 32 lanes in every one of its many blocks, and most of what there is
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
 
 from llvmlite import ir
 
@@ -20,6 +21,14 @@ from warploom.codegen.context_registers import ContextRegisters
 from warploom.codegen.function_frame import FunctionFrame
 from warploom.codegen.lanes import I1, I32, LANES, Lanes, Value, storage_type, undefined
 from warploom.ptx.ir import Register
+
+
+class Standing(Protocol):
+    """Has code made as in a block, while it is open."""
+
+    def __call__(
+        self, index: int, /, *, convergent: bool, shapes: ShapesHere | None = None
+    ) -> AbstractContextManager[None]: ...
 
 
 class Registers:

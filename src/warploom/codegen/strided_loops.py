@@ -21,10 +21,8 @@ as many iterations before the next attempt.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Protocol
 
 from llvmlite import ir
 
@@ -41,6 +39,7 @@ from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.iteration_limits import Limits, Linear
 from warploom.codegen.lane_sets import LaneSet
 from warploom.codegen.lanes import I32, I64, LANES, Value
+from warploom.codegen.registers import Standing
 from warploom.codegen.shaped_access import NEIGHBOURS
 from warploom.codegen.warp_ir import BatchedLoop
 from warploom.ptx.ir import Instruction, Register, spread
@@ -54,14 +53,6 @@ PAGE = 4096
 
 LONGEST_BACKOFF = 1023
 """Iterations after which a loop whose batches fail tries again, at most."""
-
-
-class Standing(Protocol):
-    """Has code made as in a block, while it is open."""
-
-    def __call__(
-        self, index: int, /, *, convergent: bool, shapes: ShapesHere | None = None
-    ) -> AbstractContextManager[None]: ...
 
 
 EndBlock = Callable[[Copy, Block, int, Instruction], bool]

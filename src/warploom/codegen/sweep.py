@@ -8,9 +8,7 @@ threads of the next one that work.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from itertools import pairwise
-from typing import Protocol
 
 from warploom.analysis.strides import LANES
 from warploom.analysis.sweeps import Kind, Sweep
@@ -20,15 +18,10 @@ from warploom.codegen.environment import Slot
 from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.kernel_accesses import elements
 from warploom.codegen.lanes import I64, Value
+from warploom.codegen.registers import Standing
 from warploom.codegen.saved import Saved
 from warploom.codegen.survey import Found, Survey, leading
 from warploom.ptx.ir import Instruction, Register
-
-
-class Standing(Protocol):
-    """Has code made as in a block, while it is open."""
-
-    def __call__(self, index: int, /, *, convergent: bool) -> AbstractContextManager[None]: ...
 
 
 class SweepWork:

@@ -19,11 +19,12 @@ from warploom.analysis.sweeps import Sweep
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.lanes import I1, I64, Value
+from warploom.codegen.registers import Standing
 from warploom.codegen.relay import Relay
 from warploom.codegen.relay_state import END
 from warploom.codegen.saved import Saved
 from warploom.codegen.survey import Found, Survey
-from warploom.codegen.sweep import Standing, SweepWork
+from warploom.codegen.sweep import SweepWork
 from warploom.codegen.sweep_counts import SweepCounts
 from warploom.ptx.ir import Register
 from warploom.rules.plan_words import STATUS
