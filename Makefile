@@ -9,7 +9,8 @@ CHECK_ARGS ?=
 PAGE_SOURCES := $(wildcard web/*.json web/*.ts web/*.html web/src/*.* web/src/views/*.*)
 
 # What the helpers of the engine and of the model of time are compiled from.
-HELPER_SOURCES := $(wildcard src/warploom/rules/*.py src/warploom/rules/*/*.py src/warploom/codegen/*.py src/warploom/timing/*.py)
+HELPER_SOURCES := $(foreach part,simt cost texture asynchronous detector llvm abi helpers timing,\
+  $(wildcard src/warploom/$(part)/*.py src/warploom/$(part)/*/*.py))
 
 CLIENTS := .venv-clients
 TORCH := .venv-torch

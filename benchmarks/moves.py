@@ -1,7 +1,7 @@
 """Measures what a move of the table of access plans gains over the rows behind it.
 
 `python benchmarks/moves.py structures` runs kernels with the whole table and without the rows of
-that move (`codegen.access_table.Move`), in turn in one process, and prints warp instructions a
+that move (`ir.access_plans.Move`), in turn in one process, and prints warp instructions a
 second, by thread time, of each. Results and counters have to be the same. Kernels named behind the
 move, of those in benchmarks/families, are measured as well.
 """
@@ -23,7 +23,7 @@ from families.base import Case
 from families.measuring import Launch
 
 import warploom as wl
-from warploom.codegen import access_table
+from warploom.ir import access_plans
 
 THREADS, BLOCK, ROUNDS = 1 << 16, 256, 25
 SOURCE = """
@@ -112,15 +112,15 @@ def prepared_case(case: Case) -> Side:
 
 def main() -> None:
     options = argparse.ArgumentParser(description="Measure what a move gains.")
-    options.add_argument("move", choices=[move.name.lower() for move in access_table.Move])
+    options.add_argument("move", choices=[move.name.lower() for move in access_plans.Move])
     options.add_argument("kernels", nargs="*", help="kernels of benchmarks/families as well")
     given = options.parse_args()
-    move = access_table.Move[given.move.upper()]
+    move = access_plans.Move[given.move.upper()]
     cases = [case for case in CASES if case.kernel in given.kernels]
     kernels = {name: partial(prepared, name) for name in KERNELS}
     kernels |= {case.kernel: partial(prepared_case, case) for case in cases}
     os.environ["WARPLOOM_OPT_LEVEL"] = "3"
-    whole = access_table.TABLE
+    whole = access_plans.TABLE
     without = tuple(row for row in whole if row.plan.move is not move)
     print(f"{'million warp instructions/s':28}{'without':>10}{'with':>10}{'gain':>8}")
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
@@ -128,7 +128,7 @@ def main() -> None:
             sides: list[Side] = []
             for table, folder in ((without, first), (whole, second)):
                 os.environ["WARPLOOM_CACHE_DIR"] = folder
-                access_table.TABLE = table  # pyright: ignore[reportConstantRedefinition]
+                access_plans.TABLE = table  # pyright: ignore[reportConstantRedefinition]
                 sides.append(prepare())
             before, now = rates(name, sides)
             print(f"{name:28}{before:10.0f}{now:10.0f}{now / before:8.2f}")

@@ -21,22 +21,22 @@ import numpy as np
 from workloads import Workload, workloads
 
 import warploom as wl
-from warploom.codegen import cache
-from warploom.codegen.access_cache import AccessCache
-from warploom.codegen.access_costs import AccessCosts
-from warploom.codegen.frame import Frame
-from warploom.codegen.put_off import PutOff
+from warploom.llvm import disk_cache
+from warploom.lower.access.access_costs import AccessCosts
+from warploom.lower.access.range_cache import AccessCache
+from warploom.lower.access.store_batching import StoreBatch
+from warploom.lower.frame.frame import Frame
 
 LAUNCHES = 9
 
 Launch = Callable[[], wl.Run]
 
 
-find = cache.find
+find = disk_cache.find
 
 
 def found(kind: str, key: str) -> bytes | None:
-    """What is in the cache, but for kernels."""
+    """What is in the disk_cache, but for kernels."""
     return None if kind == "kernel" else find(kind, key)
 
 
@@ -51,14 +51,14 @@ def without_counters(make: Callable[[], Launch]) -> Launch:
         patch.object(AccessCache, "count", nothing),
         patch.object(AccessCache, "count_alone", nothing),
         patch.object(AccessCache, "take_back", nothing),
-        patch.object(PutOff, "_count", nothing),
-        patch.object(PutOff, "_is_known", lambda *_: list[Any]()),
+        patch.object(StoreBatch, "_count", nothing),
+        patch.object(StoreBatch, "_is_known", lambda *_: list[Any]()),
         patch.object(Frame, "count", nothing),
         # What was compiled before counts, and what is compiled now must not be kept.
         patch.object(
-            cache, "find", lambda kind, key: find(kind, key) if kind != "kernel" else None
+            disk_cache, "find", lambda kind, key: find(kind, key) if kind != "kernel" else None
         ),
-        patch.object(cache, "keep", nothing),
+        patch.object(disk_cache, "keep", nothing),
     ):
         launch = make()
         launch()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from warploom.codegen.passes import Pass
+from warploom.ir.options import Pass
 
 LIMIT = 1.05
 """The ratio of instructions beyond which a pass costs, or without it gains."""

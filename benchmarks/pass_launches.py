@@ -27,11 +27,11 @@ from families.base import Case, Problem
 from families.measuring import Launch
 
 import warploom as wl
-from warploom.analysis.program import Program
-from warploom.codegen.passes import VARIABLE, Pass
-from warploom.host.builds import KEPT, Builds, sharing
+from warploom.host.programs.builds import KEPT, Builds, sharing
+from warploom.ir.options import VARIABLE, Pass
 from warploom.machine import launch as machine
-from warploom.machine.compiled import CompiledEngine
+from warploom.machine.compiled.engine import CompiledEngine
+from warploom.program.program import Program
 
 Result = TypeVar("Result")
 FIRST = 'extern "C" __global__ void k(int *x) { if (x) x[0] = 1; }'

@@ -30,7 +30,7 @@ from families.base import Case
 from pass_cells import Cell, costly, list_of_losses, table
 from pass_launches import Compiled, read_compiled
 
-from warploom.codegen.passes import Pass
+from warploom.ir.options import Pass
 
 PAGE = documents.PERFORMANCE.with_name("passes.md")
 LAUNCHES = Path(__file__).with_name("pass_launches.py")

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import warploom as wl
-from warploom.timing.compiled import functions
+from warploom.timing.engine.compiled import functions
 from warploom.timing.result import Timing
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

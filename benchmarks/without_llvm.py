@@ -76,8 +76,8 @@ def record_lessons() -> None:
     """Record each launch of the lessons by the reference machine; print how many, and how long."""
     from msgspec.structs import replace
 
-    from warploom.codegen import helpers
-    from warploom.rules.choice import RULES
+    from warploom.cost.device_rules import RULES
+    from warploom.helpers import table
 
     def count(rule: str, *given: Any) -> None:
         RULES[rule](*given)
@@ -85,8 +85,8 @@ def record_lessons() -> None:
     def no_tool(name: str) -> None:
         return None
 
-    helpers.count_compiled = count
-    from warploom.host import ptxas
+    table.count_compiled = count
+    from warploom.host.programs import ptxas
 
     ptxas.find_tool = no_tool
     from warploom.ui.lessons import lessons, requests_of

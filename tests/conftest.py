@@ -25,7 +25,10 @@ VARIABLE = "WARPLOOM_OPT_LEVEL"
 LEVEL = os.environ.get(VARIABLE)
 """The level that all tests are to run with, if one is given."""
 
-OPTIMISED = {"codegen", "machine", "programs", "regressions", "sanitize", "timing"}
+OPTIMISED = {
+    *("helpers", "ir", "passes", "lower", "compilation", "machine", "programs", "regressions"),
+    *("sanitize", "timing"),
+}
 """The folders whose kernels are optimised before their first launch, with LLVM's least effort: they
 hold optimised code against the reference machine, or check and time launches, most of which have no
 baseline code. Other tests run as users do, in baseline code until a kernel is worth more."""

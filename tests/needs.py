@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from warploom.frontends import cuda_cpp
-from warploom.host.ptxas import find_tool
+from warploom.host.programs.ptxas import find_tool
 
 PTXAS_IS_MISSING = (
     ""

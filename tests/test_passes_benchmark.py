@@ -11,10 +11,10 @@ from families import CASES
 from pass_cells import Cell, costly, list_of_losses, table
 from pass_launches import Compiled
 
-from warploom.codegen.passes import Pass
+from warploom.ir.options import Pass
 
 KERNELS = ("grey of RGB bytes", "scan by shuffles")
-PASSES = (Pass.VERSIONS, Pass.ROUNDS, Pass.RELAY)
+PASSES = (Pass.VERSIONS, Pass.REGION_VERSIONS, Pass.WARP_ORDER)
 
 
 def cell(name: Pass, kernel: str, with_pass: int, without: int) -> Cell:
@@ -42,13 +42,17 @@ def test_a_pass_has_to_gain_on_three_kernels() -> None:
 
 
 def test_a_pass_must_not_cost_over_a_twentieth_anywhere() -> None:
-    cells = [cell(Pass.LEAVING, name, 50, 100) for name in "abc"]
-    assert costly([*cells, cell(Pass.LEAVING, "d", 105, 100)]) == []
-    losses = [*cells, cell(Pass.LEAVING, "d", 106, 100), cell(Pass.LEAVING, "e", 570, 100)]
-    assert costly(losses) == ["leaving costs 5.70 on e"]
+    cells = [cell(Pass.MASKED_LOOPS, name, 50, 100) for name in "abc"]
+    assert costly([*cells, cell(Pass.MASKED_LOOPS, "d", 105, 100)]) == []
+    losses = [
+        *cells,
+        cell(Pass.MASKED_LOOPS, "d", 106, 100),
+        cell(Pass.MASKED_LOOPS, "e", 570, 100),
+    ]
+    assert costly(losses) == ["masked-loops costs 5.70 on e"]
     assert [line.split() for line in list_of_losses(losses).splitlines()] == [
-        ["leaving", "e", "5.70"],
-        ["leaving", "d", "1.06"],
+        ["masked-loops", "e", "5.70"],
+        ["masked-loops", "d", "1.06"],
     ]
 
 
@@ -70,11 +74,11 @@ def test_cells_pair_a_kernel_with_the_one_that_has_all_passes() -> None:
     compiled = [
         Compiled("a", None, 3.0, True),
         Compiled("a", Pass.STEPS, 2.0, True),
-        Compiled("a", Pass.LEAVING, 1.0, False),
+        Compiled("a", Pass.MASKED_LOOPS, 1.0, False),
     ]
     assert list(passes.cells_of(compiled, {("a", None): 10, ("a", Pass.STEPS): 20})) == [
         Cell(Pass.STEPS, "a", True, (3.0, 2.0), (10, 20)),
-        Cell(Pass.LEAVING, "a", False, (3.0, 1.0)),
+        Cell(Pass.MASKED_LOOPS, "a", False, (3.0, 1.0)),
     ]
 
 

@@ -43,10 +43,10 @@ if windows:
 import numpy as np
 import warploom as wl
 import warploom.cli.main
-from warploom.machine import memory
+from warploom.machine.memory import device_memory
 
 if not windows:
-    memory._NO_RESERVE = 0x4000  # that of the kernel which really runs here
+    device_memory._NO_RESERVE = 0x4000  # that of the kernel which really runs here
 for engine in ("reference", "compiled"):
     gpu = wl.Device("h100", engine=engine)
     y = gpu.zeros(64, np.float32)

@@ -1,5 +1,5 @@
-"""Writes how accesses to memory are done: the table of `codegen/access_table.py` into
-docs/engine.md, and the plans of the kernels of benchmarks and examples to tests/codegen/golden.
+"""Writes how accesses to memory are done: the table of `ir/access_plans.py` into
+docs/engine.md, and the plans of the kernels of benchmarks and examples to tests/ir/golden.
 
 `python tools/access_plans.py` after a change of what is chosen; tests compare, so that a change is
 seen in review.
@@ -19,16 +19,16 @@ from families import CASES  # noqa: E402
 from families.base import LaunchShape, shapes  # noqa: E402
 
 import warploom as wl  # noqa: E402
-from warploom.analysis.strides import LANES  # noqa: E402
-from warploom.codegen.access_table import ANY_OP, ANY_SPACE, LINEAR, TABLE, Row  # noqa: E402
-from warploom.codegen.plans import PlannedAccess  # noqa: E402
+from warploom.analysis.vector_shape import LANES  # noqa: E402
 from warploom.host.kernel import Kernel  # noqa: E402
-from warploom.machine.compiled import CompiledEngine  # noqa: E402
+from warploom.ir.access_plans import ANY_OP, ANY_SPACE, LINEAR, TABLE, Row  # noqa: E402
+from warploom.ir.plan_listing import PlannedAccess  # noqa: E402
+from warploom.machine.compiled.engine import CompiledEngine  # noqa: E402
 from warploom.machine.launch import Launch  # noqa: E402
 
 PAGE = ROOT / "docs" / "engine.md"
 BEGIN, END = "<!-- access plans -->\n", "<!-- end of access plans -->\n"
-GOLDEN = ROOT / "tests" / "codegen" / "golden"
+GOLDEN = ROOT / "tests" / "ir" / "golden"
 ODD = shapes("24x8")[0]
 """The second shape of each kernel: a warp is four runs of eight lanes."""
 

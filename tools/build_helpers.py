@@ -3,8 +3,8 @@ baseline code that many kernels call.
 
     python tools/build_helpers.py
 
-writes src/warploom/codegen/objects: an object for each set of helpers and each level of this kind
-of processor (`warploom.codegen.target.LEVELS`), and a file of functions for each level: those that
+writes src/warploom/helpers/objects: an object for each set of helpers and each level of this kind
+of processor (`warploom.llvm.target.LEVELS`), and a file of functions for each level: those that
 the kernels of examples and of benchmarks/families call on the default device, and those that record
 for timing. It takes minutes.
 Without them each user compiles what first launches need.
@@ -18,25 +18,25 @@ from itertools import product
 from pathlib import Path
 
 import warploom as wl
-from warploom.analysis.shapes import formation_of
-from warploom.codegen import helpers
-from warploom.codegen.baseline.tables import GuardFunction
-from warploom.codegen.emission import emit_ir
-from warploom.codegen.environment import CountLayout
-from warploom.codegen.shared_functions import Define, ship_functions
-from warploom.codegen.target import LEVELS
-from warploom.codegen.variant import KernelVariant
+from warploom.abi.environment import CountLayout
+from warploom.analysis.shape_transfer import warp_layout_of
+from warploom.compilation.emission import emit_ir
 from warploom.core.errors import CompileError
+from warploom.cost.device_rules import access_rules
 from warploom.devices.catalog import find_device
-from warploom.rules.choice import access_rules
-from warploom.timing import compiled
+from warploom.helpers import table
+from warploom.ir.variant import KernelVariant
+from warploom.llvm.target import LEVELS
+from warploom.lower.access.shared_functions import Define, ship_functions
+from warploom.lower.baseline.tables import GuardFunction
+from warploom.timing.engine import compiled
 
 ROOT = Path(__file__).parent.parent
 SOURCES = ("examples/*.cu", "benchmarks/families/*.cu")
 
 RULES = access_rules(find_device(), None)
 VARIANT = KernelVariant(
-    formation_of((256, 1, 1)),
+    warp_layout_of((256, 1, 1)),
     alike=True,
     size=None,
     independent=True,
@@ -48,7 +48,7 @@ VARIANT = KernelVariant(
 """The baseline code of launches on the default device."""
 
 RECORDED = replace(VARIANT, records=True)
-"""The baseline code of launches that are recorded for timing (`warploom.host.timing`)."""
+"""The baseline code of launches that are recorded for timing (`warploom.host.records.timing`)."""
 
 
 def functions() -> dict[str, Define]:
@@ -79,8 +79,8 @@ def main() -> None:
         print(f"{path.name}: {path.stat().st_size:,} bytes")
 
 
-def _helper_objects() -> tuple[helpers.HelperObject, ...]:
-    return (helpers.COMMON, *helpers.RARE.values(), compiled.ENGINE)
+def _helper_objects() -> tuple[table.HelperObject, ...]:
+    return (table.COMMON, *table.RARE.values(), compiled.ENGINE)
 
 
 if __name__ == "__main__":

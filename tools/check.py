@@ -34,7 +34,7 @@ LINTERS = (
 COMPILE_HELPERS = (
     "python",
     "-c",
-    "from warploom.codegen.helpers import COMMON; COMMON.code()",
+    "from warploom.helpers.table import COMMON; COMMON.code()",
 )
 """Compiles the helpers for this processor alone, if their sources changed: each worker would."""
 

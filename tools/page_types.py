@@ -15,9 +15,9 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 
+from warploom.cost.fields import FIELDS
 from warploom.machine import lanes_off
 from warploom.observe import schema, trace
-from warploom.rules.fields import FIELDS
 from warploom.ui import schema as page
 
 TARGET = Path(__file__).parent.parent / "web" / "src" / "schema.ts"

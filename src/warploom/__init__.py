@@ -37,22 +37,22 @@ if TYPE_CHECKING:
     from warploom.debug.notebook import debugger
     from warploom.host.buffer import Buffer
     from warploom.host.device import Device
-    from warploom.host.explore import explore
+    from warploom.host.exploration.explore import explore
+    from warploom.host.exploration.litmus import litmus
     from warploom.host.kernel import Kernel
-    from warploom.host.litmus import litmus
     from warploom.host.local_memory import LocalMemory
     from warploom.host.module import Module
     from warploom.host.occupancy import occupancy
+    from warploom.host.records.traced import read_accelsim
     from warploom.host.run import Run
     from warploom.host.stream import Stream
-    from warploom.host.tensor_map import TensorMap
-    from warploom.host.texture import Surface, Texture
-    from warploom.host.traced import read_accelsim
-    from warploom.host.tune import tune
+    from warploom.host.textures.tensor_map import TensorMap
+    from warploom.host.textures.textures import Surface, Texture
+    from warploom.host.tuning.tune import tune
     from warploom.observe.limits import TraceLimits
     from warploom.observe.observer import observer
     from warploom.observe.trace import Trace
-    from warploom.rules.observed import AccessKind, MemorySpace
+    from warploom.simt.event_layout import AccessKind, MemorySpace
     from warploom.timing.policies import (
         CacheModel,
         address_mapping,
@@ -115,32 +115,32 @@ __all__ = [
 
 
 _PLACES = {
-    "AccessKind": "rules.observed",
+    "AccessKind": "simt.event_layout",
     "Buffer": "host.buffer",
     "CacheModel": "timing.policies",
     "Device": "host.device",
     "Kernel": "host.kernel",
     "LocalMemory": "host.local_memory",
-    "MemorySpace": "rules.observed",
+    "MemorySpace": "simt.event_layout",
     "Module": "host.module",
     "Run": "host.run",
     "Stream": "host.stream",
-    "Surface": "host.texture",
-    "TensorMap": "host.tensor_map",
-    "Texture": "host.texture",
+    "Surface": "host.textures.textures",
+    "TensorMap": "host.textures.tensor_map",
+    "Texture": "host.textures.textures",
     "Trace": "observe.trace",
     "TraceLimits": "observe.limits",
     "address_mapping": "timing.policies",
     "debugger": "debug.notebook",
-    "explore": "host.explore",
-    "litmus": "host.litmus",
+    "explore": "host.exploration.explore",
+    "litmus": "host.exploration.litmus",
     "observer": "observe.observer",
     "occupancy": "host.occupancy",
     "prefetcher": "timing.policies",
-    "read_accelsim": "host.traced",
+    "read_accelsim": "host.records.traced",
     "replacement_policy": "timing.policies",
     "show": "ui.notebook",
-    "tune": "host.tune",
+    "tune": "host.tuning.tune",
     "warp_scheduler": "timing.policies",
 }
 """The modules of the names above, but for errors; each is imported when it is first asked for, for

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warploom.analysis.build import build
 from warploom.analysis.cycles import blocks_outside_cycles, registers_outside_cycles
+from warploom.program.build import build
 from warploom.ptx.parser import parse
 
 KERNEL = """

@@ -7,9 +7,9 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warploom.analysis.dependence import Reached, are_apart, are_of_one_thread
-from warploom.analysis.forms import Form, Variable, form
-from warploom.analysis.ranges import Ranges
+from warploom.analysis.linear.dependence import AddressRange, are_of_one_thread, never_overlap
+from warploom.analysis.linear.forms import Form, Variable, form
+from warploom.analysis.linear.ranges import Ranges
 
 X, Y, ITERATION = Variable("x", 4), Variable("y", 3), Variable("iteration", 3)
 THREADS = (X, Y)
@@ -37,9 +37,9 @@ def value(one: Form, values: dict[Variable, int]) -> int:
     return one.constant + sum(stride * values[variable] for variable, stride in one.strides)
 
 
-def reached(where: Form, size: int, known: frozenset[Form]) -> Reached:
+def reached(where: Form, size: int, known: frozenset[Form]) -> AddressRange:
     telling = [form(0, {variable: 1}) for variable in THREADS]
-    return Reached(where, size, Ranges.under(known, [where, *telling]))
+    return AddressRange(where, size, Ranges.under(known, [where, *telling]))
 
 
 def places(where: Form, size: int, known: frozenset[Form]) -> list[tuple[tuple[int, int], range]]:
@@ -63,7 +63,7 @@ def test_what_is_said_to_be_apart_is(one, two, size, other_size, known, others) 
     """No thread's bytes are another's where the tests say so."""
     mine, theirs = reached(one, size, known), reached(two, other_size, others)
     pairs = list(product(places(one, size, known), places(two, other_size, others)))
-    if are_apart(mine, theirs):
+    if never_overlap(mine, theirs):
         assert not any(meet(a, b) for (_, a), (_, b) in pairs)
     if are_of_one_thread(mine, theirs, THREADS):
         assert not any(meet(a, b) for (thread, a), (other, b) in pairs if thread != other)
@@ -79,7 +79,7 @@ def test_ranges_hold_every_value(one, known) -> None:
             assert low <= value(one, values) <= high
 
 
-def plain(where: Form, size: int = 4, *known: Form) -> Reached:
+def plain(where: Form, size: int = 4, *known: Form) -> AddressRange:
     return reached(where, size, frozenset(known))
 
 
@@ -87,7 +87,7 @@ def test_rows_of_a_matrix_are_of_one_thread() -> None:
     """Elements of 4 bytes in rows of 4, a thread each."""
     rows = plain(form(0, {X: 4, Y: 16}))
     assert are_of_one_thread(rows, rows, THREADS)
-    assert not are_apart(rows, rows)
+    assert not never_overlap(rows, rows)
 
 
 def test_rows_that_are_too_short_need_a_fact() -> None:
@@ -102,8 +102,8 @@ def test_a_column_is_apart_from_the_columns_behind_it() -> None:
     """Column 0 of rows of four, against columns 1 to 3: the rests by the row's 16 bytes differ."""
     column, others = form(0, {Y: 16}), form(0, {X: 4, Y: 16})
     behind = form(-1, {X: 1})
-    assert are_apart(plain(column), plain(others, 4, behind))
-    assert not are_apart(plain(column), plain(others))
+    assert never_overlap(plain(column), plain(others, 4, behind))
+    assert not never_overlap(plain(column), plain(others))
 
 
 def test_one_thread_alone_is_of_one_thread() -> None:

@@ -11,9 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warploom as wl
-from warploom.analysis.affine import Given, Reach, Value, block_indices, global_reaches
-from warploom.analysis.footprints import stay_apart, why_blocks_meet
-from warploom.analysis.forms import Variable, form
+from warploom.analysis.linear.affine import (
+    Given,
+    MemoryAccess,
+    Value,
+    block_indices,
+    global_accesses,
+)
+from warploom.analysis.linear.footprints import are_disjoint, why_blocks_meet
+from warploom.analysis.linear.forms import Variable, form
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 N = 4096
@@ -147,7 +153,7 @@ def test_what_stays_apart_does(data: st.DataObject) -> None:
         variable: data.draw(st.integers(-20, 20)) for variable in (*threads, *block_indices(grid))
     }
     reaches = [
-        Reach(0, "store", size, Value(form(1000 + place, digits), frozenset((0,))))
+        MemoryAccess(0, "store", size, Value(form(1000 + place, digits), frozenset((0,))))
         for place in places
     ]
     of_block = block_indices(grid)
@@ -160,7 +166,7 @@ def test_what_stays_apart_does(data: st.DataObject) -> None:
             start = 1000 + place + sum(s * values[v] for v, s in digits.items())
             for byte in range(start, start + size):
                 apart &= owners.setdefault(byte, block) == block
-    if stay_apart(reaches, grid):
+    if are_disjoint(reaches, grid):
         assert apart
 
 
@@ -200,5 +206,5 @@ def test_what_a_register_of_a_loop_holds(gpu: wl.Device, step: str, is_known: bo
     """Steps of one sign lead on from the first value; others are not known."""
     program = gpu.compile(LOOP.format().replace("STEP", step), "ptx")["k"].program
     given = Given((1, 1, 1), (1, 1, 1), bytes(64), (), lambda at: None)
-    (reach,) = global_reaches(program, given)
+    (reach,) = global_accesses(program, given)
     assert (reach.where.form is not None) == is_known

@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warploom.analysis.forms import Form, Variable, as_type, evaluate, form
+from warploom.analysis.linear.forms import Form, Variable, as_type, evaluate, form
 from warploom.core.types import PRED, S32, S64, U32, U64
 from warploom.isa.spec import decode
 from warploom.machine.reference.evaluate import evaluate as run

@@ -3,8 +3,8 @@ one inside of the other. The trees are drawn by hand from the kernels."""
 
 from __future__ import annotations
 
-from warploom.analysis.build import build
 from warploom.analysis.regions import Region, RegionKind, regions
+from warploom.program.build import build
 from warploom.ptx.parser import parse
 
 HEAD = """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from warploom.analysis.build import build
 from warploom.analysis.scattered import scattered_registers
-from warploom.analysis.shapes import Formation
-from warploom.analysis.shaping import shapes_of
+from warploom.analysis.shape_transfer import WarpLayout
+from warploom.analysis.uniformity import shapes_of
+from warploom.program.build import build
 from warploom.ptx.parser import parse
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -22,13 +22,13 @@ GATHER = "mul.wide.u32 y, i, 4; add.s64 y, x, y; ld.global.u32 a, [y];"
 """`a` is what each lane loads from a place of its own."""
 
 
-def scattered(body: str, formation: Formation = Formation.LINE) -> set[str]:
+def scattered(body: str, warp_layout: WarpLayout = WarpLayout.LINE) -> set[str]:
     """Returns the scattered registers of a kernel with this body."""
     head = f"{HEAD}.entry k(.param .u64 buffer, .param .u32 count)"
     program = build(parse(f"{head} {{ {DECLARED} {BEGIN} {body} }}"), "k")
-    shapes = shapes_of(program, formation)
+    shapes = shapes_of(program, warp_layout)
     lasting = {r: shape for r, shape in shapes.known.items() if r in shapes.lasting}
-    return {register.name for register in scattered_registers(program, formation, lasting)}
+    return {register.name for register in scattered_registers(program, warp_layout, lasting)}
 
 
 def test_what_lanes_load_from_places_of_their_own_is_scattered() -> None:
@@ -117,5 +117,5 @@ def test_all_writers_count_whatever_their_order() -> None:
 
 def test_an_index_of_rows_is_one_value_in_each_run() -> None:
     load = "mov.u32 b, %tid.y; mul.wide.u32 y, b, 4; add.s64 y, y, x; ld.global.u32 c, [y];"
-    assert scattered(load, Formation.ROWS) == set()
-    assert scattered(load, Formation.ANY) == {"c"}
+    assert scattered(load, WarpLayout.ROWS) == set()
+    assert scattered(load, WarpLayout.ANY) == {"c"}

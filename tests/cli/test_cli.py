@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from needs import NEEDS_PTXAS
 
-from warploom.analysis.shapes import Formation
+from warploom.analysis.shape_transfer import WarpLayout
 from warploom.cli import progress
 from warploom.cli.main import main
-from warploom.codegen.warp_ir_parser import parse_warp_ir
+from warploom.ir.parser import parse_warp_ir
 
 KERNEL = """
 .version 8.0
@@ -222,7 +222,7 @@ def test_ptx_prints_what_passes_find_of_a_kernel(warploom, ptx: Path) -> None:
     ended = warploom("ptx", ptx, "--ir", "--block", "8,8")
     assert ended.code == 0
     ir = parse_warp_ir(ended.out)
-    assert ir.variant.formation is Formation.ROWS_OF_8
+    assert ir.variant.warp_layout is WarpLayout.ROWS_OF_8
     assert sum(len(block.instructions) for block in ir.blocks) == 14
     refused = warploom("ptx", ptx, "--ir", "--plan")
     assert refused.code == 2

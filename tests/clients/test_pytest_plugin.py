@@ -7,7 +7,7 @@ import json
 import pytest
 
 from warploom.clients.environment import libraries_are_built
-from warploom.codegen.cache import cache_directory
+from warploom.llvm.disk_cache import cache_directory
 
 pytest_plugins = ["pytester"]
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warploom.analysis.build import build
-from warploom.analysis.program import Program
+from warploom.cost.device_rules import MemoryOptions
 from warploom.debug.stepper import Stepper
 from warploom.debug.target import Target
 from warploom.debug.timeline import Words
 from warploom.devices.catalog import find_device
-from warploom.machine.image import Image
 from warploom.machine.launch import Launch, Schedule
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.memory.module_globals import Image
+from warploom.program.build import build
+from warploom.program.program import Program
 from warploom.ptx.parser import parse
-from warploom.rules.choice import MemoryOptions
 
 
 def target_of(

@@ -17,8 +17,8 @@ import warploom as wl
 from warploom.cli.main import app
 from warploom.cli.verbs import verbs
 from warploom.core.errors import DeadlockError, KernelFault, WarploomError
-from warploom.host.core_opening import open_core
-from warploom.machine.memory import DeviceMemory
+from warploom.host.core_files.opening import open_core
+from warploom.machine.memory.device_memory import DeviceMemory
 
 ROWS = """
 __constant__ float factor = 2.0f;

@@ -11,7 +11,7 @@ from sessions import Talk, talk
 import warploom as wl
 from warploom.core.errors import KernelFault, LaunchError, WarploomError
 from warploom.observe.trace import Trace
-from warploom.rules.warp_table import MASK
+from warploom.simt.warp_table import MASK
 
 LOOP = """
 extern "C" __global__ void loop(int *x)

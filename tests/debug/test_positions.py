@@ -17,8 +17,8 @@ from warploom.debug.engines import BetweenBlocks, TurnEngine
 from warploom.debug.stepper import Events, Stepper
 from warploom.debug.target import Target
 from warploom.debug.transfer import grid_at
-from warploom.machine.images import MemoryImages
 from warploom.machine.launch import Schedule
+from warploom.machine.memory.snapshots import MemoryImages
 
 LIMIT = 3000
 """Warp instructions of a kernel that are compared."""

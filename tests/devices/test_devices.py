@@ -7,10 +7,10 @@ from dataclasses import fields
 import pytest
 
 from warploom.core.errors import LaunchError, WarploomError
+from warploom.cost.device_rules import RULES, MemoryOptions, access_rules
 from warploom.devices.catalog import catalog, find_device
 from warploom.devices.launches import check_launch
 from warploom.devices.spec import DeviceSpec
-from warploom.rules.choice import RULES, MemoryOptions, access_rules
 
 WANTED = {
     *("8800-gtx", "gtx-280", "gtx-480", "gtx-680", "k40"),

@@ -9,7 +9,7 @@ import pytest
 from warploom.devices.catalog import catalog
 from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import TimingSpec, find_timing
-from warploom.timing.costs import UNITS, Costs
+from warploom.timing.work.costs import UNITS, Costs
 
 DEVICES = list(catalog().values())
 STATED = {field.name for field in fields(TimingSpec)} - {"sources"}

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warploom.analysis.build import build
 from warploom.core.errors import LaunchError, WarploomError
 from warploom.host.arguments import Arguments, Packer
 from warploom.host.buffer import Buffer
-from warploom.host.signatures import Parameter
-from warploom.machine.memory import DeviceMemory
+from warploom.host.programs.signatures import Parameter
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.program.build import build
 from warploom.ptx.parser import parse
 
 

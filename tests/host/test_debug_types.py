@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.host.debug_types import debug_parameters
+from warploom.host.programs.debug_types import debug_parameters
 
 SOURCE = """
 struct Pair { int a, b; };

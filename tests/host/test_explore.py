@@ -11,7 +11,7 @@ import pytest
 
 import warploom as wl
 from warploom.cli.main import main
-from warploom.host.explore import Exploration
+from warploom.host.exploration.explore import Exploration
 
 SOURCE = Path(__file__).with_name("explored.cu")
 DIVERGENCE = SOURCE.parent.parent / "programs" / "divergence.cu"

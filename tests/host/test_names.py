@@ -7,7 +7,7 @@ import pytest
 
 import warploom as wl
 from warploom.core.errors import LaunchError, MemoryFault
-from warploom.host.names import find_kernel, source_name
+from warploom.host.programs.names import find_kernel, source_name
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.host.explore import interruption_points
-from warploom.host.interleavings import search_orders
-from warploom.host.orders import Ready, job_of
+from warploom.host.exploration.explore import interruption_points
+from warploom.host.exploration.interleavings import search_orders
+from warploom.host.exploration.orders import Ready, job_of
 
 Step = tuple[str, str, int]
 """What a thread does: "load" or "store", where, and the result's number or the value; or a

@@ -11,12 +11,12 @@ import pytest
 from needs import NEEDS_PTXAS
 
 import warploom as wl
-from warploom.analysis.build import build
-from warploom.analysis.pressure import RESERVED, estimated_registers
-from warploom.codegen import cache
-from warploom.host import ptxas
-from warploom.host.assembly import NoAssembly
-from warploom.host.ptxas import Assembled, read_messages
+from warploom.host.programs import ptxas
+from warploom.host.programs.assembly import NoAssembly
+from warploom.host.programs.ptxas import Assembled, read_messages
+from warploom.llvm import disk_cache
+from warploom.program.build import build
+from warploom.program.pressure import RESERVED, estimated_registers
 from warploom.ptx.parser import parse
 
 MESSAGES = """
@@ -122,7 +122,7 @@ def test_ptxas_is_asked_once_for_all_processes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int
 ) -> None:
     """Whether it takes the module or refuses it; another ptxas is asked anew."""
-    monkeypatch.setattr(cache, "cache_directory", lambda: tmp_path / "cache")
+    monkeypatch.setattr(disk_cache, "cache_directory", lambda: tmp_path / "cache")
     fake_ptxas(monkeypatch, tmp_path, 40)
     script, asked = tmp_path / "ptxas", tmp_path / "asked"
     script.write_text(f"{script.read_text()}echo asked >> {asked}\nexit {status}\n")
@@ -168,7 +168,7 @@ def test_ptxas_runs_once_for_resources_and_machine_code(monkeypatch: pytest.Monk
         asked.append(Path(command[0]).name)
         return run(command, **options)
 
-    monkeypatch.setattr(cache, "find", lambda kind, key: None)
+    monkeypatch.setattr(disk_cache, "find", lambda kind, key: None)
     monkeypatch.setattr(subprocess, "run", counted)
     ptxas.assemble.cache_clear()
     ptxas.run_ptxas.cache_clear()

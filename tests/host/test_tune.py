@@ -10,10 +10,10 @@ import pytest
 from needs import NEEDS_PTXAS
 
 import warploom as wl
-from warploom.analysis.program import Program
 from warploom.frontends import cuda_cpp
-from warploom.host import builds
-from warploom.host import tune as module
+from warploom.host.programs import builds
+from warploom.host.tuning import tune as module
+from warploom.program.program import Program
 from warploom.ptx.ir import Module
 from warploom.tuning.result import Costs, Trial, Tuned
 

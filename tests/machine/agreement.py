@@ -9,18 +9,18 @@ import numpy as np
 from random_programs import THREAD_BYTES
 from random_texels import HEIGHT, WIDTH, textures
 
-from warploom.analysis.build import build
 from warploom.core.errors import DeadlockError, InstructionLimit, WarploomError
-from warploom.machine.compiled import CompiledEngine
-from warploom.machine.deadlock import SPINS
-from warploom.machine.image import Image
+from warploom.cost.fields import EXAMPLE_COST
+from warploom.machine.compiled.engine import CompiledEngine
+from warploom.machine.faults.deadlock import SPINS
 from warploom.machine.launch import Launch, Schedule
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.memory.module_globals import Image
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.tally import COLUMNS, Tally
+from warploom.program.build import build
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
-from warploom.rules.fields import EXAMPLE_COST
 
 LIMIT = 20_000
 EDGES = np.array(

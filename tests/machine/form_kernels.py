@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from random_programs import statement
 
-from warploom.analysis.build import build
-from warploom.analysis.program import PARAMETERS
 from warploom.isa.spec import OperandSpec, Operation, OpSpec, Slot, UnknownOpcode, decode
-from warploom.machine.compiled import CompiledEngine
-from warploom.machine.image import Image
+from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.memory.module_globals import Image
 from warploom.machine.reference.machine import ReferenceEngine
+from warploom.program.build import build
+from warploom.program.program import PARAMETERS
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
 

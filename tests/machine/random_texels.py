@@ -6,9 +6,9 @@ import hypothesis.strategies as st
 import numpy as np
 from random_writer import Writer
 
-from warploom.machine.memory import DeviceMemory
-from warploom.machine.textures import Description
-from warploom.rules import descriptors as d
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.memory.textures import Description
+from warploom.texture import descriptors as d
 
 LINE, PLANE, SURFACE = (d.HANDLE_TAG + row for row in range(3))
 """The handles of `textures`: a line of floats, a plane of bytes read as numbers, a surface."""

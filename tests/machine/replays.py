@@ -21,7 +21,7 @@ from agreement import never_ends, outcome
 from stepped_programs import Places
 
 import warploom as wl
-from warploom.machine.compiled import CompiledEngine
+from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
 

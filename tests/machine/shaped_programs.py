@@ -159,7 +159,7 @@ def _loop(draw: st.DrawFn, inside: str, depth: int) -> list[str]:
 
 
 @st.composite
-def asides(draw: st.DrawFn) -> str:
+def predicated_blocks(draw: st.DrawFn) -> str:
     """One `if` without `else` after the other, and something between."""
     lines: list[str] = []
     for _ in range(draw(st.integers(2, 6))):

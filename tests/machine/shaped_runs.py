@@ -9,13 +9,13 @@ from agreement import counts
 from hypothesis import strategies as st
 from shaped_programs import OUT_BYTES
 
-from warploom.analysis.build import build
-from warploom.analysis.program import Program
 from warploom.core.errors import WarploomError
-from warploom.machine.image import Image
 from warploom.machine.launch import Launch, Schedule
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.memory.module_globals import Image
 from warploom.machine.tally import Tally
+from warploom.program.build import build
+from warploom.program.program import Program
 from warploom.ptx.parser import parse
 
 BLOCKS = [(32, 1), (64, 1), (40, 1), (16, 4), (48, 2), (8, 4), (24, 4), (4, 17), (12, 5)]

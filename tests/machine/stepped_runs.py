@@ -11,11 +11,11 @@ from agreement import counts
 from hypothesis import strategies as st
 from stepped_programs import BYTES, Places
 
-from warploom.analysis.build import build
 from warploom.core.errors import MemoryFault, WarploomError
-from warploom.machine.image import Image
 from warploom.machine.launch import Launch, Schedule
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.memory.module_globals import Image
+from warploom.program.build import build
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
 

@@ -15,19 +15,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warploom.analysis.build import build
-from warploom.analysis.program import Program
+from warploom.cost.device_rules import MemoryOptions
+from warploom.cost.fields import EXAMPLE_ADDRESSES, FIELDS
+from warploom.cost.pattern_table import SELDOM, TRIALS
 from warploom.devices.catalog import find_device
-from warploom.machine.compiled import CompiledEngine
-from warploom.machine.image import Image
+from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.memory.module_globals import Image
 from warploom.machine.reference.machine import ReferenceEngine
+from warploom.program.build import build
+from warploom.program.program import Program
 from warploom.ptx.ir import Module
 from warploom.ptx.parser import parse
-from warploom.rules.choice import MemoryOptions
-from warploom.rules.fields import EXAMPLE_ADDRESSES, FIELDS
-from warploom.rules.patterns import SELDOM, TRIALS
 
 SPAN = 1 << 12
 EXAMPLE = ("example cost", "example mask", *(f"example {lane}" for lane in range(32)))

@@ -7,11 +7,11 @@ import struct
 import numpy as np
 import pytest
 
-from warploom.analysis.build import build
-from warploom.machine.compiled import CompiledEngine
+from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch, Schedule
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.reference.machine import ReferenceEngine
+from warploom.program.build import build
 from warploom.ptx.parser import parse
 
 BLOCKS, THREADS = 3, 40

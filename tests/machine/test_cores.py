@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from warploom.machine.cores import bind, cores_beside
-from warploom.machine.threads import Runner
+from warploom.machine.compiled.cores import bind, cores_beside
+from warploom.machine.compiled.threads import Runner
 
 SECONDS = 60.0
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.machine.counted import together
+from warploom.cost.fields import EXAMPLE_COST, EXAMPLE_MASK
+from warploom.machine.compiled.counted import together
 from warploom.observe.counters import Counters
-from warploom.rules.fields import EXAMPLE_COST, EXAMPLE_MASK
 
 SOURCE = """
 __global__ void gather(const float *x, const int *at, float *y)

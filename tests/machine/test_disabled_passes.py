@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shaped_programs import (
-    asides,
     idle_rounds,
     jumps,
     known_courses,
     leavings,
+    predicated_blocks,
     shaped_kernels,
     swept_kernels,
     tiled_kernels,
@@ -20,8 +20,8 @@ from shaped_runs import BLOCKS, LONG_BLOCKS, WIDE, left_behind, schedules
 from test_machines_agree import agree_on_kernels
 
 import warploom as wl
-from warploom.codegen.passes import ALL, DESCRIPTIONS, VARIABLE, Pass
-from warploom.machine.compiled import CompiledEngine
+from warploom.ir.options import ALL, DESCRIPTIONS, VARIABLE, Pass
+from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
 
@@ -29,7 +29,7 @@ SETS = [*Pass, ALL]
 
 IN_ANY_BLOCKS = st.one_of(
     shaped_kernels(),
-    *(shaped_kernels(body()) for body in (walks, asides, jumps, leavings, idle_rounds)),
+    *(shaped_kernels(body()) for body in (walks, predicated_blocks, jumps, leavings, idle_rounds)),
 )
 KERNELS = st.one_of(
     st.tuples(IN_ANY_BLOCKS, st.sampled_from(BLOCKS)),
@@ -65,8 +65,8 @@ def test_machines_agree_on_what_passes_are_for_without_a_pass(
 
 
 def test_a_name_that_is_no_pass_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "groups, sweep")
-    with pytest.raises(wl.WarploomError, match=r"WARPLOOM_DISABLE=sweep.*sweeps.*and all"):
+    monkeypatch.setenv(VARIABLE, "groups, warp-loop")
+    with pytest.raises(wl.WarploomError, match=r"WARPLOOM_DISABLE=warp-loop.*warp-loops.*and all"):
         CompiledEngine()
 
 

@@ -6,9 +6,8 @@ import pytest
 from test_machines_agree import agree_on_kernels
 
 import warploom as wl
-from warploom.analysis.build import build
-from warploom.codegen import cache, sizes
-from warploom.codegen.sizes import (
+from warploom.llvm import disk_cache, opt_level
+from warploom.llvm.opt_level import (
     BRANCHED,
     LEVELS,
     LONG,
@@ -19,6 +18,7 @@ from warploom.codegen.sizes import (
     chosen_effort,
     effort,
 )
+from warploom.program.build import build
 from warploom.ptx.parser import parse
 
 
@@ -34,10 +34,10 @@ def test_code_for_large_kernels_agrees(
     random_examples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Code is emitted in another way where a kernel is large; here each counts as such."""
-    find = cache.find
-    monkeypatch.setattr(cache, "find", lambda k, key: None if k == "kernel" else find(k, key))
-    monkeypatch.setattr(cache, "keep", lambda *_: None)
-    monkeypatch.setattr(sizes, "effort", lambda _: Effort.LEAST)
+    find = disk_cache.find
+    monkeypatch.setattr(disk_cache, "find", lambda k, key: None if k == "kernel" else find(k, key))
+    monkeypatch.setattr(disk_cache, "keep", lambda *_: None)
+    monkeypatch.setattr(opt_level, "effort", lambda _: Effort.LEAST)
     agree_on_kernels(random_examples // 4, [(2, 40)])
 
 
@@ -52,7 +52,7 @@ def test_the_variable_lowers_the_effort_and_never_raises_it(
     assert chosen_effort(program) is Effort.FULL
     monkeypatch.setenv(VARIABLE, "1")
     assert chosen_effort(program) is Effort.LESS
-    monkeypatch.setattr(sizes, "effort", lambda _: Effort.LEAST)
+    monkeypatch.setattr(opt_level, "effort", lambda _: Effort.LEAST)
     assert chosen_effort(program) is Effort.LEAST
     monkeypatch.setenv(VARIABLE, "2")
     with pytest.raises(wl.WarploomError, match="WARPLOOM_OPT_LEVEL=2 is no level"):

@@ -21,7 +21,7 @@ RANKS = range(1, 6)
 
 
 def is_of_tensors(spec: OpSpec) -> bool:
-    """Whether a form of `cp` is for `rules.tensors`."""
+    """Whether a form of `cp` is for `asynchronous.tensors`."""
     parts = [slot.name for slot in spec.slots]
     whole = "tensor" in parts or "reduce" in parts or "cp_mask" in parts
     return spec.name == "cp" and (whole or {"bulk", "shared::cluster"} <= {*parts})

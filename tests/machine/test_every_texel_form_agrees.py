@@ -11,10 +11,10 @@ from form_kernels import Kernel, assert_agreement, covering, elements
 
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.isa.spec import FORMS, Operation, Unit
-from warploom.machine.memory import DeviceMemory
-from warploom.machine.textures import Description
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.memory.textures import Description
 from warploom.ptx.texture_rules import COORDINATES, LAYERED
-from warploom.rules import descriptors as d
+from warploom.texture import descriptors as d
 
 SPECS = [spec for forms in FORMS.values() for spec in forms if spec.unit is Unit.TEXTURE]
 KERNELS = 6

@@ -13,7 +13,7 @@ from test_every_tensor_form_agrees import SPECS as TENSOR_SPECS
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.core.errors import DeviceTrap
 from warploom.isa.spec import FORMS, Operation, Unit
-from warploom.machine.compiled import CompiledEngine
+from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.reference.machine import ReferenceEngine
 
 STACK = ("alloca", "stacksave", "stackrestore")

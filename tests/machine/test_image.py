@@ -10,8 +10,8 @@ import pytest
 
 from warploom.core.errors import LaunchError
 from warploom.core.types import F16, F32, F64, S16, U8, U32, U64, ScalarType
-from warploom.machine.image import Image
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.memory.module_globals import Image
 from warploom.ptx.ir import (
     Function,
     Immediate,

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warploom.core.errors import Allocation, LaunchError, WarploomError
-from warploom.machine.allocator import ALIGNMENT, GUARD, Allocator
-from warploom.machine.memory import DeviceMemory
-from warploom.rules.allocations import ALLOCATION_WORDS, START
+from warploom.machine.memory.allocator import ALIGNMENT, GUARD, Allocator
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.simt.allocations import ALLOCATION_WORDS, START
 
 MIB = 1 << 20
 

@@ -14,18 +14,18 @@ from random_programs import kernels
 from random_schedules import schedules
 
 import warploom as wl
-from warploom.analysis.program import Program
-from warploom.codegen.environment import Slot
+from warploom.abi.environment import Slot
 from warploom.core.errors import LaunchError, OptionTypeError, WarploomError
 from warploom.host.kernel import Kernel
-from warploom.machine.compiled import CompiledEngine
+from warploom.machine.compiled.engine import CompiledEngine
+from warploom.machine.compiled.outcome import error_of
 from warploom.machine.launch import Launch, Schedule
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import Observation
-from warploom.machine.outcome import error_of
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.tally import Tally
-from warploom.rules.plan_words import ENDED
+from warploom.program.program import Program
+from warploom.simt.schedule_layout import ENDED
 
 ROOM, WORDS = 20_000, 42
 """Events of which a log has room, and the words of one: its kind, what it says, addresses."""
@@ -98,7 +98,7 @@ class Observed:
             work, status = self._engine.record(program, launch, memory, None, observer=observer)
             if status != ENDED:
                 raise error_of(work, status)
-            from warploom.machine.counted import Counted
+            from warploom.machine.compiled.counted import Counted
 
             return Counted.of([work])()
         finally:

@@ -12,13 +12,13 @@ from shaped_programs import known_courses, swept_kernels
 from shaped_runs import left_behind
 from test_machines_agree import agree_on_kernels
 
-from warploom.analysis.build import build
-from warploom.machine.compiled import CompiledEngine
+from warploom.machine.compiled.engine import CompiledEngine
+from warploom.machine.compiled.pace import Pace
+from warploom.machine.compiled.work import Work
 from warploom.machine.launch import Launch, Schedule
-from warploom.machine.memory import DeviceMemory
-from warploom.machine.pace import Pace
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.reference.machine import ReferenceEngine
-from warploom.machine.work import Work
+from warploom.program.build import build
 from warploom.ptx.parser import parse
 
 BLOCKS = 5
@@ -31,7 +31,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     go_on = Work.go_on
 
     def noted(work: Work) -> int:
-        work.outfit.pace.instructions = 1
+        work.launch_template.pace.instructions = 1
         answers.append(go_on(work))
         return answers[-1]
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warploom as wl
-from warploom.analysis.build import build
-from warploom.machine.compiled import CompiledEngine
+from warploom.cost.fields import EXAMPLE_COST, EXAMPLE_MASK
+from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.program.build import build
 from warploom.ptx.parser import parse
-from warploom.rules.fields import EXAMPLE_COST, EXAMPLE_MASK
 
 SOURCE = """
 #define ROWS int a, int b, int step, int none

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shaped_programs import (
-    asides,
     idle_rounds,
     jumps,
     known_courses,
     leavings,
+    predicated_blocks,
     shaped_kernels,
     swept_kernels,
     tiled_kernels,
@@ -21,15 +21,15 @@ from shaped_programs import (
 )
 from shaped_runs import BLOCKS, LONG_BLOCKS, WIDE, left_behind, prepared, schedules
 
-from warploom.analysis.program import Program
-from warploom.analysis.shapes import formation_of
-from warploom.analysis.shaping import shapes_of
-from warploom.analysis.strides import Shape
+from warploom.analysis.shape_transfer import warp_layout_of
+from warploom.analysis.uniformity import shapes_of
+from warploom.analysis.vector_shape import VectorShape
 from warploom.core.errors import WarploomError
-from warploom.machine.compiled import CompiledEngine
+from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.reference.state import Access, Warp
+from warploom.program.program import Program
 from warploom.ptx.ir import Register
 
 
@@ -38,7 +38,7 @@ class Watch:
 
     def __init__(self, program: Program, block: tuple[int, int]) -> None:
         self.program = program
-        self.shapes = shapes_of(program, formation_of((*block, 1)))
+        self.shapes = shapes_of(program, warp_layout_of((*block, 1)))
         self.starts = {b.start: b.index for b in program.blocks}
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
@@ -49,7 +49,9 @@ class Watch:
             for register in self.program.live_in[block] & here.keys():
                 self.look(register, here[register], warp.registers[register.name], lanes)
 
-    def look(self, register: Register, shape: Shape, values: np.ndarray, lanes: list[int]) -> None:
+    def look(
+        self, register: Register, shape: VectorShape, values: np.ndarray, lanes: list[int]
+    ) -> None:
         bits = register.type.bits
         part = 32 // shape.width
         firsts = {
@@ -59,7 +61,7 @@ class Watch:
         rows = {lane // part for lane in lanes}
         assert len({(r, f) for f, r in firsts.items()}) <= len(rows), (register, shape, values)
 
-    def reached(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: Access) -> None:
         pass
 
 
@@ -85,7 +87,7 @@ def test_machines_agree_on_walks(random_examples: int) -> None:
     agree()
 
 
-@pytest.mark.parametrize("body", [asides, leavings, jumps])
+@pytest.mark.parametrize("body", [predicated_blocks, leavings, jumps])
 def test_lanes_part_and_meet(
     random_examples: int, body: Callable[[], st.SearchStrategy[str]]
 ) -> None:

@@ -14,7 +14,7 @@ from stepped_programs import Places, places, stepped_kernels
 from stepped_runs import BLOCKS, left_behind, schedules
 
 import warploom as wl
-from warploom.machine.compiled import CompiledEngine
+from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
 

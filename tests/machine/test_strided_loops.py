@@ -7,7 +7,7 @@ from shaped_runs import schedules
 from strided_programs import strided_kernels
 from strided_runs import Setting, settings_of_launches, strided_run
 
-from warploom.machine.compiled import CompiledEngine
+from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
 

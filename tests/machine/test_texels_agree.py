@@ -1,7 +1,7 @@
 """Every form of the texture and surface instructions, on both machines: the same bits and counts.
 
 Coordinates are drawn: inside, around, between texels, huge, infinite, NaN. What fetches should give
-is for tests/programs/test_textures.py and tests/rules/test_texture_rules.py.
+is for tests/programs/test_textures.py and tests/texture/test_fetch.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from warploom.machine.threads import Runner
+from warploom.machine.compiled.threads import Runner
 
 SECONDS = 60.0
 

@@ -11,12 +11,12 @@ from shaped_runs import left_behind
 from test_machines_agree import agree_on_kernels
 from test_pauses import LOOPS, MEETS, assert_every_block_is_run_once
 
-from warploom.codegen.jit import CompiledKernel
-from warploom.machine.compiled import CompiledEngine
+from warploom.compilation.jit import CompiledKernel
+from warploom.machine.compiled.engine import CompiledEngine
+from warploom.machine.compiled.tiers import Tiers
+from warploom.machine.compiled.work import Work
 from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
-from warploom.machine.tiers import Tiers
-from warploom.machine.work import Work
 
 
 @pytest.fixture(params=[1, 2, 4])
@@ -40,7 +40,7 @@ def handovers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         return tiers.optimised()
 
     def noted(work: Work) -> int:
-        work.outfit.pace.instructions = 1
+        work.launch_template.pace.instructions = 1
         before = work.kernel
         status = go_on(work)
         if work.kernel is not before:

@@ -8,8 +8,8 @@ from needs import NEEDS_PTXAS
 
 import warploom as wl
 from warploom.core.errors import WarploomError
-from warploom.host import ptxas
-from warploom.host.assembly import Assembly, assembly_of
+from warploom.host.programs import ptxas
+from warploom.host.programs.assembly import Assembly, assembly_of
 from warploom.host.run import Run
 from warploom.machinecode.operands import Kind
 
@@ -186,7 +186,7 @@ def test_older_devices_have_no_machine_code() -> None:
 
 
 def test_without_tools_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warploom.host.assembly.find_tool", lambda name: None)
+    monkeypatch.setattr("warploom.host.programs.assembly.find_tool", lambda name: None)
     monkeypatch.setattr(ptxas, "find_tool", lambda name: None)
     with pytest.raises(WarploomError, match="warploom\\[ptxas\\]"):
         _ = launched("8.6", "straight", 1, 32, floats(32), floats(32), 2.0).machine

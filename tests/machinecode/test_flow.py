@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from listings import listing
 
-from warploom.analysis.program import Site
 from warploom.machinecode.divergence import ConvergenceRegion, regions_of
 from warploom.machinecode.evidence import ANCHOR, Evidence
 from warploom.machinecode.flow import Demands, Parting, flow_of
@@ -14,6 +13,7 @@ from warploom.machinecode.graph import Node, graph_of
 from warploom.machinecode.loops import Loop, loops_of
 from warploom.machinecode.operands import ListingError
 from warploom.machinecode.turns import Turns
+from warploom.program.program import Site
 
 
 def anchor(line: int, copies: dict[int, int], excess: float = ANCHOR) -> Evidence:

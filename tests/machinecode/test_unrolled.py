@@ -10,13 +10,13 @@ from needs import NEEDS_PTXAS
 from test_executed_by_hand import stretches
 
 import warploom as wl
-from warploom.analysis.program import Site
 from warploom.machinecode.counted import MachineCounts
 from warploom.machinecode.evidence import ANCHOR, Evidence
 from warploom.machinecode.flow import Demands, flow_of
 from warploom.machinecode.graph import Node
 from warploom.machinecode.turns import Turns
 from warploom.machinecode.unrolled import bypasses, uses_of
+from warploom.program.program import Site
 
 
 def test_entries_with_equal_turns_use_each_copy_for_what_is_left() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warploom.analysis.build import build
 from warploom.core.errors import WarploomError
+from warploom.cost.fields import FIELDS
 from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.observe.metrics import METRICS
+from warploom.program.build import build
 from warploom.ptx.ir import Space
 from warploom.ptx.parser import parse
-from warploom.rules.fields import FIELDS
 
 PTX = """
 .version 8.0

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 import warploom as wl
-from warploom.analysis.asynchronous import BULK, COPY, KINDS, PRODUCT
 from warploom.observe.schema import Asynchronous
 from warploom.observe.trace import Trace
+from warploom.program.effects.asynchronous import BULK, COPY, KINDS, PRODUCT
 
 PIPELINE = Path(__file__).parents[1] / "timing" / "pipeline.cu"
 STAGES, BYTES, TILES = 2, 512, 4

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import warploom as wl
+from warploom.cost.fields import FIELDS
 from warploom.observe.schema import DIVERGED, MET
 from warploom.observe.trace import Step, Trace
-from warploom.rules.fields import FIELDS
 
 BRANCHY = """
 __global__ void k(const int *in, int *out, int n)

@@ -11,7 +11,7 @@ import pytest
 from tensor_cases import ROOM, WORDS, Case, kernel
 
 import warploom as wl
-from warploom.rules.tensors import maps
+from warploom.asynchronous.tensors import maps
 
 ENGINES = ("reference", "compiled")
 GROUP = 16

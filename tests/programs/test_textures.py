@@ -1,7 +1,7 @@
 """Textures through CUDA C++ on both engines, against the formulas of the programming guide.
 
 `guide` states them once more, in NumPy and in the guide's own terms: CUDA C++ Programming Guide,
-"Texture Fetching". Tables that follow from them by hand are in tests/rules.
+"Texture Fetching". Tables that follow from them by hand are in tests/texture.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from warp_group_kernels import THREADS, Case, Data, arguments, kernel
 
 import warploom as wl
 from warploom.machine.reference import warp_group
-from warploom.rules.in_flight import CAPACITY
+from warploom.simt.product_groups import CAPACITY
 
 ENGINES = ("reference", "compiled")
 SWIZZLES = ("none", "32B", "64B", "128B")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warploom.analysis.uses import reads, writes
 from warploom.core.errors import PtxSyntaxError, UnsupportedInstruction
+from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction, Module
 from warploom.ptx.parser import parse
 from warploom.ptx.printer import print_module

@@ -10,20 +10,8 @@ from pathlib import Path
 import pytest
 
 import warploom as wl
-from warploom.analysis.build import build
 from warploom.core.errors import WarploomError
-from warploom.devices.catalog import find_device
-from warploom.devices.occupancy import Demand, occupancy_of
-from warploom.machine.tally import Tally
-from warploom.observe.counters import Counters
-from warploom.ptx.ir import Space
-from warploom.ptx.parser import parse
-from warploom.report.export import as_csv, as_json
-from warploom.report.render import COSTLIEST, render_text
-from warploom.report.sections import Facts, Report, make_report
-from warploom.report.source import source_line, split_line
-from warploom.report.terms import GLOSSARY, glossary_page, translator
-from warploom.rules.fields import (
+from warploom.cost.fields import (
     BYTES_MOVED,
     BYTES_REQUESTED,
     LINES,
@@ -31,6 +19,18 @@ from warploom.rules.fields import (
     SECTORS,
     TRANSACTIONS,
 )
+from warploom.devices.catalog import find_device
+from warploom.devices.occupancy import Demand, occupancy_of
+from warploom.machine.tally import Tally
+from warploom.observe.counters import Counters
+from warploom.program.build import build
+from warploom.ptx.ir import Space
+from warploom.ptx.parser import parse
+from warploom.report.export import as_csv, as_json
+from warploom.report.render import COSTLIEST, render_text
+from warploom.report.sections import Facts, Report, make_report
+from warploom.report.source import source_line, split_line
+from warploom.report.terms import GLOSSARY, glossary_page, translator
 
 SPEC = find_device("rtx-2080-ti")
 DEMAND = Demand(64, 80, 1024)

@@ -1,7 +1,7 @@
 """The slow definition of a race: a vector clock for every thread, every access kept for good.
 
 It hears the reference machine and follows the PTX ISA, "Memory Consistency Model", word by word; it
-shares no code with `rules.happens_before`.
+shares no code with `detector`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Oracle:
             numbers = [o.value for o in made.operands if isinstance(o, Immediate)]
             self._arrive(threads, numbers[0], numbers[1] if len(numbers) > 1 else self.threads)
 
-    def reached(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: Access) -> None:
         if access.space not in (Space.GLOBAL, Space.SHARED):
             return
         modifiers = warp.run.program.instructions[access.instruction].operation.modifiers

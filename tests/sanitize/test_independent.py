@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.analysis.accesses import accesses
-from warploom.analysis.affine import Flow, Given
-from warploom.analysis.independent import independent_accesses
+from warploom.analysis.linear.affine import Flow, Given
+from warploom.analysis.linear.independent import independent_accesses
+from warploom.program.accesses import accesses
 from warploom.ptx.ir import Space
 
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from warploom.rules.happens_before.runs import (
-    are_apart,
+from warploom.detector.runs import (
     are_lanes_own,
     bytes_of,
     covers,
+    never_overlap,
     place_of,
     words_of,
 )
@@ -53,7 +53,7 @@ def test_what_is_said_of_two_places_holds_for_their_bytes() -> None:
         one, words, first = draw_run(draw)
         other, other_words, second = draw_run(draw)
         common, lanes = first.keys() & second.keys(), draw.randint(-3, 3)
-        if are_apart(one, words, other, other_words):
+        if never_overlap(one, words, other, other_words):
             assert not common
             said[0] += bool(max(first) > min(second) and max(second) > min(first))
         if covers(one, words, other, other_words):
@@ -68,7 +68,7 @@ def test_what_is_said_of_two_places_holds_for_their_bytes() -> None:
 def test_fields_of_structures_are_apart_and_alike() -> None:
     places = place_of(4, 12, 0, 124), place_of(4, 12, 4, 128), place_of(4, 4, 0, 128)
     x, y, whole = ((place, words_of(place, ALL)) for place in places)
-    assert are_apart(*x, *y)
+    assert never_overlap(*x, *y)
     assert are_lanes_own(x[0], y[0], 0)
     assert covers(*whole, *x)
     assert not covers(*x, *y)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.analysis.accesses import accesses
-from warploom.analysis.affine import Flow, Given, global_reaches
-from warploom.analysis.independent import independent_accesses
-from warploom.analysis.program import Program
+from warploom.analysis.linear.affine import Flow, Given, global_accesses
+from warploom.analysis.linear.independent import independent_accesses
+from warploom.program.accesses import accesses
+from warploom.program.program import Program
 from warploom.ptx.ir import Space
 
 PRODUCT = """
@@ -153,5 +153,5 @@ def test_kernels_with_textures_and_surfaces_are_checked() -> None:
     )
     for name in ("fetch", "put"):
         given = Given((1, 1, 1), (32, 1, 1), bytes(64), (), lambda address: None)
-        reaches = global_reaches(kernel[name].program, given)
+        reaches = global_accesses(kernel[name].program, given)
         assert [reach.op for reach in reaches] == ["store"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.analysis.block_wide import comes_to_barriers_together
+from warploom.analysis.block_uniformity import comes_to_barriers_together
 from warploom.machine.reference.state import Access, Warp
 from warploom.ptx.ir import Space
 
@@ -94,15 +94,15 @@ class WrittenBytes:
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
         """Hear of an instruction: nothing to keep."""
 
-    def reached(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: Access) -> None:
         if access.space is not Space.SHARED:
             return
         for address in access.addresses:
-            reached = {(warp.block.number, address + byte) for byte in range(access.size)}
-            if access.op != "store" and not reached <= self.bytes:
+            accessed = {(warp.block.number, address + byte) for byte in range(access.size)}
+            if access.op != "store" and not accessed <= self.bytes:
                 self.unwritten.add(access.instruction)
             if access.op != "load":
-                self.bytes |= reached
+                self.bytes |= accessed
 
 
 def check(seed: int, engine: str) -> None:

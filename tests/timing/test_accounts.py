@@ -14,8 +14,8 @@ from random_programs import THREAD_BYTES, kernels
 import warploom as wl
 from warploom.core.errors import WarploomError
 from warploom.devices.timing import find_timing
+from warploom.timing.engine.schedulers import POLICIES
 from warploom.timing.result import Timing
-from warploom.timing.schedulers import POLICIES
 
 DEVICES = ("1.3", "2.0", "2.1", "3.5", "6.1", "7.0", "7.5", "8.0", "8.6", "9.0", "12.0")
 

@@ -15,7 +15,7 @@ import warploom as wl
 from warploom.devices.timing import find_timing
 from warploom.host.run import Run
 from warploom.report.perfetto import write_trace
-from warploom.timing.mbarriers import phases_of
+from warploom.timing.record.mbarriers import phases_of
 
 SOURCE = Path(__file__).with_name("pipeline.cu")
 

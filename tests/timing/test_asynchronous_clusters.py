@@ -13,7 +13,7 @@ import warploom as wl
 from warploom.devices.timing import TimingSpec, find_timing
 from warploom.host.run import Run
 from warploom.machine.launch import Launch
-from warploom.timing.mbarriers import owners_of
+from warploom.timing.record.mbarriers import owners_of
 
 HEAD = """
 .version 8.8

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from chains import module
 
-from warploom.analysis.build import build
+from warploom.program.build import build
 from warploom.ptx.parser import parse
-from warploom.timing.order import issue_order
+from warploom.timing.record.order import issue_order
 
 
 def issued(*lines: str) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 import warploom as wl
 from warploom.core.errors import OptionTypeError, WarploomError
 from warploom.host.run import Run
-from warploom.timing.words import SET_WORDS
+from warploom.timing.layout import SET_WORDS
 
 KERNEL = """
 extern "C" __global__ void ring(const float *x, float *y, int lines, int turns) {

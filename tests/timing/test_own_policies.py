@@ -14,7 +14,7 @@ import pytest
 import warploom as wl
 from warploom.core.errors import WarploomError
 from warploom.host.run import Run
-from warploom.timing.words import OWN_WORDS
+from warploom.timing.layout import OWN_WORDS
 
 KERNEL = """
 extern "C" __global__ void lines(const float *x, float *y, int rounds) {

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 import warploom as wl
-from warploom.timing.predicted import filled, repetition
-from warploom.timing.records import Record
+from warploom.timing.record.predicted import filled, repetition
+from warploom.timing.record.records import Record
 
 KERNEL = """
 extern "C" __global__ void rows(const float *x, float *y, int n) {

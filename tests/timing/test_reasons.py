@@ -8,7 +8,7 @@ from chains import timed
 from test_accounts import balanced
 
 import warploom as wl
-from warploom.timing.words import REASONS
+from warploom.timing.layout import REASONS
 
 MANY = 24
 

@@ -9,7 +9,7 @@ import pytest
 
 import warploom as wl
 from warploom.core.errors import MemoryFault, WarploomError
-from warploom.timing.words import A_INSTRUCTION
+from warploom.timing.layout import A_INSTRUCTION
 
 HISTOGRAM = """
 extern "C" __global__ void count(const unsigned *x, unsigned *bins, float *sum, int n) {

@@ -8,7 +8,7 @@ import pytest
 from test_accounts import balanced
 
 import warploom as wl
-from warploom.timing.spins import early_parts, last_turns, meeting
+from warploom.timing.record.spins import early_parts, last_turns, poll_barrier_warps
 
 SOURCE = """
 #include <cooperative_groups.h>
@@ -112,7 +112,7 @@ def test_a_warp_has_come_to_a_barrier_when_the_last_of_its_lanes_has() -> None:
     ],
 )
 def test_warps_meet_where_all_blocks_ask_as_often(asked: list[int], come: int) -> None:
-    assert meeting(np.array(asked), 2) == come
+    assert poll_barrier_warps(np.array(asked), 2) == come
 
 
 MBARRIER = r"""

@@ -10,15 +10,17 @@ from typing import Any
 from fuzzing.targets import files
 
 from warploom.clients import fatbin
-from warploom.codegen import access_check, cache, lower
-from warploom.codegen.lanes import I64
 from warploom.core import zstd
+from warploom.llvm import disk_cache
+from warploom.llvm.lanes import I64
+from warploom.lower.access import access_check
+from warploom.lower.terms import terms
 from warploom.observe import trace
 
 
 def compile_anew() -> None:
-    """Leaves compiled kernels out of the cache, which holds those without the error."""
-    find, keep = cache.find, cache.keep
+    """Leaves compiled kernels out of the disk_cache, which holds those without the error."""
+    find, keep = disk_cache.find, disk_cache.keep
 
     def find_helpers(kind: str, key: str) -> bytes | None:
         return None if kind == "kernel" else find(kind, key)
@@ -27,13 +29,13 @@ def compile_anew() -> None:
         if kind != "kernel":
             keep(kind, key, content)
 
-    cache.find, cache.keep = find_helpers, keep_helpers
+    disk_cache.find, disk_cache.keep = find_helpers, keep_helpers
 
 
 def wrong_result() -> None:
     """Compiles `xor` as `or`."""
     compile_anew()
-    nodes: Any = lower.NODES
+    nodes: Any = terms.NODES
     nodes["xor"] = nodes["or"]
 
 
@@ -54,7 +56,7 @@ def damaged_files() -> None:
         time.sleep(3600)
         return data
 
-    find = cache.find
+    find = disk_cache.find
 
     def find_or_end(kind: str, key: str) -> bytes | None:
         if kind == "fuzz":

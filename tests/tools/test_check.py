@@ -11,15 +11,15 @@ from changed_tests import SMOKE, choose_tests, importers
 ROOT = Path(__file__).parents[2]
 
 TESTS = {
-    "tests/codegen/test_cache.py": "from warploom.codegen import cache\n",
-    "tests/codegen/test_rising.py": "from warploom.codegen.rising import steps\n",
-    "tests/codegen/test_target.py": "",
-    "tests/conftest.py": "from warploom.codegen.rising import steps\n",
-    "tests/host/test_launches.py": "    from warploom.codegen.rising_steps import x\n",
+    "tests/helpers/test_objects.py": "from warploom.helpers import objects\n",
+    "tests/helpers/test_rising.py": "from warploom.helpers.rising import steps\n",
+    "tests/helpers/test_table.py": "",
+    "tests/conftest.py": "from warploom.helpers.rising import steps\n",
+    "tests/host/test_launches.py": "    from warploom.helpers.rising_steps import x\n",
     "tests/machine/random_programs.py": "",
     "tests/machine/test_agree.py": "from random_programs import draw\n",
-    "tests/programs/test_loops.py": "import numpy\nfrom warploom.codegen.rising import steps\n",
-    "tests/pytorch/test_compile.py": "from warploom.codegen.rising import steps\n",
+    "tests/programs/test_loops.py": "import numpy\nfrom warploom.helpers.rising import steps\n",
+    "tests/pytorch/test_compile.py": "from warploom.helpers.rising import steps\n",
     "tests/test_examples.py": 'FILES = ("saxpy.cu",)\n',
     "tests/tools/test_fuzz.py": "import fuzz\n",
 }
@@ -29,13 +29,12 @@ TESTS = {
     ("changed", "chosen"),
     [
         (
-            "src/warploom/codegen/rising.py",
+            "src/warploom/helpers/rising.py",
             [
-                "tests/codegen/test_rising.py",
+                "tests/helpers/test_rising.py",
                 "tests/programs/test_loops.py",
-                "tests/codegen/test_cache.py",
-                "tests/codegen/test_target.py",
-                "tests/machine/test_agree.py",
+                "tests/helpers/test_objects.py",
+                "tests/helpers/test_table.py",
             ],
         ),
         ("tests/host/test_launches.py", ["tests/host/test_launches.py"]),
@@ -50,10 +49,10 @@ def test_the_nearest_tests_come_first(changed: str, chosen: list[str]) -> None:
 
 
 def test_own_tests_of_all_files_come_before_those_that_import_one() -> None:
-    changed = ["src/warploom/codegen/rising.py", "tools/fuzz.py"]
+    changed = ["src/warploom/helpers/rising.py", "tools/fuzz.py"]
     chosen = choose_tests(changed, TESTS)
     assert chosen[:3] == [
-        "tests/codegen/test_rising.py",
+        "tests/helpers/test_rising.py",
         "tests/tools/test_fuzz.py",
         "tests/programs/test_loops.py",
     ]
@@ -61,14 +60,14 @@ def test_own_tests_of_all_files_come_before_those_that_import_one() -> None:
 
 def test_a_module_is_imported_by_its_name_or_from_its_package() -> None:
     texts = {
-        "a.py": "from warploom.codegen.cache import find\n",
-        "b.py": "from warploom.codegen import cache, target\n",
-        "c.py": "from warploom.codegen.cache_layout import Layout\n",
-        "d.py": "# warploom.codegen.cache\n",
-        "e.py": "    import warploom.codegen.cache as kept\n",
+        "a.py": "from warploom.llvm.disk_cache import find\n",
+        "b.py": "from warploom.llvm import disk_cache, target\n",
+        "c.py": "from warploom.llvm.lanes import Lanes\n",
+        "d.py": "# warploom.llvm.disk_cache\n",
+        "e.py": "    import warploom.llvm.disk_cache as kept\n",
     }
-    assert importers("src/warploom/codegen/cache.py", texts) == ["a.py", "b.py", "e.py"]
-    assert importers("src/warploom/codegen/__init__.py", texts) == ["a.py", "b.py", "c.py", "e.py"]
+    assert importers("src/warploom/llvm/disk_cache.py", texts) == ["a.py", "b.py", "e.py"]
+    assert importers("src/warploom/llvm/__init__.py", texts) == ["a.py", "b.py", "c.py", "e.py"]
 
 
 def test_every_layer_has_a_quick_test_that_exists() -> None:

@@ -21,7 +21,8 @@ from fuzzing.targets.launches import WrongResult
 from fuzzing.targets.programs import shaped_programs
 from replays import LAUNCH, Disagreement, replay
 
-from warploom.codegen import cache, lower
+from warploom.llvm import disk_cache
+from warploom.lower.terms import terms
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOUND, NOTHING = 1, 0
@@ -68,9 +69,9 @@ def test_a_wrong_instruction_is_found_and_reduced(
     assert text.startswith("// wrong result: ")
     assert LAUNCH.search(text)
     replay(text)
-    for changed, name in ((cache, "find"), (cache, "keep")):
+    for changed, name in ((disk_cache, "find"), (disk_cache, "keep")):
         monkeypatch.setattr(changed, name, getattr(changed, name))
-    monkeypatch.setattr(lower, "NODES", dict(lower.NODES))
+    monkeypatch.setattr(terms, "NODES", dict(terms.NODES))
     plants.wrong_result()
     monkeypatch.setenv("WARPLOOM_OPT_LEVEL", "0")  # baseline code calls what is loaded already
     with pytest.raises(Disagreement):
@@ -106,7 +107,7 @@ def test_exceptions_hangs_and_ends_of_the_process_are_found(tmp_path: Path) -> N
 
 
 def test_nothing_is_found_where_nothing_is_planted(tmp_path: Path) -> None:
-    options = ("--targets", "fatbin,cache,launches", "--examples", "5")
+    options = ("--targets", "fatbin,disk_cache,launches", "--examples", "5")
     assert fuzz(tmp_path, *options) == (NOTHING, [])
 
 

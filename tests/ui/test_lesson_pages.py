@@ -44,7 +44,7 @@ async def run_here(request: LaunchRequest | Assignment, limits: Limits) -> bytes
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def static_schedule(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A page of a server with the course."""
     from playwright.sync_api import sync_playwright
 
@@ -84,19 +84,19 @@ def test_every_lesson_has_claims_to_be_tested() -> None:
 
 
 @pytest.mark.parametrize("name", ORDER)
-def test_a_lesson_shows_what_it_says_and_judges_its_task(name: str, course: Any) -> None:
+def test_a_lesson_shows_what_it_says_and_judges_its_task(name: str, static_schedule: Any) -> None:
     lesson = find_lesson(name)
     assert lesson is not None
-    open_lesson(course, lesson)
-    answer_question(course, lesson)
+    open_lesson(static_schedule, lesson)
+    answer_question(static_schedule, lesson)
     for caption, claim in zip(lesson.captions, CLAIMS[name], strict=True):
-        course.keyboard.press("n")
-        assert course.locator(".caption p").inner_text() == caption.text
-        assert course.locator("[data-missing=yes]").count() == 0, caption.text
-        wait_for_claim(course, claim, caption.text)
-    course.keyboard.press("n")
-    assert course.locator(".recap").inner_text() == lesson.recap
-    do_task(course, lesson)
+        static_schedule.keyboard.press("n")
+        assert static_schedule.locator(".caption p").inner_text() == caption.text
+        assert static_schedule.locator("[data-missing=yes]").count() == 0, caption.text
+        wait_for_claim(static_schedule, claim, caption.text)
+    static_schedule.keyboard.press("n")
+    assert static_schedule.locator(".recap").inner_text() == lesson.recap
+    do_task(static_schedule, lesson)
     assert read_progress()[name] == "done"
 
 

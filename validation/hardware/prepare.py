@@ -23,7 +23,7 @@ from recorded import (
 )
 
 from warploom.frontends.cuda_cpp import compile_cuda
-from warploom.host.ptxas import architecture_of, find_tool, identity, run_ptxas
+from warploom.host.programs.ptxas import architecture_of, find_tool, identity, run_ptxas
 
 
 def machine_code(launch: Launch, capability: tuple[int, int]) -> bytes:

@@ -60,7 +60,7 @@ def probes() -> Iterator[tuple[str, int, int, int, tuple[int | float, int | floa
 def prepare(folder: Path) -> None:
     """Compile the probes for compute capability 9.0."""
     from warploom.frontends.cuda_cpp import compile_cuda
-    from warploom.host.ptxas import find_tool, identity, run_ptxas
+    from warploom.host.programs.ptxas import find_tool, identity, run_ptxas
 
     ptx = compile_cuda(SOURCE.read_text("utf-8"), str(SOURCE), (9, 0))
     ptxas = find_tool("ptxas")

@@ -47,7 +47,7 @@ def prepare(folder: Path) -> None:
     from cases import FOLDER, read_cases
 
     from warploom.frontends.cuda_cpp import compile_cuda
-    from warploom.host.ptxas import find_tool, identity, run_ptxas
+    from warploom.host.programs.ptxas import find_tool, identity, run_ptxas
 
     folder.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []

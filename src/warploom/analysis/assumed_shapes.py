@@ -10,26 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warploom.analysis.program import Program
-from warploom.analysis.shapes import Formation, Reading, Shapes, ShapesHere
-from warploom.analysis.strides import VECTOR, Shape
+from warploom.analysis.shape_transfer import BlockShapes, Reading, RegisterShapes, WarpLayout
+from warploom.analysis.vector_shape import VECTOR, VectorShape
+from warploom.program.program import Program
 from warploom.ptx.ir import Register
 
 
 def assumed_shapes(
     program: Program,
-    formation: Formation,
-    shapes: Shapes,
+    warp_layout: WarpLayout,
+    shapes: RegisterShapes,
     blocks: tuple[int, ...],
     live: Iterable[Register],
-) -> ShapesHere | None:
+) -> BlockShapes | None:
     """Returns the shapes of registers in all blocks of a loop, if those `live` at its header that
     have a shape elsewhere have it there; None where a register would lose the shape that it has
     in a block as it is."""
     kept, inside = shapes.at(blocks[0]), set(live)
     begins = {r: shape for r, shape in shapes.known.items() if r in inside or r in kept}
     varying: set[Register] = set()
-    while (found := _shapes_inside(program, formation, begins, blocks, varying)) is None:
+    while (found := _shapes_inside(program, warp_layout, begins, blocks, varying)) is None:
         if any(register in shapes.at(index) for index in blocks for register in varying):
             return None
         begins = {r: shape for r, shape in begins.items() if r not in varying}
@@ -38,15 +38,15 @@ def assumed_shapes(
 
 def _shapes_inside(
     program: Program,
-    formation: Formation,
-    begins: ShapesHere,
+    warp_layout: WarpLayout,
+    begins: BlockShapes,
     blocks: tuple[int, ...],
     varying: set[Register],
-) -> dict[Register, Shape] | None:
+) -> dict[Register, VectorShape] | None:
     """Returns the shapes that registers have all the time, in a loop that begins with some; None
     where one does not keep its shape, which is then `varying`."""
     here, written = dict(begins), set[Register]()
-    reading = Reading(program, formation, here)
+    reading = Reading(program, warp_layout, here)
     for index in blocks:
         block = program.blocks[index]
         for made in program.instructions[block.start : block.stop]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warploom.analysis.program import Program
-from warploom.analysis.uses import reads, writes
+from warploom.program.program import Program
+from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Register
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warploom.analysis.block_wide import comes_to_barriers_together
-from warploom.analysis.cfg import LEAVES
-from warploom.analysis.program import Program
-from warploom.analysis.synchronising import event_of
-from warploom.rules.happens_before import words
+from warploom.analysis.block_uniformity import comes_to_barriers_together
+from warploom.detector import layout as words
+from warploom.program.cfg import LEAVES
+from warploom.program.effects.synchronising import event_of
+from warploom.program.program import Program
 
 WITHOUT_EFFECT = LEAVES | {"bra", "brx"}
 """What a thread that leaves early executes on its way to the end."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from warploom.analysis.program import Program
 from warploom.isa.spec import Unit
+from warploom.program.program import Program
 
 
 class RegionKind(Enum):

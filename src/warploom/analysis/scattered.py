@@ -9,8 +9,8 @@ dataflow analysis that ignores control flow; a worklist over uses, linear in the
     ld.global.u32  %r3, [%rd2];                  // ALIKE, if %rd2 is; else SCATTERED
     add.s32        %r4, %r3, %r1;                // SCATTERED, if %r3 is
 
-Registers that have shapes (`analysis.shaping`) have the level that their shape says. The result is
-a guess that only chooses between two ways to do an access, both right for all addresses. It does
+Registers that have shapes (`analysis.uniformity`) have the level that their shape says. The result
+is a guess that only chooses between two ways to do an access, both right for all addresses. It does
 not see that data decide which way a lane goes, as in a search whose bounds are moved by branches,
 and takes what is loaded from data that happen to be in order for scattered.
 """
@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 
-from warploom.analysis.accesses import space_of
-from warploom.analysis.program import Program
-from warploom.analysis.shapes import Formation, ShapesHere, special_shape
-from warploom.analysis.strides import Shape
-from warploom.analysis.uses import leaves, reads, sources, writes
+from warploom.analysis.shape_transfer import BlockShapes, WarpLayout, special_shape
+from warploom.analysis.vector_shape import VectorShape
 from warploom.isa.spec import Unit
+from warploom.program.accesses import space_of
+from warploom.program.program import Program
+from warploom.program.uses import leaves, reads, sources, writes
 from warploom.ptx.ir import Instruction, Register, Space, Special
 
 
@@ -46,7 +46,7 @@ LINEAR = frozenset(
 
 
 def scattered_registers(
-    program: Program, formation: Formation, shapes: ShapesHere
+    program: Program, warp_layout: WarpLayout, shapes: BlockShapes
 ) -> frozenset[Register]:
     """Returns the registers of a program whose lanes hold unrelated values. `shapes` are those that
     registers have in all blocks."""
@@ -62,7 +62,7 @@ def scattered_registers(
         targets = [register for register in writes(made) if register not in shapes]
         if not targets:
             continue
-        level = _result(made, max(_inputs(made, formation, levels), default=Level.ALIKE))
+        level = _result(made, max(_inputs(made, warp_layout, levels), default=Level.ALIKE))
         for register in targets:
             if level > levels.get(register, Level.ALIKE):
                 levels[register] = level
@@ -70,12 +70,12 @@ def scattered_registers(
     return frozenset(r for r, level in levels.items() if level is Level.SCATTERED)
 
 
-def _level_of(shape: Shape) -> Level:
+def _level_of(shape: VectorShape) -> Level:
     return Level.ALIKE if shape.is_known and shape.stride == 0 else Level.STRIDED
 
 
 def _inputs(
-    made: Instruction, formation: Formation, levels: dict[Register, Level]
+    made: Instruction, warp_layout: WarpLayout, levels: dict[Register, Level]
 ) -> Iterator[Level]:
     """Yield the levels of what an instruction reads, its guard among them."""
     for register in reads(made):
@@ -83,7 +83,7 @@ def _inputs(
     for operand in sources(made):
         for leaf in leaves(operand):
             if isinstance(leaf, Special):
-                yield _level_of(special_shape(leaf.name, formation))
+                yield _level_of(special_shape(leaf.name, warp_layout))
 
 
 def _result(made: Instruction, most: Level) -> Level:

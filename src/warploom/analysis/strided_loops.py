@@ -10,8 +10,8 @@
         @%p2 bra loop;
 
 Two iterations of the instructions that advance say where all further ones access memory. So one
-check serves a batch of iterations (`codegen.strided_loops`). A loop qualifies if its blocks follow
-each other in one order, and no lane waits for others, calls or diverges but by leaving it.
+check serves a batch of iterations (`lower.loops.strided_loops`). A loop qualifies if its blocks
+follow each other in one order, and no lane waits for others, calls or diverges but by leaving it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from warploom.analysis.asides import may_wrap
-from warploom.analysis.program import Program
+from warploom.analysis.predicated_blocks import may_wrap
 from warploom.analysis.regions import natural_loops, predecessors
-from warploom.analysis.shapes import Reading, Shapes, computes
-from warploom.analysis.strides import TermShapes
-from warploom.analysis.uses import leaves, reads, waits_before, writes
+from warploom.analysis.shape_transfer import Reading, RegisterShapes, computes
+from warploom.analysis.vector_shape import TermShapes
 from warploom.core.types import U64, ScalarType
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.isa.terms import Term
+from warploom.program.program import Program
+from warploom.program.uses import leaves, reads, waits_before, writes
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Special, Symbol, spread
 
 COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
@@ -87,7 +87,7 @@ def staying_relation(program: Program, loop: Iterable[int], index: int, compared
     return relation if stays_if_taken != guard.negated else OPPOSITES[relation]
 
 
-def chain_loops(program: Program, shapes: Shapes) -> Iterator[tuple[int, ...]]:
+def chain_loops(program: Program, shapes: RegisterShapes) -> Iterator[tuple[int, ...]]:
     """Yields the blocks of each loop that qualifies, in the order of an iteration."""
     if program.depth is not None:
         return

@@ -14,9 +14,9 @@ from typing import Annotated
 import typer
 
 import warploom
-from warploom.codegen.cache import cache_directory
 from warploom.core.errors import WarploomError
-from warploom.host.ptxas import INSTALL, find_tool
+from warploom.host.programs.ptxas import INSTALL, find_tool
+from warploom.llvm.disk_cache import cache_directory
 from warploom.ui.page import BUNDLE
 from warploom.ui.progress import progress_file
 

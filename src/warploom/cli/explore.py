@@ -11,9 +11,9 @@ import typer
 
 from warploom.cli.options import File, LaunchOptions, SpreadOptions, WarpSize, grouped
 from warploom.host.device import Device
-from warploom.host.explore import Exploration
-from warploom.host.explore import explore as explore_orders
-from warploom.host.orders import Order
+from warploom.host.exploration.explore import Exploration
+from warploom.host.exploration.explore import explore as explore_orders
+from warploom.host.exploration.orders import Order
 from warploom.host.requests import prepared
 from warploom.observe.origins import Cause
 

@@ -13,8 +13,8 @@ import typer
 from warploom.cli.options import Json, LaunchOptions, grouped
 from warploom.core.errors import WarploomError
 from warploom.host.device import Device
-from warploom.host.litmus import WeakOutcome, WeakOutcomes, litmus_test
-from warploom.host.litmus import litmus as litmus_of
+from warploom.host.exploration.litmus import WeakOutcome, WeakOutcomes, litmus_test
+from warploom.host.exploration.litmus import litmus as litmus_of
 from warploom.host.requests import prepared
 from warploom.memory_model.search import ROUNDS
 

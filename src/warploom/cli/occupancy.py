@@ -18,8 +18,8 @@ from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
 from warploom.devices.spec import DeviceSpec
 from warploom.host.device import Device
 from warploom.host.kernel import Kernel
+from warploom.host.programs.resources import Resources
 from warploom.host.requests import only_kernel
-from warploom.host.resources import Resources
 from warploom.report.plot import as_svg, as_text
 from warploom.report.sweep import Curve, sweep
 

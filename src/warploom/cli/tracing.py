@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from warploom.cli.options import LaunchOptions, RuleOptions
-from warploom.host.sources import source_of
+from warploom.host.programs.sources import source_of
 from warploom.ui.schema import AUTOMATIC, LaunchRequest
 
 

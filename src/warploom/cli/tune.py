@@ -23,9 +23,9 @@ from warploom.cli.options import (
     grouped,
 )
 from warploom.core.errors import WarploomError
+from warploom.host.programs.sources import source_of
 from warploom.host.requests import dims
-from warploom.host.sources import source_of
-from warploom.host.tune import tune as tune_kernel
+from warploom.host.tuning.tune import tune as tune_kernel
 from warploom.host.values import BufferArgument, parse_arguments
 from warploom.report.tune import render_tuned, render_tuned_text, tuned_as_json
 from warploom.tuning.files import FORMATS

@@ -25,7 +25,7 @@ from warploom.devices.catalog import DEFAULT
 from warploom.host.device import Device
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.loaded import LoadedKernel
-from warploom.host.names import source_name
+from warploom.host.programs.names import source_name
 from warploom.host.run import Done, Execution, Run
 from warploom.report.export import as_json
 from warploom.sanitize.findings import ERROR, LEAK, Finding
@@ -69,7 +69,7 @@ class KernelRuns:
     def total(self) -> Run:
         """Return a run that stands for all launches together: counters are sums."""
         if len(self.runs) > 1:
-            from warploom.machine.counted import together  # imports the compiler
+            from warploom.machine.compiled.counted import together  # imports the compiler
 
             first = self.runs[0]
             tally = together([run.counted for run in self.runs])

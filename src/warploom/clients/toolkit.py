@@ -14,7 +14,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from warploom.codegen.cache import cache_directory
+from warploom.llvm.disk_cache import cache_directory
 
 PARTS = {
     "bin/nvcc": "nvidia-cuda-nvcc",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warploom.analysis.program import Program
 from warploom.core.mangled import read_symbol
 from warploom.debug.session import Session
 from warploom.debug.target import Target
@@ -12,8 +11,9 @@ from warploom.host.debugging import Quit
 from warploom.host.engines import find_engine
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.launch import Launch
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import Tally
+from warploom.program.program import Program
 
 Face = Callable[[Session], bool]
 """Lets the user debug a launch; returns False where no further launch is to be debugged."""

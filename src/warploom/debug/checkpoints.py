@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.debug.engines import State
-from warploom.machine.images import MemoryImage
+from warploom.machine.memory.snapshots import MemoryImage
 
 Words = npt.NDArray[np.int64]
 

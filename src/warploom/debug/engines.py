@@ -2,7 +2,7 @@
 
 `BlockEngine` runs the code that a launch has without a debugger, some blocks at a time. That is as
 fast as the kernel is, and the state between two blocks is memory alone. `TurnEngine` stops between
-any two turns of warps (`rules.scheduling`): its code keeps every register in the contexts of warps.
+any two turns of warps (`simt.scheduling`): its code keeps every register in the contexts of warps.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from warploom.codegen.environment import Slot, Status
-from warploom.codegen.jit import CompiledKernel
-from warploom.codegen.variant import Debugging
-from warploom.codegen.watching import HITS
+from warploom.abi.environment import Slot, Status
+from warploom.compilation.jit import CompiledKernel
 from warploom.debug.target import Target
-from warploom.machine.compiled import CompiledEngine
-from warploom.machine.outfit import CURRENT, Outfit
-from warploom.machine.work import Work
-from warploom.rules import plan_words
-from warploom.rules.scheduling import WHOLE_TURN
+from warploom.ir.variant import Debugging
+from warploom.lower.instrument.watchpoints import HITS
+from warploom.machine.compiled.engine import CompiledEngine
+from warploom.machine.compiled.launch_template import CURRENT, LaunchTemplate
+from warploom.machine.compiled.work import Work
+from warploom.simt import schedule_layout
+from warploom.simt.scheduling import WHOLE_TURN
 
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -105,8 +105,8 @@ LONGEST = 4.0
 class BlockEngine:
     """Runs whole blocks. `interleaved` says that blocks have not run one after the other, or do not
     come to an end: what it did since `load` is then of no use. `look_up` is called now and then.
-    `watch` are the words of `codegen.watching`, if accesses are counted; `last` is where it stops
-    at the latest."""
+    `watch` are the words of `lower.instrument.watchpoints`, if accesses are counted; `last` is
+    where it stops at the latest."""
 
     def __init__(
         self, target: Target, look_up: Callable[[], None], watch: Words | None = None
@@ -118,16 +118,16 @@ class BlockEngine:
         self._following, self._rate = 0, 0.0
 
     @cached_property
-    def _outfit(self) -> Outfit:
+    def _launch_template(self) -> LaunchTemplate:
         launch = self._target.compiled_launch
         debugging = None if self._watch is None else Debugging(steps=False, watches=True)
         kernel = self._compiled.kernel(self._target.program, launch, debugging=debugging)
-        return Outfit.of(kernel, launch)
+        return LaunchTemplate.of(kernel, launch)
 
     @property
     def kernel(self) -> CompiledKernel:
         """Return the machine code."""
-        return self._outfit.kernel
+        return self._launch_template.kernel
 
     def load(self, state: State) -> None:
         assert isinstance(state, BetweenBlocks)
@@ -147,7 +147,11 @@ class BlockEngine:
         last = min(self.last, self._following + max(1, count))
         part = range(self._following, last)
         work = Work.prepare(
-            self._outfit, self._target.compiled_launch, self._target.memory, _NO_CACHES, part
+            self._launch_template,
+            self._target.compiled_launch,
+            self._target.memory,
+            _NO_CACHES,
+            part,
         )
         hits = 0
         if self._watch is not None:
@@ -158,22 +162,22 @@ class BlockEngine:
             self._look_up()
             status = Status(work.go_on())
         layout = self.kernel.layout
-        counted = work.room.counted[: 8 * layout.size].view(np.int64)
+        counted = work.buffers.counted[: 8 * layout.size].view(np.int64)
         executed = layout.executed(counted)
         self._counts[:-1] += counted
         self._counts[-1] += 0 if self._watch is None else int(self._watch[HITS]) - hits
         self.executed += executed
         self._rate = executed / len(part)
-        resident = work.room.plan[plan_words.MOST_RESIDENT]
+        resident = work.buffers.plan[schedule_layout.MOST_RESIDENT]
         self.interleaved |= bool(resident > 1) or status in (Status.DEADLOCK, Status.PAUSED)
         self._following, self.failed = last, status != Status.ENDED
-        self._outfit.give_back(work.room)
+        self._launch_template.give_back(work.buffers)
         return not self.failed and last < self._target.launch.blocks
 
 
 class TurnEngine:
     """Runs turn by turn; a kernel in which nothing repeats, block by block. `watch` are the words
-    of `codegen.watching`, if accesses are counted."""
+    of `lower.instrument.watchpoints`, if accesses are counted."""
 
     def __init__(self, target: Target, watch: Words | None = None) -> None:
         self._target, self._watch = target, watch
@@ -194,9 +198,11 @@ class TurnEngine:
     def work(self) -> Work:
         """Return the arrays of the launch."""
         target = self._target
-        outfit = Outfit.of(self.kernel, target.compiled_launch)
+        launch_template = LaunchTemplate.of(self.kernel, target.compiled_launch)
         blocks = range(target.launch.blocks)
-        work = Work.prepare(outfit, target.compiled_launch, target.memory, _NO_CACHES, blocks)
+        work = Work.prepare(
+            launch_template, target.compiled_launch, target.memory, _NO_CACHES, blocks
+        )
         if self._watch is not None:
             work.environment[Slot.WATCH_AT] = int(self._watch.ctypes.data)
         return work
@@ -208,19 +214,19 @@ class TurnEngine:
 
     def load(self, state: State) -> None:
         work, fresh = self.work, self._fresh
-        for slot, part in self._arrays(int(work.room.plan[plan_words.MOST_RESIDENT]) or 1):
-            if slot in work.outfit.by_slot:
+        for slot, part in self._arrays(int(work.buffers.plan[schedule_layout.MOST_RESIDENT]) or 1):
+            if slot in work.launch_template.by_slot:
                 part[:] = 0
         self._put(fresh)
         if isinstance(state, BetweenTurns):
             self._put(state)
         else:
-            work.room.plan[plan_words.NEXT_BLOCK] = state.following
+            work.buffers.plan[schedule_layout.NEXT_BLOCK] = state.following
             work.environment[Slot.BLOCKS_DONE] = state.following
-        work.room.forget_bounds()
-        if work.desk is not None:
-            work.desk.error = None
-            work.desk.show_allocations(anew=True)
+        work.buffers.forget_bounds()
+        if work.host_callbacks is not None:
+            work.host_callbacks.error = None
+            work.host_callbacks.show_allocations(anew=True)
         self._start = int(work.environment[Slot.BUDGET])
         self.executed, self.failed = 0, False
         self._before = self._counted()
@@ -228,11 +234,11 @@ class TurnEngine:
     def save(self) -> State:
         if not self.kernel.suspends:
             return BetweenBlocks(int(self.work.environment[Slot.BLOCKS_DONE]))
-        return self._saved(int(self.work.room.plan[plan_words.MOST_RESIDENT]))
+        return self._saved(int(self.work.buffers.plan[schedule_layout.MOST_RESIDENT]))
 
     def advance(self, instructions: int) -> bool:
         work, environment = self.work, self.work.environment
-        outfit, address = work.outfit, work.room.address
+        launch_template, address = work.launch_template, work.buffers.address
         first, last = 0, self._target.launch.blocks
         if self.kernel.suspends:
             environment[Slot.PAUSE_AT] = environment[Slot.BUDGET] - instructions
@@ -241,7 +247,7 @@ class TurnEngine:
             first = int(environment[Slot.BLOCKS_DONE])
             each = len(self._target.program.instructions) * self._target.launch.warps_per_block
             last = min(last, first + max(1, instructions // each))
-        places = address, address + outfit.counts_at, address + outfit.rows_at
+        places = address, address + launch_template.counts_at, address + launch_template.rows_at
         status = self.kernel.run(*places, first, last)
         if self.kernel.suspends:
             self.executed = self._start - int(environment[Slot.BUDGET])
@@ -259,7 +265,7 @@ class TurnEngine:
     def _counted(self) -> Words:
         size = self.kernel.layout.size
         made = np.empty(size + 1, np.int64)
-        made[:-1] = self.work.room.counted[: 8 * size].view(np.int64)
+        made[:-1] = self.work.buffers.counted[: 8 * size].view(np.int64)
         made[-1] = 0 if self._watch is None else self._watch[HITS]
         return made
 
@@ -275,7 +281,7 @@ class TurnEngine:
         """Return the blocks from the first that is resident up to the next to begin."""
         if self._target.launch.schedule.shuffles or self._target.launch.cluster_blocks > 1:
             return None
-        following = int(self.work.room.plan[plan_words.NEXT_BLOCK])
+        following = int(self.work.buffers.plan[schedule_layout.NEXT_BLOCK])
         resident = [block for block in self.work.slots.tolist() if block >= 0]
         return range(min(resident, default=following), following)
 
@@ -291,11 +297,11 @@ class TurnEngine:
     def _arrays(self, resident: int) -> Iterator[tuple[Slot, Bytes]]:
         """Yield the arrays that change while a launch runs, of so many slots."""
         work = self.work
-        outfit, arena = work.outfit, work.room.arena
-        sizes = {Slot.PLAN_AT: work.room.plan.nbytes, Slot.SLOTS_AT: work.slots.nbytes}
-        sizes |= {slot: resident * size for slot, size in outfit.by_slot.items()}
+        launch_template, arena = work.launch_template, work.buffers.arena
+        sizes = {Slot.PLAN_AT: work.buffers.plan.nbytes, Slot.SLOTS_AT: work.slots.nbytes}
+        sizes |= {slot: resident * size for slot, size in launch_template.by_slot.items()}
         for slot, size in sizes.items():
-            yield slot, arena[outfit.starts[slot] :][:size]
+            yield slot, arena[launch_template.starts[slot] :][:size]
 
 
 _NUMBERS = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from warploom.analysis.program import Program
-from warploom.machine.deadlock import waiting_lanes
+from warploom.machine.faults.deadlock import waiting_lanes
 from warploom.machine.reference.state import Warp
-from warploom.rules import plan_words
-from warploom.rules.warp_table import (
+from warploom.program.program import Program
+from warploom.simt import schedule_layout
+from warploom.simt.warp_table import (
     ARRIVED,
     AT_BARRIER,
     AT_SYNC,
@@ -62,16 +62,16 @@ def groups_of(program: Program, warp: Warp, *, has_turn: bool) -> tuple[Group, .
 
 def _groups(program: Program, warp: Warp, *, has_turn: bool) -> Iterator[Group]:
     state, table = warp.state, warp.splits.table
-    status, live = state[plan_words.STATUS], int(table[LIVE])
-    if status == plan_words.ENDED and not has_turn:
+    status, live = state[schedule_layout.STATUS], int(table[LIVE])
+    if status == schedule_layout.ENDED and not has_turn:
         return
     if has_turn:
         yield Group(int(table[MASK]), warp.next, ACTIVE)
-    elif status == plan_words.BARRIER_WAIT:
+    elif status == schedule_layout.BARRIER_WAIT:
         lanes = int(table[MASK]) & live
-        yield Group(lanes, int(state[plan_words.INSTRUCTION]), BARRIER)
-    elif state[plan_words.RESUME] != plan_words.FROM_TABLE:
-        fresh = state[plan_words.RESUME] == 0
+        yield Group(lanes, int(state[schedule_layout.INSTRUCTION]), BARRIER)
+    elif state[schedule_layout.RESUME] != schedule_layout.FROM_TABLE:
+        fresh = state[schedule_layout.RESUME] == 0
         at = 0 if fresh else int(table[BLOCK])
         interrupted = warp.interrupted.get(int(table[MASK]))
         here = _first(program, at) if interrupted is None else interrupted
@@ -91,7 +91,7 @@ def _groups(program: Program, warp: Warp, *, has_turn: bool) -> Iterator[Group]:
                 yield Group(int(row[OTHER_MASK]), start, OTHER_PATH)
 
 
-def _parked(program: Program, row: plan_words.Words) -> Group:
+def _parked(program: Program, row: schedule_layout.Words) -> Group:
     """Return the lanes of a split that is put aside."""
     status = int(row[S_STATUS])
     at = _first(program, int(row[S_BLOCK]))

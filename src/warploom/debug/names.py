@@ -17,7 +17,7 @@ from warploom.debug.source_types import type_of
 from warploom.debug.types import BYTE, UNSIGNED, Arithmetic, Array, Type, type_of_register
 from warploom.debug.values import Value
 from warploom.host.loaded import LoadedKernel
-from warploom.host.signatures import Parameter, signature_of
+from warploom.host.programs.signatures import Parameter, signature_of
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.ir import Space
 from warploom.ptx.ir import Variable as PtxVariable

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 
-from warploom.analysis.program import Program, Site
 from warploom.core.mangled import read_symbol
 from warploom.core.source import Location
+from warploom.program.program import Program, Site
 
 
 @dataclass(frozen=True)

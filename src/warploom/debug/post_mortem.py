@@ -8,10 +8,10 @@ from warploom.debug.inspection import DebugError
 from warploom.debug.session import Session, Stop
 from warploom.debug.stops import FINDINGS
 from warploom.debug.target import Target
-from warploom.host.core_format import Core
-from warploom.host.core_opening import open_core
-from warploom.host.cores import Cause, Snapshot
-from warploom.machine.images import MemoryImages
+from warploom.host.core_files.format import Core
+from warploom.host.core_files.opening import open_core
+from warploom.host.core_files.saving import Cause, Snapshot
+from warploom.machine.memory.snapshots import MemoryImages
 
 
 def opened_session(file: Path) -> tuple[Session, Stop]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from warploom.analysis.program import Program
-from warploom.analysis.uses import writes
+from warploom.program.program import Program
+from warploom.program.uses import writes
 
 
 class Reaching:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from warploom.core.errors import WarploomError
 from warploom.debug.inspection import DebugError
 from warploom.debug.session import Session
-from warploom.host.recording import recording_of
-from warploom.host.tracing import trace_of
+from warploom.host.records.recording import recording_of
+from warploom.host.records.tracing import trace_of
 from warploom.observe.limits import TraceLimits
 from warploom.observe.trace import Trace
-from warploom.rules import plan_words
+from warploom.simt import schedule_layout
 
 STEPS = 4096
 """Steps that are recorded of a warp behind the position."""
@@ -59,4 +59,4 @@ def _issued(session: Session, block: int, number: int) -> int:
     if warp is None:
         raise DebugError(f"block {block} does not run now; look at one that does")
     running = session.stepper.has_warp and session.stepper.warp is warp
-    return int(warp.state[plan_words.ISSUED]) + (warp.used if running else 0)
+    return int(warp.state[schedule_layout.ISSUED]) + (warp.used if running else 0)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from warploom.debug.source_types import type_of
 from warploom.debug.types import Array, Type
-from warploom.host.cpp_types import read_type
+from warploom.host.programs.cpp_types import read_type
 
 _SHARED = re.compile(
     r"__shared__\s+(?:__align__\(\d+\)\s*|alignas\(\d+\)\s*)?"

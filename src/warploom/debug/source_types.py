@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warploom.debug.scene import EvaluationError
 from warploom.debug.types import CHAR, Arithmetic, Encoding, Pointer, Type
-from warploom.host.cpp_types import Class, CppType, read_type
+from warploom.host.programs.cpp_types import Class, CppType, read_type
 
 
 def type_of(type: CppType) -> Type | None:

@@ -31,7 +31,7 @@ class Events:
         """Begin with an instruction."""
         self.accesses.clear()
 
-    def reached(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: Access) -> None:
         """Keep an access."""
         self.accesses.append(access)
 

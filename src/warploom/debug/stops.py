@@ -9,19 +9,19 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.program import Program
-from warploom.analysis.uses import reads, writes
-from warploom.codegen import watching
-from warploom.codegen.environment import SPACE_CODES, CountLayout
-from warploom.codegen.watching import ATOMIC, LOAD, STORE, WATCH_WORDS
+from warploom.abi.environment import SPACE_CODES, CountLayout
 from warploom.core.types import Kind
+from warploom.cost.device_rules import AccessRules
+from warploom.cost.fields import BANK_CONFLICTS, SECTORS
 from warploom.debug.stepper import Stepper
 from warploom.isa.spec import Unit
-from warploom.machine.common import row_rule
+from warploom.lower.instrument import watchpoints
+from warploom.lower.instrument.watchpoints import ATOMIC, LOAD, STORE, WATCH_WORDS
+from warploom.machine.compiled.access_costs import row_rule
 from warploom.machine.reference.state import Warp
+from warploom.program.program import Program
+from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction, Register, Space
-from warploom.rules.choice import AccessRules
-from warploom.rules.fields import BANK_CONFLICTS, SECTORS
 from warploom.sanitize.report import Site
 
 Words = npt.NDArray[np.int64]
@@ -56,10 +56,10 @@ class Watched:
     lane: int | None = None
 
     def words(self, warps_per_block: int, ops: int) -> Words:
-        """Return it as compiled code reads it (`codegen.watching`)."""
+        """Return it as compiled code reads it (`lower.instrument.watchpoints`)."""
         words = np.zeros(WATCH_WORDS, np.int64)
-        words[watching.SPACE], words[watching.OPS] = SPACE_CODES[self.space], ops
-        words[watching.START], words[watching.END] = self.address, self.address + self.size
+        words[watchpoints.SPACE], words[watchpoints.OPS] = SPACE_CODES[self.space], ops
+        words[watchpoints.START], words[watchpoints.END] = self.address, self.address + self.size
         first, last = 0, 1 << 62
         if self.block is not None:
             first = self.block * warps_per_block
@@ -67,13 +67,14 @@ class Watched:
         if self.block is not None and self.warp is not None:
             first += self.warp
             last = first + 1
-        words[watching.FIRST_WARP], words[watching.LAST_WARP] = first, last
-        words[watching.LANES] = 0xFFFFFFFF if self.lane is None else 1 << self.lane
+        words[watchpoints.FIRST_WARP], words[watchpoints.LAST_WARP] = first, last
+        words[watchpoints.LANES] = 0xFFFFFFFF if self.lane is None else 1 << self.lane
         return words
 
 
 OPS = {"write": STORE | ATOMIC, "read": LOAD | ATOMIC, "access": LOAD | STORE | ATOMIC}
-"""Maps each kind of watchpoint to the accesses that it stops at, as bits of `codegen.watching`."""
+"""Maps each kind of watchpoint to the accesses that it stops at, as bits of
+`lower.instrument.watchpoints`."""
 
 
 @dataclass
@@ -329,7 +330,7 @@ def _touching(watched: Watched, ops: int, stepper: Stepper, warp: Warp) -> int:
     if watched.warp is not None and warp.number != watched.warp:
         return 0
     for access in stepper.events.accesses:
-        if access.space is not watched.space or not watching.OP_BITS[access.op] & ops:
+        if access.space is not watched.space or not watchpoints.OP_BITS[access.op] & ops:
             continue
         for lane, address in zip(access.lanes, access.addresses, strict=True):
             end = watched.address + watched.size

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from warploom.analysis.program import Program
-from warploom.analysis.services import service_of
-from warploom.analysis.tensor_waits import completes_later
-from warploom.codegen.in_flight import keeps_in_flight
+from warploom.cost.device_rules import MemoryOptions
 from warploom.devices.spec import DeviceSpec
+from warploom.lower.frame.in_flight import keeps_in_flight
 from warploom.machine.launch import WARP_SIZE, Launch
-from warploom.machine.memory import DeviceMemory
-from warploom.rules.choice import MemoryOptions
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.program.effects.tensor_waits import completes_later
+from warploom.program.program import Program
+from warploom.program.services import service_of
 
 
 @dataclass

@@ -19,14 +19,14 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from warploom.codegen.environment import CountLayout
+from warploom.abi.environment import CountLayout
+from warploom.cost.device_rules import access_rules
 from warploom.debug.checkpoints import Checkpoint, Interval
 from warploom.debug.engines import SLICE, BetweenBlocks, BlockEngine, Engine, TurnEngine
 from warploom.debug.stepper import Edit, Events, Stepper
 from warploom.debug.target import Target
 from warploom.debug.transfer import grid_at
-from warploom.machine.images import MemoryImage, MemoryImages
-from warploom.rules.choice import access_rules
+from warploom.machine.memory.snapshots import MemoryImage, MemoryImages
 
 Words = npt.NDArray[np.int64]
 
@@ -60,7 +60,7 @@ class Search(Protocol):
 
     @property
     def watch(self) -> Words | None:
-        """Return the words of `codegen.watching`, where it counts accesses."""
+        """Return the words of `lower.instrument.watchpoints`, where it counts accesses."""
         ...
 
     @property

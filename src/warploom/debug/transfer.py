@@ -8,26 +8,26 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.program import Program
-from warploom.analysis.shapes import NO_SHAPES
-from warploom.codegen.context_layout import ContextLayout, context_layout
-from warploom.codegen.environment import Slot, local_stride
-from warploom.codegen.pieces import frame_pieces
+from warploom.abi.context_layout import ContextLayout, context_layout
+from warploom.abi.environment import Slot, local_stride
+from warploom.abi.pieces import frame_pieces
+from warploom.analysis.shape_transfer import NO_SHAPES
 from warploom.core.types import ScalarType
+from warploom.cost.device_rules import access_rules
 from warploom.debug.checkpoints import Checkpoint
 from warploom.debug.engines import BetweenBlocks, TurnEngine
 from warploom.debug.target import Target
-from warploom.machine.caches import empty_caches
+from warploom.machine.compiled.caches import empty_caches
+from warploom.machine.compiled.work import Work
 from warploom.machine.launch import all_shared_bytes, shared_stride
 from warploom.machine.reference.block import Grid, register_digest, schedule_arrays
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.state import Block, Listener, Run, Warp, new_warp
 from warploom.machine.tally import Tally
-from warploom.machine.work import Work
-from warploom.rules import plan_words, scheduling
-from warploom.rules.choice import access_rules
-from warploom.rules.warp_table import BLOCK, LIVE, MASK, split_at, table_words
-from warploom.rules.warp_table import L_DIGEST as DIGEST
+from warploom.program.program import Program
+from warploom.simt import schedule_layout, scheduling
+from warploom.simt.warp_table import BLOCK, LIVE, MASK, split_at, table_words
+from warploom.simt.warp_table import L_DIGEST as DIGEST
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -56,7 +56,7 @@ def grid_at(
     run.issued = start.position
     if isinstance(start.state, BetweenBlocks):
         scheduling.start_blocks(run.plan, run.slots)
-        run.plan[plan_words.NEXT_BLOCK] = start.state.following
+        run.plan[schedule_layout.NEXT_BLOCK] = start.state.following
         return Grid(run)
     engine = find_engine()
     engine.load(start.state)
@@ -75,9 +75,9 @@ class _Transfer:
 
     def grid(self) -> Grid:
         run, work = self.run, self.work
-        run.plan[:] = work.room.plan.tolist()
+        run.plan[:] = work.buffers.plan.tolist()
         run.slots[:] = work.slots.tolist()
-        used = int(work.room.plan[plan_words.MOST_RESIDENT]) * run.launch.warps_per_block
+        used = int(work.buffers.plan[schedule_layout.MOST_RESIDENT]) * run.launch.warps_per_block
         run.states[:used] = work.states[:used].tolist()
         run.tables[:used] = work.tables[:used, : table_words(LANES)].tolist()
         grid = Grid(run)
@@ -94,9 +94,9 @@ class _Transfer:
         number = int(environment[Slot.IN_TURN]) - 1
         if number < 0:
             return
-        warp = grid.resident[int(plan[plan_words.SLOT])][number]
-        used = int(plan[plan_words.LENGTH] - environment[Slot.TURN_LEFT])
-        warp.state[plan_words.ISSUED] -= used
+        warp = grid.resident[int(plan[schedule_layout.SLOT])][number]
+        used = int(plan[schedule_layout.LENGTH] - environment[Slot.TURN_LEFT])
+        warp.state[schedule_layout.ISSUED] -= used
         grid.go_on(warp, used)
 
     def _warps(self, grid: Grid, slot: int, number: int) -> list[Warp]:
@@ -120,15 +120,15 @@ class _Transfer:
         state, table = run.states[index], run.tables[index]
         warp = new_warp(block, number, state, table)
         self._place(warp)
-        if state[plan_words.RESUME] == 0:
+        if state[schedule_layout.RESUME] == 0:
             return warp
         state_of = self._context(index)
         for register in self.program.registers:
-            content = state_of[self.layout.apart[register] :]
+            content = state_of[self.layout.by_lane[register] :]
             warp.registers[register.name] = _lanes(content, register.type)
         for offset, piece in self.pieces.items():
             size = piece.type.bits // 8
-            content = state_of[self.layout.apart[piece] :][: size * LANES]
+            content = state_of[self.layout.by_lane[piece] :][: size * LANES]
             warp.frame[:, offset : offset + size] = content.reshape(LANES, size)
         stride = local_stride(self.program.local_bytes)
         rows = self._bytes("LOCAL", index * stride, stride).reshape(-1, LANES, 4)
@@ -138,12 +138,12 @@ class _Transfer:
     def _place(self, warp: Warp) -> None:
         """Say where a warp goes on in the way of the reference machine: by its table alone."""
         state, table = warp.state, warp.splits.table
-        if state[plan_words.STATUS] == plan_words.ENDED:
+        if state[schedule_layout.STATUS] == schedule_layout.ENDED:
             table[LIVE] = 0
             return
-        if state[plan_words.RESUME] <= 0:
+        if state[schedule_layout.RESUME] <= 0:
             return
-        blocks, index = self.program.blocks, int(state[plan_words.INSTRUCTION])
+        blocks, index = self.program.blocks, int(state[schedule_layout.INSTRUCTION])
         at = next(block for block in blocks if block.start <= index < block.stop)
         table[BLOCK] = at.successors[-1]
         table[MASK] = table[LIVE]
@@ -154,8 +154,8 @@ class _Transfer:
 
     def _bytes(self, name: str, offset: int, size: int) -> Bytes:
         """Return a copy of what blocks have in their slots."""
-        start = self.work.outfit.starts[Slot[f"{name}_BASE"]] + offset
-        return self.work.room.arena[start : start + size].copy()
+        start = self.work.launch_template.starts[Slot[f"{name}_BASE"]] + offset
+        return self.work.buffers.arena[start : start + size].copy()
 
 
 def _lanes(content: Bytes, type: ScalarType) -> Values:

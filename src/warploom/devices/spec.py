@@ -95,7 +95,7 @@ class DeviceSpec:
 
     global_rule: str
     shared_rule: str
-    """The families of rules by which accesses are cut up; `rules.choice` knows them."""
+    """The families of rules by which accesses are cut up; `cost.device_rules` knows them."""
     constant_rule: str
 
     sources: Mapping[str, Source] = field(default_factory=dict[str, Source], repr=False)

@@ -31,7 +31,7 @@ class TimingSpec:
     dispatch_width: int
     """Instructions of one warp that a scheduler can issue together."""
     policy: str
-    """Which ready warp goes first, where nobody chooses (`timing.schedulers`)."""
+    """Which ready warp goes first, where nobody chooses (`timing.engine.schedulers`)."""
     active_warps: int
     """Warps of a scheduler that the policy "two-level" chooses from."""
 

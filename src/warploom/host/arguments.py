@@ -15,17 +15,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from warploom.analysis.program import PARAMETERS, Program
 from warploom.core.errors import LaunchError
 from warploom.core.types import Kind
 from warploom.host.buffer import Array, Buffer, upload
-from warploom.host.cpp_types import Class
 from warploom.host.local_memory import LocalMemory
-from warploom.host.names import source_name
-from warploom.host.signatures import Parameter
-from warploom.host.tensor_map import TensorMap
-from warploom.host.texture import Handle
-from warploom.machine.memory import DeviceMemory
+from warploom.host.programs.cpp_types import Class
+from warploom.host.programs.names import source_name
+from warploom.host.programs.signatures import Parameter
+from warploom.host.textures.tensor_map import TensorMap
+from warploom.host.textures.textures import Handle
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.program.program import PARAMETERS, Program
 from warploom.ptx.ir import Space, Variable
 
 

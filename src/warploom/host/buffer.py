@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import LaunchError, WarploomError
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 
 Array = npt.NDArray[Any]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from warploom.core.errors import Dim3, LaunchError
 from warploom.devices.spec import DeviceSpec
 from warploom.ptx.ir import Function
-from warploom.rules.clusters import MOST_BLOCKS
+from warploom.simt.clusters import MOST_BLOCKS
 
 SINCE = (9, 0)
 """The compute capability that brought clusters (CUDA C++ Programming Guide, "Thread Block

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from warploom.analysis.build import STACK_BYTES
+from warploom.cost.device_rules import AccessRules, MemoryOptions, access_rules
 from warploom.devices.spec import DeviceSpec
 from warploom.host.engines import Execute, checking_engine, find_engine
 from warploom.machine.launch import INDEPENDENT_SINCE, Schedule
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.turn import Turn
-from warploom.rules.choice import AccessRules, MemoryOptions, access_rules
+from warploom.program.build import STACK_BYTES
 
 if TYPE_CHECKING:
-    from warploom.host.cores import CoreSaver
+    from warploom.host.core_files.saving import CoreSaver
     from warploom.host.run import Run
-    from warploom.machine.compiled import CompiledEngine
+    from warploom.machine.compiled.engine import CompiledEngine
     from warploom.machine.reference.machine import ReferenceEngine
     from warploom.sanitize.streams import Streams
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from warploom.analysis.program import Program
 from warploom.core.errors import WarploomError
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.launch import Launch
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import Tally
+from warploom.program.program import Program
 
 
 class Debugger(Protocol):

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from warploom.analysis.build import STACK_BYTES
 from warploom.core.errors import WarploomError
 from warploom.core.options import checked
 from warploom.core.source import NO_TEXT, Text
+from warploom.cost.device_rules import MemoryOptions, access_rules
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Buffer, upload
-from warploom.host.builds import Request, builds_here
 from warploom.host.context import Context, schedule_of
-from warploom.host.cores import CoreSaver
+from warploom.host.core_files.saving import CoreSaver
 from warploom.host.engines import choose_engine
-from warploom.host.makes_tensor_maps import MakesTensorMaps
 from warploom.host.module import Module
 from warploom.host.option_types import (
     Bytes,
@@ -33,17 +31,19 @@ from warploom.host.option_types import (
     Tools,
     Workers,
 )
+from warploom.host.programs.builds import Request, builds_here
+from warploom.host.programs.sources import name_of, part_of, source_of
+from warploom.host.programs.targets import check_strictly
 from warploom.host.run import Run
-from warploom.host.sources import name_of, part_of, source_of
 from warploom.host.stream import Stream
-from warploom.host.targets import check_strictly
-from warploom.host.texture import MakesTextures
+from warploom.host.textures.tensor_map_options import MakesTensorMaps
+from warploom.host.textures.textures import MakesTextures
 from warploom.machine.launch import WARP_SIZE
-from warploom.machine.memory import DeviceMemory, unwritten_bits
+from warploom.machine.memory.device_memory import DeviceMemory, unwritten_bits
 from warploom.machine.turn import Turn
+from warploom.program.build import STACK_BYTES
 from warploom.ptx.ir import Module as Ptx
 from warploom.ptx.link import link
-from warploom.rules.choice import MemoryOptions, access_rules
 
 if TYPE_CHECKING:
     from warploom.sanitize.streams import Streams
@@ -64,7 +64,7 @@ class Device(MakesTextures, MakesTensorMaps):
     which goes to the standard output where there is none.
 
     `workers` threads share the blocks of a launch where it is proven that blocks stay apart;
-    results and counters are those of one. `run.alone_because` tells why a launch had one.
+    results and counters are those of one. `run.serial_reason` tells why a launch had one.
 
     `record` keeps of each launch what `run.time()` needs to model its time; the engine is then the
     compiled one, with one worker. With `sampled` too, only the first blocks of a launch that is not

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from warploom.analysis.program import Program
 from warploom.core.errors import WarploomError
+from warploom.cost.device_rules import MemoryOptions
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.launch import WARP_SIZE, Launch
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import Tally
-from warploom.rules.choice import MemoryOptions
+from warploom.program.program import Program
 
 if TYPE_CHECKING:
-    from warploom.machine.compiled import CompiledEngine
+    from warploom.machine.compiled.engine import CompiledEngine
     from warploom.machine.reference.machine import ReferenceEngine
     from warploom.machine.reference.state import Listener
 
@@ -72,7 +72,7 @@ def find_engine(name: str, spec: DeviceSpec, options: MemoryOptions, workers: in
     """Return the engine of a name that `choose_engine` gave; only the compiled one has more than
     one worker."""
     if name == "compiled":
-        from warploom.machine.compiled import CompiledEngine
+        from warploom.machine.compiled.engine import CompiledEngine
 
         return CompiledEngine(spec, options, workers).run
     from warploom.machine.reference.machine import ReferenceEngine
@@ -85,7 +85,7 @@ def checking_engine(
 ) -> CompiledEngine | ReferenceEngine:
     """Return the engine for launches with sanitizers, of a name that `choose_engine` gave."""
     if name == "compiled":
-        from warploom.machine.compiled import CompiledEngine
+        from warploom.machine.compiled.engine import CompiledEngine
 
         return CompiledEngine(spec, options)
     from warploom.machine.reference.machine import ReferenceEngine
@@ -98,7 +98,7 @@ def llvm_ir_of(
 ) -> str:
     """Returns the LLVM IR that the compiled engine makes of a program for such launches: of
     optimised code, or of `baseline` code."""
-    from warploom.machine.compiled import CompiledEngine
+    from warploom.machine.compiled.engine import CompiledEngine
 
     return CompiledEngine(spec, options).llvm_ir(program, launch, baseline=baseline)
 
@@ -106,8 +106,8 @@ def llvm_ir_of(
 def warp_ir_of(spec: DeviceSpec, options: MemoryOptions, program: Program, launch: Launch) -> str:
     """Returns what the passes of the compiled engine find of a program for such launches, as
     text."""
-    from warploom.codegen.warp_ir_text import print_warp_ir
-    from warploom.machine.compiled import CompiledEngine
+    from warploom.ir.text import print_warp_ir
+    from warploom.machine.compiled.engine import CompiledEngine
 
     return print_warp_ir(CompiledEngine(spec, options).warp_ir(program, launch))
 
@@ -117,7 +117,7 @@ def access_plans_of(
 ) -> list[tuple[int, str]]:
     """Returns how optimised code for such launches does a program's accesses to memory: for each,
     the number of its instruction and a sentence."""
-    from warploom.machine.compiled import CompiledEngine
+    from warploom.machine.compiled.engine import CompiledEngine
 
     plans = CompiledEngine(spec, options).access_plans(program, launch)
     return [(plan.instruction, str(plan)) for plan in plans]

@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from warploom.analysis.program import Program
-from warploom.analysis.synchronising import triggers_launch
 from warploom.core.errors import LaunchError
 from warploom.host.debugging import Debugger, debugger_of
 from warploom.host.engines import Execute, Progress, checking_engine, find_engine
@@ -18,9 +16,11 @@ from warploom.host.ready_launch import ReadyLaunch
 from warploom.host.run import Execution
 from warploom.host.stream import Stream
 from warploom.machine.launch import Launch
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import Observation
 from warploom.machine.tally import Tally
+from warploom.program.effects.synchronising import triggers_launch
+from warploom.program.program import Program
 from warploom.sanitize.stream_order import HOST, Issued
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _timed(
     ready: ReadyLaunch, observation: Observation | None, progress: Progress | None
 ) -> Execution:
     """Run the launch and keep the record that timing needs."""
-    from warploom.host.timing import TimedRun
+    from warploom.host.records.timing import TimedRun
 
     timed = TimedRun(ready.kernel, observation)
     execution = ready.execute(timed.execute, progress)

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from warploom.analysis.program import Program
 from warploom.core.errors import (
     DeadlockError,
     Dim3,
@@ -40,8 +39,9 @@ from warploom.host.ready_launch import ReadyLaunch
 from warploom.host.run import Done, Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.launch import Launch
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.observe.limits import TraceLimits
+from warploom.program.program import Program
 from warploom.sanitize.stream_order import HOST, Issued
 
 if TYPE_CHECKING:
@@ -131,8 +131,8 @@ class Launcher:
         which does not record registers. Where the kernel does something wrong, the trace ends there
         and `Trace.error` tells what; nothing is raised. Raises LaunchError for what does not fit.
         """
-        from warploom.host.recording import recording_of
-        from warploom.host.tracing import trace_of
+        from warploom.host.records.recording import recording_of
+        from warploom.host.records.tracing import trace_of
 
         ready = self._ready(args, options)
         recording = recording_of(self.kernel, limits or TraceLimits(), engine)
@@ -149,8 +149,8 @@ class Launcher:
         Raises WarploomError where there is no machine code that can be followed
         (`Timing.basis`), and what a launch does.
         """
-        from warploom.host.accelsim import write_trace
-        from warploom.host.timing import TimedRun
+        from warploom.host.records.accelsim import write_trace
+        from warploom.host.records.timing import TimedRun
 
         choose_engine("compiled", self.kernel.context.spec)
         ready = self._ready(args, options)

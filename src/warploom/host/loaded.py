@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from warploom.analysis.program import Program
 from warploom.core.source import NO_TEXT, Text
 from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
 from warploom.host.arguments import Packer
-from warploom.host.assembly import Assembly, NoAssembly
-from warploom.host.builds import Builds
 from warploom.host.context import Context
-from warploom.host.resources import Resources
-from warploom.host.signatures import Parameter, signature_of
-from warploom.machine.image import Image
+from warploom.host.programs.assembly import Assembly, NoAssembly
+from warploom.host.programs.builds import Builds
+from warploom.host.programs.resources import Resources
+from warploom.host.programs.signatures import Parameter, signature_of
 from warploom.machine.launch import Launch, shared_bytes
+from warploom.machine.memory.module_globals import Image
+from warploom.program.program import Program
 from warploom.ptx.ir import Function, Module
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from warploom.core.errors import WarploomError
 from warploom.core.source import NO_TEXT, Text
 from warploom.core.types import OPAQUE
-from warploom.host.builds import Builds
 from warploom.host.context import Context
 from warploom.host.kernel import Kernel
-from warploom.host.names import find_kernel
-from warploom.host.texture import Handle
-from warploom.machine.image import Image
+from warploom.host.programs.builds import Builds
+from warploom.host.programs.names import find_kernel
+from warploom.host.textures.textures import Handle
+from warploom.machine.memory.module_globals import Image
 from warploom.ptx.ir import Module as Ptx
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warploom.analysis.program import Program
+from warploom.cost.device_rules import MemoryOptions
 from warploom.devices.spec import DeviceSpec
 from warploom.host.engines import Execute, Progress
 from warploom.machine.launch import Launch
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import Observation
 from warploom.machine.tally import Tally
-from warploom.rules.choice import MemoryOptions
-from warploom.rules.plan_words import ENDED
+from warploom.program.program import Program
+from warploom.simt.schedule_layout import ENDED
 
 
 def observed(
@@ -49,9 +49,9 @@ class _Observed:
         self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
     ) -> Callable[[], Tally]:
         """Run a launch as machine code."""
-        from warploom.machine.compiled import CompiledEngine
-        from warploom.machine.counted import Counted
-        from warploom.machine.outcome import check_limit, error_of
+        from warploom.machine.compiled.counted import Counted
+        from warploom.machine.compiled.engine import CompiledEngine
+        from warploom.machine.compiled.outcome import check_limit, error_of
 
         observer = self.observation.begin(program)
         engine = CompiledEngine(self.spec, self.options)

@@ -9,7 +9,7 @@ from warploom.devices.launches import check_launch, check_local, check_registers
 from warploom.host.clusters import check_cluster, cluster_of
 from warploom.host.context import schedule_of
 from warploom.host.loaded import LoadedKernel
-from warploom.host.resources import launched_registers
+from warploom.host.programs.resources import launched_registers
 from warploom.machine.launch import Launch, Who, shared_bytes
 from warploom.ptx.ir import Function
 

@@ -10,14 +10,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from warploom.analysis.program import PARAMETERS
 from warploom.host.arguments import Arguments
 from warploom.host.engines import Execute, Progress
 from warploom.host.loaded import LoadedKernel
 from warploom.host.run import Done, Execution, Run
 from warploom.machine.cancellation import Cancellation
-from warploom.machine.compile_time import compile_seconds
+from warploom.machine.compiled.compile_time import compile_seconds
 from warploom.machine.launch import Launch
+from warploom.program.program import PARAMETERS
 from warploom.sanitize.findings import Finding
 
 WORKSPACE_BYTES = 8

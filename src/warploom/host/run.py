@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,12 +16,13 @@ from warploom.devices.occupancy import Occupancy
 from warploom.devices.timing import TimingSpec
 from warploom.host.loaded import LoadedKernel
 from warploom.host.option_types import CODES, Count, Positive, Workers
-from warploom.host.targets import is_newer
+from warploom.host.programs.targets import is_newer
 from warploom.machine.launch import Launch
 from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.observe.examples import Example, find_examples
 from warploom.sanitize.findings import Finding
+from warploom.timing.engine.schedulers import POLICIES as SCHEDULERS
 from warploom.timing.policies import (
     AddressMapping,
     CacheModel,
@@ -28,12 +30,11 @@ from warploom.timing.policies import (
     ReplacementPolicy,
     WarpScheduler,
 )
-from warploom.timing.schedulers import POLICIES as SCHEDULERS
 
 if TYPE_CHECKING:
     from warploom.machinecode.counted import MachineCounts
     from warploom.report.sections import Report
-    from warploom.timing.records import Record
+    from warploom.timing.record.records import Record
     from warploom.timing.replaying import Replaying
     from warploom.timing.result import Timing
 
@@ -149,9 +150,17 @@ class Run:
         return self.tally.workers
 
     @property
+    def serial_reason(self) -> str:
+        """Return why the launch had one worker where the device has more; empty where it did
+        not."""
+        return self.tally.serial_reason
+
+    @property
     def alone_because(self) -> str:
-        """Return why it had one worker where the device has more; empty where it did not."""
-        return self.tally.alone_because
+        """Return `serial_reason`, under the name that it had before."""
+        message = "`alone_because` is deprecated: use `serial_reason`"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.serial_reason
 
     @cached_property
     def counters(self) -> Counters:
@@ -166,7 +175,7 @@ class Run:
         Raises WarploomError, with the reason, where there is no machine code: ptxas and nvdisasm
         are missing, or the compute capability is below 7.5.
         """
-        from warploom.host.assembly import NoAssembly
+        from warploom.host.programs.assembly import NoAssembly
         from warploom.machinecode.counted import MachineCounts
 
         found = self.kernel.assembly
@@ -204,7 +213,7 @@ class Run:
 
         Raises what `time` does.
         """
-        from warploom.host.timing import replaying
+        from warploom.host.records.timing import replaying
 
         return replaying(self, **options)
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+from warploom.asynchronous.mbarrier import COUNT_BITS, VALID_AT
 from warploom.core.types import PRED, U32, U64
 from warploom.isa.terms import Term, argument, eq, extend, ne
-from warploom.rules.mbarrier import COUNT_BITS, VALID_AT
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +21,8 @@ class Precondition:
 
     `operands` names the source operands that `holds` takes, addresses as .u64 and others as .u32;
     the fault tells the value of the first. Without any, `holds` takes the word in memory.
-    `number` is that of the fault (`machine.faults.FaultKind`), `kind` what `MemoryFault.kind` says.
-    `title` may show {opcode}, {value}, {address} and {space}.
+    `number` is that of the fault (`machine.faults.fault_errors.FaultKind`), `kind` what
+    `MemoryFault.kind` says. `title` may show {opcode}, {value}, {address} and {space}.
     """
 
     name: str

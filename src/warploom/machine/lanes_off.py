@@ -1,7 +1,7 @@
 """Tells of each lane of a warp whether it runs, or for which reason it is off.
 
 A lane that does not run has exited, is on another path, waits, or never existed (CUDA C++
-Programming Guide, "SIMT Architecture"). The warp's table (`rules.warp_table`) tells which.
+Programming Guide, "SIMT Architecture"). The warp's table (`simt.warp_table`) tells which.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warploom.rules import warp_table
-from warploom.rules.warp_table import Table
+from warploom.simt import warp_table
+from warploom.simt.warp_table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class LanesOff:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class ReconvergencePoint:
     """A place where lanes that parted will meet: an entry of the reconvergence stack.
 
     `block` is the basic block before which they meet, `other_block` where `other_side`, the lanes
@@ -72,7 +72,7 @@ def _arrived(table: Table) -> int:
     return lanes
 
 
-MEETING = (
+NODE_FIELDS = (
     warp_table.POINT,
     warp_table.EXPECTED,
     warp_table.ARRIVED,
@@ -81,15 +81,15 @@ MEETING = (
 """Where a node of the table says what a meeting is."""
 
 
-def meetings(table: Table) -> tuple[Meeting, ...]:
+def reconvergence_points(table: Table) -> tuple[ReconvergencePoint, ...]:
     """Returns where the running lanes will meet others, the innermost place last."""
-    found: list[Meeting] = []
+    found: list[ReconvergencePoint] = []
     node = int(table[warp_table.TOP])
     while node != warp_table.NONE:
         words = table[warp_table.node_at(node) :]
-        point, expected, arrived, side = (int(words[place]) for place in MEETING)
+        point, expected, arrived, side = (int(words[place]) for place in NODE_FIELDS)
         start = int(words[warp_table.OTHER_BLOCK]) if side else warp_table.NONE
-        found.append(Meeting(point, expected, arrived, start, side))
+        found.append(ReconvergencePoint(point, expected, arrived, start, side))
         node = int(words[warp_table.PARENT])
     return tuple(reversed(found))
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.clusters import cancels_launches
-from warploom.analysis.program import Program
+from warploom.asynchronous.tensor_memory.layout import BLOCK_BYTES
 from warploom.core.errors import Dim3
 from warploom.machine.cancellation import Cancellation
-from warploom.rules import plan_words
-from warploom.rules.placement import sm_of
-from warploom.rules.tensor_memory.words import BLOCK_BYTES
+from warploom.program.effects.clusters import cancels_launches
+from warploom.program.program import Program
+from warploom.simt import schedule_layout
+from warploom.simt.placement import sm_of
 
 WARP_SIZE = 32
 """Lanes of a warp, where a device does not say otherwise."""
@@ -24,7 +24,7 @@ INDEPENDENT_SINCE = (7, 0)
 Guide, "Independent Thread Scheduling")."""
 
 POLICIES = ("converge", "fair", "random", "adversarial")
-"""The names of the policies, in the order of their numbers in `rules.choosing`."""
+"""The names of the policies, in the order of their numbers in `simt.split_policy`."""
 
 
 Who = tuple[int, int]
@@ -66,25 +66,27 @@ class Schedule:
         return self.independent and self.policy != "converge"
 
     def plan(self, launch: Launch, program: Program) -> npt.NDArray[np.int64]:
-        """Return the plan from which both machines schedule (`rules.scheduling`)."""
-        plan, size = np.zeros(plan_words.PLAN_WORDS, np.int64), launch.cluster_blocks
+        """Return the plan from which both machines schedule (`simt.scheduling`)."""
+        plan, size = np.zeros(schedule_layout.LAYOUT_WORDS, np.int64), launch.cluster_blocks
         values = {
-            plan_words.POLICY: POLICIES.index(self.policy),
-            plan_words.SEED: self.seed,
-            plan_words.INDEPENDENT: self.independent,
-            plan_words.WARPS: launch.warps_per_block,
-            plan_words.THREADS: launch.threads_per_block,
-            plan_words.BLOCKS: launch.blocks,
-            plan_words.SLOTS: max(size, min(self.resident_blocks, launch.blocks) // size * size),
-            plan_words.EXIT: program.exit,
-            plan_words.CANCELS: cancels_launches(program),
-            plan_words.LAUNCH_REGISTERS: launch.registers,
-            plan_words.WARP_SIZE: launch.warp_size,
-            plan_words.CLUSTER: launch.cluster_blocks,
-            plan_words.CLUSTER_X: launch.cluster[0],
-            plan_words.CLUSTER_Y: launch.cluster[1],
-            plan_words.GRID_X: launch.grid[0],
-            plan_words.GRID_Y: launch.grid[1],
+            schedule_layout.POLICY: POLICIES.index(self.policy),
+            schedule_layout.SEED: self.seed,
+            schedule_layout.INDEPENDENT: self.independent,
+            schedule_layout.WARPS: launch.warps_per_block,
+            schedule_layout.THREADS: launch.threads_per_block,
+            schedule_layout.BLOCKS: launch.blocks,
+            schedule_layout.SLOTS: max(
+                size, min(self.resident_blocks, launch.blocks) // size * size
+            ),
+            schedule_layout.EXIT: program.exit,
+            schedule_layout.CANCELS: cancels_launches(program),
+            schedule_layout.LAUNCH_REGISTERS: launch.registers,
+            schedule_layout.WARP_SIZE: launch.warp_size,
+            schedule_layout.CLUSTER: launch.cluster_blocks,
+            schedule_layout.CLUSTER_X: launch.cluster[0],
+            schedule_layout.CLUSTER_Y: launch.cluster[1],
+            schedule_layout.GRID_X: launch.grid[0],
+            schedule_layout.GRID_Y: launch.grid[1],
         }
         for word, value in values.items():
             plan[word] = value
@@ -176,7 +178,7 @@ class Launch:
         return x % wide + wide * (y % high + high * (z % deep))
 
     def sm_of(self, block: int) -> int:
-        """Return the SM of a block of the grid (`rules.placement`)."""
+        """Return the SM of a block of the grid (`simt.placement`)."""
         (x, y, z), (wide, high, deep) = self.block_index(block), self.cluster
         across, down = self.grid[0] // wide, self.grid[1] // high
         cluster = x // wide + across * (y // high + down * (z // deep))

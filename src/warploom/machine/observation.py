@@ -1,5 +1,5 @@
 """An observer of a launch, as both machines receive it: functions in machine code, by address, and
-an array that is their state (`rules.observed`)."""
+an array that is their state (`simt.event_layout`)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.program import Program
-from warploom.codegen.variant import Observing
 from warploom.core.errors import WarploomError
-from warploom.rules import observed as words
+from warploom.ir.variant import Observing
+from warploom.program.program import Program
+from warploom.simt import event_layout as words
 
 Words = npt.NDArray[np.int64]
 

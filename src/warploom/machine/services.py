@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from warploom.analysis.program import Program
 from warploom.core.errors import DeviceAssert, KernelFault
 from warploom.machine.launch import Launch
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.printf import Arguments, formatted, string
 from warploom.machine.turn import callback
+from warploom.program.program import Program
 
 Reader = Callable[[int, int, int], bytes]
 """Bytes by lane, generic address and number; raises KernelFault where they are not all there."""

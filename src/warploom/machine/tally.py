@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.accesses import FIELDS, AccessRow, access_rows
-from warploom.analysis.program import Program
-from warploom.rules.fields import RECORD_WIDTH
+from warploom.cost.fields import RECORD_WIDTH
+from warploom.program.accesses import FIELDS, AccessRow, access_rows
+from warploom.program.program import Program
 
 Counts = npt.NDArray[np.int64]
 
@@ -33,10 +33,10 @@ class Tally:
     - `routine_calls`: times that a lane had a result for which machine code calls a routine
       (`isa.routines`).
     - `rows_of_rules`, shape (rows, RECORD_WIDTH): what memory accesses cost, as rules write it
-      (`rules.fields`); `rows` names the rows. `records` are their records, `accesses` the costs
+      (`cost.fields`); `rows` names the rows. `records` are their records, `accesses` the costs
       alone, in order of FIELDS.
     - `launched_warps`: how many warps the launch had. `workers`: how many threads ran its blocks;
-      `alone_because` says why it was one where there could have been more.
+      `serial_reason` says why it was one where there could have been more.
     """
 
     program: Program
@@ -51,7 +51,7 @@ class Tally:
     rows_of_rules: Counts
     launched_warps: int = field(default=0)
     workers: int = 1
-    alone_because: str = ""
+    serial_reason: str = ""
 
     @property
     def records(self) -> Counts:

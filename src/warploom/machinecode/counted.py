@@ -10,7 +10,6 @@ from functools import cached_property
 
 import numpy as np
 
-from warploom.analysis.program import Program, Site
 from warploom.core.errors import WarploomError
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.tally import Counts, Tally
@@ -24,6 +23,7 @@ from warploom.machinecode.lines import Owners, Sites, sites_of, with_texture_lin
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.opcodes import execution_of
 from warploom.machinecode.turns import LoopMatch, Turns, entries_of, match_loops, turns_of
+from warploom.program.program import Program, Site
 
 EXECUTED = "inst_executed"
 PIPE = "sm__inst_executed_pipe_"

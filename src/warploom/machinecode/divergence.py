@@ -13,12 +13,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from warploom.analysis.program import Program, Site
-from warploom.analysis.uses import writes
 from warploom.machinecode.evidence import site_of
 from warploom.machinecode.graph import Node, is_branch
 from warploom.machinecode.lines import Sites
 from warploom.machinecode.listing import Listing
+from warploom.program.program import Program, Site
+from warploom.program.uses import writes
 
 _BRANCHES = ("bra", "brx")
 """PTX instructions at which lanes part."""

@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from warploom.analysis.program import Program, Site
 from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
 from warploom.machinecode.copies import ByNode, computing
@@ -26,6 +25,7 @@ from warploom.machinecode.lines import Sites
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.merged import Merging
 from warploom.machinecode.opcodes import execution_of
+from warploom.program.program import Program, Site
 from warploom.ptx.ir import Instruction
 
 ANCHOR, ARITHMETIC, OTHER = 8.0, 3.0, 1.0

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from warploom.analysis.dominance import post_dominators
-from warploom.analysis.program import Program, Site
 from warploom.machinecode.evidence import Evidence, Executions
 from warploom.machinecode.loops import Loop, ptx_loops
+from warploom.program.dominance import post_dominators
+from warploom.program.program import Program, Site
 
 
 def with_folded(found: Sequence[Evidence], program: Program) -> list[Evidence]:

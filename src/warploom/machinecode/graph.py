@@ -1,5 +1,5 @@
 """The control-flow graph of a kernel's machine code, the functions that it calls put where they are
-called from, as `analysis.inline` does with PTX. A call that leads out of the listing, to what the
+called from, as `program.inline` does with PTX. A call that leads out of the listing, to what the
 driver links (`vprintf`) or to what a register holds, goes on behind it."""
 
 from __future__ import annotations

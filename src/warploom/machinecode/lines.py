@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from warploom.analysis.program import Program, Site
 from warploom.isa.spec import Unit
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.opcodes import execution_of
+from warploom.program.program import Program, Site
 from warploom.ptx.ir import Module
 
 Owners = Sequence[tuple[str, int] | None]

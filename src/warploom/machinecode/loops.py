@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from warploom.analysis.program import Program
+from warploom.program.program import Program
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from warploom.analysis.accesses import accesses, bytes_of
-from warploom.analysis.program import Block, Program, Site
-from warploom.analysis.uses import writes
 from warploom.isa.spec import Unit
 from warploom.machinecode.listing import MachineInstruction
+from warploom.program.accesses import accesses, bytes_of
+from warploom.program.program import Block, Program, Site
+from warploom.program.uses import writes
 from warploom.ptx.ir import Address, Immediate, Instruction, Register
 
 _PLAIN = ("LD", "LDG", "LDL", "LDS", "ST", "STG", "STL", "STS")

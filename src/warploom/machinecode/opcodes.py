@@ -16,7 +16,7 @@ from warploom.machinecode.operands import ListingError
 
 class Execution(NamedTuple):
     """The hardware that executes an opcode: a pipeline by Nsight Compute's name, a unit of
-    `timing.costs`."""
+    `timing.work.costs`."""
 
     pipe: str
     unit: str

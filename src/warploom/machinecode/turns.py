@@ -10,11 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from warploom.analysis.program import Program, Site
 from warploom.machinecode.evidence import Evidence, Executions
 from warploom.machinecode.graph import Node
 from warploom.machinecode.loops import Loop, loops_of, ptx_loops
 from warploom.machinecode.unrolled import Uses, uses_of
+from warploom.program.program import Program, Site
 
 
 @dataclass(frozen=True)

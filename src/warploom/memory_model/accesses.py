@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from warploom.analysis.program import Program
 from warploom.isa.spec import Operation, Unit
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.reference.operands import WINDOWS
 from warploom.memory_model.events import Place, Strength
+from warploom.program.program import Program
 from warploom.ptx.ir import Space
-from warploom.rules.windows import WINDOW_SIZE
+from warploom.simt.address_windows import WINDOW_SIZE
 
 SEMANTICS = ("relaxed", "acquire", "release", "acq_rel", "sc")
 

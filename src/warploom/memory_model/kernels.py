@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.analysis.program import Program
-from warploom.analysis.synchronising import is_warp_barrier
 from warploom.core.errors import WarploomError
 from warploom.core.types import B32, U64, ScalarType
 from warploom.isa.effectless import is_effectless
@@ -20,6 +18,8 @@ from warploom.memory_model.events import Arrival, Coordinates, Event, Kind, Plac
 from warploom.memory_model.paths import Path
 from warploom.memory_model.registers import Refused, Registers, term_value
 from warploom.memory_model.values import Loaded, Value, combined, loads_of
+from warploom.program.effects.synchronising import is_warp_barrier
+from warploom.program.program import Program
 from warploom.ptx.ir import (
     Address,
     Instruction,

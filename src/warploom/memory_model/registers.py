@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from warploom.analysis.program import Program
 from warploom.core.types import TYPES, ScalarType
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.isa.terms import Term
@@ -14,6 +13,7 @@ from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import collect
 from warploom.machine.reference.operands import WINDOWS, immediate_bits
 from warploom.memory_model.values import Value, deferred, mapped
+from warploom.program.program import Program
 from warploom.ptx.ir import (
     Immediate,
     Instruction,

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warploom.analysis.accesses import is_bulk_copy
 from warploom.isa.ops.cluster import is_cluster_barrier
 from warploom.isa.ops.launch_control import is_cancellation
 from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.spec import Operation
+from warploom.program.accesses import is_bulk_copy
 from warploom.ptx.ir import Space
 
 Test = Callable[[Operation], bool]

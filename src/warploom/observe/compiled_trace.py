@@ -1,7 +1,7 @@
 """Makes a recording of what compiled code wrote into a log: the same as the reference machine's,
 but for registers, which such a recording has not.
 
-The log has a row for each basic block that a warp entered (`codegen.log`); here it becomes a row
+The log has a row for each basic block that a warp entered (`abi.log`); here it becomes a row
 for each instruction.
 """
 
@@ -14,21 +14,21 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.program import Program
-from warploom.codegen import log as words
-from warploom.codegen.helpers import count_compiled
-from warploom.codegen.log import OPS, SPACES, TEXEL_SPACES
-from warploom.machine.common import ALL_LANES
+from warploom.abi import log as words
+from warploom.abi.log import OPS, SPACES, TEXEL_SPACES
+from warploom.cost.device_rules import AccessRules
+from warploom.helpers.table import count_compiled
+from warploom.machine.compiled.access_costs import ALL_LANES
+from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import WARP_SIZE, Launch
-from warploom.machine.logs import Log
 from warploom.observe import schema
 from warploom.observe.contents import NO_CHANGES
 from warploom.observe.recorder import Recorded, accesses_of, as_column
 from warploom.observe.tables import Patterns, States
+from warploom.program.program import Program
 from warploom.ptx.ir import Space
-from warploom.rules import warp_table
-from warploom.rules.choice import AccessRules
-from warploom.rules.warp_table import Table
+from warploom.simt import warp_table
+from warploom.simt.warp_table import Table
 
 Words = npt.NDArray[np.int64]
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import Allocation
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.reference.state import Access, Warp
 from warploom.observe import schema
 from warploom.observe.tables import Numbered

@@ -12,13 +12,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from warploom.analysis.accesses import bytes_of
-from warploom.machine.common import common_cost
+from warploom.cost.device_rules import AccessRules
+from warploom.cost.fields import EXAMPLE_ADDRESSES, EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
+from warploom.cost.paired_banks import registers_returned
+from warploom.machine.compiled.access_costs import common_cost
 from warploom.machine.tally import Tally
+from warploom.program.accesses import bytes_of
 from warploom.ptx.ir import Space
-from warploom.rules.choice import AccessRules
-from warploom.rules.fields import EXAMPLE_ADDRESSES, EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
-from warploom.rules.paired_banks import registers_returned
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def colliding(
     addresses: tuple[int, ...], lanes: tuple[int, ...], size: int, rule: str
 ) -> tuple[tuple[int, ...], ...]:
     """Return the lanes that meet in a bank over different words, bank by bank; see
-    `rules.banks`."""
+    `cost.banks`."""
     if rule not in _BANKS:
         return ()
     banks, width = _BANKS[rule]

@@ -11,22 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warploom.analysis.asynchronous import (
-    ALL,
-    KINDS,
-    AsynchronousPart,
-    Role,
-    asynchronous_part,
-)
-from warploom.analysis.program import Program
-from warploom.machine.launch import shared_stride
-from warploom.machine.reference.operands import addresses
-from warploom.machine.reference.state import Access, Warp
-from warploom.observe import schema
-from warploom.observe.asynchronous import copied_bytes, is_tensor_copy
-from warploom.ptx.ir import Address, Operand, Register, Space
-from warploom.rules.clusters import peer_block
-from warploom.rules.mbarrier import (
+from warploom.asynchronous.mbarrier import (
     COUNT_BITS,
     EXPECTED_AT,
     TX_AT,
@@ -34,7 +19,22 @@ from warploom.rules.mbarrier import (
     is_valid,
     phase,
 )
-from warploom.rules.windows import BLOCK_BITS, SHARED_WINDOW
+from warploom.machine.launch import shared_stride
+from warploom.machine.reference.operands import addresses
+from warploom.machine.reference.state import Access, Warp
+from warploom.observe import schema
+from warploom.observe.asynchronous import copied_bytes, is_tensor_copy
+from warploom.program.effects.asynchronous import (
+    ALL,
+    KINDS,
+    AsynchronousPart,
+    Role,
+    asynchronous_part,
+)
+from warploom.program.program import Program
+from warploom.ptx.ir import Address, Operand, Register, Space
+from warploom.simt.address_windows import BLOCK_BITS, SHARED_WINDOW
+from warploom.simt.clusters import peer_block
 
 WORD_BYTES = 8
 COUNTS = (1 << COUNT_BITS) - 1
@@ -107,7 +107,7 @@ class FlightLog:
             for place in self._places(warp, part.barrier, mask):
                 self._initialise(warp, place)
 
-    def reached(self, access: Access) -> None:
+    def accessed(self, access: Access) -> None:
         """Add the bytes that the instruction moves."""
         operation = self._program.instructions[access.instruction].operation
         counted = copied_bytes(operation, access.space, access.op) is not None

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from warploom.core.errors import OptionTypeError, WarploomError
 from warploom.machine.observation import Observation
-from warploom.rules import observed as words
+from warploom.simt import event_layout as words
 
 _LANES, _ADDRESSES = words.E_LANES, words.E_ADDRESSES
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from warploom.analysis.program import Program
 from warploom.machine.reference.state import Access, Warp
+from warploom.program.program import Program
 from warploom.ptx.ir import Space
 
 WORD = 4
@@ -73,7 +73,7 @@ class Origins:
         if self.full:
             raise EnoughSeen
 
-    def reached(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: Access) -> None:
         if access.space not in SHARED_BY_ALL:
             return
         block = warp.block.number

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warploom.analysis.program import Program
-from warploom.analysis.uses import writes
+from warploom.cost.device_rules import AccessRules
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.state import Access, Warp
 from warploom.observe import schema
@@ -20,9 +19,10 @@ from warploom.observe.contents import ChangeLog, allocations_at
 from warploom.observe.in_flight import FlightLog
 from warploom.observe.limits import TraceLimits
 from warploom.observe.tables import COUNTED, Numbered, Patterns, States, count_by_rule
+from warploom.program.program import Program
+from warploom.program.uses import writes
 from warploom.ptx.ir import Register, Space
-from warploom.rules.choice import AccessRules
-from warploom.rules.warp_table import LANES, NODES_AT, Table, table_words
+from warploom.simt.warp_table import LANES, NODES_AT, Table, table_words
 
 HEAD = 6
 """The words of a warp's table that say where its lanes are: up to the parked splits."""
@@ -104,10 +104,10 @@ class Recorder:
         self._marks.append(0)
         self._flights.begin(len(self._steps) - 1, warp, instruction, mask)
 
-    def reached(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: Access) -> None:
         if self._last is None or access.space not in COUNTED:
             return
-        self._flights.reached(access)
+        self._flights.accessed(access)
         site = self._patterns.site(access.instruction, access.space, access.op, access.size)
         where = access.addresses
         if access.space is Space.LOCAL:

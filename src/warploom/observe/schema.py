@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from warploom.machine.lanes_off import LanesOff, Meeting
+from warploom.machine.lanes_off import LanesOff, ReconvergencePoint
 
 VERSION = 4
 """Of the schema; a reader refuses any other."""
@@ -128,7 +128,7 @@ class State(msgspec.Struct, frozen=True):
 
     active: int
     off: LanesOff
-    stack: tuple[Meeting, ...]
+    stack: tuple[ReconvergencePoint, ...]
     splits: tuple[tuple[int, int], ...]
 
 
@@ -166,7 +166,7 @@ class Shape(msgspec.Struct, frozen=True):
 
     `served` are its transactions, or passes over the banks, in the order in which they happen: the
     offset of the first byte, how many, and the lanes served. `cost` is what the device's rule
-    counts, in the order of `rules.fields.FIELDS` up to the caches.
+    counts, in the order of `cost.fields.FIELDS` up to the caches.
     """
 
     lanes: int

@@ -7,17 +7,17 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from warploom.analysis.accesses import AccessRow, route_of
-from warploom.analysis.program import Program
-from warploom.machine.common import common_cost
-from warploom.machine.lanes_off import lanes_off, meetings, parked_splits
+from warploom.cost.device_rules import RULES, AccessRules
+from warploom.cost.fields import RECORD_WIDTH, TRANSACTIONS
+from warploom.cost.served import served
+from warploom.machine.compiled.access_costs import common_cost
+from warploom.machine.lanes_off import lanes_off, parked_splits, reconvergence_points
 from warploom.observe.schema import NO_COST, Shape, Site, State
+from warploom.program.accesses import AccessRow, route_of
+from warploom.program.program import Program
 from warploom.ptx.ir import Space
-from warploom.rules.choice import RULES, AccessRules
-from warploom.rules.distinct import Addresses, Row
-from warploom.rules.fields import RECORD_WIDTH, TRANSACTIONS
-from warploom.rules.served import served
-from warploom.rules.warp_table import LIVE, MASK, Table
+from warploom.simt.lane_counts import Addresses, Row
+from warploom.simt.warp_table import LIVE, MASK, Table
 
 COUNTED = (Space.GLOBAL, Space.SHARED, Space.LOCAL, Space.CONST)
 """The spaces of which a trace keeps accesses."""
@@ -57,7 +57,7 @@ class States:
         active = int(table[MASK]) & int(table[LIVE])
         for mask, _ in splits:  # the split that ran last, once it is put aside
             active &= ~mask
-        state = State(active, lanes_off(table, existing), meetings(table), splits)
+        state = State(active, lanes_off(table, existing), reconvergence_points(table), splits)
         found = self._table.find(state)
         return self._table.add(state, state) if found is None else found
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from warploom.core.errors import WarploomError
 from warploom.core.unpacking import UnpackError, gunzip
-from warploom.machine.lanes_off import LanesOff, Meeting
+from warploom.machine.lanes_off import LanesOff, ReconvergencePoint
 from warploom.observe.columns import check_columns
 from warploom.observe.schema import (
     VERSION,
@@ -212,7 +212,7 @@ class Step:
     executing: int
     marks: int
     off: LanesOff
-    stack: tuple[Meeting, ...]
+    stack: tuple[ReconvergencePoint, ...]
     splits: tuple[tuple[int, int], ...]
     accesses: list[Reached]
 

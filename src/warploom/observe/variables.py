@@ -13,9 +13,9 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from warploom.analysis.program import Program
-from warploom.analysis.uses import reads, writes
 from warploom.core.types import PRED
+from warploom.program.program import Program
+from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Address, Instruction, Register, Symbol
 
 _ASSIGNED = re.compile(

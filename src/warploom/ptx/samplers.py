@@ -8,7 +8,7 @@ from __future__ import annotations
 from warploom.ptx.constants import integer
 from warploom.ptx.cursor import Cursor
 from warploom.ptx.ir import Immediate
-from warploom.rules.descriptors import (
+from warploom.texture.descriptors import (
     ADDRESS_MODES,
     LINEAR,
     MODES_AT,
@@ -22,7 +22,7 @@ COORDINATES = ("normalized_coords", "force_unnormalized_coords")
 
 
 def sampler_settings(cursor: Cursor) -> Immediate:
-    """Return the settings in braces, as the word that a sampler is (`rules.descriptors`)."""
+    """Return the settings in braces, as the word that a sampler is (`texture.descriptors`)."""
     at, word = cursor.at, SAMPLER_TAG | NORMALIZED
     cursor.expect("{")
     while True:

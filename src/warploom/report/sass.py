@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from warploom.analysis.program import Site
 from warploom.machinecode.control import Control
 from warploom.machinecode.counted import MachineCounts
 from warploom.observe.counters import Counters
+from warploom.program.program import Site
 from warploom.ptx.printer import print_instruction
 from warploom.report.render import styled_table
 from warploom.report.source import source_line, split_line

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.analysis.program import Program
 from warploom.core.errors import Dim3
 from warploom.devices.occupancy import Occupancy
 from warploom.devices.spec import DeviceSpec
 from warploom.observe.counters import Counters
 from warploom.observe.examples import Example
 from warploom.observe.metrics import metric_of
+from warploom.program.program import Program
 from warploom.report.advice import Advice, Case, advise
 from warploom.report.costs import LineCost, line_costs
 

@@ -8,15 +8,15 @@ from typing import Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.synchronising import event_of
-from warploom.analysis.uses import member_mask, sources
 from warploom.core.types import B32, U32
-from warploom.machine.host_memory import host_memory
+from warploom.cost.fields import RECORD_WIDTH
+from warploom.detector import layout as words
+from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.operands import read
 from warploom.machine.reference.state import TensorCopies, TensorWork, TexelWork, Wanted, Warp
+from warploom.program.effects.synchronising import event_of
+from warploom.program.uses import member_mask, sources
 from warploom.ptx.ir import Space
-from warploom.rules.fields import RECORD_WIDTH
-from warploom.rules.happens_before import words
 
 SPACES = {Space.GLOBAL: words.GLOBAL, Space.CONST: words.GLOBAL, Space.SHARED: words.SHARED}
 LOCAL = 2
@@ -32,7 +32,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Detect(Protocol):
-    """The detector, as plain Python or compiled (`rules.happens_before.detect`)."""
+    """The detector, as plain Python or compiled (`detector.detect`)."""
 
     def __call__(
         self, state: Longs, event: Longs, plan: Longs, addresses: Longs, data: Bytes
@@ -48,7 +48,7 @@ class HostMemory:
 
 def detect_in_python(state: Longs, event: Longs, plan: Longs, addresses: Longs, data: Bytes) -> int:
     """Runs the detector as plain Python, on Python's integers."""
-    from warploom.rules.happens_before.detect import detect_event
+    from warploom.detector.detect import detect_event
 
     state_: Any = state
     return int(detect_event(state_, event.tolist(), plan, HostMemory(), addresses.tolist(), data))
@@ -60,7 +60,7 @@ class EventSource:
     def __init__(self, state: Longs, detect: Detect) -> None:
         self._state, self._detect = state, detect
 
-    def reaches(self, warp: Warp, wanted: Wanted) -> int:
+    def admitted(self, warp: Warp, wanted: Wanted) -> int:
         """Takes an access; returns the lanes that may do it."""
         shared = warp.block.shared
         at = {
@@ -106,7 +106,7 @@ class EventSource:
 
     def copies(self, warp: Warp, instruction: int, mask: int, copies: TensorCopies) -> None:
         """Takes copies of tensors."""
-        from warploom.rules.happens_before.tensor_copies import PIECE, detect_copies
+        from warploom.detector.tensor.tensor_copies import PIECE, detect_copies
 
         state: Any = self._state
         table = copies.table
@@ -125,8 +125,8 @@ class EventSource:
 
     def tensor_memory(self, warp: Warp, instruction: int, mask: int, work: TensorWork) -> None:
         """Takes a `tcgen05`."""
-        from warploom.rules.happens_before.tensor_copies import PIECE
-        from warploom.rules.happens_before.tensor_memory import detect_tensor_memory
+        from warploom.detector.tensor.tensor_copies import PIECE
+        from warploom.detector.tensor.tensor_memory import detect_tensor_memory
 
         state: Any = self._state
         with np.errstate(all="ignore"):
@@ -144,8 +144,8 @@ class EventSource:
 
     def texels(self, warp: Warp, instruction: int, mask: int, work: TexelWork) -> None:
         """Takes an access to a texture or a surface."""
-        from warploom.rules.happens_before.tensor_copies import PIECE
-        from warploom.rules.happens_before.texels import detect_texels
+        from warploom.detector.tensor.tensor_copies import PIECE
+        from warploom.detector.tensor.texels import detect_texels
 
         state, memory = cast("Any", self._state), warp.run.memory
         with np.errstate(all="ignore"):

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from warploom.core.errors import Allocation
-from warploom.machine.memory import DeviceMemory
+from warploom.detector import layout as words
+from warploom.detector.detect import begin_event
+from warploom.detector.knowledge import become, become_lane
+from warploom.detector.tensor.tensor_copies import PIECE, take_stretch
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.services import Call
-from warploom.rules.happens_before import words
-from warploom.rules.happens_before.detect import begin_event
-from warploom.rules.happens_before.knowledge import become, become_lane
-from warploom.rules.happens_before.tensor_copies import PIECE, take_stretch
-from warploom.rules.plan_words import SLOT
 from warploom.sanitize.events import LANES, HostMemory
 from warploom.sanitize.state import Detector, Words, padded, slots_of, written_words
+from warploom.simt.schedule_layout import SLOT
 
 FREED = 0xFD
 """What a freed byte is taken to hold: nothing that a kernel stores is likely to equal it."""

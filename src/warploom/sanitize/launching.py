@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from warploom.analysis.program import Program
 from warploom.core.errors import (
     DeadlockError,
     DeviceTrap,
@@ -18,10 +17,11 @@ from warploom.core.errors import (
     MemoryFault,
     WarploomError,
 )
+from warploom.machine.compiled.running import Progress
 from warploom.machine.launch import WARP_SIZE, Launch
-from warploom.machine.memory import DeviceMemory
-from warploom.machine.running import Progress
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import Tally
+from warploom.program.program import Program
 from warploom.sanitize.events import EventSource, detect_in_python
 from warploom.sanitize.findings import ERROR, Finding, Thread
 from warploom.sanitize.kernel_heap import KernelHeap
@@ -31,7 +31,7 @@ from warploom.sanitize.stream_order import Issued
 from warploom.sanitize.streams import Ended, Streams
 
 if TYPE_CHECKING:
-    from warploom.machine.compiled import CompiledEngine
+    from warploom.machine.compiled.engine import CompiledEngine
     from warploom.machine.reference.machine import ReferenceEngine
 
 OF_SYNCHRONISATION = ("not a member", "bad barrier", "invalid mbarrier", "bad count")
@@ -122,21 +122,21 @@ def _on_compiled(
     engine: CompiledEngine, detector: Detector, memory: DeviceMemory, progress: Progress | None
 ) -> tuple[Callable[[], Tally], WarploomError | None]:
     """Runs a launch on the compiled engine; returns its tally and the error that ended it."""
-    from warploom.machine.counted import Counted
-    from warploom.machine.outcome import error_of
-    from warploom.rules import plan_words
+    from warploom.machine.compiled.counted import Counted
+    from warploom.machine.compiled.outcome import error_of
+    from warploom.simt import schedule_layout
 
     state = int(np.asarray(detector.data).ctypes.data)
     program, launch = detector.program, detector.launch
     work, status = engine.sanitize(program, launch, memory, state, detector.wanted, progress)
     error = None
-    if status != plan_words.ENDED:
+    if status != schedule_layout.ENDED:
         error = error_of(work, status)
         if not isinstance(error, (KernelFault, DeadlockError, InstructionLimit)):
             raise error
     counted = Counted.of([work])
     if error is None:
-        work.outfit.give_back(work.room)
+        work.launch_template.give_back(work.buffers)
     return counted, error
 
 

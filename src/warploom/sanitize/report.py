@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warploom.asynchronous.tensor_memory.memory import column_of, lane_of
 from warploom.core.errors import Allocation, WarploomError
-from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
-from warploom.machine.faults import Fault, FaultKind, fault_error
-from warploom.ptx.ir import Space
-from warploom.rules.happens_before import words
-from warploom.rules.happens_before.conflicts import (
+from warploom.detector import layout as words
+from warploom.detector.conflicts import (
     D_COPY,
     D_NARROW,
     D_OTHER_COPY,
     D_OTHER_OP,
 )
-from warploom.rules.happens_before.tensor_fences import D_AFTER, D_BEFORE
-from warploom.rules.tensor_memory.memory import column_of, lane_of
+from warploom.detector.tensor.tensor_fences import D_AFTER, D_BEFORE
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
+from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
+from warploom.ptx.ir import Space
 from warploom.sanitize.advice import fence_advice, race_advice
 from warploom.sanitize.findings import ERROR, NOTE, WARNING, Finding, Thread
 from warploom.sanitize.state import Detector

@@ -1,14 +1,11 @@
-"""Describes a program's instructions to the detector (`rules.happens_before`)."""
+"""Describes a program's instructions to the detector (`detector`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.analysis.accesses import is_bulk_copy
 from warploom.analysis.passed_barriers import barriers_passed_by_all
-from warploom.analysis.program import Program
-from warploom.analysis.synchronising import event_of, is_warp_barrier
-from warploom.analysis.uses import destinations, leaves, member_mask, reads, sources, votes
+from warploom.detector import layout as words
 from warploom.isa.ops.cluster import is_cluster_barrier
 from warploom.isa.ops.launch_control import is_cancellation
 from warploom.isa.ops.mbarrier import ARRIVALS
@@ -17,8 +14,11 @@ from warploom.isa.ops.memory import COMPLETES as COMPLETES_BYTES
 from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
+from warploom.program.accesses import is_bulk_copy
+from warploom.program.effects.synchronising import event_of, is_warp_barrier
+from warploom.program.program import Program
+from warploom.program.uses import destinations, leaves, member_mask, reads, sources, votes
 from warploom.ptx.ir import Immediate, Instruction, Register
-from warploom.rules.happens_before import words
 
 SCOPES = {
     "cta": words.CTA,

@@ -11,23 +11,23 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.block_wide import comes_to_barriers_together
-from warploom.analysis.clusters import has_cluster_barrier
-from warploom.analysis.program import Program
-from warploom.analysis.services import service_of
-from warploom.codegen.variant import Sanitizing
+from warploom.analysis.block_uniformity import comes_to_barriers_together
+from warploom.asynchronous.tensor_memory.layout import COLUMNS, LANES
 from warploom.core.errors import Allocation
+from warploom.detector import layout as words
+from warploom.detector.agents import count_agents
+from warploom.detector.skips import look_for_skips
+from warploom.ir.variant import Sanitizing
 from warploom.machine.launch import Launch, all_shared_bytes, shared_stride
-from warploom.machine.memory import WRITTEN_BITS, DeviceMemory
+from warploom.machine.memory.device_memory import WRITTEN_BITS, DeviceMemory
+from warploom.program.effects.clusters import has_cluster_barrier
+from warploom.program.program import Program
+from warploom.program.services import service_of
 from warploom.ptx.ir import Space
-from warploom.rules.happens_before import words
-from warploom.rules.happens_before.agents import count_agents
-from warploom.rules.happens_before.skips import look_for_skips
-from warploom.rules.plan_words import ALL_BARRIERS
-from warploom.rules.tensor_memory.words import COLUMNS, LANES
 from warploom.sanitize.sites import Sites, sites_of
 from warploom.sanitize.stream_order import Trigger
 from warploom.sanitize.unchecked import Unchecked, unchecked_accesses
+from warploom.simt.schedule_layout import ALL_BARRIERS
 
 Words = npt.NDArray[np.int64]
 
@@ -299,8 +299,8 @@ class _Layout:
             head[word] = at
             at += padded(size)
         if has_cluster_barrier(self.program):
-            head[words.SLOT_MEETINGS] = at
-            at += padded(2 * (words.MEETING_HEAD + row))
+            head[words.SLOT_CLUSTER_BARRIERS] = at
+            at += padded(2 * (words.CLUSTER_BARRIER_HEAD + row))
         if self.program.has_tensor_memory:
             head[words.SLOT_TENSOR] = at
             at += LANES * COLUMNS * words.CELL_WORDS

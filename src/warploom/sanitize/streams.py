@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import Allocation
-from warploom.machine.memory import DeviceMemory
-from warploom.rules.happens_before import words
+from warploom.detector import layout as words
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.sanitize.findings import ERROR, Finding
 from warploom.sanitize.stream_order import HOST, Clock, Issued, StreamOrder, Trigger, join
 

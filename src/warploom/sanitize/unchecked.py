@@ -1,9 +1,10 @@
 """Finds accesses of a launch that the tools need not see: their findings are known beforehand.
 
 A launch that never stores to an allocation has no race there, and its loads find what was written
-before. Neither has an access that no other thread's can meet (`analysis.independent`). Where a
-pointer comes from is followed through the program (`analysis.affine`); a store that is seen, and
-leaves the allocation of its pointer for one of which that is taken, is a finding of its own.
+before. Neither has an access that no other thread's can meet (`analysis.linear.independent`). Where
+a pointer comes from is followed through the program (`analysis.linear.affine`); a store that is
+seen, and leaves the allocation of its pointer for one of which that is taken, is a finding of its
+own.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import cast
 
-from warploom.analysis.accesses import accesses, is_bulk_copy
-from warploom.analysis.affine import GLOBAL_SPACES, Flow, Given
-from warploom.analysis.independent import Independent, independent_accesses
-from warploom.analysis.program import Program
+from warploom.analysis.linear.affine import GLOBAL_SPACES, Flow, Given
+from warploom.analysis.linear.independent import Independent, independent_accesses
+from warploom.detector import layout as words
 from warploom.isa.ops.tensors import is_tensor_operation
+from warploom.machine.compiled.proofs import proven
 from warploom.machine.launch import Launch
-from warploom.machine.memory import DeviceMemory
-from warploom.machine.proofs import proven
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.program.accesses import accesses, is_bulk_copy
+from warploom.program.program import Program
 from warploom.ptx.ir import Instruction, Space
-from warploom.rules.happens_before import words
 from warploom.sanitize.sites import Sites, sites_of
 
 GLOBAL_LOAD, GLOBAL_STORE = ((Space.GLOBAL, "load"),), ((Space.GLOBAL, "store"),)
@@ -137,15 +138,15 @@ def _follow(program: Program, given: Given) -> _Followed:
     loads, stores, stored = dict[int, frozenset[int]](), dict[int, frozenset[int]](), _NOWHERE
     followed = not any(map(_leads_anywhere, program.instructions))
     flow = Flow(program, given)
-    for reach in flow.reaches(GLOBAL_SPACES) if followed else ():
-        origins, made = reach.where.origins, program.instructions[reach.instruction]
-        if reach.op != "load":
+    for access in flow.memory_accesses(GLOBAL_SPACES) if followed else ():
+        origins, made = access.where.origins, program.instructions[access.instruction]
+        if access.op != "load":
             followed = followed and origins is not None
             stored |= origins or _NOWHERE
         if origins and accesses(made) == GLOBAL_LOAD:
-            loads[reach.instruction] = origins
+            loads[access.instruction] = origins
         elif origins and accesses(made) == GLOBAL_STORE:
-            stores[reach.instruction] = origins
+            stores[access.instruction] = origins
     loads |= {
         index: _NOWHERE
         for index, made in enumerate(program.instructions)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warploom.timing import words as w
-from warploom.timing.records import Record
-from warploom.timing.work import Work
+from warploom.timing import layout as w
+from warploom.timing.record.records import Record
+from warploom.timing.work.operations import Work
 
 Words = npt.NDArray[np.int64]
 

@@ -33,7 +33,7 @@ from typing import Any, ClassVar
 
 from warploom.core.errors import WarploomError
 from warploom.core.options import checked_fields
-from warploom.timing.words import LINE_BYTES, MOST_WAYS, OWN_WORDS, SET_WORDS
+from warploom.timing.layout import LINE_BYTES, MOST_WAYS, OWN_WORDS, SET_WORDS
 
 _PASSED = 6
 """Numbers that the engine passes to any function, the last one the address of its words."""

@@ -9,14 +9,14 @@ from zlib import crc32
 import numpy as np
 
 from warploom.core.errors import WarploomError
-from warploom.timing import words as w
-from warploom.timing.blocks import Dealer
-from warploom.timing.compiled import functions
-from warploom.timing.notes import deliver
-from warploom.timing.records import Record
+from warploom.timing import layout as w
+from warploom.timing.engine.blocks import Dealer
+from warploom.timing.engine.compiled import functions
+from warploom.timing.engine.notes import deliver
+from warploom.timing.engine.state import Setting, Words, empty_sms, first_memory
+from warploom.timing.record.records import Record
 from warploom.timing.saved import State
-from warploom.timing.state import Setting, Words, empty_sms, first_memory
-from warploom.timing.work import Work
+from warploom.timing.work.operations import Work
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Replay:
         p = self.setting.parameters
         first = int(p[w.AT_OWN]) + w.OWN_WORDS
         failed = {
-            name: self.sms[:, first + place * w.OWN_ROOM].any()
+            name: self.sms[:, first + place * w.OWN_STRIDE].any()
             for place, name in enumerate(w.OWN_FUNCTIONS)
         }
         failed["mapping of DRAM"] = self.memory[p[w.AT_DRAM_OWN] + w.OWN_WORDS] != 0
@@ -116,7 +116,7 @@ class Replay:
             ("L1", self._of_sets(self.sms, w.L1_REPLACES, w.AT_L1_OWN, w.L1_SETS)),
             ("L2", self._of_sets(self.memory, w.L2_REPLACES, w.AT_L2_OWN, w.L2_SETS)),
         ):
-            failed[f"replacement policy of {name}"] = words[..., w.SET_WORDS :: w.SET_ROOM].any()
+            failed[f"replacement policy of {name}"] = words[..., w.SET_WORDS :: w.SET_STRIDE].any()
         for name in (name for name, one in failed.items() if one):
             count = w.SET_WORDS if name.startswith("replacement") else w.OWN_WORDS
             raise WarploomError(
@@ -127,7 +127,7 @@ class Replay:
     def _of_sets(self, words: Words, policy: int, at: int, sets: int) -> Words:
         """Return the words of a replacement policy, if there is one, of all sets of a cache."""
         p = self.setting.parameters
-        count = int(p[sets]) * w.SET_ROOM if p[policy] else 0
+        count = int(p[sets]) * w.SET_STRIDE if p[policy] else 0
         return words[..., p[at] : p[at] + count]
 
     def _quantum(self, pool: ThreadPoolExecutor) -> bool:
@@ -162,7 +162,7 @@ class Replay:
         a phase of an mbarrier, where nothing else can go on: the functional run says that they
         did."""
         come, p = self.sms[:, w.COME].sum(), self.setting.parameters
-        all_come = come and come >= p[w.MEETING]
+        all_come = come and come >= p[w.POLL_BARRIER]
         if all_come or ((come or p[w.PHASES]) and self._stands_still()):
             self.sms[:, w.MET] = 1
             self.sms[:, w.COME] = 0

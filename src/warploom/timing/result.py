@@ -12,16 +12,16 @@ import numpy as np
 from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import TimingSpec
 from warploom.observe.trace import Trace
-from warploom.timing import words as w
-from warploom.timing.costs import TICKS, UNITS
+from warploom.timing import layout as w
 from warploom.timing.pipeline import Pipeline, pipeline_of
-from warploom.timing.records import Record
+from warploom.timing.record.records import Record
+from warploom.timing.record.visits import Visits
 from warploom.timing.replay import Outcome
 from warploom.timing.roofs import Roof, bound_of, roofs_of
 from warploom.timing.sampling import extrapolated
 from warploom.timing.traced import with_time
-from warploom.timing.visits import Visits
-from warploom.timing.work import Work
+from warploom.timing.work.costs import TICKS, UNITS
+from warploom.timing.work.operations import Work
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from warploom.timing.costs import UNITS
+from warploom.timing.work.costs import UNITS
 
 if TYPE_CHECKING:
     from warploom.timing.pipeline import Pipeline

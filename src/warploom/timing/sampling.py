@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.timing import words as w
-from warploom.timing.costs import TICKS
+from warploom.timing import layout as w
 from warploom.timing.replay import Outcome
+from warploom.timing.work.costs import TICKS
 
 
 def extrapolated(outcome: Outcome, sampled: int, blocks: int) -> tuple[int, int]:
@@ -24,9 +24,9 @@ def extrapolated(outcome: Outcome, sampled: int, blocks: int) -> tuple[int, int]
     whole = _cycles_between(outcome, sampled, 0.25, 0.75)
     halves = [_cycles_between(outcome, sampled, *part) for part in ((0.25, 0.5), (0.5, 0.75))]
     each = whole / (0.5 * sampled)
-    apart = abs(halves[0] - halves[1]) / (0.25 * sampled)
+    spread = abs(halves[0] - halves[1]) / (0.25 * sampled)
     rest = max(left * each, _dram_cycles(outcome, sampled, blocks))
-    return outcome.cycles + round(rest), round(left * apart)
+    return outcome.cycles + round(rest), round(left * spread)
 
 
 def _dram_cycles(outcome: Outcome, sampled: int, blocks: int) -> float:

@@ -12,7 +12,7 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from warploom.core.errors import WarploomError
-from warploom.timing.state import Words
+from warploom.timing.engine.state import Words
 
 MOST_BYTES = 1 << 30
 """Files that unpack to more are refused."""
@@ -38,7 +38,7 @@ FAILURES = (
 
 @dataclass(frozen=True)
 class State:
-    """A replay at the cycle `now`: its SMs and the memory behind them (`timing.words` says what
+    """A replay at the cycle `now`: its SMs and the memory behind them (`timing.layout` says what
     stands where), what was counted, when blocks ended, which were dealt. `parameters` and sums over
     the record (`of_what`) say which replay it is of. All of it is 64-bit words."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from warploom.core.errors import WarploomError
 from warploom.observe.schema import ModelledCopies, ModelledRoof, ModelledTime
 from warploom.observe.trace import Trace
-from warploom.timing import words as w
+from warploom.timing import layout as w
 
 if TYPE_CHECKING:
     from warploom.timing.result import Timing

@@ -1,4 +1,4 @@
 """Tuning: spaces of configurations, their costs, the best of them.
 
-Measuring a configuration is for `warploom.host.tune`.
+Measuring a configuration is for `warploom.host.tuning.tune`.
 """

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib.resources import files
 
-from warploom.codegen import cache
-from warploom.host.ptxas import find_tool, identity
+from warploom.host.programs.ptxas import find_tool, identity
+from warploom.llvm import disk_cache
 from warploom.validation.benchmarks import modelled
 from warploom.validation.figures import Figure
 from warploom.validation.table import Row
 
-_SOURCES = ("core", "rules", "isa", "ptx", "analysis", "codegen", "machinecode", "timing")
+_SOURCES = (*disk_cache.SOURCES, "machinecode", "timing")
 """Parts of the package on which a modelled figure depends."""
 _DATA = (
     ("warploom.validation", "benchmarks.py"),
@@ -37,12 +37,12 @@ def rows_of(figures: Sequence[Figure], workers: int = 1) -> Iterator[Row]:
 
 def row_of(figure: Figure) -> Row:
     """Return the row of a figure: the kept one, where nothing has changed on which it depends."""
-    key = cache.key_of_sources(_parts(figure), _SOURCES)
-    kept = cache.find("validation", key)
+    key = disk_cache.key_of_sources(_parts(figure), _SOURCES)
+    kept = disk_cache.find("validation", key)
     if kept is not None:
         return Row(figure, *json.loads(kept))
     values: list[float] = modelled(figure).tolist()
-    cache.keep("validation", key, json.dumps(values).encode())
+    disk_cache.keep("validation", key, json.dumps(values).encode())
     return Row(figure, *values)
 
 

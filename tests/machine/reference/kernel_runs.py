@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.build import build
-from warploom.analysis.program import Program
 from warploom.core.errors import Allocation
-from warploom.machine.image import Image
+from warploom.cost.fields import FIELDS
 from warploom.machine.launch import Launch, Schedule
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.memory.module_globals import Image
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.tally import Tally
+from warploom.program.build import build
+from warploom.program.program import Program
 from warploom.ptx.ir import Space
 from warploom.ptx.parser import parse
-from warploom.rules.fields import FIELDS
 
 Words = npt.NDArray[np.uint32]
 

@@ -24,9 +24,9 @@ import warploom as wl
 from fuzzing.cases import Case, Target
 from fuzzing.drawing import mutate
 from warploom.clients.fatbin import NoPtx, has_ptx, ptx_of
-from warploom.codegen.cache import find, keep
 from warploom.core import zstd
 from warploom.core.errors import WarploomError
+from warploom.llvm.disk_cache import find, keep
 from warploom.observe.trace import Trace
 from warploom.timing.saved import State
 

@@ -40,7 +40,7 @@ def any_programs() -> st.SearchStrategy[Run]:
 @cache
 def shaped_programs() -> st.SearchStrategy[Run]:
     """Index arithmetic, loops and barriers that the compiled engine treats apart."""
-    short = [None, shaped.walks(), shaped.asides(), shaped.leavings()]
+    short = [None, shaped.walks(), shaped.predicated_blocks(), shaped.leavings()]
     kinds = [
         *((shaped.shaped_kernels(body), shaped_runs.BLOCKS) for body in short),
         (shaped.shaped_kernels(shaped.idle_rounds()), shaped_runs.LONG_BLOCKS),

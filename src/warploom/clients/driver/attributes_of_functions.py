@@ -8,7 +8,7 @@ from warploom.clients.driver.state import state
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import put_int
 from warploom.devices.occupancy import Demand, occupancy_of
-from warploom.host.targets import target_of
+from warploom.host.programs.targets import target_of
 
 DYNAMIC_SHARED, CARVEOUT = 8, 9
 SETTABLE = (8, 9, 10, 11, 12, 13, 14, 15)

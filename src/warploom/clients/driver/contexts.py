@@ -9,7 +9,7 @@ from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import Context, check_device, state
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import offer, put, put_int, unsigned
-from warploom.machine.heap import DEFAULT_LIMIT
+from warploom.machine.memory.heap import DEFAULT_LIMIT
 
 STACK_LIMIT, PRINTF_LIMIT, HEAP_LIMIT = 0, 1, 2
 

@@ -10,8 +10,8 @@ import ctypes
 from dataclasses import dataclass
 
 from warploom.clients.driver import ordering
-from warploom.clients.driver.arrays import CudaArray
-from warploom.clients.driver.graphs import Kind
+from warploom.clients.driver.arrays.arrays import CudaArray
+from warploom.clients.driver.graphs.graphs import Kind
 from warploom.clients.driver.memory import device_bytes
 from warploom.clients.driver.queued import queued
 from warploom.clients.driver.results import DriverError, Result

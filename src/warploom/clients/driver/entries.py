@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from warploom.clients.driver import (
-    arrays,
-    capturing,
     contexts,
     copies,
     devices,
-    graph_launches,
-    graph_memory,
-    graph_nodes,
-    graph_structure,
     green_contexts,
     launches,
     libraries,
     links,
     logs,
     memory,
-    mipmaps,
     modules,
     occupancy,
     old_launches,
     pointers,
     pools,
     streams,
-    tensor_maps,
-    textures,
+)
+from warploom.clients.driver.arrays import arrays, mipmaps, tensor_maps, textures
+from warploom.clients.driver.graphs import (
+    capturing,
+    graph_launches,
+    graph_memory,
+    graph_nodes,
+    graph_structure,
     user_objects,
 )
 from warploom.clients.driver.table import registry

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from warploom.clients.driver import ordering
-from warploom.clients.driver.captures import capture_of
-from warploom.clients.driver.graphs import Kind, Task
+from warploom.clients.driver.graphs.captures import capture_of
+from warploom.clients.driver.graphs.graphs import Kind, Task
 from warploom.clients.driver.programs import Function, function_at
 from warploom.clients.driver.results import STICKY, DriverError, Result, result_of
 from warploom.clients.driver.state import state

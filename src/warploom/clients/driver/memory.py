@@ -8,14 +8,14 @@ import mmap
 import numpy as np
 
 from warploom.clients.driver import ordering
-from warploom.clients.driver.graphs import Kind
+from warploom.clients.driver.graphs.graphs import Kind
 from warploom.clients.driver.queued import queued
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import Owned, state
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import offer, put, unsigned
 from warploom.core.errors import WarploomError
-from warploom.machine.memory import Bytes
+from warploom.machine.memory.device_memory import Bytes
 
 PITCH = 512
 """Rows of cuMemAllocPitch begin at multiples of so many bytes, as on real devices."""

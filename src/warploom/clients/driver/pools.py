@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from warploom.clients.driver import ordering
-from warploom.clients.driver.captures import capture_of
-from warploom.clients.driver.graph_memory import GraphMemory, give_back
-from warploom.clients.driver.graphs import Kind, Task
+from warploom.clients.driver.graphs.captures import capture_of
+from warploom.clients.driver.graphs.graph_memory import GraphMemory, give_back
+from warploom.clients.driver.graphs.graphs import Kind, Task
 from warploom.clients.driver.memory import free_in_order
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import check_device, state

@@ -8,8 +8,8 @@ from functools import partial
 from inspect import signature
 
 from warploom.clients.driver import ordering
-from warploom.clients.driver.captures import capture_of
-from warploom.clients.driver.graphs import Kind, Task
+from warploom.clients.driver.graphs.captures import capture_of
+from warploom.clients.driver.graphs.graphs import Kind, Task
 from warploom.clients.driver.streams import stream_of
 from warploom.clients.registry import Entry, Register
 

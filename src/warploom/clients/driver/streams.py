@@ -10,8 +10,8 @@ from functools import partial
 from typing import TypeVar
 
 from warploom.clients.driver import ordering
-from warploom.clients.driver.captures import Capture, capture_of, leave, refuse
-from warploom.clients.driver.graphs import Kind, Node, Task
+from warploom.clients.driver.graphs.captures import Capture, capture_of, leave, refuse
+from warploom.clients.driver.graphs.graphs import Kind, Node, Task
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import Context, state
 from warploom.clients.driver.structures import HostFunction

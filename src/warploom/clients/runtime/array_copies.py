@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ctypes
 
-from warploom.clients.driver.arrays import CudaArray
+from warploom.clients.driver.arrays.arrays import CudaArray
 from warploom.clients.driver.copies import ARRAY, boxes
-from warploom.clients.driver.graphs import Kind
+from warploom.clients.driver.graphs.graphs import Kind
 from warploom.clients.driver.queued import queued
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state

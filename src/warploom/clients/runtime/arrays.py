@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 from functools import partial
 
-from warploom.clients.driver import arrays, memory, mipmaps
-from warploom.clients.driver.arrays import FORMATS, CudaArray
-from warploom.clients.driver.captures import capture_of
+from warploom.clients.driver import memory
+from warploom.clients.driver.arrays import arrays, mipmaps
+from warploom.clients.driver.arrays.arrays import FORMATS, CudaArray
 from warploom.clients.driver.copies import ARRAY, DEVICE, HOST, UNIFIED, boxes
-from warploom.clients.driver.graphs import Kind, Task
+from warploom.clients.driver.graphs.captures import capture_of
+from warploom.clients.driver.graphs.graphs import Kind, Task
 from warploom.clients.driver.queued import queued
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state

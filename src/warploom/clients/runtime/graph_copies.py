@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from warploom.clients.driver import graph_launches, graph_nodes
-from warploom.clients.driver.graph_tasks import copied, copy_task_of
-from warploom.clients.driver.graphs import Kind, Task, node_at
+from warploom.clients.driver.graphs import graph_launches, graph_nodes
+from warploom.clients.driver.graphs.graph_tasks import copied, copy_task_of
+from warploom.clients.driver.graphs.graphs import Kind, Task, node_at
 from warploom.clients.registry import Entry
 from warploom.clients.runtime.arrays import driver_copy
 from warploom.clients.runtime.memory import copy, copy_from_symbol, copy_to_symbol

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warploom.clients.driver import (
+from warploom.clients.driver.graphs import (
     capturing,
     conditionals,
     graph_launches,
@@ -12,9 +12,14 @@ from warploom.clients.driver import (
     graph_structure,
     user_objects,
 )
-from warploom.clients.driver.graph_tasks import COPY_AT, FIRST_KERNEL_NODE, PARAMETERS_AT, copied
-from warploom.clients.driver.graph_tasks import task_at as driver_task_at
-from warploom.clients.driver.graphs import Graph, Kind, Task, graph_at, node_at
+from warploom.clients.driver.graphs.graph_tasks import (
+    COPY_AT,
+    FIRST_KERNEL_NODE,
+    PARAMETERS_AT,
+    copied,
+)
+from warploom.clients.driver.graphs.graph_tasks import task_at as driver_task_at
+from warploom.clients.driver.graphs.graphs import Graph, Kind, Task, graph_at, node_at
 from warploom.clients.driver.launches import kernel_task_at
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.structures import KernelNode

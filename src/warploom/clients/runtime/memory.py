@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 
 from warploom.clients.driver import copies, memory, pools
-from warploom.clients.driver.graphs import Kind
+from warploom.clients.driver.graphs.graphs import Kind
 from warploom.clients.driver.queued import queued
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import check_device, state

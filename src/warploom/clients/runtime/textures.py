@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from warploom.clients.driver import textures
+from warploom.clients.driver.arrays import textures
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.structures import ResourceDescriptor, TextureDescriptor
 from warploom.clients.runtime.arrays import INVALID_CHANNEL_DESCRIPTOR, format_of

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import torch
 
-from warploom.clients.driver.captures import capture_of, captures
-from warploom.clients.driver.graphs import Kind, Task
+from warploom.clients.driver.graphs.captures import capture_of, captures
+from warploom.clients.driver.graphs.graphs import Kind, Task
 from warploom.clients.driver.state import state
 from warploom.clients.session import session
 from warploom.clients.torch.host_tensors import (

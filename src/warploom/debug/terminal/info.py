@@ -10,7 +10,7 @@ from warploom.debug.lanes import ACTIVE, waits_for
 from warploom.debug.session import DebugError, Session
 from warploom.debug.terminal.context import Command, Shell
 from warploom.debug.values import written
-from warploom.machine.lanes_off import meetings
+from warploom.machine.lanes_off import reconvergence_points
 
 _PART = re.compile(
     r"(kernel|grid|block|thread|warp|lane|sm)\s*(\(?\s*\d+(?:\s*,\s*\d+){0,2}\s*\)?)?"
@@ -154,7 +154,7 @@ def _stack(shell: Shell) -> Iterator[str]:
     """Yield the SIMT stack of the warp: where its lanes will meet again."""
     session = shell.session
     warp = session.thread().warp
-    found = [*reversed(meetings(warp.splits.table))]
+    found = [*reversed(reconvergence_points(warp.splits.table))]
     if not found:
         yield "The lanes of this warp are together."
     for each in found:

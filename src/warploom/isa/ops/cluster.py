@@ -5,7 +5,7 @@ from __future__ import annotations
 from warploom.core.types import U32, U64
 from warploom.isa.spec import Modifiers, Operation, Unit, declare, op
 from warploom.isa.terms import Term, constant, extend, shift_left, truncate
-from warploom.rules.windows import BLOCK_BITS
+from warploom.simt.address_windows import BLOCK_BITS
 
 OFFSET_MASK = (1 << BLOCK_BITS) - 1
 HIGH_BITS = ~((1 << 32) - 1)

@@ -1,6 +1,6 @@
 """Control flow, and stopping or waiting: PTX ISA, "Control Flow Instructions", "trap", "nanosleep".
 
-They have no terms; memory on the stack is taken and given back as `analysis.alloca` has it. A
+They have no terms; memory on the stack is taken and given back as `program.alloca` has it. A
 `call` has its returns as a vector before the callee and its arguments as a vector after it; an
 indirect one names a prototype or a list of targets last.
 """

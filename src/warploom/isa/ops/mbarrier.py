@@ -12,11 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from warploom.asynchronous.mbarrier import (
+    COUNT_BITS,
+    EXPECTED_AT,
+    PHASE_AT,
+    TX_AT,
+    TX_BITS,
+    VALID_AT,
+)
 from warploom.core.types import U32, U64
 from warploom.isa.preconditions import COUNT, INITIALIZED
 from warploom.isa.spec import Modifiers, Semantics, Unit, declare, decode, op
 from warploom.isa.terms import Term, constant, eq, ne, select, shift_left, shift_right, truncate
-from warploom.rules.mbarrier import COUNT_BITS, EXPECTED_AT, PHASE_AT, TX_AT, TX_BITS, VALID_AT
 
 SPACES = ("shared", "shared::cta", "shared::cluster")
 SCOPES = ("cta", "cluster")

@@ -17,7 +17,7 @@ from warploom.isa.preconditions import (
 )
 from warploom.isa.spec import Modifiers, Unit, declare, op
 from warploom.isa.terms import Term, constant
-from warploom.rules.windows import BLOCK_BITS, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from warploom.simt.address_windows import BLOCK_BITS, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 
 SHARED = ("shared", "shared::cta", "shared::cluster")
 SPACES = {

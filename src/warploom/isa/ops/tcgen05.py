@@ -1,7 +1,7 @@
 """Tensor memory and the fifth generation of tensor cores: PTX ISA, "TensorCore 5th Generation
 Family Instructions".
 
-They have no terms: `rules.tensor_memory` says what they do, for both machines.
+They have no terms: `asynchronous.tensor_memory` says what they do, for both machines.
 """
 
 from __future__ import annotations

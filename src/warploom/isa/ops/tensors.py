@@ -1,7 +1,7 @@
 """Copies of the Tensor Memory Accelerator, and tensor maps: PTX ISA, "Data Movement and Conversion:
 Asynchronous copy", "Tensor copy", "tensormap.replace".
 
-They have no terms: `rules.tensors` says what they do, for both machines.
+They have no terms: `asynchronous.tensors` says what they do, for both machines.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ declare(
 
 
 def is_tensor_operation(operation: Operation) -> bool:
-    """Return whether `rules.tensors` does an operation."""
+    """Return whether `asynchronous.tensors` does an operation."""
     m = operation.modifiers
     if operation.name == "tensormap" or is_cancellation(operation):
         return True

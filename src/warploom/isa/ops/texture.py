@@ -1,6 +1,6 @@
 """Textures and surfaces: PTX ISA, "Texture Instructions" and "Surface Instructions".
 
-They have no terms: `rules.texture_requests` says what each does, for both machines. An operand of
+They have no terms: `texture.requests` says what each does, for both machines. An operand of
 type `texels` is `[texture, coordinates]` or `[texture, sampler, coordinates]`. Textures of several
 samples and comparisons with a depth have no form: CUDA makes no textures that they could read.
 """
@@ -8,7 +8,7 @@ samples and comparisons with a depth have no form: CUDA makes no textures that t
 from __future__ import annotations
 
 from warploom.isa.spec import Unit, declare
-from warploom.rules.descriptors import KINDS, QUERIES
+from warploom.texture.descriptors import KINDS, QUERIES
 
 FLAT = ("1d", "2d", "3d", "a1d", "a2d")
 CUBES = ("cube", "acube")

@@ -135,7 +135,7 @@ declare(
 )
 
 
-MEETING = Operation(
+GROUP_BARRIER = Operation(
     "barrier.warp.group",
     OpSpec(
         "barrier",
@@ -153,9 +153,9 @@ whole group, so that none of its warps finds it complete before all have issued 
 the group may then tell others that the product has read its matrices."""
 
 
-def is_group_meeting(operation: Operation) -> bool:
+def is_group_barrier(operation: Operation) -> bool:
     """Return whether an operation is the meeting of a warp group behind `wgmma.wait_group`."""
-    return operation.text == MEETING.text
+    return operation.text == GROUP_BARRIER.text
 
 
 def is_group_product(operation: Operation) -> bool:

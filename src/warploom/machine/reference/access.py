@@ -12,33 +12,33 @@ from typing import Protocol
 
 import numpy as np
 
-from warploom.analysis.accesses import accesses, route_of
-from warploom.analysis.accesses import reached as spaces_reached
-from warploom.analysis.clusters import maps_addresses, reaches_cluster
-from warploom.analysis.tensor_waits import wait_request
 from warploom.core.errors import Allocation
 from warploom.core.types import ScalarType
-from warploom.machine.caches import local_address
-from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.cost.atomics import count_passes, lane_order
+from warploom.cost.caches import count_cached
+from warploom.cost.costliest_access import keep_example
+from warploom.cost.device_rules import RULES
+from warploom.cost.fields import EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
+from warploom.cost.writes import lasting
+from warploom.machine.compiled.caches import local_address
+from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import shared_stride
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import WINDOWS, addresses, read, write
 from warploom.machine.reference.preconditions import check_word
 from warploom.machine.reference.state import Access, Bytes, Wanted, Warp, Words
+from warploom.program.accesses import accesses, route_of
+from warploom.program.accesses import spaces_of as accessible_spaces
+from warploom.program.effects.clusters import accesses_cluster, maps_addresses
+from warploom.program.effects.tensor_waits import wait_request
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
-from warploom.rules.atomics import count_passes, lane_order
-from warploom.rules.caches import count_cached
-from warploom.rules.choice import RULES
-from warploom.rules.clusters import NO_SUCH_BLOCK, cluster_offset, live_blocks
-from warploom.rules.distinct import Addresses
-from warploom.rules.example import keep_example
-from warploom.rules.fields import EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
-from warploom.rules.plan_words import (
+from warploom.simt.address_windows import BLOCK_BITS, WINDOW_SIZE
+from warploom.simt.clusters import NO_SUCH_BLOCK, cluster_offset, live_blocks
+from warploom.simt.lane_counts import Addresses
+from warploom.simt.schedule_layout import (
     CHANGES,
 )
-from warploom.rules.windows import BLOCK_BITS, WINDOW_SIZE
-from warploom.rules.writes import lasting
 
 LANES = 32
 """What memory serves at once (CUDA C++ Programming Guide, "Compute Capabilities")."""
@@ -92,7 +92,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class LaneAccess:
     """One lane's access: the space that it falls into, and the address there."""
 
     lane: int
@@ -134,15 +134,17 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     need = operation.spec.memory_precondition
     request = _request(warp, index, instruction, address, type.bytes * parts)
     operands = b"".join(value.tobytes() for elements in given for value in elements)
-    for reached in _in_turn(warp, reach(warp, request, _where(warp, address), mask, operands)):
-        lane, term = reached.lane, operation.combine(len(given), reached.space.value)
+    for lane_access in _in_turn(
+        warp, lane_accesses(warp, request, _where(warp, address), mask, operands)
+    ):
+        lane, term = lane_access.lane, operation.combine(len(given), lane_access.space.value)
         for place in range(parts):
-            at = reached.address + place * type.bytes
-            old = int.from_bytes(reached.store.read(at, type.bytes), "little")
-            check_word(warp, index, lane, need, (reached.space, at, old))
+            at = lane_access.address + place * type.bytes
+            old = int.from_bytes(lane_access.store.read(at, type.bytes), "little")
+            check_word(warp, index, lane, need, (lane_access.space, at, old))
             each = [collect([old], type), *(o[place][lane : lane + 1] for o in given)]
             new = int(evaluate(term, each, 1)[0])
-            reached.store.write(at, new.to_bytes(type.bytes, "little"))
+            lane_access.store.write(at, new.to_bytes(type.bytes, "little"))
             olds[place][lane] = old
             warp.run.plan[CHANGES] += new != old
     if count:
@@ -177,22 +179,22 @@ def gather(warp: Warp, request: Request, where: Sequence[int], mask: int) -> Byt
     """Return the bytes that each lane of `mask` loads, a row for each lane; the others have
     zeros."""
     data = np.zeros((warp.size, request.size), np.uint8)
-    for reached in reach(warp, request, where, mask):
-        found = reached.store.read(reached.address, request.size)
-        data[reached.lane] = np.frombuffer(found, np.uint8)
+    for lane_access in lane_accesses(warp, request, where, mask):
+        found = lane_access.store.read(lane_access.address, request.size)
+        data[lane_access.lane] = np.frombuffer(found, np.uint8)
     return data
 
 
 def scatter(warp: Warp, request: Request, where: Sequence[int], data: Bytes, mask: int) -> None:
     """Store each lane's row of bytes."""
-    for reached in _lasting(warp, reach(warp, request, where, mask, data.tobytes())):
-        reached.store.write(reached.address, data[reached.lane].tobytes())
+    for lane_access in _lasting(warp, lane_accesses(warp, request, where, mask, data.tobytes())):
+        lane_access.store.write(lane_access.address, data[lane_access.lane].tobytes())
     warp.run.plan[CHANGES] += mask != 0
 
 
-def _in_turn(warp: Warp, found: Sequence[Reach]) -> list[Reach]:
+def _in_turn(warp: Warp, found: Sequence[LaneAccess]) -> list[LaneAccess]:
     """Return the lanes of an atomic in the order in which they have their turn, space by space."""
-    turns: list[Reach] = []
+    turns: list[LaneAccess] = []
     for space in (Space.GLOBAL, Space.SHARED):
         for request in _requests(warp, found, space):
             order = lane_order(request.where, request.mask, warp.run.plan, warp.block.number)
@@ -201,7 +203,7 @@ def _in_turn(warp: Warp, found: Sequence[Reach]) -> list[Reach]:
     return turns
 
 
-def _lasting(warp: Warp, found: Sequence[Reach]) -> list[Reach]:
+def _lasting(warp: Warp, found: Sequence[LaneAccess]) -> list[LaneAccess]:
     """Return the stores that last, of those to one address of a space that lanes share."""
     kept = [one for one in found if one.space not in (Space.GLOBAL, Space.SHARED)]
     for space in (Space.GLOBAL, Space.SHARED):
@@ -220,12 +222,12 @@ class Half:
     """
 
     first: int
-    lanes: dict[int, Reach]
+    lanes: dict[int, LaneAccess]
     where: Addresses
     mask: int
 
 
-def _requests(warp: Warp, found: Sequence[Reach], space: Space) -> Iterator[Half]:
+def _requests(warp: Warp, found: Sequence[LaneAccess], space: Space) -> Iterator[Half]:
     """Yield the requests that the lanes of a warp make of a space: one, or for each 32 of 64 lanes
     one, the lower first."""
     inside = [one for one in found if one.space is space]
@@ -253,16 +255,16 @@ def _where(warp: Warp, address: Operand) -> list[int]:
     return addresses(warp, address)
 
 
-def reach(
+def lane_accesses(
     warp: Warp, request: Request, where: Sequence[int], mask: int, data: bytes = b""
-) -> list[Reach]:
+) -> list[LaneAccess]:
     """Return the accesses of the lanes of `mask`, lane l at `where[l]`, checked and counted; `data`
     are the bytes that they bring along."""
-    found: list[Reach] = []
+    found: list[LaneAccess] = []
     for lane in lanes_of(mask):
         inside, offset = _locate(request.space, where[lane])
         store = _store(warp, inside, lane, request.framed)
-        found.append(Reach(lane, inside, offset, store))
+        found.append(LaneAccess(lane, inside, offset, store))
     if warp.run.sanitizer is not None and not request.framed:
         found = _sanitized(warp, request, found, data)
     if _is_in_cluster(warp, request):
@@ -271,29 +273,31 @@ def reach(
         ]
     for one in found:
         _check(warp, request, one)
-    for each in spaces_reached(request.space):
+    for each in accessible_spaces(request.space):
         inside = [one for one in found if one.space is each]
         _count(warp, request, each, inside)
         _publish(warp, request, each, inside)
     return found
 
 
-def _sanitized(warp: Warp, request: Request, found: Sequence[Reach], data: bytes) -> list[Reach]:
+def _sanitized(
+    warp: Warp, request: Request, found: Sequence[LaneAccess], data: bytes
+) -> list[LaneAccess]:
     """Return the accesses without those that the sanitizer keeps from memory."""
-    sanitizer, kept = warp.run.sanitizer, list[Reach]()
+    sanitizer, kept = warp.run.sanitizer, list[LaneAccess]()
     assert sanitizer is not None
-    for space in spaces_reached(request.space):
+    for space in accessible_spaces(request.space):
         inside = [one for one in found if one.space is space]
         if inside and space is not Space.PARAM:
             addresses = {one.lane: one.address for one in inside}
             wanted = Wanted(request.index, space, request.op, request.size, addresses, data)
-            lanes = sanitizer.reaches(warp, wanted)
+            lanes = sanitizer.admitted(warp, wanted)
             inside = [one for one in inside if lanes >> one.lane & 1]
         kept += inside
     return kept
 
 
-def _publish(warp: Warp, request: Request, space: Space, found: Sequence[Reach]) -> None:
+def _publish(warp: Warp, request: Request, space: Space, found: Sequence[LaneAccess]) -> None:
     """Tell the listener and the observer, if there are such, of lanes that reach into a space."""
     listener, observer = warp.run.listener, warp.run.observer
     if (listener is None and observer is None) or not found:
@@ -303,7 +307,7 @@ def _publish(warp: Warp, request: Request, space: Space, found: Sequence[Reach])
     data = tuple(one.store.read(one.address, request.size) for one in found)
     access = Access(request.index, space, request.op, request.size, lanes, where, data)
     if listener is not None:
-        listener.reached(warp, access)
+        listener.accessed(warp, access)
     if observer is not None:
         observer.access(warp, access)
 
@@ -322,10 +326,10 @@ def _is_in_cluster(warp: Warp, request: Request) -> bool:
     """Returns whether an access to shared memory may lead to another block's."""
     made = warp.run.program.instructions[request.index]
     run = warp.run
-    return (run.launch.cluster_blocks > 1 or maps_addresses(run.program)) and reaches_cluster(made)
+    return (run.launch.cluster_blocks > 1 or maps_addresses(run.program)) and accesses_cluster(made)
 
 
-def _in_cluster(warp: Warp, request: Request, one: Reach) -> Reach:
+def _in_cluster(warp: Warp, request: Request, one: LaneAccess) -> LaneAccess:
     """Return an access to shared memory by its place in that of the cluster. Raises the fault of
     one that leads beyond a block's, or to a block that is not there."""
     run, block, address = warp.run, warp.block, one.address
@@ -363,14 +367,14 @@ def _store(warp: Warp, space: Space, lane: int, framed: bool) -> Store:
 def peek(warp: Warp, request: Request, lane: int, address: int) -> bytes:
     """Returns what one lane finds at an address, for the host: not counted, at any alignment."""
     space, offset = _locate(request.space, address)
-    one = Reach(lane, space, offset, _store(warp, space, lane, request.framed))
+    one = LaneAccess(lane, space, offset, _store(warp, space, lane, request.framed))
     found = one.store.find(offset)
     if found is None or offset + request.size > found.address + found.size:
         _check(warp, request, one)
     return one.store.read(offset, request.size)
 
 
-def _check(warp: Warp, request: Request, one: Reach) -> None:
+def _check(warp: Warp, request: Request, one: LaneAccess) -> None:
     """Raise the fault of an access that must not be."""
     size = request.size
     found = one.store.find(one.address)
@@ -388,7 +392,7 @@ def _check(warp: Warp, request: Request, one: Reach) -> None:
     raise fault_error(fault, warp.run.program, warp.run.launch, nearest)
 
 
-def _count(warp: Warp, request: Request, space: Space, found: Sequence[Reach]) -> None:
+def _count(warp: Warp, request: Request, space: Space, found: Sequence[LaneAccess]) -> None:
     """Count the request that some lanes make of a space; parameters are not counted, nor is the
     stack of calls."""
     if not found or space is Space.PARAM or request.index in warp.run.program.private:
@@ -426,7 +430,7 @@ def _look_up(
         count_cached(where, mask, request.size, row, run.caches, path, block, offset)
 
 
-def _physical(one: Reach, size: int) -> int:
+def _physical(one: LaneAccess, size: int) -> int:
     """Returns where a thread's local byte lies: the same word of all lanes is one stretch, of 128
     bytes for 32 lanes (CUDA C++ Programming Guide, "Local Memory")."""
     word, byte = divmod(one.address, 4)

@@ -3,26 +3,26 @@
 
 Their number and count are those of the lowest lane that gets there. Before 7.0 the whole warp
 waits, whichever of its lanes came; from 7.0 on those that came. Who is let go when is for
-`rules.scheduling`.
+`simt.scheduling`.
 """
 
 from __future__ import annotations
 
-from warploom.analysis.uses import sources, votes
 from warploom.core.types import PRED, U32
 from warploom.isa.ops.cluster import is_cluster_barrier
-from warploom.isa.ops.wgmma import is_group_meeting
+from warploom.isa.ops.wgmma import is_group_barrier
 from warploom.isa.spec import Unit
-from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.lanes import from_mask, splat, to_mask
 from warploom.machine.reference.operands import guard_mask, read, write
 from warploom.machine.reference.state import Warp
+from warploom.program.uses import sources, votes
 from warploom.ptx.ir import Instruction
-from warploom.rules import clusters, plan_words
-from warploom.rules.plan_words import (
+from warploom.simt import clusters, schedule_layout
+from warploom.simt.schedule_layout import (
     RUNNABLE,
 )
-from warploom.rules.warp_table import ARGUMENT, ARGUMENT_2, BLOCK, LIVE, MASK, NONE, PASS, TOP, VOTE
+from warploom.simt.warp_table import ARGUMENT, ARGUMENT_2, BLOCK, LIVE, MASK, NONE, PASS, TOP, VOTE
 
 WHOLE = 1
 """How a warp goes on whose lanes are all together."""
@@ -63,7 +63,7 @@ def come(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
         table[ARGUMENT], table[ARGUMENT_2] = number, threads
         _note(warp, index, mask, number, threads)
         table[BLOCK] = following
-        return plan_words.ARRIVED_ONLY
+        return schedule_layout.ARRIVED_ONLY
     together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
     return _wait(warp, index, instruction, mask, following, together=together)
 
@@ -80,17 +80,17 @@ def _come_in_cluster(warp: Warp, index: int, instruction: Instruction, mask: int
     """Arrive or wait at the barrier of the cluster."""
     run, table = warp.run, warp.splits.table
     if mask:
-        _note(warp, index, mask, plan_words.CLUSTER_BARRIER, 0)
+        _note(warp, index, mask, schedule_layout.CLUSTER_BARRIER, 0)
     if "arrive" in instruction.operation.modifiers:
-        warp.state[plan_words.CLUSTER_ARRIVED] |= mask
+        warp.state[schedule_layout.CLUSTER_ARRIVED] |= mask
         return RUNNABLE
-    own = int(run.plan[plan_words.SLOT]) * run.launch.warps_per_block + warp.number
+    own = int(run.plan[schedule_layout.SLOT]) * run.launch.warps_per_block + warp.number
     given = (run.plan, run.slots, run.states, run.tables)
     if not clusters.must_wait(*given, own, int(table[LIVE]), mask):
         return RUNNABLE
     together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
     following = run.program.blocks[warp.splits.block].successors[-1]
-    place = (plan_words.CLUSTER_BARRIER, 0)
+    place = (schedule_layout.CLUSTER_BARRIER, 0)
     return _leave(warp, index, place, following, together=together)
 
 
@@ -107,13 +107,13 @@ def _leave(warp: Warp, index: int, place: tuple[int, int], block: int, *, togeth
     """Leave to wait at a barrier, of a number, for so many threads."""
     (number, threads), state, table = place, warp.state, warp.splits.table
     table[BLOCK] = block
-    state[plan_words.INSTRUCTION] = index
-    if together or not warp.run.plan[plan_words.INDEPENDENT]:
-        state[plan_words.BARRIER], state[plan_words.BARRIER_THREADS] = number, threads
-        state[plan_words.RESUME] = WHOLE if together else plan_words.FROM_TABLE
-        return plan_words.BARRIER_WAIT
+    state[schedule_layout.INSTRUCTION] = index
+    if together or not warp.run.plan[schedule_layout.INDEPENDENT]:
+        state[schedule_layout.BARRIER], state[schedule_layout.BARRIER_THREADS] = number, threads
+        state[schedule_layout.RESUME] = WHOLE if together else schedule_layout.FROM_TABLE
+        return schedule_layout.BARRIER_WAIT
     table[ARGUMENT], table[ARGUMENT_2] = number, threads
-    return plan_words.SPLIT_BARRIER
+    return schedule_layout.SPLIT_BARRIER
 
 
 def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tuple[int, int]:
@@ -122,9 +122,9 @@ def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tu
     given = sources(instruction)[: -1 if votes(instruction) else None]
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in given)
     threads = count[0] if count else 0
-    if is_group_meeting(instruction.operation):
-        return number + warp.number // plan_words.GROUP_WARPS, threads
-    if number >= plan_words.BARRIERS or threads % warp.size:
+    if is_group_barrier(instruction.operation):
+        return number + warp.number // schedule_layout.GROUP_WARPS, threads
+    if number >= schedule_layout.BARRIERS or threads % warp.size:
         place = (index, warp.block.number, warp.number, lane)
         fault = Fault(FaultKind.BAD_BARRIER, *place, number, threads)
         raise fault_error(fault, warp.run.program, warp.run.launch, None)

@@ -1,6 +1,6 @@
 """All blocks of a launch: which warp has its turn, and what becomes of it.
 
-The order is that of `rules.scheduling`, which the compiled engine follows too.
+The order is that of `simt.scheduling`, which the compiled engine follows too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warploom.machine.deadlock import Waiting, deadlock_error, waiting_lanes
+from warploom.machine.faults.deadlock import Waiting, deadlock_error, waiting_lanes
 from warploom.machine.launch import Launch
 from warploom.machine.reference import tensors
 from warploom.machine.reference.control import enter
@@ -28,16 +28,16 @@ from warploom.machine.reference.state import (
 )
 from warploom.machine.reference.turns import Choose, able_warps, in_turn
 from warploom.machine.reference.warp import begin_turn, step_in_turn
-from warploom.rules import plan_words, scheduling
-from warploom.rules.plan_words import RUNNABLE, Words
-from warploom.rules.warp_table import table_words
+from warploom.simt import schedule_layout, scheduling
+from warploom.simt.schedule_layout import RUNNABLE, Words
+from warploom.simt.warp_table import table_words
 
 
 def schedule_arrays(launch: Launch, plan: Words) -> tuple[Words, Words, Words]:
     """Return the block in each slot, and the state and the table of each warp in the slots."""
-    slots: Words = np.full((int(plan[plan_words.SLOTS]),), plan_words.DONE, np.object_)
+    slots: Words = np.full((int(plan[schedule_layout.SLOTS]),), schedule_layout.DONE, np.object_)
     warps = len(slots) * launch.warps_per_block
-    states: Words = np.zeros((warps, plan_words.STATE_WORDS), np.object_)
+    states: Words = np.zeros((warps, schedule_layout.STATE_WORDS), np.object_)
     tables: Words = np.zeros((warps, table_words(launch.warp_size)), np.object_)
     return slots, states, tables
 
@@ -71,7 +71,7 @@ class Grid:
         self.locked, held = warp, self.warp
         if warp is not None and held is not None and (held.block.number, held.number) != warp:
             interrupt(held)
-            self._go_on(held, plan_words.TURN_END)
+            self._go_on(held, schedule_layout.TURN_END)
 
     def begin(self) -> bool:
         """Begin the turn of the next warp that can run; returns False where all have ended. Raises
@@ -101,7 +101,7 @@ class Grid:
         run = self.run
         number = scheduling.next_warp(run.plan, run.slots, run.states, run.tables)
         if self.choose is not None and number >= 0:
-            self.choose([(int(run.plan[plan_words.CURRENT_BLOCK]), number)])
+            self.choose([(int(run.plan[schedule_layout.CURRENT_BLOCK]), number)])
         return number
 
     def step(self) -> None:
@@ -121,36 +121,36 @@ class Grid:
             self.warp = warp
             return
         self.warp = None
-        warp.state[plan_words.ISSUED] += warp.used
+        warp.state[schedule_layout.ISSUED] += warp.used
         scheduling.after_run(
             self.run.plan, warp.state, warp.splits.table, status, self.digest(warp)
         )
-        if self.run.observer is not None and status == plan_words.ENDED:
+        if self.run.observer is not None and status == schedule_layout.ENDED:
             self._observe_end(warp)
 
     def _observe_end(self, ended: Warp) -> None:
         """Tell the observer of a block whose last warp has ended."""
-        warps = self.resident[int(self.run.plan[plan_words.SLOT])]
-        if all(warp.state[plan_words.STATUS] == plan_words.ENDED for warp in warps):
+        warps = self.resident[int(self.run.plan[schedule_layout.SLOT])]
+        if all(warp.state[schedule_layout.STATUS] == schedule_layout.ENDED for warp in warps):
             assert self.run.observer is not None
             self.run.observer.block_ends(ended.block.number)
 
     def _current(self, number: int) -> Warp:
         """Return a warp of the current block, which begins here where it is fresh."""
-        if self.run.plan[plan_words.FRESH]:
+        if self.run.plan[schedule_layout.FRESH]:
             self._begin_block()
-        return self.resident[int(self.run.plan[plan_words.SLOT])][number]
+        return self.resident[int(self.run.plan[schedule_layout.SLOT])][number]
 
     def _begin_block(self) -> None:
         """Begin the block that has entered the current slot."""
         run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
-        slot, plan[plan_words.FRESH] = int(plan[plan_words.SLOT]), 0
+        slot, plan[schedule_layout.FRESH] = int(plan[schedule_layout.SLOT]), 0
         if slot in self.resident:
             tensors.retire(run, self.resident[slot][0].block)
         leader = slot - slot % run.launch.cluster_blocks
         if leader not in self.clusters:
             self.clusters[leader] = new_cluster(run)
-        block = new_block(run, int(plan[plan_words.CURRENT_BLOCK]), self.clusters[leader])
+        block = new_block(run, int(plan[schedule_layout.CURRENT_BLOCK]), self.clusters[leader])
         first = slot * warps
         self.resident[slot] = [
             new_warp(block, i, run.states[first + i], run.tables[first + i]) for i in range(warps)
@@ -161,9 +161,9 @@ class Grid:
     def _end(self, answer: int) -> None:
         """End the launch, by an answer of the schedule that is no warp."""
         for warps in self.resident.values():
-            if answer != plan_words.DEADLOCK:
+            if answer != schedule_layout.DEADLOCK:
                 tensors.retire(self.run, warps[0].block)
-        if answer == plan_words.DEADLOCK:
+        if answer == schedule_layout.DEADLOCK:
             slots = self.run.slots
             blocks = {s: w[0].block for s, w in self.resident.items() if slots[s] >= 0}
             raise _deadlock(self.run, blocks, self.resident)
@@ -199,4 +199,4 @@ def _deadlock(run: Run, blocks: dict[int, Block], resident: dict[int, list[Warp]
 
 
 def _started(run: Run) -> int:
-    return int(run.plan[plan_words.NEXT_BLOCK])
+    return int(run.plan[schedule_layout.NEXT_BLOCK])

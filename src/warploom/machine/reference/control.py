@@ -1,7 +1,7 @@
 """Control flow of one warp: branches, exits and barriers, and where a turn ends.
 
 Every function answers as a turn does: RUNNABLE where the warp goes on, else why it cannot
-(`rules.scheduling`).
+(`simt.scheduling`).
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from warploom.analysis.cfg import ways
-from warploom.analysis.uses import gathering_mask, member_mask
 from warploom.core.types import B32, U32
-from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference import barriers
 from warploom.machine.reference.members import check_members
 from warploom.machine.reference.operands import read
 from warploom.machine.reference.splits import Side
 from warploom.machine.reference.state import Warp
+from warploom.program.cfg import ways
+from warploom.program.uses import gathering_mask, member_mask
 from warploom.ptx.ir import Instruction, Symbol
-from warploom.rules import plan_words, scheduling
-from warploom.rules.choosing import ADVERSARIAL, CONVERGE
-from warploom.rules.plan_words import (
+from warploom.simt import schedule_layout, scheduling
+from warploom.simt.schedule_layout import (
     RUNNABLE,
 )
-from warploom.rules.warp_table import ARGUMENT, BLOCK, LIVE, NONE, PASS
+from warploom.simt.split_policy import ADVERSARIAL, CONVERGE
+from warploom.simt.warp_table import ARGUMENT, BLOCK, LIVE, NONE, PASS
 
 
 def enter(warp: Warp, block: int) -> int:
@@ -48,7 +48,7 @@ def _synchronise(warp: Warp) -> int:
     run, table = warp.run, warp.splits.table
     instruction = run.program.instructions[warp.next]
     mask = gathering_mask(instruction)
-    if mask is None or not run.plan[plan_words.INDEPENDENT]:
+    if mask is None or not run.plan[schedule_layout.INDEPENDENT]:
         return RUNNABLE
     if table[PASS]:
         table[PASS] = 0
@@ -57,17 +57,17 @@ def _synchronise(warp: Warp) -> int:
     if members & int(table[LIVE]) & ~warp.splits.active == 0:
         return RUNNABLE
     table[ARGUMENT] = members
-    warp.state[plan_words.INSTRUCTION] = warp.next
-    return plan_words.SYNC_WAIT
+    warp.state[schedule_layout.INSTRUCTION] = warp.next
+    return schedule_layout.SYNC_WAIT
 
 
 def go(warp: Warp, block: int) -> int:
     """Jump to a block. A turn that is used up, or in which lanes have waited in vain for a phase of
     an mbarrier, ends at the way back to an earlier one."""
     back = block <= warp.splits.block and block != warp.splits.exit
-    if back and (warp.failed_wait or warp.used > warp.run.plan[plan_words.LENGTH]):
+    if back and (warp.failed_wait or warp.used > warp.run.plan[schedule_layout.LENGTH]):
         warp.splits.table[BLOCK] = block
-        return plan_words.TURN_END
+        return schedule_layout.TURN_END
     return enter(warp, block)
 
 
@@ -80,14 +80,14 @@ def advance(warp: Warp) -> int:
         return RUNNABLE
     if member_mask(program.instructions[warp.next]) is not None and _drifts(warp):
         warp.splits.table[BLOCK] = block.successors[-1]
-        return plan_words.PARTED
+        return schedule_layout.DIVERGED_STATUS
     return go(warp, block.successors[-1])
 
 
 def _drifts(warp: Warp) -> bool:
     """Returns whether lanes that an instruction brought together go their own ways again."""
     plan = warp.run.plan
-    adversarial = plan[plan_words.INDEPENDENT] and plan[plan_words.POLICY] == ADVERSARIAL
+    adversarial = plan[schedule_layout.INDEPENDENT] and plan[schedule_layout.POLICY] == ADVERSARIAL
     return bool(adversarial) and warp.splits.active.bit_count() > 1
 
 
@@ -127,7 +127,7 @@ def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int)
     before, point = splits.active, program.reconvergence[block.index]
     through = block.successors[-1] if block.successors else point  # no target: every lane faults
     chosen = goals.copy()
-    first = splits.part_ways(index, point, goals, targets, mask, through, warp.level)
+    first = splits.split_targets(index, point, goals, targets, mask, through, warp.level)
     if first == NONE:
         lane = int(splits.table[ARGUMENT])
         what = Fault(
@@ -143,9 +143,9 @@ def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int)
 def _begin_side(warp: Warp, block: int) -> int:
     """Let the lanes that have just parted from others go on, unless the policy gives them turns."""
     plan = warp.run.plan
-    if plan[plan_words.INDEPENDENT] and plan[plan_words.POLICY] != CONVERGE:
+    if plan[schedule_layout.INDEPENDENT] and plan[schedule_layout.POLICY] != CONVERGE:
         warp.splits.table[BLOCK] = block
-        return plan_words.PARTED
+        return schedule_layout.DIVERGED_STATUS
     return go(warp, block)
 
 

@@ -1,6 +1,6 @@
 """`cp.async`: bytes between global and shared memory; stores, those of many zeros included; and
 atomics with what they tell mbarriers. Where they complete late, what was there is put back
-(`rules.late_copies`).
+(`asynchronous.late_copies`).
 
 Lanes that copy a part only take it byte by byte, so that nothing beyond it is reached.
 """
@@ -12,7 +12,24 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.accesses import (
+from warploom.asynchronous.tensors.requests import (
+    BARRIER_ROW,
+    GLOBAL_ROW,
+    SHARED_ROW,
+    SIZE_ROW,
+    VALUE_ROW,
+)
+from warploom.core.types import PRED, U32, U64
+from warploom.isa.ops.mbarrier import COMPLETE_TX
+from warploom.machine.reference import access
+from warploom.machine.reference.access import Request, gather, lane_accesses, scatter
+from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lanes import Values, collect, resized, splat, to_mask
+from warploom.machine.reference.operands import addresses, read
+from warploom.machine.reference.preconditions import check_word
+from warploom.machine.reference.state import Warp
+from warploom.machine.reference.tensors import deferring, longs
+from warploom.program.accesses import (
     BULK_FILL_BYTES,
     BULK_PIECE_BYTES,
     accesses,
@@ -21,27 +38,10 @@ from warploom.analysis.accesses import (
     is_bulk_fill,
     space_of,
 )
-from warploom.analysis.completions import completion
-from warploom.core.types import PRED, U32, U64
-from warploom.isa.ops.mbarrier import COMPLETE_TX
-from warploom.machine.reference import access
-from warploom.machine.reference.access import Request, gather, reach, scatter
-from warploom.machine.reference.evaluate import evaluate
-from warploom.machine.reference.lanes import Values, collect, resized, splat, to_mask
-from warploom.machine.reference.operands import addresses, read
-from warploom.machine.reference.preconditions import check_word
-from warploom.machine.reference.state import Warp
-from warploom.machine.reference.tensors import longs, put_off
+from warploom.program.effects.completions import completion
 from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space
-from warploom.rules.plan_words import (
+from warploom.simt.schedule_layout import (
     CHANGES,
-)
-from warploom.rules.tensors.requests import (
-    BARRIER_ROW,
-    GLOBAL_ROW,
-    SHARED_ROW,
-    SIZE_ROW,
-    VALUE_ROW,
 )
 
 
@@ -63,7 +63,7 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
         VALUE_ROW: size.value - taken,
     }
     to_shared = Request(index, Space.SHARED, "store", size.value)
-    with put_off(warp, instruction, mask, rows):
+    with deferring(warp, instruction, mask, rows):
         _copy_lanes(warp, to_shared, (to, source), wanted, mask)
 
 
@@ -97,7 +97,7 @@ def _bulk(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
     barrier = rest[0] if "mbarrier::complete_tx::bytes" in instruction.operation.modifiers else None
     if barrier is not None:
         rows[BARRIER_ROW] = longs(warp, barrier)
-    with put_off(warp, instruction, mask, rows):
+    with deferring(warp, instruction, mask, rows):
         _pieces(warp, index, instruction, wanted, mask)
         if barrier is not None:
             assert isinstance(barrier, Address)
@@ -122,7 +122,7 @@ def _pieces(warp: Warp, index: int, instruction: Instruction, wanted: Values, ma
 
 
 def _sent(warp: Warp, instruction: Instruction) -> dict[int, npt.NDArray[np.int64]]:
-    """Returns the operands of `rules.late_copies` of an `st.async` or a `red.async`."""
+    """Returns the operands of `asynchronous.late_copies` of an `st.async` or a `red.async`."""
     return {
         SHARED_ROW: longs(warp, instruction.operands[0]),
         BARRIER_ROW: longs(warp, instruction.operands[2]),
@@ -138,7 +138,7 @@ def update(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
         return
     given = read(warp, instruction.operands[1], instruction.operation.modifiers.scalar())
     rows = _sent(warp, instruction) | {GLOBAL_ROW: resized(given, 64).view(np.int64)}
-    with put_off(warp, instruction, mask, rows):
+    with deferring(warp, instruction, mask, rows):
         access.atomic(warp, index, instruction, mask, on)
         access.atomic(warp, index, told, mask, on)
 
@@ -147,7 +147,7 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
     """`st`, of a register or (`st.bulk`) of zeros: every lane fills `size` bytes of its own."""
     told = completion(instruction)
     if told is not None:
-        with put_off(warp, instruction, mask, _sent(warp, instruction)):
+        with deferring(warp, instruction, mask, _sent(warp, instruction)):
             access.store(warp, index, instruction, mask, on)
             access.atomic(warp, index, told, mask, on)
         return
@@ -169,7 +169,7 @@ def _complete(
     warp: Warp, request: Request, where: Sequence[int], amounts: Values, mask: int
 ) -> None:
     """Tell mbarriers of bytes that have come."""
-    for one in reach(warp, request, where, mask):
+    for one in lane_accesses(warp, request, where, mask):
         old = int.from_bytes(one.store.read(one.address, U64.bytes), "little")
         need = COMPLETE_TX.spec.memory_precondition
         check_word(warp, request.index, one.lane, need, (one.space, one.address, old))

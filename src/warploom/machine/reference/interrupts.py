@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warploom.machine.reference.control import enter
 from warploom.machine.reference.state import Warp
-from warploom.rules.plan_words import RUNNABLE
+from warploom.simt.schedule_layout import RUNNABLE
 
 
 def interrupt(warp: Warp) -> None:

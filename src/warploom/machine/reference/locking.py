@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from warploom.machine.reference.state import Run
-from warploom.rules import plan_words as p
-from warploom.rules.block_barriers import settle_one
-from warploom.rules.scheduling import can_run, make_current, turn_length
-from warploom.rules.warp_table import NONE
+from warploom.simt import schedule_layout as p
+from warploom.simt.block_barriers import settle_one
+from warploom.simt.scheduling import can_run, make_current, turn_length
+from warploom.simt.warp_table import NONE
 
 
 def locked_turn(run: Run, warp: tuple[int, int]) -> int | None:

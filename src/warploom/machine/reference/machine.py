@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.analysis.program import Program
+from warploom.cost.device_rules import MemoryOptions, access_rules
+from warploom.cost.fields import EXAMPLE_COST, TRANSACTIONS
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
-from warploom.machine.caches import empty_caches
-from warploom.machine.common import common_cost
+from warploom.machine.compiled.access_costs import common_cost
+from warploom.machine.compiled.caches import empty_caches
 from warploom.machine.launch import Launch
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import ObservedLaunch
 from warploom.machine.reference.block import run_blocks, schedule_arrays
 from warploom.machine.reference.observing import ObserverCalls
 from warploom.machine.reference.state import Listener, Run, Sanitizer
 from warploom.machine.tally import Tally
-from warploom.rules.choice import MemoryOptions, access_rules
-from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
+from warploom.program.program import Program
 
 
 class ReferenceEngine:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.accesses import space_of
 from warploom.core.types import F32, U16, U32, U64, ScalarType
 from warploom.isa.elements import calculated, encoded, number, scale_number
 from warploom.isa.fragments import WARP, Fragment, Product
@@ -34,6 +33,7 @@ from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, as_numbers, collect, lane_by_lane, resized
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import Warp
+from warploom.program.accesses import space_of
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand
 
 Matrix = npt.NDArray[Any]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.accesses import MATRIX_ROW_BYTES, space_of
 from warploom.core.types import B16, B32
 from warploom.isa.row_matrices import (
     ROW_BYTES,
@@ -23,6 +22,7 @@ from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import Warp
+from warploom.program.accesses import MATRIX_ROW_BYTES, space_of
 from warploom.ptx.ir import Address, Instruction
 
 Bytes = npt.NDArray[Any]

@@ -7,12 +7,12 @@ nothing to give.
 
 from __future__ import annotations
 
-from warploom.analysis.uses import member_mask
 from warploom.core.types import B32
-from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.lanes import lanes_of
 from warploom.machine.reference.operands import guard_mask, read
 from warploom.machine.reference.state import Warp
+from warploom.program.uses import member_mask
 from warploom.ptx.ir import Instruction
 
 

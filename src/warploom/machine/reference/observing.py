@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from warploom.analysis.observed import KINDS, SPACES, is_observed_access, is_observed_branch
-from warploom.rules import observed as words
+from warploom.program.effects.observed import KINDS, SPACES, is_observed_access, is_observed_branch
+from warploom.simt import event_layout as words
 
 if TYPE_CHECKING:
     from warploom.machine.observation import ObservedLaunch

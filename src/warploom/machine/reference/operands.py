@@ -21,11 +21,11 @@ from warploom.ptx.ir import (
     Special,
     Symbol,
 )
-from warploom.rules.plan_words import (
+from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW
+from warploom.simt.schedule_layout import (
     LOOKED,
     TIMED,
 )
-from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW
 
 WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
 """Where a space begins among the generic addresses; the others begin at 0."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from warploom.analysis.preconditions import operand_checks
 from warploom.core.types import U32, U64
 from warploom.isa.preconditions import Precondition
-from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, lanes_of, to_mask
 from warploom.machine.reference.operands import addresses, read
 from warploom.machine.reference.state import Warp
+from warploom.program.preconditions import operand_checks
 from warploom.ptx.ir import Address, Instruction, Operand, Space
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from warploom.analysis.services import service_of
 from warploom.core.types import U64
 from warploom.machine.reference.access import Request, peek
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import read, write
 from warploom.machine.reference.state import Warp
 from warploom.machine.services import Call
+from warploom.program.services import service_of
 from warploom.ptx.ir import Instruction, Space, Vector
 
 

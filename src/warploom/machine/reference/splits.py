@@ -2,7 +2,7 @@
 
 A branch that sends lanes both ways makes a node, at whose point — the immediate post-dominator of
 its block — the lanes gather again (CUDA C++ Programming Guide, "SIMT Architecture"). One side runs
-before the other begins. What else can happen to lanes that wait is in `rules.convergence`, whose
+before the other begins. What else can happen to lanes that wait is in `simt.convergence`, whose
 table this is a view of.
 """
 
@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from warploom.rules.convergence import pop, push
-from warploom.rules.plan_words import (
+from warploom.simt.convergence import pop, push
+from warploom.simt.indexed_branch import Words, take_indexed_branch
+from warploom.simt.schedule_layout import (
     ENDED,
     GATHERS,
     RUNNABLE,
 )
-from warploom.rules.warp_table import (
+from warploom.simt.warp_table import (
     ARRIVED,
     BLOCK,
     BRANCH,
@@ -32,7 +33,6 @@ from warploom.rules.warp_table import (
     Table,
     node_at,
 )
-from warploom.rules.ways import Words, take_ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,14 @@ class Splits:
             self.table[node_at(self.table[TOP]) + ARRIVED] |= other.mask
         self.table[MASK] = first.mask
 
-    def part_ways(
+    def split_targets(
         self, branch: int, point: int, goals: Words, ways: Words, on: int, through: int, level: int
     ) -> int:
-        """Part the running lanes at an indexed branch (`rules.ways`); gives the block of those that
-        go first, NONE where an index chooses none."""
-        return take_ways(self.table, goals, on, ways, len(ways), through, point, branch, level)
+        """Part the running lanes at an indexed branch (`simt.indexed_branch`); gives the block of
+        those that go first, NONE where an index chooses none."""
+        return take_indexed_branch(
+            self.table, goals, on, ways, len(ways), through, point, branch, level
+        )
 
     def _gathers_at(self, block: int, level: int) -> bool:
         """Returns whether the innermost node gathers lanes at that block, as deep in calls."""

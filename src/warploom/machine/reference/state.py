@@ -11,11 +11,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.program import Program
-from warploom.analysis.tensor_memory import queue_words
+from warploom.asynchronous.late_copies.entries import LIST_WORDS
+from warploom.asynchronous.tensor_memory.layout import LANE_BYTES, LANES
 from warploom.core.errors import Dim3
 from warploom.core.types import PRED, U32, U64
-from warploom.machine.faults import limit_error
+from warploom.cost.device_rules import AccessRules
+from warploom.machine.faults.fault_errors import limit_error
 from warploom.machine.launch import (
     Launch,
     Who,
@@ -24,18 +25,17 @@ from warploom.machine.launch import (
     shared_stride,
     unravel,
 )
-from warploom.machine.memory import AllocationTable, DeviceMemory
+from warploom.machine.memory.device_memory import AllocationTable, DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
 from warploom.machine.reference.observing import ObserverCalls
 from warploom.machine.reference.splits import Splits
 from warploom.machine.services import Services
 from warploom.machine.tally import Tally
+from warploom.program.program import Program
+from warploom.program.requests.tensor_memory import queue_words
 from warploom.ptx.ir import Space
-from warploom.rules.choice import AccessRules
-from warploom.rules.late_copies.entries import LIST_WORDS
-from warploom.rules.plan_words import ISSUED, Words
-from warploom.rules.tensor_memory.words import LANE_BYTES, LANES
-from warploom.rules.warp_table import Table
+from warploom.simt.schedule_layout import ISSUED, Words
+from warploom.simt.warp_table import Table
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -48,7 +48,7 @@ class Listener(Protocol):
         yet."""
         ...
 
-    def reached(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: Access) -> None:
         """Hear that a warp's instruction reaches into memory; the access is legal and not done
         yet."""
         ...
@@ -67,7 +67,7 @@ class Chooser(Listener, Protocol):
 class Sanitizer(Protocol):
     """Checks what happens, and may keep lanes from memory that they must not reach."""
 
-    def reaches(self, warp: Warp, wanted: Wanted) -> int:
+    def admitted(self, warp: Warp, wanted: Wanted) -> int:
         """Hear that a warp's instruction is about to reach into memory; returns the lanes that
         may."""
         ...
@@ -95,8 +95,8 @@ class Sanitizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TensorCopies:
-    """The operands of `rules.tensors.issue`: a request, the operands of the lanes in rows, the
-    words that it works with, and the allocations."""
+    """The operands of `asynchronous.issue.tensor_copies`: a request, the operands of the lanes in
+    rows, the words that it works with, and the allocations."""
 
     request: int
     rows: Words
@@ -106,8 +106,8 @@ class TensorCopies:
 
 @dataclass(frozen=True, slots=True)
 class TensorWork:
-    """The operands of `rules.tensor_memory.issue`: a request, the operands of the lanes in rows,
-    and the words that it works with."""
+    """The operands of `asynchronous.issue.tensor_memory`: a request, the operands of the lanes in
+    rows, and the words that it works with."""
 
     request: int
     rows: Words
@@ -116,7 +116,7 @@ class TensorWork:
 
 @dataclass(frozen=True, slots=True)
 class TexelWork:
-    """The operands of `rules.texture_requests`: a request, the operands of the lanes in rows, and
+    """The operands of `texture.requests`: a request, the operands of the lanes in rows, and
     the words that it works with."""
 
     request: int
@@ -176,12 +176,12 @@ class Run:
 
     @cached_property
     def queue(self) -> npt.NDArray[np.int64]:
-        """Asynchronous copies that are not complete (`rules.tensors.queue`)."""
+        """Asynchronous copies that are not complete (`asynchronous.issue.queue`)."""
         return np.zeros(queue_words(self.program.has_tensor_memory), np.int64)
 
     @cached_property
     def held(self) -> npt.NDArray[np.int64]:
-        """Copies of lanes that are not complete (`rules.late_copies`)."""
+        """Copies of lanes that are not complete (`asynchronous.late_copies`)."""
         return np.zeros(LIST_WORDS, np.int64)
 
     @cached_property
@@ -266,7 +266,7 @@ class Warp:
 
     @property
     def level(self) -> int:
-        """Returns how many calls deep the running lanes are (`analysis.calls`)."""
+        """Returns how many calls deep the running lanes are (`program.calls`)."""
         depth = self.run.program.depth
         if depth is None:
             return 0

@@ -1,6 +1,6 @@
-"""`tcgen05`: operands in rows, done by `rules.tensor_memory`.
+"""`tcgen05`: operands in rows, done by `asynchronous.tensor_memory`.
 
-Loads and stores may complete late, where their warp waits for them (`rules.in_flight`): a load
+Loads and stores may complete late, where their warp waits for them (`simt.product_groups`): a load
 reads tensor memory then, and its registers hold nothing of use until then.
 """
 
@@ -11,19 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.tensor_memory import Input, MemoryRequest, memory_request, work_words
-from warploom.core.types import B32, U32
-from warploom.isa.ops.tcgen05 import waits_for_loads, waits_for_stores
-from warploom.machine.host_memory import host_memory
-from warploom.machine.reference.lanes import Values
-from warploom.machine.reference.operands import addresses, read, write
-from warploom.machine.reference.state import TensorWork, Warp
-from warploom.machine.reference.tensors import access_row, place, tensor_fault
-from warploom.ptx.ir import Address, Instruction, Space
-from warploom.rules.in_flight import CAPACITY, completes_late
-from warploom.rules.tensor_memory.issue import issue_tensor_memory
-from warploom.rules.tensor_memory.late_stores import wait_stores
-from warploom.rules.tensor_memory.words import (
+from warploom.asynchronous.issue.late_stores import wait_stores
+from warploom.asynchronous.issue.tensor_memory import issue_tensor_memory
+from warploom.asynchronous.tensor_memory.layout import (
     DATA_ROWS,
     LOAD,
     MOST_REGISTERS,
@@ -31,6 +21,16 @@ from warploom.rules.tensor_memory.words import (
     OP,
     part,
 )
+from warploom.core.types import B32, U32
+from warploom.isa.ops.tcgen05 import waits_for_loads, waits_for_stores
+from warploom.machine.memory.host_memory import host_memory
+from warploom.machine.reference.lanes import Values
+from warploom.machine.reference.operands import addresses, read, write
+from warploom.machine.reference.state import TensorWork, Warp
+from warploom.machine.reference.tensors import access_row, place, tensor_fault
+from warploom.program.requests.tensor_memory import Input, MemoryRequest, memory_request, work_words
+from warploom.ptx.ir import Address, Instruction, Space
+from warploom.simt.product_groups import CAPACITY, completes_late
 
 
 @dataclass(frozen=True)

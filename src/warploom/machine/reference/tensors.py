@@ -1,5 +1,5 @@
 """Copies of tensors, and waits for asynchronous copies: operands in rows, done by
-`rules.tensors`."""
+`asynchronous.tensors`."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.tensor_memory import work_words
-from warploom.analysis.tensor_waits import group_request, late_copy, wait_request
-from warploom.analysis.tensors import tensor_request
+from warploom.asynchronous.issue.allocation import find_unfreed
+from warploom.asynchronous.issue.queue import COUNT
+from warploom.asynchronous.issue.tensor_copies import issue_copies
+from warploom.asynchronous.issue.waits import group_copies, retire_copies, wait_copies
+from warploom.asynchronous.late_copies.entries import COUNT as HELD_COUNT
+from warploom.asynchronous.late_copies.hold import defer_copies, hold_copies
+from warploom.asynchronous.tensors import entries
+from warploom.asynchronous.tensors.requests import BARRIER_ROW, DATA_ROWS, MAP_ROW, VALUE_ROW
 from warploom.core.errors import Allocation
-from warploom.machine.faults import Fault, FaultKind, fault_error
-from warploom.machine.host_memory import host_memory
+from warploom.cost.fields import RECORD_WIDTH
+from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import shared_stride
+from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import WINDOWS, addresses, read
 from warploom.machine.reference.state import Block, Run, TensorCopies, Warp
+from warploom.program.effects.tensor_waits import group_request, late_copy, wait_request
+from warploom.program.requests.tensor_memory import work_words
+from warploom.program.requests.tensors import tensor_request
 from warploom.ptx.ir import Address, Instruction, Operand, Space
-from warploom.rules.clusters import live_blocks
-from warploom.rules.distinct import ALL_LANES
-from warploom.rules.fields import RECORD_WIDTH
-from warploom.rules.late_copies.entries import COUNT as HELD_COUNT
-from warploom.rules.late_copies.hold import hold_copies, put_off_copies
-from warploom.rules.tensor_memory.allocation import find_unfreed
-from warploom.rules.tensors import entries
-from warploom.rules.tensors.issue import issue_copies
-from warploom.rules.tensors.queue import COUNT
-from warploom.rules.tensors.requests import BARRIER_ROW, DATA_ROWS, MAP_ROW, VALUE_ROW
-from warploom.rules.tensors.waits import group_copies, retire_copies, wait_copies
+from warploom.simt.clusters import live_blocks
+from warploom.simt.lane_counts import ALL_LANES
 
 Words = npt.NDArray[np.int64]
 
@@ -78,7 +78,7 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 
 
 def place(warp: Warp, first: int) -> Words:
-    """Return what `rules.tensors` knows of a warp's lanes from `first` on."""
+    """Return what `asynchronous.tensors` knows of a warp's lanes from `first` on."""
     scratch = np.zeros(entries.SCRATCH_WORDS, np.int64)
     block = warp.block
     run, cluster = warp.run, int(block.cluster.ctypes.data)
@@ -121,7 +121,7 @@ def tensor_fault(warp: Warp, index: int, first: int, scratch: list[int]) -> Exce
 
 
 def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Complete the copies that a look at an mbarrier waits for (`rules.tensors.waits`)."""
+    """Complete the copies that a look at an mbarrier waits for (`asynchronous.issue.waits`)."""
     asked = wait_request(instruction)
     if asked is None or not _pending(warp.run):
         return
@@ -173,11 +173,11 @@ def _pending(run: Run) -> bool:
 
 
 @contextmanager
-def put_off(
+def deferring(
     warp: Warp, instruction: Instruction, mask: int, rows: Mapping[int, Words]
 ) -> Generator[None]:
     """Do the copies of a block of statements; where they complete late, put back what they wrote.
-    `rows` are the operands of `rules.late_copies.hold.hold_copies`."""
+    `rows` are the operands of `asynchronous.late_copies.hold.hold_copies`."""
     copy, run = late_copy(instruction), warp.run
     if copy is None or not run.launch.schedule.shuffles or warp.size != LANES:
         yield
@@ -193,7 +193,7 @@ def put_off(
     kept = hold_copies(host_memory(), *given, run.plan, run.held, *asked)
     yield
     if kept:
-        put_off_copies(host_memory(), run.plan, run.held)
+        defer_copies(host_memory(), run.plan, run.held)
 
 
 def longs(warp: Warp, operand: Operand) -> Words:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.analysis.texture import texel_request
 from warploom.core.types import PRED, U64
-from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.cost.fields import RECORD_WIDTH
+from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import TexelWork, Warp
+from warploom.program.requests.texture import texel_request
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol
-from warploom.rules.descriptors import (
+from warploom.simt.lane_counts import ALL_LANES
+from warploom.texture.descriptors import (
     DATA_ROWS,
     FAULT_ADDRESS,
     FAULT_KIND,
@@ -23,9 +25,7 @@ from warploom.rules.descriptors import (
     SAMPLER_ROW,
     SCRATCH_WORDS,
 )
-from warploom.rules.distinct import ALL_LANES
-from warploom.rules.fields import RECORD_WIDTH
-from warploom.rules.texture_requests import NO_PATH, serve_texels
+from warploom.texture.requests import NO_PATH, serve_texels
 
 
 def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:

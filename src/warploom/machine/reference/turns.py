@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from warploom.machine.launch import Who
 from warploom.machine.reference.state import Run
-from warploom.rules import plan_words as p
-from warploom.rules.block_barriers import settle, settle_one
-from warploom.rules.clusters import end_block
-from warploom.rules.convergence import find_more
-from warploom.rules.parking import has_ready
-from warploom.rules.scheduling import can_start, enter_slot
-from warploom.rules.warp_table import NONE
+from warploom.simt import schedule_layout as p
+from warploom.simt.block_barriers import settle, settle_one
+from warploom.simt.clusters import end_block
+from warploom.simt.convergence import find_more
+from warploom.simt.scheduling import can_start, enter_slot
+from warploom.simt.waiting_splits import has_ready
+from warploom.simt.warp_table import NONE
 
 Choose = Callable[[Sequence[Who]], Who | None]
 """Chooses one of the warps that can run; None: whom the schedule chooses."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.analysis.program import PARAMETERS
-from warploom.analysis.uses import member_mask
 from warploom.core.types import B32, PRED, TYPES, U32, U64
 from warploom.isa.effectless import is_effectless
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
-from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference import (
     access,
     collective,
@@ -32,14 +30,16 @@ from warploom.machine.reference.members import count_exited
 from warploom.machine.reference.operands import WINDOWS, guard_mask, read, write
 from warploom.machine.reference.preconditions import check_operands
 from warploom.machine.reference.state import Warp
+from warploom.program.program import PARAMETERS
+from warploom.program.uses import member_mask
 from warploom.ptx.ir import Immediate, Instruction, Operand, Pair, Space, Vector, spread
-from warploom.rules.plan_words import RUNNABLE, SLOT, TURN_END, WARPS
-from warploom.rules.register_pool import set_registers
-from warploom.rules.windows import BLOCK_BITS, WINDOW_SIZE
+from warploom.simt.address_windows import BLOCK_BITS, WINDOW_SIZE
+from warploom.simt.register_pool import set_registers
+from warploom.simt.schedule_layout import RUNNABLE, SLOT, TURN_END, WARPS
 
 
 def begin_turn(warp: Warp) -> int:
-    """Begin a turn of a warp; returns RUNNABLE, or why it cannot run (`rules.scheduling`)."""
+    """Begin a turn of a warp; returns RUNNABLE, or why it cannot run (`simt.scheduling`)."""
     warp.used, warp.failed_wait = 0, False
     return resume(warp)
 

@@ -1,8 +1,8 @@
 """`wgmma`: products of a warp group, of which each warp computes its own 16 rows.
 
-A product completes at once, or where the warp waits for it (`rules.in_flight`): only then it reads
-its registers and shared memory. What its descriptors and its other operands are is known from the
-beginning.
+A product completes at once, or where the warp waits for it (`simt.product_groups`): only then it
+reads its registers and shared memory. What its descriptors and its other operands are is known from
+the beginning.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warploom.analysis.warp_groups import GroupOperands, group_operands
 from warploom.core.types import B32, PRED, U32, U64
 from warploom.isa.shared_matrices import UNIT_BYTES, SharedOperand, unit_address
-from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.access import Request, gather, part
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, lanes_of
@@ -29,9 +28,10 @@ from warploom.machine.reference.matrix import (
 )
 from warploom.machine.reference.operands import read
 from warploom.machine.reference.state import Warp
+from warploom.program.warp_groups import GroupOperands, group_operands
 from warploom.ptx.ir import Immediate, Instruction, Space
-from warploom.rules.in_flight import CAPACITY, completes_late
-from warploom.rules.plan_words import GROUP_WARPS
+from warploom.simt.product_groups import CAPACITY, completes_late
+from warploom.simt.schedule_layout import GROUP_WARPS
 
 WORDS = UNIT_BYTES // U32.bytes
 

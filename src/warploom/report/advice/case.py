@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.analysis.program import Program
 from warploom.devices.occupancy import Occupancy
 from warploom.devices.spec import DeviceSpec
 from warploom.observe.counters import Counters
 from warploom.observe.examples import Example
+from warploom.program.program import Program
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warploom.analysis.accesses import accesses
-from warploom.analysis.program import Program
-from warploom.analysis.uses import leaves, reads, sources, writes
+from warploom.program.accesses import accesses
+from warploom.program.program import Program
+from warploom.program.uses import leaves, reads, sources, writes
 from warploom.ptx.ir import Instruction, Space, Special
 from warploom.report.advice.case import Advice, Case
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warploom.analysis.program import Program
+from warploom.cost.device_rules import RULES
+from warploom.cost.fields import BANK_CONFLICTS, RECORD_WIDTH
 from warploom.observe.asynchronous import BY_THREAD, BY_WARP
 from warploom.observe.examples import Example
+from warploom.program.program import Program
 from warploom.ptx.ir import Space
 from warploom.report.advice.case import Advice, Case
-from warploom.rules.choice import RULES
-from warploom.rules.fields import BANK_CONFLICTS, RECORD_WIDTH
 
 WASTEFUL = 0.5
 """Accesses that use less of what they move are worth a word."""

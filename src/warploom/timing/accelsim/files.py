@@ -92,16 +92,16 @@ def kernel_files(path: str | Path) -> tuple[Path, ...]:
     """Return the files of kernels that a list names, or a folder that has one; a kernel's file
     itself. Raises WarploomError where there is none."""
     given = Path(path)
-    listed = given / LIST if given.is_dir() else given
-    if listed.name.endswith((".traceg", ".traceg.xz")):
-        return (listed,)
+    kernel_list = given / LIST if given.is_dir() else given
+    if kernel_list.name.endswith((".traceg", ".traceg.xz")):
+        return (kernel_list,)
     try:
-        names = listed.read_text(encoding="utf-8").split("\n")
+        names = kernel_list.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise WarploomError(f"{listed} is no list of kernels: {error}") from None
-    found = tuple(listed.parent / name.strip() for name in names if name.startswith("kernel"))
+        raise WarploomError(f"{kernel_list} is no list of kernels: {error}") from None
+    found = tuple(kernel_list.parent / name.strip() for name in names if name.startswith("kernel"))
     if not found:
-        raise WarploomError(f"{listed} names no kernel")
+        raise WarploomError(f"{kernel_list} names no kernel")
     return found
 
 

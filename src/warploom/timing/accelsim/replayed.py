@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warploom.codegen.log import OPS, SPACES
+from warploom.abi.log import OPS, SPACES
 from warploom.core.errors import WarploomError
 from warploom.machine.launch import Launch
 from warploom.machinecode.opcodes import execution_of
 from warploom.ptx.ir import Space
-from warploom.timing import words as w
+from warploom.timing import layout as w
 from warploom.timing.accelsim.files import KernelHead, TracedBlock
 from warploom.timing.accelsim.lines import LANES, TracedInstruction, width_of
 from warploom.timing.accelsim.writing import ZERO_REGISTER
-from warploom.timing.costs import QUEUED_UNITS, UNITS, Costs
-from warploom.timing.machinecode.work import NEAR, reaches_memory
-from warploom.timing.patterns import PatternTable
-from warploom.timing.records import Record
-from warploom.timing.work import Work, fence_cycles
+from warploom.timing.machinecode.work import NEAR, accesses_memory
+from warploom.timing.record.patterns import PatternTable
+from warploom.timing.record.records import Record
+from warploom.timing.work.costs import QUEUED_UNITS, UNITS, Costs
+from warploom.timing.work.operations import Work, fence_cycles
 
 _LOCAL = ("LDL", "STL")
 _SHARED_BITS = 24
@@ -214,7 +214,7 @@ def _kind(name: str, opcode: str, costs: Costs, *, ends: bool) -> tuple[int, int
         return w.BLOCK_BARRIER, 0, 0
     if name == "LDGDEPBAR":
         return w.COMMIT, 0, 0
-    if reaches_memory(name):
+    if accesses_memory(name):
         return w.MEMORY, int(name not in NEAR), int(name == "LDGSTS")
     return (w.BRANCH if name in ("BRA", "BRX", "JMP", "CALL", "RET") else w.ALU), 0, 0
 

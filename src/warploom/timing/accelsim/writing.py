@@ -10,12 +10,12 @@ import numpy as np
 
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.ptx.ir import Space
-from warploom.timing import words as w
+from warploom.timing import layout as w
 from warploom.timing.accelsim.files import KernelHead, TracedBlock
 from warploom.timing.accelsim.lines import MOST_SOURCES, TracedInstruction, width_of
 from warploom.timing.machinecode.record import Rerouted
-from warploom.timing.machinecode.work import reaches_memory
-from warploom.timing.records import Record
+from warploom.timing.machinecode.work import accesses_memory
+from warploom.timing.record.records import Record
 
 ZERO_REGISTER = 255
 """RZ, by its number."""
@@ -57,10 +57,10 @@ class LaunchTrace:
         for number, position in enumerate(positions):
             block, access = entries[number]
             mask = int(masks[begin + position]) & alive
-            reached = self._reached(access, entries[number + 1][w.ENTRY_ACCESS], places)
+            lane_accesses = self._lane_accesses(access, entries[number + 1][w.ENTRY_ACCESS], places)
             start, last = self._after.starts[block], self._after.stops[block] - 1
             for index in range(start, last):
-                yield from self._executed(index, mask, reached.get(index, []))
+                yield from self._executed(index, mask, lane_accesses.get(index, []))
             taken = mask
             if number + 1 < len(positions):
                 after = int(masks[begin + positions[number + 1]])
@@ -68,7 +68,7 @@ class LaunchTrace:
                 if self._listing.instructions[last].name == "EXIT":
                     taken = mask & ~(after if mask & after else int(later[position + 1]))
                     alive &= ~taken
-            yield from self._executed(last, taken, reached.get(last, []))
+            yield from self._executed(last, taken, lane_accesses.get(last, []))
 
     def _taken(self, index: int, mask: int, following: int, after: int) -> int:
         """Return the lanes of a mask that execute the last instruction of a stretch, which the
@@ -81,17 +81,17 @@ class LaunchTrace:
         return mask & (after if goes else ~after)
 
     def _executed(
-        self, index: int, mask: int, reached: Sequence[tuple[int, int, tuple[int, ...]]]
+        self, index: int, mask: int, lane_accesses: Sequence[tuple[int, int, tuple[int, ...]]]
     ) -> Iterator[TracedInstruction]:
         """Yield the lines of an instruction: one, or one for each access that it made, which are
         bytes of a lane, lanes and their addresses."""
         pc, opcode, targets, sources, width = self._texts[index]
-        for size, lanes, addresses in reached:
+        for size, lanes, addresses in lane_accesses:
             yield TracedInstruction(pc, lanes, targets, opcode, sources, size, addresses)
-        if not reached:  # an access that no lane makes
+        if not lane_accesses:  # an access that no lane makes
             yield TracedInstruction(pc, 0 if width else mask, targets, opcode, sources, width)
 
-    def _reached(
+    def _lane_accesses(
         self, first: int, stop: int, places: Sequence[int]
     ) -> dict[int, list[tuple[int, int, tuple[int, ...]]]]:
         """Return the accesses of an entry by the instruction of the listing."""
@@ -132,7 +132,7 @@ def _text(made: MachineInstruction) -> tuple[int, str, tuple[int, ...], tuple[in
         if register is not None:
             sources.append(register)
     targets = (target,) if begins_with_target and target is not None else tuple(written[:1])
-    width = width_of(made.opcode) if reaches_memory(made.name) else 0
+    width = width_of(made.opcode) if accesses_memory(made.name) else 0
     return made.offset, made.opcode, targets, tuple(sources[:MOST_SOURCES]), width
 
 

@@ -9,14 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
-from warploom.analysis.program import Site
 from warploom.machinecode.counted import MachineCounts
 from warploom.machinecode.merged import Merging
-from warploom.timing import words as w
+from warploom.program.program import Site
+from warploom.timing import layout as w
 from warploom.timing.machinecode.tokens import Words
 from warploom.timing.machinecode.walk import Segment, Walker
-from warploom.timing.machinecode.work import indexes_constants, reaches_memory
-from warploom.timing.records import Record
+from warploom.timing.machinecode.work import accesses_memory, indexes_constants
+from warploom.timing.record.records import Record
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class _Plan:
     blocks: Words
     begins: Words
     visits: Words
-    listed: Words
+    ptx: Words
     places: Words
     inside: Words
     widths: Words
@@ -68,7 +68,7 @@ class _Operation:
     stands for; where those are several, the bytes of a lane in `width`, and in `turns` of how
     many turns of a loop they are."""
 
-    listed: int
+    ptx: int
     site: Site
     token: int
     inside: int
@@ -101,16 +101,16 @@ class _Rerouting:
         for number, (first, stop) in enumerate(record.streams.tolist()):
             rows = record.entries[first : stop + 1]
             way = rows[:-1, w.ENTRY_BLOCK] % blocks
-            off, made, reached, begins = self._stream(way, rows[:, w.ENTRY_ACCESS])
+            off, made, accessed, begins = self._stream(way, rows[:, w.ENTRY_ACCESS])
             begun.append(begins)
             missed += off * used[number]
             whole += float(weights[way].sum()) * used[number]
             made[:, w.ENTRY_ACCESS] += access_count
             streams.append([entry_count, entry_count + len(made) - 1])
             entries.append(made)
-            accesses.append(reached)
+            accesses.append(accessed)
             entry_count += len(made)
-            access_count += len(reached)
+            access_count += len(accessed)
         changed = replace(
             record,
             streams=np.array(streams, np.int64).reshape(-1, w.STREAM_WORDS),
@@ -137,18 +137,18 @@ class _Rerouting:
         blocks = np.concatenate([plan.blocks for plan in plans])
         begun = np.concatenate([p.begins + at for p, at in zip(plans, walk.places, strict=True)])
         visits = np.concatenate([p.visits + v for p, v in zip(plans, visited, strict=False)])
-        listed = np.concatenate([plan.listed for plan in plans])
+        ptx = np.concatenate([plan.ptx for plan in plans])
         places = np.concatenate([p.places + at for p, at in zip(plans, walk.places, strict=True)])
         inside = np.concatenate([plan.inside for plan in plans])
         widths = np.concatenate([plan.widths for plan in plans])
         there = places < len(way)
-        visits, listed, places, inside, widths = (
-            column[there] for column in (visits, listed, places, inside, widths)
+        visits, ptx, places, inside, widths = (
+            column[there] for column in (visits, ptx, places, inside, widths)
         )
         rows = self._record.accesses[begins[0] : begins[-1]]
         taken, of_operation = self._taken(way, begins - begins[0], rows, places, inside)
         found = rows[taken].copy()
-        found[:, w.A_INSTRUCTION] = listed[of_operation]
+        found[:, w.A_INSTRUCTION] = ptx[of_operation]
         self._widen(found, widths[of_operation])
         entries = np.zeros((len(blocks) + 1, w.ENTRY_WORDS), np.int64)
         entries[:-1, w.ENTRY_BLOCK] = blocks
@@ -208,9 +208,9 @@ class _Rerouting:
                     continue
                 later = reduced.get(one.site)
                 if later is None:
-                    rows.append((visit, one.listed, place, one.inside, one.width))
+                    rows.append((visit, one.ptx, place, one.inside, one.width))
                 else:
-                    rows.append((visit + 1, later.listed, place, later.inside, later.width))
+                    rows.append((visit + 1, later.ptx, place, later.inside, later.width))
         rows.sort(key=lambda row: row[0])
         blocks = np.array([self._block_of[node] for node in segment.nodes], np.int64)
         columns = np.array(rows, np.int64).reshape(-1, 5).T
@@ -248,7 +248,7 @@ class _Rerouting:
                 site = matching.site_of(one)
                 if site is None or site not in self._merging.places:
                     continue
-                if reaches_memory(one.name) or indexes_constants(one):
+                if accesses_memory(one.name) or indexes_constants(one):
                     rows.append((number, site))
                 elif one.name in _REDUCTIONS:
                     reduced.add(site)
@@ -259,16 +259,16 @@ class _Rerouting:
             ]
         return self._memory[node]
 
-    def _operation(self, listed: int, site: Site, taken: list[Site]) -> _Operation:
+    def _operation(self, ptx: int, site: Site, taken: list[Site]) -> _Operation:
         """Return the operation of a machine instruction; `taken` are the PTX instructions that have
         one in its node."""
         block, inside = self._merging.places[site]
         token = int(self._walker.tokens.of_block[block])
-        made = self._counts.matching.listing.instructions[listed]
+        made = self._counts.matching.listing.instructions[ptx]
         merged = self._merging.of(made, site, taken)
         if merged is None:
-            return _Operation(listed, site, token, inside)
-        return _Operation(listed, site, token, merged.first, merged.width, merged.turns)
+            return _Operation(ptx, site, token, inside)
+        return _Operation(ptx, site, token, merged.first, merged.width, merged.turns)
 
     @cached_property
     def _merging(self) -> Merging:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.program import Site
 from warploom.machinecode.counted import MachineCounts
 from warploom.machinecode.evidence import ANCHOR, Evidence, Executions
+from warploom.program.program import Site
 
 Words = npt.NDArray[np.int64]
 

@@ -34,7 +34,7 @@ that is not taken."""
 MISSED = 10.0
 """The cost of an anchor that was done here and not there."""
 
-PARTED, LOST = 1.0, 50.0
+DIVERGED_STATUS, LOST = 1.0, 50.0
 """The cost of going on at another block, where lanes of the warp parted, and where they did not."""
 
 Key = tuple[int, bool, tuple[int, ...]]
@@ -153,8 +153,8 @@ class Walker:
                 left = 0.0 if ends and after == stop else MISSED * (stop - after + 1)
                 heapq.heappush(open_, (spent + left, next(order), after, -1, way, missed + off))
             if at < stop:
-                token, parted = divmod(window[at], 2)
-                price = PARTED if parted else LOST
+                token, diverged = divmod(window[at], 2)
+                price = DIVERGED_STATUS if diverged else LOST
                 for other in self.tokens.having.get(token, ()):
                     heapq.heappush(open_, (cost + price, next(order), at, other, before, missed))
                 skipped = MISSED * self.tokens.weights.get(token, 0.0)

@@ -10,16 +10,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warploom.analysis.program import Site
 from warploom.isa.spec import Unit
 from warploom.machinecode.control import Control
 from warploom.machinecode.counted import Matching
 from warploom.machinecode.listing import MachineInstruction
 from warploom.machinecode.opcodes import execution_of
 from warploom.machinecode.operands import Kind
-from warploom.timing import words as w
-from warploom.timing.costs import QUEUED_UNITS, UNITS, Costs
-from warploom.timing.work import Work, barrier_of, fence_cycles, products_of, sleep_cycles
+from warploom.program.program import Site
+from warploom.timing import layout as w
+from warploom.timing.work.costs import QUEUED_UNITS, UNITS, Costs
+from warploom.timing.work.operations import (
+    Work,
+    barrier_of,
+    fence_cycles,
+    products_of,
+    sleep_cycles,
+)
 
 _SHARED = ("LDS", "STS", "ATOMS", "LDSM", "STSM", "REDS")
 NEAR = (*_SHARED, "LDC")
@@ -29,7 +35,7 @@ _FUSED = {"imul": "fp32", "shift": "int"}
 """Units of one pipeline: where both have as many lanes, it is one."""
 
 
-def reaches_memory(name: str) -> bool:
+def accesses_memory(name: str) -> bool:
     """Returns whether an instruction of that opcode is one of those whose accesses a record has."""
     unit = execution_of(name).unit
     return unit == "texture" or (unit == "lsu" and name not in _NO_MEMORY)
@@ -138,7 +144,7 @@ class _Builder:
             return w.COMMIT, 0, 0
         if made.name == "DEPBAR" and len(made.operands) > 1:
             return w.AWAIT, int(made.operands[1].text, 0), 0
-        if reaches_memory(made.name) or indexes_constants(made):
+        if accesses_memory(made.name) or indexes_constants(made):
             if unit == "texture":
                 return w.MEMORY, 1, 0
             return w.MEMORY, int(made.name not in NEAR), int(made.name == "LDGSTS")

@@ -1,0 +1,129 @@
+"""Tests whether two accesses can reach the same byte, and whether only one thread's can.
+
+The tests are those of compilers for loops, with threads in place of iterations: the range test
+(Banerjee), the test of rests by a stride (GCD), and digits: a stride beyond all that the variables
+with smaller strides add up to keeps its variable's values apart. They err on one side: what is said
+to be apart is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+
+from warploom.analysis.linear.forms import Form, Variable, form
+from warploom.analysis.linear.ranges import Range, Ranges
+
+
+@dataclass(frozen=True)
+class AddressRange:
+    """The addresses that an instruction reaches: `size` bytes from each of a form on, with the
+    ranges of what it is made of."""
+
+    where: Form
+    size: int
+    ranges: Ranges
+
+    def span(self) -> Range:
+        """Return the first byte, and the end behind the last."""
+        low, high = self.ranges.of(self.where)
+        return low, high + self.size
+
+    def made_of(self, where: Form) -> AddressRange:
+        """Return the same of another form of the same variables."""
+        return AddressRange(where, self.size, self.ranges)
+
+
+def never_overlap(one: AddressRange, two: AddressRange) -> bool:
+    """Return whether no byte is reached by both, whichever threads do it."""
+    return any(_never_overlap_by(one, two, unit) for unit in (0, *_units(one.where, two.where)))
+
+
+def are_of_one_thread(one: AddressRange, two: AddressRange, threads: Iterable[Variable]) -> bool:
+    """Return whether a byte that both reach is reached by one thread; `threads` are the variables
+    by which threads differ."""
+    telling = set[Variable]()
+    for variable in threads:
+        values = [one.ranges.of(form(0, {variable: 1})), two.ranges.of(form(0, {variable: 1}))]
+        if values[0] == values[1] and values[0][0] == values[0][1]:
+            one, two = (_fixed(each, variable, int(values[0][0])) for each in (one, two))
+        else:
+            telling.add(variable)
+    strides, others = dict(one.where.strides), dict(two.where.strides)
+    if any(strides.get(each, 0) != others.get(each, 0) for each in telling):
+        return False
+    return telling <= strides.keys() and _agree(one, two, telling)
+
+
+def _fixed(addresses: AddressRange, variable: Variable, value: int) -> AddressRange:
+    stride = dict(addresses.where.strides).get(variable, 0)
+    return addresses.made_of(addresses.where.without(variable).plus(form(value * stride)))
+
+
+def _never_overlap_by(one: AddressRange, two: AddressRange, unit: int) -> bool:
+    """Return whether two accesses are apart for what their addresses leave as rests where whole
+    multiples of a unit are left out; 0: of themselves."""
+    below, above = _overlap_counts(_rest(one, unit), _rest(two, unit))
+    if unit == 0:
+        return not below < 0 < above
+    # A float would round such addresses.
+    bounded = below > -_INFINITE and above < _INFINITE
+    return bounded and (int(below) // unit + 1) * unit >= above
+
+
+_INFINITE = float("inf")
+
+
+def _overlap_counts(one: AddressRange, two: AddressRange) -> Range:
+    """Return the open range of distances by which the second would have to be moved for the two to
+    meet."""
+    (first, end), (other_first, other_end) = one.span(), two.span()
+    return first - other_end, end - other_first
+
+
+def _agree(one: AddressRange, two: AddressRange, telling: Set[Variable]) -> bool:
+    """Return whether variables of both are equal where the two meet."""
+    if not telling:
+        return True
+    variables = {v for each in (one, two) for v, _ in each.where.strides}
+    if variables == telling and len(telling) == 1 and _stays_below(one, two):
+        return True
+    return any(_agree_by(one, two, telling, unit) for unit in _units(one.where, two.where))
+
+
+def _stays_below(one: AddressRange, two: AddressRange) -> bool:
+    """Return whether accesses by the same single variable only meet where it is equal."""
+    ((_, stride),) = one.where.strides
+    moved = two.where.constant - one.where.constant
+    return max(one.size - moved, two.size + moved) <= abs(stride)
+
+
+def _agree_by(one: AddressRange, two: AddressRange, telling: Set[Variable], unit: int) -> bool:
+    """Return whether they are for two parts of each address, multiples of a unit and rests, which
+    both have to agree: rests do not make up for a unit."""
+    rests = _rest(one, unit), _rest(two, unit)
+    below, above = _overlap_counts(*rests)
+    whole = _whole(one, unit), _whole(two, unit)
+    of_whole = {v for v, _ in whole[0].where.strides} & telling
+    of_rests = telling - of_whole
+    if not (-unit <= below and above <= unit):
+        return False
+    made_smaller = bool(of_rests) or bool(rests[0].where.strides) or unit > 1
+    return made_smaller and _agree(*whole, of_whole) and _agree(*rests, of_rests)
+
+
+def _units(*forms: Form) -> Iterator[int]:
+    """Yield the strides of forms, the greatest first."""
+    yield from sorted({abs(stride) for one in forms for _, stride in one.strides}, reverse=True)
+
+
+def _rest(addresses: AddressRange, unit: int) -> AddressRange:
+    """Return what is left of addresses without variables whose strides are multiples of a unit."""
+    strides = {v: s for v, s in addresses.where.strides if unit == 0 or s % unit}
+    return addresses.made_of(form(addresses.where.constant, strides))
+
+
+def _whole(addresses: AddressRange, unit: int) -> AddressRange:
+    """Return those variables, with strides in units, as accesses of one unit."""
+    strides = {v: s // unit for v, s in addresses.where.strides if s % unit == 0}
+    return AddressRange(form(0, strides), 1, addresses.ranges)

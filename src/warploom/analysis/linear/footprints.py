@@ -1,0 +1,111 @@
+"""Finds where the blocks of a launch reach in global memory, and whether they stay apart.
+
+Blocks that do can run at the same time on several workers, and whatever the order, the result is
+the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from warploom.analysis.linear.affine import (
+    NOT_SHARED,
+    Given,
+    MemoryAccess,
+    block_indices,
+    global_accesses,
+)
+from warploom.core.errors import Dim3
+from warploom.isa.ops.tensors import is_tensor_operation
+from warploom.program.accesses import accesses
+from warploom.program.program import Program
+from warploom.ptx.ir import Instruction, Special, spread
+
+TOLD_BY_ORDER = ("%clock", "%globaltimer", "%gridid")
+"""Special registers (by how their names begin) whose values tell of the order of blocks."""
+
+
+def why_blocks_meet(program: Program, given: Given) -> str:
+    """Return why the blocks of a launch may get in each other's way: a sentence, empty where they
+    cannot.
+
+    An access is taken to stay in the allocation that its pointer came from; one that strays into
+    another is a fault of the kernel that no schedule promises anything about.
+    """
+    for index, instruction in enumerate(program.instructions):
+        reason = _objection(instruction)
+        if reason:
+            return f"{reason} at {program.line(index)}"
+    memory_accesses = global_accesses(program, given)
+    stores = [access for access in memory_accesses if access.op == "store"]
+    if any(access.where.origins is None for access in memory_accesses) and stores:
+        unknown = next(r for r in memory_accesses if r.where.origins is None)
+        return f"nothing is known of the address at {program.line(unknown.instruction)}"
+    for allocation in {origin for store in stores for origin in store.where.origins or ()}:
+        there = [access for access in memory_accesses if allocation in (access.where.origins or ())]
+        if not are_disjoint(there, given.grid):
+            line = next(r for r in there if r.op == "store").instruction
+            return f"blocks may reach the same addresses as the store at {program.line(line)}"
+    return ""
+
+
+def _objection(instruction: Instruction) -> str:
+    """Returns what makes an instruction depend on other blocks, whatever its operands."""
+    if instruction.operation.name == "call":
+        return "the kernel calls printf, malloc or assert"
+    told = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
+    if any(name.startswith(TOLD_BY_ORDER) for name in told):
+        return "the kernel reads a value that depends on block order"
+    if is_tensor_operation(instruction.operation):
+        return "nothing is known of where a tensor map leads"
+    for space, op in accesses(instruction):
+        if space in NOT_SHARED:
+            continue
+        if op == "atomic":
+            return "the order of atomics shows"
+        if instruction.operation.name not in ("ld", "ldu", "st", "cp"):
+            return "an access of a whole warp"
+    return ""
+
+
+# ---- whether blocks stay apart ------------------------------------------------------------------
+
+
+def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
+    """Returns whether no two blocks reach the same byte by any of these accesses of one
+    allocation."""
+    forms = [access.where.form for access in memory_accesses]
+    known = [f for f in forms if f is not None]
+    if len(known) < len(forms) or len({f.strides for f in known}) > 1:
+        return False
+    first = min(f.constant for f in known)
+    offsets = [f.constant - first for f in known]
+    unit = math.gcd(*offsets)
+    strides = dict(known[0].strides)
+    if any(block not in strides for block in block_indices(grid)):
+        return False
+    digits = [(v.extent, abs(s), v.of_block) for v, s in strides.items()]
+    if unit:
+        digits.append((max(offsets) // unit + 1, unit, False))
+    return _digits_disjoint(digits, max(access.size for access in memory_accesses))
+
+
+def _digits_disjoint(digits: Sequence[tuple[int | None, int, bool]], size: int) -> bool:
+    """Returns whether numbers made of digits, each with an extent and a stride, `size` long, do not
+    overlap where a digit of the block differs.
+
+    Digits are taken by rising stride; a stride beyond all that is below it keeps its values apart.
+    One that is not may only mix with digits that blocks share.
+    """
+    span, of_blocks = size, False
+    unbounded = False
+    for extent, stride, of_block in sorted(digits, key=lambda digit: digit[1]):
+        if unbounded:
+            return False
+        if stride < span and (of_block or of_blocks):
+            return False
+        of_blocks |= of_block
+        unbounded = extent is None
+        span += stride * ((extent or 1) - 1)
+    return True

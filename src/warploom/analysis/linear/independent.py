@@ -1,0 +1,228 @@
+"""Finds accesses of a launch that no other thread's can meet: nothing that threads do there is a
+race, in whatever order they go.
+
+Global memory is looked at over the launch, shared memory over each stretch between two barriers of
+all threads of a block (`intervals`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+
+from warploom.analysis.linear.affine import (
+    GLOBAL_SPACES,
+    TEXELS,
+    Flow,
+    MemoryAccess,
+    block_indices,
+    thread_indices,
+)
+from warploom.analysis.linear.conditions import facts_of
+from warploom.analysis.linear.dependence import AddressRange, are_of_one_thread, never_overlap
+from warploom.analysis.linear.forms import Variable, form
+from warploom.analysis.linear.intervals import SHARED_SPACES, copies_later, stretches
+from warploom.analysis.linear.predicates import NO_FACTS, Facts
+from warploom.analysis.linear.ranges import Ranges
+from warploom.program.accesses import accesses
+from warploom.ptx.ir import Space
+
+MOST_PAIRS = 20_000
+"""Nothing is looked for among more pairs of accesses."""
+
+BY_LANE = ("ld", "ldu", "st", "atom", "red")
+"""Instructions of which each lane reaches what its address says."""
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """An access to memory: `at` where it reaches, if that is known; `is_weak` where it orders
+    nothing and a thread does it itself."""
+
+    access: MemoryAccess
+    at: AddressRange | None
+    is_weak: bool
+
+    @property
+    def instruction(self) -> int:
+        return self.access.instruction
+
+    @property
+    def writes(self) -> bool:
+        return self.access.op != "load"
+
+    @property
+    def origins(self) -> frozenset[int] | None:
+        """Return the allocations that it may lead to, None for any."""
+        return self.access.where.origins
+
+
+@dataclass(frozen=True, slots=True)
+class Independent:
+    """Accesses that no other thread's can meet: to global memory, while every access to it stays in
+    the allocations of its pointers; to shared memory, while all threads of a block meet at the same
+    barriers. `closed` are the allocations, by address, that no access but those is to write to."""
+
+    in_global: frozenset[int]
+    closed: frozenset[int]
+    in_shared: frozenset[int]
+
+
+def independent_accesses(flow: Flow, weak: Set[int]) -> Independent:
+    """Return the accesses of a launch that no other thread's can meet; `weak` are those that order
+    nothing and that a thread does itself."""
+    found = _Found(flow, weak)
+    return Independent(*_of_launch(found), _of_blocks(found))
+
+
+class _Found:
+    """The accesses of a launch, with what is known of them."""
+
+    def __init__(self, flow: Flow, weak: Set[int]) -> None:
+        self.flow, self.program, self.weak = flow, flow.program, weak
+        self.blocks, self.threads = block_indices(flow.given.grid), thread_indices(flow.given.block)
+        self._telling = [form(0, {variable: 1}) for variable in (*self.blocks, *self.threads)]
+
+    def of(self, spaces: Set[Space]) -> list[Access]:
+        """Return those that may lead to some state spaces."""
+        return [self._access(access) for access in self.flow.memory_accesses(spaces)]
+
+    def candidates(self, there: Iterable[Access], space: Space) -> Iterator[Access]:
+        """Yield those of some accesses that need not be seen if nothing meets them."""
+        for each in there:
+            made = self.program.instructions[each.instruction]
+            if each.is_weak and accesses(made) == ((space, each.access.op),):
+                yield each
+
+    @cached_property
+    def _facts(self) -> Mapping[int, Facts]:
+        return facts_of(self.flow)
+
+    def _access(self, access: MemoryAccess) -> Access:
+        """Return an access with what bounds it; of one without bounds no place is known."""
+        where, name = (
+            access.where.form,
+            self.program.instructions[access.instruction].operation.name,
+        )
+        at = None
+        if where is not None and name in BY_LANE:
+            facts = self._facts.get(access.instruction, NO_FACTS)
+            found = AddressRange(where, access.size, Ranges.under(facts, [where, *self._telling]))
+            low, high = found.span()
+            at = found if -math.inf < low and high < math.inf else None
+        return Access(access, at, access.instruction in self.weak)
+
+
+# ---- global memory ------------------------------------------------------------------------------
+
+
+def _of_launch(found: _Found) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the accesses to global memory, and the closed allocations (`Independent`)."""
+    there, allocations = found.of(GLOBAL_SPACES), found.flow.allocations
+    candidates = {
+        each for each in found.candidates(there, Space.GLOBAL) if _stays(each, allocations)
+    }
+    accesses_texels = any(
+        space in TEXELS for made in found.program.instructions for space, _ in accesses(made)
+    )
+    if accesses_texels or any(each.origins is None for each in there):
+        return frozenset(), frozenset()
+    if len(candidates) * len(there) > MOST_PAIRS:
+        return frozenset(), frozenset()
+    telling = *found.blocks, *found.threads
+    candidates = {
+        each
+        for each in candidates
+        if all(_are_independent(each, other, telling) for other in _against(each, there))
+    }
+    writes = [each for each in there if each.writes]
+    while True:
+        others = (each.origins or frozenset() for each in writes if each not in candidates)
+        closed = frozenset(allocations).difference(*others)
+        left = {
+            each
+            for each in candidates
+            if all(_is_elsewhere(each, other, closed) for other in _against(each, there))
+        }
+        if left == candidates:
+            return frozenset(each.instruction for each in candidates), closed
+        candidates = left
+
+
+def _stays(access: Access, allocations: Mapping[int, range]) -> bool:
+    """Return whether an access stays in the one allocation that its pointer leads to."""
+    if access.at is None or access.origins is None or len(access.origins) != 1:
+        return False
+    allocation = allocations[next(iter(access.origins))]
+    low, high = access.at.span()
+    return allocation.start <= low and high <= allocation.stop
+
+
+def _against(access: Access, there: Iterable[Access]) -> Iterator[Access]:
+    """Yield the accesses that one may be in conflict with."""
+    return (other for other in there if access.writes or other.writes)
+
+
+def _are_independent(one: Access, two: Access, telling: Sequence[Variable]) -> bool:
+    """Return whether no byte is reached by both of two threads by these accesses; also if nothing
+    is known of the second's place, which is to be elsewhere (`_is_elsewhere`)."""
+    if one.at is None or two.at is None:
+        return True
+    if never_overlap(one.at, two.at):
+        return True
+    return one.is_weak and two.is_weak and are_of_one_thread(one.at, two.at, telling)
+
+
+def _is_elsewhere(one: Access, two: Access, closed: Set[int]) -> bool:
+    """Return whether the place of the second is known, or lies in other allocations; and if it
+    leaves those, the detector says so, since the first one's is closed."""
+    if two.at is not None:
+        return True
+    mine, others = one.origins or frozenset(), two.origins or frozenset()
+    return not mine & others and (mine <= closed or not two.writes)
+
+
+# ---- shared memory ------------------------------------------------------------------------------
+
+
+def _of_blocks(found: _Found) -> frozenset[int]:
+    """Return the accesses to shared memory that no other of their stretches can meet."""
+    if any(copies_later(made) for made in found.program.instructions):
+        return frozenset()
+    there = [each for each in found.of(SHARED_SPACES) if not each.origins]
+    left = {each.instruction for each in found.candidates(there, Space.SHARED)}
+    for stretch in stretches(found.program):
+        inside = [each for each in there if each.instruction in stretch]
+        calls = any(found.program.instructions[at].operation.name == "call" for at in stretch)
+        for each in inside:
+            against = [] if calls else list(_against(each, inside))
+            if (
+                calls
+                or len(against) * len(inside) > MOST_PAIRS
+                or not all(_are_disjoint(found, each, other) for other in against)
+            ):
+                left.discard(each.instruction)
+    return frozenset(left)
+
+
+def _are_disjoint(found: _Found, one: Access, two: Access) -> bool:
+    """Return whether two threads of a block reach no byte both by accesses to shared memory."""
+    if one.at is None or two.at is None:
+        return False
+    places = _in_one_block(one.at, two.at, found.blocks)
+    if never_overlap(*places):
+        return True
+    return one.is_weak and two.is_weak and are_of_one_thread(*places, found.threads)
+
+
+def _in_one_block(
+    one: AddressRange, two: AddressRange, blocks: Iterable[Variable]
+) -> tuple[AddressRange, AddressRange]:
+    """Return two places without what the block's index adds to both."""
+    for block in blocks:
+        strides = (dict(each.where.strides).get(block, 0) for each in (one, two))
+        if len(set(strides)) == 1:
+            one, two = (each.made_of(each.where.without(block)) for each in (one, two))
+    return one, two

@@ -1,0 +1,91 @@
+"""Short ways that some lanes go while the others wait beside them: `if` without `else`.
+
+Such a block runs under a mask, with what is known of registers' shapes; nothing has to be noted of
+who waits where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from warploom.analysis.masked_loops import LONGEST_PREDICATED_BLOCK
+from warploom.analysis.shape_transfer import Reading, RegisterShapes, WarpLayout, computes
+from warploom.isa.spec import Unit
+from warploom.isa.terms import Term
+from warploom.program.cfg import ENDS
+from warploom.program.program import Block, Program
+from warploom.program.uses import member_mask
+from warploom.ptx.ir import Instruction, spread
+
+
+def predicated_blocks(
+    program: Program, warp_layout: WarpLayout, shapes: RegisterShapes
+) -> dict[int, int]:
+    """Return, by blocks that end with a branch, the block that those lanes run which do not go
+    straight on to where all meet, if it can run under a mask."""
+    blocks = program.blocks
+    found = bodies(program)
+    readings = {body: Reading(program, warp_layout, shapes.at(body)) for body in found.values()}
+    return {
+        at: body for at, body in found.items() if _can_run(program, blocks[body], readings[body])
+    }
+
+
+def bodies(program: Program) -> dict[int, int]:
+    """Return the same, whatever is in the block."""
+    sources: dict[int, list[int]] = {}
+    for block in program.blocks:
+        for to in block.successors:
+            sources.setdefault(to, []).append(block.index)
+    found: dict[int, int] = {}
+    for block in program.blocks:
+        point = program.reconvergence[block.index]
+        inner = [way for way in block.successors if way != point]
+        if len(block.successors) != 2 or len(inner) != 1 or point == program.exit:
+            continue
+        body = program.blocks[inner[0]] if inner[0] < program.exit else block
+        alone = sources[body.index] == [block.index]
+        forward = body.successors == (point,) and block.index < body.index < point
+        if alone and forward:
+            found[block.index] = body.index
+    return found
+
+
+def steps(program: Program, body: Block) -> range:
+    """Return the instructions of such a block, without the branch to where all meet."""
+    last = program.instructions[body.stop - 1]
+    return range(body.start, body.stop - (last.operation.name == "bra"))
+
+
+def _can_run(program: Program, body: Block, reading: Reading) -> bool:
+    inside = [program.instructions[index] for index in steps(program, body)]
+    return len(inside) <= LONGEST_PREDICATED_BLOCK and all(
+        _is_plain(made, reading) for made in inside
+    )
+
+
+def _is_plain(made: Instruction, reading: Reading) -> bool:
+    """Returns whether an instruction neither waits nor goes elsewhere, whatever its operands."""
+    spec = made.operation.spec
+    if made.operation.name in ENDS or spec.unit in (Unit.CONTROL, Unit.BARRIER):
+        return False
+    return member_mask(made) is None and not may_wrap(made, reading)
+
+
+def may_wrap(made: Instruction, reading: Reading) -> bool:
+    """Returns whether a result keeps its shape only if no lane wraps around."""
+    if not computes(made) or not any(shape.is_known for _, shape in reading.results(made)):
+        return False
+    shapes = reading.terms(made)
+    sources = tuple(spread(made.operands[len(made.operation.spec.destinations) :]))
+    return any(
+        node.op == "extend" and shapes.shape(node.args[0]).stride
+        for term in made.operation.terms_for(len(sources))
+        for node in _nodes(term)
+    )
+
+
+def _nodes(term: Term) -> Iterable[Term]:
+    yield term
+    for argument in term.args:
+        yield from _nodes(argument)

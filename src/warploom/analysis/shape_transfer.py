@@ -1,0 +1,289 @@
+"""Tells which registers hold the same for all lanes of a warp, or differ by a fixed stride: what
+follows for each instruction from the shapes of what it reads. `analysis.uniformity` finds those of
+a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from warploom.analysis.masked_loops import Region
+from warploom.analysis.vector_shape import (
+    LANES,
+    UNIFORM,
+    VECTOR,
+    Known,
+    TermShapes,
+    VectorShape,
+    strided,
+)
+from warploom.core.types import PRED, ScalarType
+from warploom.isa.spec import Unit
+from warploom.isa.special import SPECIAL_REGISTERS, Varies
+from warploom.program.accesses import space_of
+from warploom.program.program import Program
+from warploom.program.uses import leaves
+from warploom.ptx.ir import (
+    Address,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    Space,
+    Special,
+    Symbol,
+    Vector,
+    spread,
+)
+
+BlockShapes = Mapping[Register, VectorShape]
+"""The shapes of registers at some place; of those that are not named nothing is known."""
+
+
+@dataclass(frozen=True)
+class RegisterShapes:
+    """The shapes of a program's registers, block by block.
+
+    A register has one shape or, in the blocks where it is `loose`, none. Lanes leave the regions
+    `left` one by one (`analysis.masked_loops`), each of them named before those inside of it.
+    """
+
+    known: BlockShapes
+    loose: tuple[frozenset[Register], ...]
+    left: tuple[Region, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.known)
+
+    def at(self, block: int) -> BlockShapes:
+        """Return the shapes that registers have in a block."""
+        if block not in self._by_block:
+            loose = self.becomes_varying(block)
+            here = {r: s for r, s in self.known.items() if r not in loose} if loose else self.known
+            self._by_block[block] = here
+        return self._by_block[block]
+
+    @cached_property
+    def _by_block(self) -> dict[int, BlockShapes]:
+        return {}
+
+    def becomes_varying(self, block: int) -> frozenset[Register]:
+        """Return the registers that have no shape in a block, though elsewhere they may."""
+        return self.loose[block] if block < len(self.loose) else frozenset()
+
+    @cached_property
+    def lasting(self) -> frozenset[Register]:
+        """Return the registers that have their shapes in every block."""
+        return frozenset(self.known).difference(*self.loose)
+
+    def around(self, block: int) -> tuple[Region, ...]:
+        """Return the regions around a block that lanes leave one by one, the innermost last."""
+        return tuple(region for region in self.left if block in region.blocks)
+
+
+NO_SHAPES = RegisterShapes({}, (), ())
+
+
+class WarpLayout(Enum):
+    """Names how the threads of a block lie in its warps (CUDA C++ Programming Guide, "Thread
+    Hierarchy"). LINE: a warp is 32 threads along x. ROWS, ROWS_OF_8, ROWS_OF_4, ROWS_OF_2: each run
+    of 16, 8, 4 or 2 lanes that begins at a multiple of its length is so many threads along x. ANY:
+    neighbours may lie in two rows. BLOCK:
+    what is asked is not how lanes differ but whether all threads of a block agree. ALONG_X: how
+    those of a block differ that has all its threads along x; IN_ROWS: that has 16 along x, the
+    others along y. What lies in two rows goes on in the rows behind them by the same steps."""
+
+    LINE = "line"
+    ROWS = "rows"
+    ROWS_OF_8 = "rows of 8"
+    ROWS_OF_4 = "rows of 4"
+    ROWS_OF_2 = "rows of 2"
+    ANY = "any"
+    BLOCK = "block"
+    ALONG_X = "along x"
+    IN_ROWS = "in rows"
+
+
+BLOCK_WIDE = frozenset({WarpLayout.BLOCK, WarpLayout.ALONG_X, WarpLayout.IN_ROWS})
+"""Formations that say something of a whole block."""
+
+RUNS = {
+    WarpLayout.LINE: 1,
+    WarpLayout.ROWS: 2,
+    WarpLayout.ROWS_OF_8: 4,
+    WarpLayout.ROWS_OF_4: 8,
+    WarpLayout.ROWS_OF_2: 16,
+    WarpLayout.ANY: LANES,
+}
+"""Of how many runs of threads along x a warp consists, at most; the fewest first."""
+
+WHOLE = {WarpLayout.LINE: WarpLayout.ALONG_X, WarpLayout.ROWS: WarpLayout.IN_ROWS}
+"""What a block may be of whose warps so much is known."""
+
+
+def warp_layout_of(block: tuple[int, int, int]) -> WarpLayout:
+    """Return the formation of the warps of a block of that shape."""
+    x, y, z = block
+    if y * z == 1:
+        return WarpLayout.LINE
+    return next(one for one, runs in RUNS.items() if x % (LANES // runs) == 0)
+
+
+def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
+    """Return the shape of a special register."""
+    special = SPECIAL_REGISTERS[name]
+    if name == "%tid.x" and warp_layout in WHOLE.values():
+        return VectorShape(1, 1)
+    if name == "%tid.y" and warp_layout is WarpLayout.IN_ROWS:
+        return VectorShape(2)
+    if warp_layout in BLOCK_WIDE:
+        agreed = special.varies in (Varies.BLOCK, Varies.LAUNCH) and special.clock_bit is None
+        return UNIFORM if agreed else VECTOR
+    if name == "%laneid":
+        return VectorShape(1, 1)
+    if name.startswith("%tid"):
+        width = RUNS.get(warp_layout, LANES)
+        return VECTOR if width == LANES else VectorShape(width, int(name == "%tid.x"))
+    varies = SPECIAL_REGISTERS[name].varies is Varies.LANE or special.clock_bit is not None
+    return VECTOR if varies else UNIFORM
+
+
+class Reading:
+    """Reads the shapes of operands from those of registers."""
+
+    def __init__(self, program: Program, warp_layout: WarpLayout, shapes: BlockShapes) -> None:
+        self.program, self.warp_layout, self.shapes = program, warp_layout, shapes
+
+    def shape(self, operand: Operand, type: ScalarType) -> VectorShape:
+        return self.known(operand, type).shape
+
+    def known(self, operand: Operand, type: ScalarType) -> Known:
+        """Return an operand that is read as a type."""
+        match operand:
+            case Immediate(value):
+                whole = None if type.is_float else value & ((1 << type.bits) - 1)
+                return Known(UNIFORM, whole)
+            case Negated(register):
+                return Known(self.shapes.get(register, VECTOR))
+            case Register():
+                shape = self.shapes.get(operand, VECTOR)
+                return Known(_resized(shape, operand.type.bits, type.bits))
+            case Special(name):
+                shape = special_shape(name, self.warp_layout)
+                return Known(_resized(shape, SPECIAL_REGISTERS[name].type.bits, type.bits))
+            case Symbol():
+                return Known(UNIFORM)
+            case _:
+                return Known(VECTOR)
+
+    def address(self, operand: Operand) -> VectorShape:
+        """Return the shape of an address, if no row of it wraps around."""
+        assert isinstance(operand, Address)
+        if isinstance(operand.base, Register):
+            return self.shapes.get(operand.base, VECTOR)
+        return UNIFORM
+
+    def terms(self, made: Instruction) -> TermShapes:
+        """Return the shapes of the terms of an instruction that computes."""
+        operation = made.operation
+        given = spread(made.operands[len(operation.spec.destinations) :])
+        types = operation.source_types
+        return TermShapes(
+            [
+                Known(VECTOR) if type is None else self.known(operand, type)
+                for operand, type in zip(given, types, strict=False)
+            ],
+            linear=self.warp_layout is WarpLayout.IN_ROWS,
+        )
+
+    def guard(self, made: Instruction) -> VectorShape:
+        """Return the shape of what decides whether an instruction is executed."""
+        return UNIFORM if made.guard is None else self.shapes.get(made.guard.register, VECTOR)
+
+    def results(self, made: Instruction) -> Iterator[tuple[Register, VectorShape]]:
+        """Yield the shape of what an instruction gives each register, as wide as the register."""
+        agreed = self.guard(made) == UNIFORM
+        for place, target in enumerate(_targets(made)):
+            if target is None:
+                continue
+            shape = VECTOR
+            if agreed:
+                shape = (
+                    self._term(made, place, target) if computes(made) else self._other(made, target)
+                )
+            if target.type == PRED and shape != UNIFORM:
+                shape = VECTOR
+            yield target, shape
+
+    def _term(self, made: Instruction, place: int, target: Register) -> VectorShape:
+        sources = tuple(spread(made.operands[len(made.operation.spec.destinations) :]))
+        terms = made.operation.terms_for(len(sources))
+        if place >= len(terms):
+            return VECTOR
+        term = terms[place]
+        return _resized(self.terms(made).shape(term), term.type.bits, target.type.bits)
+
+    def _other(self, made: Instruction, target: Register) -> VectorShape:
+        match made.operation.name:
+            case "mov" | "cvta":
+                source = made.operands[1]
+                if isinstance(source, Vector) or not isinstance(made.operands[0], Register):
+                    return VECTOR
+                slot = "size" if made.operation.name == "cvta" else "type"
+                type = made.operation.modifiers.scalar(slot)
+                return _resized(self.shape(source, type), type.bits, target.type.bits)
+            case "ld" | "ldu":
+                return self._loaded(made)
+            case _:
+                return VECTOR
+
+    def _loaded(self, made: Instruction) -> VectorShape:
+        """Lanes that load from one place at once get the same; warps are not there at once."""
+        space, address = space_of(made), made.operands[1]
+        if space is Space.PARAM:
+            assert isinstance(address, Address)
+            base = address.base
+            named = isinstance(base, Symbol) and not self.program.places[base.name].frame
+            return UNIFORM if named else VECTOR
+        shared = space in (Space.GLOBAL, Space.CONST, Space.SHARED)
+        if not shared or self.warp_layout in BLOCK_WIDE:
+            return VECTOR
+        shape = self.address(address)
+        return shape if shape.is_known and shape.stride == 0 else VECTOR
+
+
+def computes(made: Instruction) -> bool:
+    """Returns whether an instruction does nothing but compute terms."""
+    operation = made.operation
+    if operation.name == "mov":
+        whole = isinstance(made.operands[0], Register)
+        return whole and isinstance(made.operands[1], Register | Immediate)
+    if operation.name in NO_TERMS or operation.spec.unit in NO_TERM_UNITS:
+        return False
+    return operation.spec.semantics is not None and bool(operation.spec.destinations)
+
+
+NO_TERMS = frozenset(
+    {"ld", "ldu", "st", "cp", "call", "cvta", "shfl", "vote", "match", "redux", "elect"}
+)
+NO_TERM_UNITS = (Unit.ATOMIC, Unit.MATRIX, Unit.TEXTURE, Unit.BARRIER)
+"""Instructions that look at memory, at control, or at lanes beside their own."""
+
+
+def _targets(made: Instruction) -> Iterator[Register | None]:
+    """Yield what an instruction writes, place by place; None where it is nothing."""
+    count = 1 if made.operation.name == "call" else len(made.operation.spec.destinations)
+    for operand in made.operands[:count]:
+        for leaf in leaves(operand):
+            yield leaf if isinstance(leaf, Register) else None
+
+
+def _resized(shape: VectorShape, have: int, want: int) -> VectorShape:
+    """Return a value of one width as one of another: cut off, or extended by what it needs."""
+    if shape.stride == 0 or want == have:
+        return shape
+    return strided(shape.width, shape.stride, want) if want < have else VECTOR

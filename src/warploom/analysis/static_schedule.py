@@ -1,0 +1,195 @@
+"""Courses: all that a block does from begin to end, where that is known before it runs, one sweep
+after the other (`analysis.warp_loops`).
+
+Between their barriers most kernels ask only of the number of the thread who does something. How
+often they pass one follows from the size of the block: `for (s = blockDim.x / 2; s > 0; s /= 2)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from warploom.analysis.block_uniformity import agrees, last_of, leaves_all, waits_for_all
+from warploom.analysis.predicated_blocks import predicated_blocks
+from warploom.analysis.shape_transfer import (
+    WHOLE,
+    BlockShapes,
+    Reading,
+    RegisterShapes,
+    WarpLayout,
+    computes,
+    warp_layout_of,
+)
+from warploom.analysis.uniformity import shapes_of
+from warploom.analysis.vector_shape import Known
+from warploom.analysis.warp_loops import WarpLoop, WarpLoopSearch
+from warploom.core.types import ScalarType
+from warploom.program.cfg import ENDS, splits
+from warploom.program.program import Block, Program
+from warploom.program.uses import writes
+from warploom.ptx.ir import Instruction, Operand, Register, Special, spread
+
+LONGEST, MOST_WARP_LOOPS = 400, 24
+"""How many instructions, and ways between barriers, are worth code of their own. No longer program
+is even looked at: that could take longer than to find its code in the cache."""
+
+SIZES = ("%ntid.x", "%ntid.y", "%ntid.z")
+
+Size = tuple[int, int, int]
+"""The threads of a block along x, y and z, as these registers tell."""
+
+StaticSchedule = tuple[WarpLoop, ...]
+"""All that a block does, in order; nothing where that is not known."""
+
+
+def size_that_tells(program: Program, size: Size) -> Size | None:
+    """Return the size of a launch's blocks, where their course is known by it and not without."""
+    x, y, z = size
+    whole = x * y % 32 == 0 and z == 1 and (y == 1 or x == 16)
+    short = len(program.instructions) <= LONGEST
+    if not (whole and short and _asks_for_size(program)):
+        return None
+    warp_layout = warp_layout_of(size)
+    shapes = shapes_of(program, warp_layout)
+    if static_schedule_of(program, warp_layout, shapes):
+        return None
+    return size if static_schedule_of(program, warp_layout, shapes, size) else None
+
+
+def _asks_for_size(program: Program) -> bool:
+    operands = (operand for made in program.instructions for operand in spread(made.operands))
+    return any(isinstance(one, Special) and one.name in SIZES for one in operands)
+
+
+def static_schedule_of(
+    program: Program, warp_layout: WarpLayout, shapes: RegisterShapes, size: Size | None = None
+) -> StaticSchedule:
+    """Return the course of all blocks whose warps are formed so, or of those of a size."""
+    if warp_layout not in WHOLE or program.live_in[0] or program.depth is not None:
+        return ()
+    partly = frozenset(predicated_blocks(program, warp_layout, shapes).values())
+    everywhere = frozenset(range(len(program.blocks)))
+    search = WarpLoopSearch(program, everywhere, partly, warp_layout, shapes)
+    found, length = list[WarpLoop](), 0
+    for site, path, choices in _Walk(program, search, size).parts():
+        way = search.way(site, path, choices)
+        if way is None:
+            return ()
+        found.append(way)
+        length += way.length((*way.blocks, *way.own))
+        if way.ends:
+            return tuple(found)
+        if length > LONGEST or len(found) == MOST_WARP_LOOPS:
+            break
+    return ()
+
+
+class _Told(Reading):
+    """Shapes of operands where the size of the block, and the contents of some registers, are
+    known."""
+
+    def __init__(
+        self, program: Program, warp_layout: WarpLayout, shapes: BlockShapes, size: Size | None
+    ) -> None:
+        super().__init__(program, warp_layout, shapes)
+        self._specials: dict[str, int] = dict(zip(SIZES, size, strict=True)) if size else {}
+        self.held: dict[Register, int] = {}
+
+    def known(self, operand: Operand, type: ScalarType) -> Known:
+        known = super().known(operand, type)
+        match operand:
+            case Register():
+                held = self.held.get(operand) if operand.type.bits >= type.bits else None
+            case Special(name):
+                held = self._specials.get(name)
+            case _:
+                return known
+        cut = (1 << type.bits) - 1
+        return known if held is None else Known(known.shape, held & cut)
+
+    def follow(self, made: Instruction) -> None:
+        """Follow an instruction that all threads have executed."""
+        found = dict(self._results(made)) if made.guard is None else {}
+        self.forget(made)
+        self.held |= found
+
+    def forget(self, made: Instruction) -> None:
+        """Forget what an instruction writes that some threads have executed."""
+        for register in writes(made):
+            self.held.pop(register, None)
+
+    def _results(self, made: Instruction) -> Iterator[tuple[Register, int]]:
+        """Yield the registers that an instruction gives what is known, and what that is."""
+        count = len(made.operation.spec.destinations)
+        targets, sources = (
+            tuple(spread(o)) for o in (made.operands[:count], made.operands[count:])
+        )
+        for target, (type, value) in zip(targets, self._values(made, sources), strict=False):
+            if isinstance(target, Register) and target.type.bits == type.bits and value is not None:
+                yield target, value
+
+    def _values(
+        self, made: Instruction, sources: tuple[Operand, ...]
+    ) -> list[tuple[ScalarType, int | None]]:
+        """Returns what an instruction gives, place by place, and of which type."""
+        if made.operation.name == "mov":
+            type = made.operation.modifiers.scalar()
+            return [(type, self.known(source, type).constant) for source in sources]
+        if not computes(made):
+            return []
+        told = self.terms(made)
+        terms = made.operation.terms_for(len(sources))
+        return [(term.type, told.constant(term)) for term in terms]
+
+
+class _Walk:
+    """The way of all threads of a block through a program."""
+
+    def __init__(self, program: Program, search: WarpLoopSearch, size: Size | None) -> None:
+        self.program, self._search = program, search
+        reading = search.reading
+        self._told = _Told(program, reading.warp_layout, reading.shapes, size)
+
+    def parts(self) -> Iterator[tuple[int | None, tuple[int, ...], Mapping[int, bool]]]:
+        """From barrier to barrier: the block at whose end the last one is, the blocks that follow,
+        and by those at whose ends all threads take one way whether they take the branch. It stops
+        where that is not known."""
+        site, at, path, choices = None, 0, list[int](), dict[int, bool]()
+        while at != self.program.exit and at not in path:
+            block = self.program.blocks[at]
+            path.append(at)
+            self._run(block)
+            last = last_of(self.program, block)
+            following = self._following(block, choices)
+            if waits_for_all(last) or leaves_all(last):
+                yield site, tuple(path), choices
+                site, path, choices = at, [], {}
+            if following is None:
+                return
+            at = following
+
+    def _run(self, block: Block) -> None:
+        for made in self.program.instructions[block.start : block.stop]:
+            self._told.follow(made)
+
+    def _following(self, block: Block, choices: dict[int, bool]) -> int | None:
+        """Return the block that all threads come to next, those that had more to do in between as
+        well; None where that is not known."""
+        last, index = last_of(self.program, block), block.index
+        if waits_for_all(last) or leaves_all(last):
+            return block.successors[-1]
+        if len(block.successors) == 1:
+            goes_on = last.operation.name == "bra" or last.operation.name not in ENDS
+            return block.successors[0] if goes_on else None
+        if splits(last) and agrees(self._search.reading, last) and last.guard is not None:
+            held = self._told.held.get(last.guard.register)
+            if held is None:
+                return None
+            choices[index] = bool(held) != last.guard.negated
+            return block.successors[0 if choices[index] else 1]
+        if index not in self._search.beside:
+            return None
+        body = self.program.blocks[self._search.beside[index]]
+        for made in self.program.instructions[body.start : body.stop]:
+            self._told.forget(made)
+        return self.program.reconvergence[index]

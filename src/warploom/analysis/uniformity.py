@@ -1,0 +1,165 @@
+"""The shapes of a program's registers where all living lanes run together.
+
+They are a fixed point over the writers of a register, whatever way leads from one to the other.
+Where lanes part and meet again, those that took one way may hold other values than those that took
+the other, or have been round a loop more often: what a side writes and is read behind the meeting
+has no shape from there on, until it is written anew (Coutinho et al., "Divergence Analysis and
+Optimizations", 2011, on sync and temporal divergence). Inside of a region that lanes leave
+one by one it has: those that are still there have gone the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from warploom.analysis.masked_loops import Region, between, masked_regions
+from warploom.analysis.shape_transfer import BLOCK_WIDE, Reading, RegisterShapes, WarpLayout
+from warploom.analysis.vector_shape import UNIFORM, VECTOR, VectorShape
+from warploom.core.types import U32
+from warploom.program.cfg import splits
+from warploom.program.program import Block, Program
+from warploom.program.uses import reads, writes
+from warploom.ptx.ir import Instruction, Register
+
+Loose = list[set[Register]]
+"""By block, the registers that have no shape there."""
+
+
+def shapes_of(
+    program: Program, warp_layout: WarpLayout, regions: tuple[Region, ...] | None = None
+) -> RegisterShapes:
+    """Return the shapes of a program's registers in a launch whose warps are formed so. What is
+    known of a whole block is so everywhere: some of its threads may be anywhere else. `regions`:
+    those that lanes can leave one by one; None for all (`analysis.masked_loops`). Registers come in
+    the order of their declarations."""
+    alike = warp_layout in BLOCK_WIDE
+    if alike:
+        regions = ()
+    elif regions is None:
+        regions = masked_regions(program)
+    loose: Loose = [set() for _ in program.blocks]
+    while True:
+        shapes = _fixed_point(program, warp_layout, loose)
+        left: list[Region] = []
+        met = list(_joined_varying(program, warp_layout, shapes, loose, regions, left))
+        if alike:
+            everywhere = {register for _, register in met}
+            met = [(block.index, r) for block in program.blocks for r in everywhere]
+        if all(register in loose[block] for block, register in met):
+            break
+        _to_varying(program, loose, met)
+    known = {r: shapes[r] for r in program.registers if r in shapes and shapes[r].is_known}
+    varying = tuple(frozenset(known.keys() & here) for here in loose)
+    if alike:
+        known = {r: s for r, s in known.items() if not any(r in here for here in loose)}
+        varying = ()
+    return RegisterShapes(known, varying, tuple(left))
+
+
+def _fixed_point(
+    program: Program, warp_layout: WarpLayout, loose: Loose
+) -> dict[Register, VectorShape]:
+    """Returns what all writers of each register give together. Registers begin as zeros."""
+    begun = program.live_in[0] if program.live_in else frozenset[Register]()
+    shapes: dict[Register, VectorShape] = dict.fromkeys(begun, UNIFORM)
+    reading = Reading(program, warp_layout, shapes)
+    pending = True
+    while pending:
+        pending = False
+        for block in program.blocks:
+            varying = loose[block.index]
+            kept = {register: shapes[register] for register in varying if register in shapes}
+            shapes.update(dict.fromkeys(varying, VECTOR))
+            for made in program.instructions[block.start : block.stop]:
+                if _has_known_operands(made, shapes):
+                    pending |= _join(shapes, reading.results(made), varying)
+            for register in varying:
+                del shapes[register]
+            shapes.update(kept)
+    return shapes
+
+
+def _has_known_operands(made: Instruction, shapes: dict[Register, VectorShape]) -> bool:
+    """Returns whether something is known by now of all registers that an instruction reads."""
+    return all(register in shapes for register in reads(made))
+
+
+def _join(
+    shapes: dict[Register, VectorShape],
+    results: Iterable[tuple[Register, VectorShape]],
+    varying: set[Register],
+) -> bool:
+    """Add what an instruction gives to what is known; answers whether that changes."""
+    changed = False
+    for register, shape in results:
+        old = shapes.get(register)
+        new = shape if old is None else old.join(shape)
+        if new != old and register not in varying:
+            shapes[register] = new
+            changed = True
+    return changed
+
+
+def _to_varying(program: Program, loose: Loose, met: Iterable[tuple[int, Register]]) -> None:
+    """Registers have no shape from blocks on to wherever they are read without being written."""
+    pending = list(met)
+    while pending:
+        at, register = pending.pop()
+        if register not in loose[at]:
+            loose[at].add(register)
+            ways = program.blocks[at].successors
+            further = (way for way in ways if way != program.exit)
+            pending.extend((way, register) for way in further if register in program.live_in[way])
+
+
+def _joined_varying(
+    program: Program,
+    warp_layout: WarpLayout,
+    shapes: dict[Register, VectorShape],
+    loose: Loose,
+    regions: tuple[Region, ...],
+    left: list[Region],
+) -> Iterator[tuple[int, Register]]:
+    """Yield the registers that lanes write apart and read together, and where they have no shape
+    therefore. Those of `regions` that lanes leave one by one are added to `left`."""
+    diverging = [
+        block for block in program.blocks if _parts(program, warp_layout, shapes, loose, block)
+    ]
+    varying = {block.index for block in diverging}
+    left.extend(one for one in regions if not varying.isdisjoint(one.exits))
+    for block in diverging:
+        point = program.reconvergence[block.index]
+        if point == program.exit:
+            continue
+        region = next((one for one in left if block.index in one.exits), None)
+        if region is not None:
+            yield from ((point, register) for register in region.kept)
+            continue
+        inside = between(program, block.successors, point)
+        made = (one for i in inside for one in _made(program, program.blocks[i]))
+        written = {register for one in made for register in writes(one)}
+        for register in written & program.live_in[point]:
+            yield from ((index, register) for index in (*inside, point))
+
+
+def _made(program: Program, block: Block) -> tuple[Instruction, ...]:
+    return program.instructions[block.start : block.stop]
+
+
+def _parts(
+    program: Program,
+    warp_layout: WarpLayout,
+    shapes: dict[Register, VectorShape],
+    loose: Loose,
+    block: Block,
+) -> bool:
+    """Returns whether lanes may go different ways at the end of a block."""
+    last = program.instructions[block.stop - 1]
+    if not splits(last):
+        return False
+    here = {r: shapes[r] for r in reads(last) if r in shapes and r not in loose[block.index]}
+    reading = Reading(program, warp_layout, here)
+    agrees = reading.guard(last) == UNIFORM
+    if last.operation.name == "brx":
+        return not agrees or reading.shape(last.operands[0], U32) != UNIFORM
+    return not agrees

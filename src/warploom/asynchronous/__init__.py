@@ -1,0 +1,3 @@
+"""Executes asynchronous instructions: tensor copies (TMA), tensor memory (`tcgen05`), mbarriers,
+and copies that complete late.
+"""

@@ -1,0 +1,1 @@
+"""Issues, queues and completes asynchronous requests, for both machines."""

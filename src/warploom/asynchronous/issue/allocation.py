@@ -1,0 +1,149 @@
+"""Columns of tensor memory that a block has: PTX ISA, "tcgen05.alloc, tcgen05.dealloc,
+tcgen05.relinquish_alloc_permit".
+
+Each block has all 512 columns, as if it were alone on its SM.
+"""
+
+from __future__ import annotations
+
+from warploom.asynchronous.issue.tensor_copies import check_shared, count_shared, fail, host_address
+from warploom.asynchronous.tensor_memory.checks import (
+    ALLOCATION_SIZE,
+    GROWING_ALLOCATION,
+    NO_COLUMNS,
+    NO_PERMIT,
+    NOT_AN_ALLOCATION,
+)
+from warploom.asynchronous.tensor_memory.layout import (
+    ALLOCATED_AT,
+    ALLOCATED_BY,
+    BLOCK_BYTES,
+    COLUMNS,
+    COLUMNS_ROW,
+    D_ROW,
+    LANES,
+    LAST_COLUMNS,
+    OWNER,
+    RELINQUISHED,
+    SHARED_ROW,
+    UNIT_COLUMNS,
+    UNITS,
+)
+from warploom.asynchronous.tensor_memory.memory import (
+    column_of,
+    lane_of,
+    place_of,
+    read_state,
+    to_tensor_memory,
+    write_state,
+)
+from warploom.asynchronous.tensors.entries import BLOCK, ORIGIN, OWN_SHARED
+from warploom.simt.lane_counts import Row, jitable
+from warploom.texture.texels import Memory, write_bytes
+
+WARP_LANES = 32
+ADDRESS_BYTES = 4
+
+
+@jitable
+def memory_start(scratch: Row) -> int:
+    """Return where the block's tensor memory begins."""
+    return int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
+
+
+@jitable
+def is_size(columns: int) -> bool:
+    """Return whether so many columns can be allocated."""
+    return UNIT_COLUMNS <= columns <= COLUMNS and columns & (columns - 1) == 0
+
+
+@jitable
+def find_columns(memory: Memory, start: int, units: int) -> int:
+    """Return the first of so many free units of columns side by side, -1 where there are none."""
+    for first in range(0, UNITS, units):
+        taken = 0
+        for unit in range(first, first + units):
+            taken |= read_state(memory, start, OWNER + unit)
+        if taken == 0:
+            return first
+    return -1
+
+
+@jitable
+def allocate(
+    memory: Memory, data: Row, scratch: Row, shared_row: Row, lane: int, instruction: int
+) -> int:
+    """Allocate columns, and store the address of the first; returns the kind of fault, or 0."""
+    columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
+    target = int(data[WARP_LANES * SHARED_ROW + lane])
+    start = memory_start(scratch)
+    if not is_size(columns):
+        return fail(scratch, ALLOCATION_SIZE, columns, 0, 1)
+    if read_state(memory, start, RELINQUISHED):
+        return fail(scratch, NO_PERMIT, columns, 0, 1)
+    last = read_state(memory, start, LAST_COLUMNS)
+    if last and columns > last:
+        return fail(scratch, GROWING_ALLOCATION, columns, last, 1)
+    kind = check_shared(scratch, target, ADDRESS_BYTES)
+    if kind != 0:
+        return kind
+    units = columns // UNIT_COLUMNS
+    first = find_columns(memory, start, units)
+    if first < 0:
+        return fail(scratch, NO_COLUMNS, columns, 0, 1)
+    for unit in range(first, first + units):
+        write_state(memory, start, OWNER + unit, first + 1)
+    # What is there is undefined; zeros make runs repeatable.
+    for row in range(LANES):
+        place = place_of(start, row, first * UNIT_COLUMNS)
+        for column in range(columns):
+            write_bytes(memory, place + 4 * column, 4, 0)
+    write_state(memory, start, LAST_COLUMNS, columns)
+    write_state(memory, start, ALLOCATED_AT, instruction + 1)
+    write_state(memory, start, ALLOCATED_BY, int(scratch[BLOCK]))
+    count_shared(shared_row, ADDRESS_BYTES)
+    place = host_address(scratch, target) - ORIGIN
+    write_bytes(memory, place, ADDRESS_BYTES, first * UNIT_COLUMNS)
+    return 0
+
+
+@jitable
+def free(memory: Memory, data: Row, scratch: Row, lane: int) -> int:
+    """Free what one allocation gave; returns the kind of fault, or 0."""
+    address = int(data[WARP_LANES * D_ROW + lane])
+    columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
+    if not is_size(columns):
+        return fail(scratch, ALLOCATION_SIZE, columns, 0, 1)
+    start, first, size = memory_start(scratch), column_of(address) // UNIT_COLUMNS, 0
+    if column_of(address) % UNIT_COLUMNS == 0 and lane_of(address) == 0:
+        for unit in range(UNITS):
+            size += read_state(memory, start, OWNER + unit) == first + 1
+    if size * UNIT_COLUMNS != columns:
+        return fail(scratch, NOT_AN_ALLOCATION, address, columns, 1)
+    for unit in range(first, first + size):
+        write_state(memory, start, OWNER + unit, 0)
+    return 0
+
+
+@jitable
+def relinquish(memory: Memory, scratch: Row) -> int:
+    """Give up the permit to allocate; returns 0."""
+    write_state(memory, memory_start(scratch), RELINQUISHED, 1)
+    return 0
+
+
+@jitable
+def find_unfreed(memory: Memory, start: int, stride: int, count: int, block: Row) -> int:
+    """Return 1 and the number of the instruction that allocated last, where a block has ended and
+    not freed all; 0 else.
+
+    The shared memory of the first of `count` blocks begins at `start`, that of the next `stride`
+    bytes behind; `block` gets the number of the block.
+    """
+    for number in range(count):
+        own = start + (number + 1) * stride - BLOCK_BYTES
+        for unit in range(UNITS):
+            if read_state(memory, own, OWNER + unit):
+                block[0] = read_state(memory, own, ALLOCATED_BY)
+                return read_state(memory, own, ALLOCATED_AT)
+    return 0

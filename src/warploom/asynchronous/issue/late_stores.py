@@ -1,0 +1,122 @@
+"""Stores to tensor memory that are not complete: PTX ISA, "tcgen05.st", "tcgen05.wait".
+
+They are checked as they are issued, and stand with their words in a list behind the queue of copies
+(`asynchronous.issue.queue`) until their warp waits for its stores. A store that nobody waits for is
+forgotten with its block.
+"""
+
+from __future__ import annotations
+
+from warploom.asynchronous.issue.queue import QUEUE_WORDS, STORES
+from warploom.asynchronous.tensor_memory.fragments import column_in, lane_in
+from warploom.asynchronous.tensor_memory.layout import (
+    HALVES,
+    REGISTERS,
+    SHAPE,
+    part,
+)
+from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, place_of
+from warploom.asynchronous.tensors.entries import FIRST_THREAD
+from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.schedule_layout import CHANGES
+from warploom.texture.texels import Memory, write_bytes
+
+LANES = 32
+MOST_WORDS = 128 * LANES
+
+REQUEST, THREAD, START, ADDRESS, SPLIT, VALUES = range(6)
+STORE_WORDS = VALUES + MOST_WORDS
+"""A store: its request; the number of its warp's first thread; where the tensor memory begins; the
+operands of the instruction; the words of its registers, 32 lanes each."""
+
+CAPACITY = 64
+"""Stores that are kept; when there are as many, the oldest completes."""
+
+LIST_WORDS = CAPACITY * STORE_WORDS
+
+
+@jitable
+def store_at(number: int) -> int:
+    """Return where a store stands in the queue."""
+    return QUEUE_WORDS + number * STORE_WORDS
+
+
+@jitable
+def place_in_memory(
+    start: int, address: int, split: int, request: int, thread: int, register: int
+) -> int:
+    """Return where in `memory` the word stands that a register of a thread loads or stores, of
+    tensor memory that begins at `start`."""
+    shape, halves = part(request, SHAPE), 2 if request & HALVES else 1
+    column = halves * column_in(shape, thread, register, 0)
+    column += column_in(shape, thread, 0, split) - column_in(shape, thread, 0, 0)
+    row = lane_of(address) + lane_in(shape, thread, register)
+    return place_of(start, row, column_of(address) + column)
+
+
+@jitable
+def write_word(memory: Memory, place: int, request: int, word: int) -> None:
+    """Write a word to tensor memory, or its halves to two words."""
+    if request & HALVES:
+        write_bytes(memory, place, 4, word & 0xFFFF)
+        write_bytes(memory, place + 4, 4, word >> 16)
+    else:
+        write_bytes(memory, place, 4, word)
+
+
+@jitable
+def complete_store(memory: Memory, queue: Row, number: int) -> None:
+    """Write the words of a store that is kept."""
+    at = store_at(number)
+    request = int(queue[at + REQUEST])
+    for register in range(request >> REGISTERS & 255):
+        for thread in range(LANES):
+            place = place_in_memory(
+                int(queue[at + START]), int(queue[at + ADDRESS]), int(queue[at + SPLIT]),
+                request, thread, register,
+            )  # fmt: skip
+            word = int(queue[at + VALUES + LANES * register + thread])
+            write_word(memory, place, request, word)
+
+
+@jitable
+def take_out(queue: Row, number: int) -> None:
+    """Take a store out of the list."""
+    for word in range(store_at(number), store_at(int(queue[STORES]) - 1)):
+        queue[word] = queue[word + STORE_WORDS]
+    queue[STORES] -= 1
+
+
+@jitable
+def new_store(memory: Memory, queue: Row) -> int:
+    """Return where one more store can be kept."""
+    if queue[STORES] == CAPACITY:
+        complete_store(memory, queue, 0)
+        take_out(queue, 0)
+    queue[STORES] += 1
+    return store_at(int(queue[STORES]) - 1)
+
+
+@jitable
+def wait_stores(memory: Memory, scratch: Row, plan: Row, queue: Row) -> int:
+    """Complete the stores of a warp, oldest first; returns 0."""
+    number = 0
+    while number < queue[STORES]:
+        if queue[store_at(number) + THREAD] == scratch[FIRST_THREAD]:
+            complete_store(memory, queue, number)
+            take_out(queue, number)
+            plan[CHANGES] += 1
+        else:
+            number += 1
+    return 0
+
+
+@jitable
+def forget_stores(queue: Row, start: int, end: int) -> None:
+    """Forget the stores to tensor memory in a stretch of memory that another block gets."""
+    number = 0
+    while number < queue[STORES]:
+        if start <= queue[store_at(number) + START] < end:
+            take_out(queue, number)
+        else:
+            number += 1

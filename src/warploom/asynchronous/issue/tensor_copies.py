@@ -1,0 +1,461 @@
+"""Asynchronous copies as they are issued: checked, counted, and done or kept for later.
+
+`issue_copies` does what one warp instruction wants, lane by lane; both machines call it. It answers
+0, or 1 with the fault of the lowest lane recorded in `scratch`.
+"""
+
+from __future__ import annotations
+
+from warploom.asynchronous.issue.queue import append, execute, free_queue_slot
+from warploom.asynchronous.tensors.addresses import (
+    BULK_ALIGNMENT,
+    COLUMN_OPERANDS,
+    LANES,
+    NO_BLOCK,
+    NO_TENSOR_MAP,
+    OPEN_HALO,
+    OTHER_TENSOR,
+    PACKED_RULE,
+    TENSOR_ALIGNMENT,
+    UNSUPPORTED_TENSOR,
+    block_base,
+    check_global,
+    check_shared,
+    fail,
+    host_address,
+    prepare_barrier,
+    shared_base,
+)
+from warploom.asynchronous.tensors.boxes import (
+    count_rows,
+    find_row,
+    moved_bytes,
+    row_bytes,
+    row_elements,
+)
+from warploom.asynchronous.tensors.cancel import RESPONSE_BYTES, cancel, prepare_response
+from warploom.asynchronous.tensors.entries import (
+    ALL_BYTES,
+    BARRIER,
+    BLOCK,
+    BOX_COPY,
+    BULK_GROUP,
+    BYTES,
+    CLUSTER_SHARED,
+    COORDINATES,
+    FAULT_KIND,
+    FAULT_LANE,
+    FIRST_THREAD,
+    GROUPS,
+    KIND,
+    NO_GROUP,
+    OFFSETS,
+    ORIGIN,
+    REDUCTION,
+    REQUEST,
+    ROW_ADDRESS,
+    ROW_FROM,
+    ROW_TO,
+    SHARED,
+    SHARED_STRIDE,
+    SIZE,
+    SOURCE,
+    TARGET,
+    THREAD,
+    WARP,
+)
+from warploom.asynchronous.tensors.maps import (
+    COLUMN,
+    FIRST_PACKED,
+    IM2COL,
+    IM2COL_W,
+    IM2COL_W128,
+    INTERLEAVE_32B,
+    MAP_BYTES,
+    MAP_WORDS,
+    NO_INTERLEAVE,
+    TILED,
+    dim,
+    is_map,
+    map_interleave,
+    map_mode,
+    map_rank,
+    map_type,
+    part,
+    replace,
+)
+from warploom.asynchronous.tensors.packed import broken_rule, far_size
+from warploom.asynchronous.tensors.requests import (
+    AXIS,
+    BLOCKS_ROW,
+    CANCEL,
+    COORDINATE_ROW,
+    COPY_BYTES,
+    COPY_MAP,
+    FIELD,
+    GLOBAL_ROW,
+    GROUPED,
+    IM2COL_MODE,
+    LOAD,
+    MAP_ROW,
+    MODE,
+    OFFSET_ROW,
+    OP,
+    PAIR,
+    PREFETCH,
+    RANK,
+    REDUCE,
+    REDUCE_BYTES,
+    REPLACE,
+    SHARED_ROW,
+    SIZE_ROW,
+    STORE,
+    VALUE_ROW,
+    WIDE_128_MODE,
+    WIDE_MODE,
+    field,
+)
+from warploom.asynchronous.tensors.wide import (
+    HALO,
+    OFFSET,
+    has_open_halo,
+    has_wrong_operands,
+    is_wide,
+    upper_corner,
+)
+from warploom.cost.fields import (
+    BYTES_MOVED,
+    BYTES_REQUESTED,
+    LINES,
+    REQUESTS,
+    SECTORS,
+    TRANSACTIONS,
+    TRANSACTIONS_32,
+    WAVEFRONTS,
+)
+from warploom.simt.address_windows import (
+    SHARED_WINDOW,
+    WINDOW_SIZE,
+)
+from warploom.simt.allocations import Allocations
+from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.product_groups import completes_late
+from warploom.simt.schedule_layout import CHANGES, CLUSTER
+from warploom.texture.texels import Memory, read_bytes, write_bytes
+
+BOX_ALIGNMENT, INTERLEAVED_ALIGNMENT, BULK_UNIT = 128, 256, 16
+"""What addresses of boxes in shared memory, of interleaved ones, and of bulk copies are multiples
+of (PTX ISA, "cp.async.bulk.tensor", "cp.async.bulk")."""
+
+
+@jitable
+def issue_copies(
+    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
+    global_row: Row, shared_row: Row, plan: Row, queue: Row, work: Row,
+    mask: int, request: int,
+) -> int:  # fmt: skip
+    """Do what a request wants, in the lanes of the mask."""
+    scratch[FAULT_KIND] = 0
+    late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
+    for lane in range(LANES):
+        if (mask >> lane) & 1 == 0:
+            continue
+        op = field(request, OP)
+        scratch[FAULT_LANE] = lane
+        scratch[REQUEST] = request
+        scratch[THREAD] = int(scratch[FIRST_THREAD]) + lane
+        scratch[GROUPS] = BULK_GROUP if field(request, GROUPED) else NO_GROUP
+        scratch[BARRIER] = 0
+        blocks = int(data[LANES * BLOCKS_ROW + lane])
+        if op in (REPLACE, COPY_MAP):
+            kind = change_map(memory, data, scratch, allocations, lane, request)
+        elif op == CANCEL:
+            kind = prepare_response(memory, data, scratch, lane)
+            if kind == 0:
+                cancel(scratch, plan)
+                blocks &= (1 << int(plan[CLUSTER])) - 1
+        elif op in (REDUCE_BYTES, COPY_BYTES):
+            kind = prepare_bytes(memory, data, scratch, allocations, lane, request)
+        else:
+            kind = prepare_box(memory, data, scratch, allocations, lane, request)
+        if kind != 0:
+            scratch[FAULT_KIND] = kind
+            return 1
+        if op in (LOAD, STORE, REDUCE, PREFETCH):
+            count_box(scratch, global_row, shared_row)
+        elif op in (REDUCE_BYTES, COPY_BYTES):
+            count_bytes(scratch, global_row, shared_row)
+        elif op == CANCEL:
+            count_shared(shared_row, RESPONSE_BYTES)
+        if op in (REPLACE, COPY_MAP, PREFETCH):
+            plan[CHANGES] += 1
+        elif blocks != 0:
+            kind = multicast(memory, scratch, plan, queue, work, late, blocks)
+            if kind != 0:
+                scratch[FAULT_KIND] = kind
+                return 1
+        else:
+            begin(memory, scratch, plan, queue, work, late)
+    return 0
+
+
+@jitable
+def begin(memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: bool) -> None:
+    """Complete a copy at once, or keep it for later."""
+    if late:
+        free_queue_slot(memory, queue, work)
+        append(queue, scratch)
+    else:
+        execute(memory, scratch, work)
+    plan[CHANGES] += 1
+
+
+@jitable
+def multicast(
+    memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: bool, blocks: int
+) -> int:
+    """Begin the copy in every block of a mask, at the same places as in the own block."""
+    target, barrier = int(scratch[TARGET]), int(scratch[BARRIER])
+    own = int(scratch[SHARED])
+    for rank in range(16):
+        if (blocks >> rank) & 1:
+            base = block_base(scratch, rank)
+            if base == 0:
+                return fail(scratch, NO_BLOCK, rank, 0, 1)
+            moved = base - own
+            scratch[TARGET], scratch[BARRIER] = target + moved, barrier + moved
+            if scratch[KIND] == BOX_COPY and field(int(scratch[REQUEST]), PAIR):
+                offset = (barrier - int(scratch[CLUSTER_SHARED])) % int(scratch[SHARED_STRIDE])
+                scratch[BARRIER] = block_base(scratch, rank & ~1) + offset
+            scratch[SHARED] = base
+            begin(memory, scratch, plan, queue, work, late)
+    return 0
+
+
+# ---- boxes of tensors ---------------------------------------------------------------------------
+
+
+@jitable
+def load_map(memory: Memory, scratch: Row, address: int) -> None:
+    """Copy 128 bytes into the words of the map."""
+    for word in range(MAP_WORDS):
+        scratch[word] = read_bytes(memory, address - ORIGIN + 8 * word, 8)
+
+
+@jitable
+def prepare_box(
+    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
+    lane: int, request: int,
+) -> int:  # fmt: skip
+    """Fill and check the entry of a box; returns the kind of fault, or 0."""
+    op, place = field(request, OP), int(data[LANES * MAP_ROW + lane])
+    kind = check_global(scratch, allocations, place, MAP_BYTES, False)
+    if kind != 0:
+        return kind
+    load_map(memory, scratch, place)
+    kind = check_map(scratch, request, place)
+    if kind != 0:
+        return kind
+    scratch[KIND] = BOX_COPY
+    for axis in range(5):
+        scratch[COORDINATES + axis] = data[LANES * (COORDINATE_ROW + axis) + lane]
+    for axis in range(3):
+        scratch[OFFSETS + axis] = data[LANES * (OFFSET_ROW + axis) + lane]
+    if map_type(scratch) >= FIRST_PACKED:
+        rule = broken_rule(scratch, row_elements(scratch))
+        if rule != 0:
+            return fail(scratch, PACKED_RULE, rule, map_type(scratch), 0)
+    if op == PREFETCH:
+        scratch[SIZE] = 0
+        return 0
+    if is_wide(field(request, MODE)):
+        if has_wrong_operands(scratch):
+            return fail(scratch, COLUMN_OPERANDS, int(scratch[HALO]), int(scratch[OFFSET]), 0)
+        if has_open_halo(scratch):
+            return fail(scratch, OPEN_HALO, int(scratch[HALO]), upper_corner(scratch), 0)
+    rows, size = count_rows(scratch), row_bytes(scratch)
+    scratch[SIZE] = rows * size
+    shared = int(data[LANES * SHARED_ROW + lane])
+    interleaved = map_interleave(scratch) == INTERLEAVE_32B
+    alignment = INTERLEAVED_ALIGNMENT if interleaved else BOX_ALIGNMENT
+    if shared % alignment != 0:
+        return fail(scratch, TENSOR_ALIGNMENT, shared, alignment, 1)
+    kind = check_shared(scratch, shared, rows * size)
+    if kind != 0:
+        return kind
+    scratch[TARGET] = host_address(scratch, shared)
+    scratch[SHARED] = shared_base(scratch, shared)
+    for row in range(rows):
+        find_row(scratch, row)
+        first, length = int(scratch[ROW_FROM]), int(scratch[ROW_TO]) - int(scratch[ROW_FROM])
+        if length > 0:
+            start = int(scratch[ROW_ADDRESS]) + first
+            kind = check_global(scratch, allocations, start, length, op != LOAD)
+            if kind != 0:
+                return kind
+    if op == LOAD:
+        return prepare_barrier(memory, data, scratch, lane, moved_bytes(scratch))
+    return 0
+
+
+@jitable
+def has_slices(scratch: Row) -> bool:
+    """Return whether the channels of an interleaved tensor are more than one slice of 16 or 32
+    bytes: how far slices are apart follows from nothing that a map is made of."""
+    layout = map_interleave(scratch)
+    if layout == NO_INTERLEAVE:
+        return False
+    slice_bytes = 32 if layout == INTERLEAVE_32B else 16
+    return far_size(map_type(scratch), dim(scratch, 0)) > slice_bytes
+
+
+@jitable
+def map_mode_of(mode: int) -> int:
+    """Return the mode of the tensor maps with which an instruction of a mode goes."""
+    if mode == WIDE_MODE:
+        return IM2COL_W
+    if mode == WIDE_128_MODE:
+        return IM2COL_W128
+    return IM2COL if mode == IM2COL_MODE else TILED
+
+
+@jitable
+def check_map(scratch: Row, request: int, place: int) -> int:
+    """Return the kind of fault of a tensor map that an instruction cannot use, or 0."""
+    if place % 64 != 0 or not is_map(scratch):
+        return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
+    wanted = map_mode_of(field(request, MODE))
+    rank, mode = map_rank(scratch), map_mode(scratch)
+    if rank != field(request, RANK) or mode != wanted:
+        return fail(scratch, OTHER_TENSOR, place, rank | mode << 4, 0)
+    if has_slices(scratch):
+        return fail(scratch, UNSUPPORTED_TENSOR, place, MAP_BYTES, 0)
+    if mode != TILED and part(scratch, COLUMN, 16, 16) == 0:
+        return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
+    return 0
+
+
+@jitable
+def count_box(scratch: Row, global_row: Row, shared_row: Row) -> None:
+    """Count a box: the sectors and lines of each of its rows, and the bytes in shared memory."""
+    global_row[REQUESTS] += 1
+    for row in range(count_rows(scratch)):
+        find_row(scratch, row)
+        start = int(scratch[ROW_ADDRESS])
+        if scratch[ROW_TO] > scratch[ROW_FROM]:
+            count_stretch(global_row, start + int(scratch[ROW_FROM]), start + int(scratch[ROW_TO]))
+    if scratch[SIZE] > 0:
+        count_shared(shared_row, int(scratch[SIZE]))
+
+
+@jitable
+def count_stretch(row: Row, start: int, end: int) -> None:
+    """Count bytes of global memory that lie side by side."""
+    sectors = ((end - 1) >> 5) - (start >> 5) + 1
+    row[SECTORS] += sectors
+    row[LINES] += ((end - 1) >> 7) - (start >> 7) + 1
+    row[TRANSACTIONS] += sectors
+    row[TRANSACTIONS_32] += sectors
+    row[BYTES_REQUESTED] += end - start
+    row[BYTES_MOVED] += 32 * sectors
+
+
+@jitable
+def count_shared(row: Row, size: int) -> None:
+    """Count bytes of shared memory, which are moved 128 at a time without conflicts."""
+    row[REQUESTS] += 1
+    row[BYTES_REQUESTED] += size
+    row[BYTES_MOVED] += size
+    row[TRANSACTIONS] += (size + 127) >> 7
+    row[WAVEFRONTS] += (size + 127) >> 7
+
+
+# ---- bytes side by side -------------------------------------------------------------------------
+
+
+@jitable
+def prepare_bytes(
+    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
+    lane: int, request: int,
+) -> int:  # fmt: skip
+    """Fill and check the entry of a copy or a reduction of bytes side by side, of which at least
+    one end is in shared memory; returns the kind of fault, or 0."""
+    op, size = field(request, OP), int(data[LANES * SIZE_ROW + lane])
+    shared, other = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
+    if size % BULK_UNIT or shared % BULK_UNIT or other % BULK_UNIT:
+        return fail(scratch, BULK_ALIGNMENT, size, BULK_UNIT, 1)
+    kind = check_shared(scratch, shared, size)
+    if kind != 0:
+        return kind
+    grouped, tells_all = field(request, GROUPED) != 0, field(request, MODE)
+    if tells_all:
+        kind = check_global(scratch, allocations, other, size, grouped)
+        place = other
+    else:
+        kind = check_shared(scratch, other, size)
+        place = host_address(scratch, other)
+    if kind != 0:
+        return kind
+    scratch[KIND] = REDUCTION if op == REDUCE_BYTES else BYTES
+    scratch[SIZE], scratch[OFFSETS] = size, ALL_BYTES
+    if op == COPY_BYTES and field(request, FIELD):
+        scratch[OFFSETS] = int(data[LANES * VALUE_ROW + lane])
+    near = host_address(scratch, shared)
+    scratch[SHARED] = shared_base(scratch, shared)
+    scratch[SOURCE], scratch[TARGET] = (near, place) if grouped else (place, near)
+    if grouped:
+        return 0
+    return prepare_barrier(memory, data, scratch, lane, size)
+
+
+@jitable
+def count_bytes(scratch: Row, global_row: Row, shared_row: Row) -> None:
+    """Count a copy of bytes: its end in global memory, where it has one, and that in shared
+    memory."""
+    size, request = int(scratch[SIZE]), int(scratch[REQUEST])
+    if size == 0:
+        return
+    if field(request, MODE):
+        place = int(scratch[TARGET]) if field(request, GROUPED) else int(scratch[SOURCE])
+        global_row[REQUESTS] += 1
+        count_stretch(global_row, place, place + size)
+    count_shared(shared_row, size)
+
+
+# ---- tensor maps --------------------------------------------------------------------------------
+
+
+@jitable
+def change_map(
+    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
+    lane: int, request: int,
+) -> int:  # fmt: skip
+    """Do `tensormap.replace`, or copy a map from shared to global memory; returns the kind of
+    fault, or 0."""
+    place = int(data[LANES * MAP_ROW + lane])
+    in_shared = SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_SIZE
+    if in_shared:
+        kind = check_shared(scratch, place, MAP_BYTES)
+    else:
+        kind = check_global(scratch, allocations, place, MAP_BYTES, True)
+    if kind != 0:
+        return kind
+    address = host_address(scratch, place) if in_shared else place
+    source = address
+    if field(request, OP) == COPY_MAP:
+        source = int(data[LANES * SHARED_ROW + lane])
+        kind = check_shared(scratch, source, MAP_BYTES)
+        if kind != 0:
+            return kind
+        source = host_address(scratch, source)
+    load_map(memory, scratch, source)
+    if address % 64 != 0 and not in_shared:
+        return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
+    if field(request, OP) == REPLACE:
+        if not is_map(scratch):
+            return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 1 if in_shared else 0)
+        value = int(data[LANES * VALUE_ROW + lane])
+        replace(scratch, field(request, FIELD), field(request, AXIS), value)
+    for word in range(MAP_WORDS):
+        write_bytes(memory, address - ORIGIN + 8 * word, 8, int(scratch[word]))
+    return 0

@@ -1,0 +1,334 @@
+"""`tcgen05` as it is issued: checked, counted, and done or kept for later.
+
+`issue_tensor_memory` does what one warp instruction wants; both machines call it. It answers 0, or
+1 with the fault recorded in `scratch`. Products, copies, shifts and commits complete in the order
+in which a thread issues them; under schedules where asynchronous work completes late
+(`simt.product_groups`), when someone waits in vain for the mbarrier of a commit behind them. Stores
+complete late where their warp waits for them (`asynchronous.issue.late_stores`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.asynchronous.issue.allocation import allocate, free, relinquish
+from warploom.asynchronous.issue.late_stores import (
+    ADDRESS,
+    SPLIT,
+    START,
+    VALUES,
+    new_store,
+    place_in_memory,
+    write_word,
+)
+from warploom.asynchronous.issue.late_stores import REQUEST as KEPT_REQUEST
+from warploom.asynchronous.issue.late_stores import THREAD as KEPT_THREAD
+from warploom.asynchronous.issue.tensor_copies import begin, count_shared, multicast
+from warploom.asynchronous.mbarrier import is_valid
+from warploom.asynchronous.tensor_memory.checks import (
+    NO_PAIR,
+    check_columns,
+    check_copy,
+    check_lanes,
+    check_product,
+    product_bytes,
+)
+from warploom.asynchronous.tensor_memory.copies import copied_rows, copied_units
+from warploom.asynchronous.tensor_memory.descriptors import UNIT_BYTES
+from warploom.asynchronous.tensor_memory.fragments import columns_in, lanes_in
+from warploom.asynchronous.tensor_memory.layout import (
+    A_IN_TENSOR_MEMORY,
+    A_ROW,
+    ALLOC,
+    ARRIVAL,
+    B_ROW,
+    BLOCKS_ROW,
+    COMMIT,
+    COPY,
+    D_ROW,
+    DESCRIPTOR_ROW,
+    DISABLED_ROW,
+    E_A,
+    E_ADDS,
+    E_B,
+    E_D,
+    E_DESCRIPTOR,
+    E_DISABLED,
+    E_MEMORY,
+    E_METADATA,
+    E_OWN,
+    E_PEER,
+    E_SCALE_A,
+    E_SCALE_B,
+    E_SCALE_D,
+    E_ZEROS,
+    ENABLE_ROW,
+    FREE,
+    HALVES,
+    LOAD,
+    METADATA_ROW,
+    MULTIPLY,
+    OP,
+    PAIR,
+    PRODUCT,
+    REDUCES,
+    REGISTERS,
+    RELINQUISH,
+    ROW_SHIFT,
+    SCALE_A_ROW,
+    SCALE_B_ROW,
+    SCALE_D_ROW,
+    SHAPE,
+    SHARED_ROW,
+    STORE,
+    TENSOR_COPY,
+    ZEROS_ROW,
+    part,
+)
+from warploom.asynchronous.tensor_memory.memory import own_rank, to_tensor_memory
+from warploom.asynchronous.tensor_memory.reductions import reduced
+from warploom.asynchronous.tensors.addresses import (
+    INVALID_MBARRIER,
+    block_base,
+    check_shared,
+    fail,
+    host_address,
+    shared_base,
+)
+from warploom.asynchronous.tensors.entries import (
+    BARRIER,
+    BLOCK,
+    FAULT_KIND,
+    FAULT_LANE,
+    FIRST_THREAD,
+    GROUPS,
+    KIND,
+    NO_GROUP,
+    ORIGIN,
+    OWN_SHARED,
+    REQUEST,
+    SHARED,
+    TELLS,
+    THREAD,
+    WARP,
+)
+from warploom.simt.address_windows import BLOCK_BITS
+from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.product_groups import completes_late
+from warploom.simt.schedule_layout import CHANGES, CLUSTER
+from warploom.texture.texels import Memory, read_bytes
+
+Values = npt.NDArray[np.uint32]
+
+WARP_LANES = 32
+ROW_BYTES = 32
+
+
+@jitable
+def issue_tensor_memory(
+    memory: Memory, data: Row, scratch: Row, values: Values, shared_row: Row, plan: Row,
+    queue: Row, work: Row, mask: int, request: int, instruction: int,
+) -> int:  # fmt: skip
+    """Do what a request wants, in the lanes of the mask. `values` are registers of a load or a
+    store, 32 lanes each; `instruction` is the number of the instruction."""
+    scratch[FAULT_KIND] = 0
+    op = part(request, OP)
+    for lane in range(WARP_LANES):
+        if (mask >> lane) & 1 == 0:
+            continue
+        scratch[FAULT_LANE] = lane
+        if request & PAIR and not has_peer(scratch, plan, op):
+            kind = fail(scratch, NO_PAIR, own_rank(scratch), 0, 1)
+        elif op == ALLOC:
+            kind = allocate(memory, data, scratch, shared_row, lane, instruction)
+        elif op == FREE:
+            kind = free(memory, data, scratch, lane)
+        elif op == RELINQUISH:
+            kind = relinquish(memory, scratch)
+        elif op in (LOAD, STORE):
+            kind = move(memory, data, scratch, values, plan, queue, lane, request)
+        else:
+            kind = start(memory, data, scratch, shared_row, plan, queue, work, lane, request)
+        if kind != 0:
+            scratch[FAULT_KIND] = kind
+            return 1
+        plan[CHANGES] += 1
+        # What a warp does together takes its operands of the first lane.
+        if op <= STORE:
+            return 0
+    return 0
+
+
+@jitable
+def has_peer(scratch: Row, plan: Row, op: int) -> bool:
+    """Return whether the block has a peer; what is done in its memory finds it begun and not
+    ended."""
+    peer = own_rank(scratch) ^ 1
+    if op in (ALLOC, FREE, RELINQUISH, COMMIT):
+        return peer < plan[CLUSTER]
+    return block_base(scratch, peer) != 0
+
+
+# ---- loads and stores ---------------------------------------------------------------------------
+
+
+@jitable
+def move(
+    memory: Memory, data: Row, scratch: Row, values: Values, plan: Row, queue: Row, lane: int,
+    request: int,
+) -> int:  # fmt: skip
+    """Load or store the registers of a warp; returns the kind of fault, or 0."""
+    address = int(data[WARP_LANES * D_ROW + lane])
+    split = int(data[WARP_LANES * A_ROW + lane])
+    start = int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
+    kind = check_move(memory, scratch, start, address, split, request)
+    if kind != 0:
+        return kind
+    if part(request, OP) == LOAD:
+        load_registers(memory, values, start, address, split, request)
+    elif completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP])):
+        at = new_store(memory, queue)
+        queue[at + KEPT_REQUEST], queue[at + KEPT_THREAD] = request, scratch[FIRST_THREAD]
+        queue[at + START], queue[at + ADDRESS], queue[at + SPLIT] = start, address, split
+        for number in range(WARP_LANES * ((request >> REGISTERS) & 255)):
+            queue[at + VALUES + number] = np.int64(values[number])
+    else:
+        for register in range((request >> REGISTERS) & 255):
+            for thread in range(WARP_LANES):
+                place = place_in_memory(start, address, split, request, thread, register)
+                word = int(np.int64(values[WARP_LANES * register + thread]))
+                write_word(memory, place, request, word)
+    return 0
+
+
+@jitable
+def check_move(
+    memory: Memory, scratch: Row, start: int, address: int, split: int, request: int
+) -> int:
+    """Return the kind of fault of a load or a store, or 0."""
+    shape, registers = part(request, SHAPE), (request >> REGISTERS) & 255
+    columns = columns_in(shape, registers) * (2 if request & HALVES else 1)
+    kind = check_lanes(scratch, address, lanes_in(shape))
+    if kind == 0:
+        kind = check_columns(memory, scratch, start, address, columns)
+    if kind == 0 and split != 0:
+        kind = check_columns(memory, scratch, start, address + split, columns)
+    return kind
+
+
+@jitable
+def load_registers(
+    memory: Memory, values: Values, start: int, address: int, split: int, request: int
+) -> None:
+    """Load the registers of a warp."""
+    registers = (request >> REGISTERS) & 255
+    for register in range(registers):
+        for thread in range(WARP_LANES):
+            place = place_in_memory(start, address, split, request, thread, register)
+            word = read_bytes(memory, place, 4)
+            if request & HALVES:
+                word = (word & 0xFFFF) | (read_bytes(memory, place + 4, 2) << 16)
+            values[WARP_LANES * register + thread] = np.uint32(word)
+    if request & REDUCES:
+        reduce_registers(values, registers, request)
+
+
+@jitable
+def reduce_registers(values: Values, registers: int, request: int) -> None:
+    """Put the minimum or the maximum of each thread's registers behind them."""
+    for thread in range(WARP_LANES):
+        found = int(np.int64(values[thread]))
+        for register in range(registers):
+            word = int(np.int64(values[WARP_LANES * register + thread]))
+            found = reduced(word if register == 0 else found, word, request)
+        values[WARP_LANES * registers + thread] = np.uint32(found)
+
+
+# ---- what completes later -----------------------------------------------------------------------
+
+
+@jitable
+def start(
+    memory: Memory, data: Row, scratch: Row, shared_row: Row, plan: Row, queue: Row, work: Row,
+    lane: int, request: int,
+) -> int:  # fmt: skip
+    """Check and begin a product, a copy, a shift or a commit of one lane; returns the kind of
+    fault, or 0."""
+    late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
+    fill_entry(data, scratch, lane, request)
+    op = part(request, OP)
+    if op == COMMIT:
+        return commit(memory, data, scratch, plan, queue, work, lane, late)
+    if op == MULTIPLY:
+        scratch[KIND] = PRODUCT
+        scratch[E_ZEROS] = data[WARP_LANES * ZEROS_ROW + lane]
+        kind = check_product(memory, scratch, request)
+        if kind == 0:
+            if not request & A_IN_TENSOR_MEMORY:
+                count_shared(shared_row, product_bytes(scratch, request, True))
+            count_shared(shared_row, product_bytes(scratch, request, False))
+    elif op == COPY:
+        scratch[KIND] = TENSOR_COPY
+        kind = check_copy(memory, scratch, request)
+        shape = part(request, SHAPE)
+        if kind == 0:
+            count_shared(shared_row, copied_rows(shape) * copied_units(shape) * UNIT_BYTES)
+    else:
+        scratch[KIND] = ROW_SHIFT
+        first = int(scratch[E_OWN]) + int(scratch[E_MEMORY])
+        kind = check_columns(memory, scratch, first, int(scratch[E_D]), ROW_BYTES // 4)
+    if kind == 0:
+        begin(memory, scratch, plan, queue, work, late)
+    return kind
+
+
+@jitable
+def fill_entry(data: Row, scratch: Row, lane: int, request: int) -> None:
+    """Put what a lane asks for into an entry."""
+    rank = own_rank(scratch)
+    own, peer = int(scratch[OWN_SHARED]), 0
+    if request & PAIR:
+        own, peer = block_base(scratch, rank & ~1), block_base(scratch, rank | 1)
+    scratch[E_D] = data[WARP_LANES * D_ROW + lane]
+    scratch[E_A] = data[WARP_LANES * A_ROW + lane]
+    scratch[E_B] = data[WARP_LANES * B_ROW + lane]
+    scratch[E_DESCRIPTOR] = data[WARP_LANES * DESCRIPTOR_ROW + lane]
+    scratch[E_METADATA] = data[WARP_LANES * METADATA_ROW + lane]
+    scratch[E_SCALE_A] = data[WARP_LANES * SCALE_A_ROW + lane]
+    scratch[E_SCALE_B] = data[WARP_LANES * SCALE_B_ROW + lane]
+    scratch[E_ADDS] = data[WARP_LANES * ENABLE_ROW + lane]
+    scratch[E_SCALE_D] = data[WARP_LANES * SCALE_D_ROW + lane]
+    scratch[E_OWN], scratch[E_PEER] = own, peer
+    scratch[E_MEMORY] = to_tensor_memory(scratch)
+    for word in range(4):
+        low = int(data[WARP_LANES * (DISABLED_ROW + 2 * word) + lane])
+        high = int(data[WARP_LANES * (DISABLED_ROW + 2 * word + 1) + lane])
+        # The highest bit is the sign of a word.
+        scratch[E_DISABLED + word] = low | (high - ((high & 0x80000000) << 1)) << 32
+    scratch[REQUEST], scratch[BARRIER], scratch[GROUPS] = request, 0, NO_GROUP
+    scratch[THREAD] = int(scratch[FIRST_THREAD]) + lane
+    scratch[SHARED] = scratch[OWN_SHARED]
+
+
+@jitable
+def commit(
+    memory: Memory, data: Row, scratch: Row, plan: Row, queue: Row, work: Row, lane: int,
+    late: bool,
+) -> int:  # fmt: skip
+    """Arrive at an mbarrier when all is complete that the thread has begun; returns the kind of
+    fault, or 0."""
+    address = int(data[WARP_LANES * SHARED_ROW + lane])
+    blocks = int(data[WARP_LANES * BLOCKS_ROW + lane])
+    kind = check_shared(scratch, address, 8)
+    if kind != 0:
+        return kind
+    scratch[KIND] = ARRIVAL
+    scratch[BARRIER], scratch[TELLS] = host_address(scratch, address), 0
+    scratch[SHARED] = shared_base(scratch, address)
+    if blocks == 0:
+        if not is_valid(read_bytes(memory, int(scratch[BARRIER]) - ORIGIN, 8)):
+            return fail(scratch, INVALID_MBARRIER, address & ((1 << BLOCK_BITS) - 1), 0, 1)
+        begin(memory, scratch, plan, queue, work, late)
+        return 0
+    return multicast(memory, scratch, plan, queue, work, late, blocks)

@@ -1,0 +1,252 @@
+"""Checks the operands of `tcgen05`: PTX ISA, "tcgen05.mma", "Restrictions", "tcgen05.ld"."""
+
+from __future__ import annotations
+
+from warploom.asynchronous.tensor_memory.copies import (
+    copied_lane,
+    copied_rows,
+    copied_units,
+    copies_of,
+)
+from warploom.asynchronous.tensor_memory.descriptors import (
+    ADDRESS_MASK,
+    UNIT_BYTES,
+    columns_of,
+    depth_of,
+    is_deep,
+    is_descriptor,
+    is_scaled,
+    rows_of,
+    scale_words,
+    scales_along_k,
+    tensor_memory_bits,
+    type_of,
+    unit_address,
+    unit_elements,
+)
+from warploom.asynchronous.tensor_memory.layout import (
+    A_IN_TENSOR_MEMORY,
+    E_A,
+    E_B,
+    E_D,
+    E_DESCRIPTOR,
+    E_MEMORY,
+    E_METADATA,
+    E_OWN,
+    E_SCALE_A,
+    E_SCALE_B,
+    E_ZEROS,
+    F8F6F4,
+    F16,
+    I8,
+    KIND,
+    LANES,
+    PAIR,
+    SCALES,
+    SHAPE,
+    SHIFTS_A,
+    SPARSE,
+    WEIGHT_STATIONARY,
+    part,
+)
+from warploom.asynchronous.tensor_memory.memory import (
+    WARP_LANES,
+    WARPS,
+    column_of,
+    first_missing,
+    lane_of,
+)
+from warploom.asynchronous.tensor_memory.numbers import BFLOAT, E5M2
+from warploom.asynchronous.tensor_memory.products import (
+    TRANSPOSE_A,
+    TRANSPOSE_B,
+    TYPE_A,
+    TYPE_B,
+    TYPE_D,
+    parts_of,
+    row_lane,
+)
+from warploom.asynchronous.tensor_memory.zero_columns import column_shift, most_shift
+from warploom.asynchronous.tensors.addresses import OUT_OF_BOUNDS, fail
+from warploom.asynchronous.tensors.entries import SHARED_BYTES, WARP
+from warploom.simt.lane_counts import Row, jitable
+from warploom.texture.texels import Memory
+
+(
+    NOT_ALLOCATED,
+    ALLOCATION_SIZE,
+    NO_PERMIT,
+    GROWING_ALLOCATION,
+    NO_COLUMNS,
+    NOT_AN_ALLOCATION,
+    OTHER_LANES,
+    NO_MATRIX_DESCRIPTOR,
+    NO_SUCH_PRODUCT,
+    STILL_ALLOCATED,
+    NO_PAIR,
+) = range(40, 51)
+"""Kinds of fault, as `machine.faults.fault_errors.FaultKind` numbers them."""
+
+SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION, ASHIFT, ZEROS = (
+    range(9)
+)
+"""What of an instruction descriptor is wrong."""
+
+
+@jitable
+def check_columns(memory: Memory, scratch: Row, start: int, address: int, count: int) -> int:
+    """Return the kind of fault of an access to so many columns, or 0."""
+    missing = first_missing(memory, start, column_of(address), count)
+    if missing >= 0:
+        return fail(scratch, NOT_ALLOCATED, address, missing, 1)
+    return 0
+
+
+@jitable
+def check_lanes(scratch: Row, address: int, count: int) -> int:
+    """Return the kind of fault of a load or a store of lanes that are not the warp's, or 0."""
+    first = WARP_LANES * (int(scratch[WARP]) % WARPS)
+    lane = lane_of(address)
+    if lane < first or lane + count > first + WARP_LANES:
+        return fail(scratch, OTHER_LANES, address, first, 1)
+    return 0
+
+
+@jitable
+def check_matrix(
+    scratch: Row, descriptor: int, transposed: bool, rows: int, depth: int, unit: int
+) -> int:
+    """Return the kind of fault of a matrix in shared memory of `rows` rows with so many elements
+    along k, or 0."""
+    if not is_descriptor(descriptor):
+        return fail(scratch, NO_MATRIX_DESCRIPTOR, descriptor, 0, 1)
+    lines, along = (depth, rows) if transposed else (rows, depth)
+    for line in range(lines):
+        for place in range((along + unit - 1) // unit):
+            offset = unit_address(descriptor, transposed, line, place)
+            if offset + UNIT_BYTES > scratch[SHARED_BYTES]:
+                return fail(scratch, OUT_OF_BOUNDS, offset & ADDRESS_MASK, UNIT_BYTES, 1)
+    return 0
+
+
+@jitable
+def is_shape(request: int, rows: int, columns: int) -> bool:
+    """Return whether a product can have so many rows and columns (PTX ISA, "Matrix Shape")."""
+    if request & WEIGHT_STATIONARY:
+        return rows in (32, 64, 128) and columns in (64, 128, 256)
+    if columns == 0 or columns > 256:
+        return False
+    if request & PAIR:
+        return rows in (128, 256) and columns % 16 == 0
+    if rows == 64 and part(request, KIND) <= I8:
+        whole = part(request, KIND) != I8 or columns <= 32 or columns % 16 == 0
+        return columns % 8 == 0 and whole
+    return rows == 128 and columns % (8 if is_scaled(part(request, KIND)) else 16) == 0
+
+
+@jitable
+def wrong_part(request: int, descriptor: int) -> int:
+    """Return what is wrong of an instruction descriptor, -1 where nothing is."""
+    if request & SHIFTS_A and rows_of(descriptor) < 128:
+        return ASHIFT
+    kind = part(request, KIND)
+    type = type_of(kind, descriptor, TYPE_A)
+    if type < 0:
+        return TYPE_OF_A
+    other = type_of(kind, descriptor, TYPE_B)
+    if other < 0:
+        return TYPE_OF_B
+    # In one product f16 does not meet bf16.
+    if kind == F16 and type != other:
+        return TYPE_OF_B
+    if not is_shape(request, rows_of(descriptor), columns_of(descriptor)):
+        return SHAPE_OF_D
+    if (descriptor >> 2) & 1 != (1 if request & SPARSE else 0):
+        return SPARSITY
+    if is_scaled(kind):
+        # Pairs have K of 96 with M of 256 alone.
+        pair_of_64 = request & PAIR and rows_of(descriptor) != 256
+        return DEPTH if is_deep(kind, descriptor) and (request & SPARSE or pair_of_64) else -1
+    sums = (descriptor >> TYPE_D) & 3
+    allowed = sums == 2 if kind == I8 else sums == 1 or (sums == 0 and kind in (F16, F8F6F4))
+    if not allowed or (kind == F16 and type == BFLOAT and sums == 0):
+        return TYPE_OF_SUMS
+    transposed = ((descriptor >> TRANSPOSE_A) & 1 and type > E5M2) or (
+        (descriptor >> TRANSPOSE_B) & 1 and other > E5M2
+    )
+    return TRANSPOSITION if kind == F8F6F4 and transposed else -1
+
+
+@jitable
+def product_bytes(scratch: Row, request: int, of_a: bool) -> int:
+    """Return the bytes of A, or of B, that a product reads of shared memory."""
+    descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
+    depth = depth_of(kind, descriptor, request & SPARSE != 0)
+    if of_a and request & SPARSE:
+        depth //= 2
+    rows = rows_of(descriptor) if of_a else columns_of(descriptor)
+    return rows * depth * UNIT_BYTES // unit_elements(kind)
+
+
+@jitable
+def scale_columns(rows: int, scales: int, identifier: int) -> int:
+    """Return the columns of tensor memory up to the last scale of so many rows."""
+    further = (identifier + scales - 1) >> 2
+    return (rows + 31) // 32 + scale_words(rows) * further
+
+
+@jitable
+def check_product(memory: Memory, scratch: Row, request: int) -> int:
+    """Return the kind of fault of a product, or 0."""
+    descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
+    wrong, shift = wrong_part(request, descriptor), column_shift(int(scratch[E_ZEROS]))
+    if wrong < 0 and shift > most_shift(rows_of(descriptor)):
+        wrong = ZEROS
+    if wrong >= 0:
+        return fail(scratch, NO_SUCH_PRODUCT, descriptor, wrong, 1)
+    pair = 2 if request & PAIR else 1
+    rows, columns, sparse = rows_of(descriptor) // pair, columns_of(descriptor), request & SPARSE
+    start = int(scratch[E_OWN]) + int(scratch[E_MEMORY])
+    depth, unit = depth_of(kind, descriptor, sparse != 0), unit_elements(kind)
+    stored = depth // 2 if sparse else depth
+    parts = parts_of(request, rows)
+    found = check_columns(memory, scratch, start, int(scratch[E_D]), columns // parts)
+    if (
+        found == 0
+        and lane_of(int(scratch[E_D])) + row_lane(rows, parts, rows - 1, parts - 1) >= LANES
+    ):
+        found = fail(scratch, NOT_ALLOCATED, int(scratch[E_D]), column_of(int(scratch[E_D])), 1)
+    if found == 0:
+        transposed = (descriptor >> TRANSPOSE_B) & 1 != 0
+        wide = columns // pair + shift
+        found = check_matrix(scratch, int(scratch[E_B]), transposed, wide, depth, unit)
+    if found == 0 and request & A_IN_TENSOR_MEMORY:
+        wide = stored * tensor_memory_bits(kind) // 32
+        found = check_columns(memory, scratch, start, int(scratch[E_A]), wide)
+    elif found == 0:
+        transposed = (descriptor >> TRANSPOSE_A) & 1 != 0
+        found = check_matrix(scratch, int(scratch[E_A]), transposed, rows, stored, unit)
+    if found == 0 and sparse:
+        found = check_columns(memory, scratch, start, int(scratch[E_METADATA]), 1)
+    if found == 0 and is_scaled(kind):
+        scales = scales_along_k(kind, descriptor, part(request, SCALES))
+        wide = scale_columns(rows, scales, (descriptor >> 29) & 3)
+        found = check_columns(memory, scratch, start, int(scratch[E_SCALE_A]), wide)
+        wide = scale_columns(columns, scales, (descriptor >> 4) & 3)
+        if found == 0:
+            found = check_columns(memory, scratch, start, int(scratch[E_SCALE_B]), wide)
+    return found
+
+
+@jitable
+def check_copy(memory: Memory, scratch: Row, request: int) -> int:
+    """Return the kind of fault of a copy into tensor memory, or 0."""
+    shape, address = part(request, SHAPE), int(scratch[E_D])
+    start, units = int(scratch[E_OWN]) + int(scratch[E_MEMORY]), copied_units(shape)
+    last = copied_lane(shape, copied_rows(shape) - 1, copies_of(shape) - 1)
+    if lane_of(address) + last >= LANES:
+        return fail(scratch, NOT_ALLOCATED, address, column_of(address), 1)
+    kind = check_columns(memory, scratch, start, address, 4 * units)
+    if kind != 0:
+        return kind
+    return check_matrix(scratch, int(scratch[E_B]), False, copied_rows(shape), units, 1)

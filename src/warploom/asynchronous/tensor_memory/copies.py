@@ -1,0 +1,117 @@
+"""Copies from shared into tensor memory, and shifts in it: PTX ISA, "tcgen05.cp", "tcgen05.shift".
+
+The manual has figures; which lanes a copy writes, and which once more, is as in CUTLASS
+(`SM100_UTCCP_*`, include/cute/atom/copy_traits_sm100.hpp).
+"""
+
+from __future__ import annotations
+
+from warploom.asynchronous.tensor_memory.descriptors import UNIT_BYTES, unit_address
+from warploom.asynchronous.tensor_memory.layout import (
+    C4X256B,
+    C32X128B,
+    C64X128B_01_23,
+    C64X128B_02_13,
+    C128X256B,
+    E_B,
+    E_D,
+    E_MEMORY,
+    E_OWN,
+    E_PEER,
+    FORMAT,
+    PACKED_4,
+    PAIR,
+    PLAIN_BYTES,
+    SHAPE,
+    part,
+)
+from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, place_of
+from warploom.asynchronous.tensors.entries import ORIGIN, REQUEST
+from warploom.simt.lane_counts import Row, jitable
+from warploom.texture.texels import Memory, read_bytes
+
+ROW_SHIFT_BYTES = 32
+SHIFTED_ROWS = 31
+
+
+@jitable
+def copied_rows(shape: int) -> int:
+    """Return how many rows a copy reads."""
+    if shape == C4X256B:
+        return 4
+    if shape == C32X128B:
+        return 32
+    return 64 if shape in (C64X128B_02_13, C64X128B_01_23) else 128
+
+
+@jitable
+def copied_units(shape: int) -> int:
+    """Return how many times 16 bytes a row has."""
+    return 2 if shape in (C128X256B, C4X256B) else 1
+
+
+@jitable
+def copies_of(shape: int) -> int:
+    """Return to how many lanes each row goes."""
+    if shape == C32X128B:
+        return 4
+    return 2 if shape in (C64X128B_02_13, C64X128B_01_23) else 1
+
+
+@jitable
+def copied_lane(shape: int, row: int, number: int) -> int:
+    """Return the lane of a copy of a row, from that of the address on."""
+    if shape == C4X256B:
+        return 32 * row
+    if shape == C32X128B:
+        return row + 32 * number
+    if shape == C64X128B_02_13:
+        return row + 64 * number
+    if shape == C64X128B_01_23:
+        return (row & 31) + 64 * (row >> 5) + 32 * number
+    return row
+
+
+@jitable
+def unpacked_byte(memory: Memory, unit: int, format: int, place: int) -> int:
+    """Return a byte of 16, as it is written; a number of 4 bits comes into the midst of its
+    byte."""
+    if format == PLAIN_BYTES:
+        return int(memory[unit + place])
+    if format == PACKED_4:
+        return ((int(memory[unit + (place >> 1)]) >> (4 * (place & 1))) & 15) << 2
+    first = 6 * place
+    return (read_bytes(memory, unit + (first >> 3), 2) >> (first & 7)) & 63
+
+
+@jitable
+def copy_matrix(memory: Memory, entry: Row) -> None:
+    """Complete a copy; of a pair of blocks each copies out of its own shared memory."""
+    request = int(entry[REQUEST])
+    shape, format = part(request, SHAPE), part(request, FORMAT)
+    address = int(entry[E_D])
+    for block in range(2 if request & PAIR else 1):
+        own = int(entry[E_PEER]) if block else int(entry[E_OWN])
+        for row in range(copied_rows(shape)):
+            for unit in range(copied_units(shape)):
+                source = own - ORIGIN + unit_address(int(entry[E_B]), False, row, unit)
+                for number in range(copies_of(shape)):
+                    lane = lane_of(address) + copied_lane(shape, row, number)
+                    target = place_of(own + int(entry[E_MEMORY]), lane, column_of(address))
+                    for place in range(UNIT_BYTES):
+                        byte = unpacked_byte(memory, source, format, place)
+                        memory[target + unit * UNIT_BYTES + place] = byte
+
+
+@jitable
+def shift_rows(memory: Memory, entry: Row) -> None:
+    """Complete a shift: each of 32 lanes but the last gets what the next one has."""
+    request, address = int(entry[REQUEST]), int(entry[E_D])
+    for block in range(2 if request & PAIR else 1):
+        own = int(entry[E_PEER]) if block else int(entry[E_OWN])
+        for row in range(SHIFTED_ROWS):
+            start, lane = own + int(entry[E_MEMORY]), lane_of(address) + row
+            target = place_of(start, lane, column_of(address))
+            source = place_of(start, lane + 1, column_of(address))
+            for place in range(ROW_SHIFT_BYTES):
+                memory[target + place] = memory[source + place]

@@ -1,0 +1,194 @@
+"""Descriptors of `tcgen05`: of matrices in shared memory, and of products.
+
+PTX ISA, "Shared Memory Descriptor", "Instruction Descriptor", "Canonical Layouts"; the strides of
+each layout as CUTLASS has them (`make_umma_desc`, include/cute/arch/mma_sm100_desc.hpp).
+"""
+
+from __future__ import annotations
+
+from warploom.asynchronous.tensor_memory.layout import F8F6F4, F16, I8, MXF4, MXF8F6F4, TF32
+from warploom.asynchronous.tensor_memory.numbers import (
+    BFLOAT,
+    BYTE,
+    E2M1,
+    HALF,
+    SIGNED_BYTE,
+    TENSOR_FLOAT,
+)
+from warploom.simt.lane_counts import jitable
+
+# ---- matrices in shared memory ------------------------------------------------------------------
+
+UNIT_BYTES = 16
+ADDRESS_MASK = (1 << 18) - 1
+"""Addresses and offsets count modulo 2^18 bytes: 14 bits encode them, without their lowest four."""
+
+NO_SWIZZLE, SWIZZLE_128_BY_32, SWIZZLE_128 = 0, 1, 2
+LINE_BYTES = 128
+"""Of a line of the widest swizzles."""
+VERSION = 1
+"""What bits 46 to 48 of every descriptor are."""
+
+
+@jitable
+def swizzle_of(descriptor: int) -> int:
+    return (descriptor >> 61) & 7
+
+
+@jitable
+def is_descriptor(descriptor: int) -> bool:
+    """Return whether a word is the descriptor of a matrix, with a swizzle that there is."""
+    mode = swizzle_of(descriptor)
+    fixed = (descriptor >> 46) & 7 == VERSION and (descriptor >> 53) & 0xFF == 0
+    return fixed and (mode < 3 or mode == 4 or mode == 6)
+
+
+@jitable
+def unit_address(descriptor: int, transposed: bool, line: int, place: int) -> int:
+    """Return the address in shared memory of 16 bytes of a matrix: those at a place of a line.
+
+    A line has neighbours along the major dimension: k, or for a transposed matrix m or n. With an
+    absolute leading dimension, what lies beyond the 128 bytes of a line is at the same line from
+    that address on (PTX ISA, "Absolute address mode for K dimension being 48B").
+    """
+    start = (descriptor & 0x3FFF) * UNIT_BYTES
+    leading = ((descriptor >> 16) & 0x3FFF) * UNIT_BYTES
+    stride = ((descriptor >> 32) & 0x3FFF) * UNIT_BYTES
+    mode = swizzle_of(descriptor)
+    if (descriptor >> 52) & 1:
+        if mode == SWIZZLE_128 and not transposed:
+            along = (start & (LINE_BYTES - 1)) + place * UNIT_BYTES
+            if along >= LINE_BYTES:
+                start, place = leading, (along - LINE_BYTES) // UNIT_BYTES
+        else:
+            leading -= start
+    if mode == NO_SWIZZLE:
+        if transposed:
+            leading, stride = stride, leading
+        offset = (line >> 3) * stride + (line & 7) * UNIT_BYTES + place * leading
+        return (start + offset) & ADDRESS_MASK
+    # Modes 2, 4 and 6 repeat every 8, 4 and 2 units; mode 1, every 8, has lines in groups of four.
+    width = 3 if mode == SWIZZLE_128_BY_32 else 4 - (mode >> 1)
+    group = 2 if mode == SWIZZLE_128_BY_32 else 3
+    atom = UNIT_BYTES << width
+    between_atoms = leading if transposed else atom
+    offset = (
+        (line >> group) * stride
+        + (line & ((1 << group) - 1)) * atom
+        + (place >> width) * between_atoms
+        + (place & ((1 << width) - 1)) * UNIT_BYTES
+    )
+    address = (start + offset) & ADDRESS_MASK
+    row = (address >> 7) - ((descriptor >> 49) & 7)
+    if mode == SWIZZLE_128_BY_32:
+        return address ^ ((row & 3) << 5)
+    return address ^ ((row & ((1 << width) - 1)) << 4)
+
+
+# ---- products -----------------------------------------------------------------------------------
+
+
+@jitable
+def rows_of(descriptor: int) -> int:
+    """Return M."""
+    return ((descriptor >> 24) & 31) << 4
+
+
+@jitable
+def columns_of(descriptor: int) -> int:
+    """Return N."""
+    return ((descriptor >> 17) & 63) << 3
+
+
+@jitable
+def is_scaled(kind: int) -> bool:
+    """Return whether products of a kind have scales of blocks."""
+    return kind >= MXF8F6F4
+
+
+@jitable
+def is_deep(kind: int, descriptor: int) -> bool:
+    """Return whether K of a dense product is 96 (sm_103a)."""
+    return kind >= MXF4 and (descriptor >> 31) & 1 != 0
+
+
+@jitable
+def scales_along_k(kind: int, descriptor: int, scales: int) -> int:
+    """Return how many scales a row has, of which an instruction names `scales` for K of 64: with K
+    of 96 there are half as many more (PTX ISA, "Valid combinations of scale_vectorsize with types
+    and MMA-Kind")."""
+    return scales + scales // 2 if is_deep(kind, descriptor) else scales
+
+
+@jitable
+def scale_words(rows: int) -> int:
+    """Return how many columns of tensor memory further on the next four scales of each of so many
+    rows of A, or columns of B, are: 32 of them have a column, and they come in groups of 128, as
+    copies write them (CUTLASS, `tmem_sf_frg`)."""
+    return 4 * ((rows + 127) // 128)
+
+
+@jitable
+def depth_of(kind: int, descriptor: int, sparse: bool) -> int:
+    """Return K; for a sparse A that of B."""
+    if kind == F16:
+        depth = 16
+    elif kind == TF32:
+        depth = 8
+    elif kind >= MXF4:
+        depth = 96 if is_deep(kind, descriptor) else 64
+    else:
+        depth = 32
+    return 2 * depth if sparse else depth
+
+
+@jitable
+def type_of(kind: int, descriptor: int, at: int) -> int:
+    """Return the type of the elements of A (`at` 7) or B (`at` 10), -1 where there is none."""
+    code = (descriptor >> at) & 7
+    if kind == F16:
+        return HALF + code if code < 2 else -1
+    if kind == TF32:
+        return TENSOR_FLOAT if code == 2 else -1
+    if kind == I8:
+        return BYTE + code if code < 2 else -1
+    if kind >= MXF4:
+        return E2M1 if code == 1 else -1
+    return code if code <= E2M1 and code != 2 else -1
+
+
+assert (BFLOAT, SIGNED_BYTE) == (HALF + 1, BYTE + 1)
+assert F8F6F4 < I8
+
+
+@jitable
+def unit_elements(kind: int) -> int:
+    """Return how many elements 16 bytes of shared memory hold."""
+    if kind == F16:
+        return 8
+    if kind == TF32:
+        return 4
+    return 32 if kind >= MXF4 else 16
+
+
+@jitable
+def shared_bits(kind: int, type: int) -> int:
+    """Return how many bits are between elements in 16 bytes of shared memory: those of 6 and of 4
+    bits are packed there, behind them nothing (PTX ISA, "Packing formats used for matrices")."""
+    if kind == F16:
+        return 16
+    if kind == TF32:
+        return 32
+    if type == E2M1:
+        return 4
+    return 6 if type in (3, 4) else 8
+
+
+@jitable
+def tensor_memory_bits(kind: int) -> int:
+    """Return how many bits an element of A takes in tensor memory."""
+    if kind == F16:
+        return 16
+    if kind == TF32:
+        return 32
+    return 4 if kind >= MXF4 else 8

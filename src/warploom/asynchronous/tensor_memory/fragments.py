@@ -1,0 +1,57 @@
+"""Finds the word of tensor memory that each register of a load or a store is: PTX ISA, "Data
+Movement Shape".
+
+The manual has figures; the layouts as numbers are those of CUTLASS
+(include/cute/atom/copy_traits_sm100.hpp).
+"""
+
+from __future__ import annotations
+
+from warploom.asynchronous.tensor_memory.layout import (
+    S16X32BX2,
+    S16X64B,
+    S16X128B,
+    S32X32B,
+)
+from warploom.simt.lane_counts import jitable
+
+
+@jitable
+def lane_in(shape: int, thread: int, register: int) -> int:
+    """Return the lane, from that of the address on."""
+    if shape == S32X32B:
+        return thread
+    if shape == S16X32BX2:
+        return thread & 15
+    if shape == S16X64B:
+        return (thread >> 2) + 8 * (thread & 1)
+    if shape == S16X128B:
+        return (thread >> 2) + 8 * (register & 1)
+    return (thread >> 2) + 8 * ((register >> 1) & 1)
+
+
+@jitable
+def column_in(shape: int, thread: int, register: int, split: int) -> int:
+    """Return the column, from that of the address on; `split`: how far the columns of the second
+    half of the threads are behind those of the first (`immHalfSplitoff`)."""
+    if shape == S32X32B:
+        return register
+    if shape == S16X32BX2:
+        return register + split * (thread >> 4)
+    if shape == S16X64B:
+        return ((thread >> 1) & 1) + 2 * register
+    if shape == S16X128B:
+        return (thread & 3) + 4 * (register >> 1)
+    return 2 * (thread & 3) + (register & 1) + 8 * (register >> 2)
+
+
+@jitable
+def columns_in(shape: int, registers: int) -> int:
+    """Return how many columns so many registers of each thread hold, side by side."""
+    return registers if shape in (S32X32B, S16X32BX2) else 2 * registers
+
+
+@jitable
+def lanes_in(shape: int) -> int:
+    """Return how many lanes a shape reaches."""
+    return 32 if shape == S32X32B else 16

@@ -1,0 +1,72 @@
+"""Locates tensor memory, and who may reach which of it."""
+
+from __future__ import annotations
+
+from warploom.asynchronous.tensor_memory.layout import (
+    BLOCK_BYTES,
+    COLUMN_BYTES,
+    COLUMNS,
+    LANE_AT,
+    LANE_BYTES,
+    LANES,
+    OWNER,
+    STATE_BYTES,
+    UNIT_COLUMNS,
+)
+from warploom.asynchronous.tensors.entries import CLUSTER_SHARED, ORIGIN, OWN_SHARED, SHARED_STRIDE
+from warploom.simt.lane_counts import Row, jitable
+from warploom.texture.texels import Memory, read_bytes, write_bytes
+
+WARP_LANES = 32
+WARPS = LANES // WARP_LANES
+
+
+@jitable
+def column_of(address: int) -> int:
+    return address & 0xFFFF
+
+
+@jitable
+def lane_of(address: int) -> int:
+    return (address >> LANE_AT) & 0x3FFF
+
+
+@jitable
+def to_tensor_memory(scratch: Row) -> int:
+    """Return the bytes from the beginning of a block's shared memory to its tensor memory."""
+    return int(scratch[SHARED_STRIDE]) - BLOCK_BYTES
+
+
+@jitable
+def own_rank(scratch: Row) -> int:
+    """Return the rank of the block in its cluster."""
+    stride = int(scratch[SHARED_STRIDE])
+    return (int(scratch[OWN_SHARED]) - int(scratch[CLUSTER_SHARED])) // stride
+
+
+@jitable
+def read_state(memory: Memory, start: int, word: int) -> int:
+    """Return a word of the state of a block's tensor memory, which begins at `start`."""
+    return read_bytes(memory, start - ORIGIN + 8 * word, 8)
+
+
+@jitable
+def write_state(memory: Memory, start: int, word: int, value: int) -> None:
+    write_bytes(memory, start - ORIGIN + 8 * word, 8, value)
+
+
+@jitable
+def place_of(start: int, lane: int, column: int) -> int:
+    """Return where a column of a lane stands in `memory`."""
+    return start - ORIGIN + STATE_BYTES + lane * LANE_BYTES + column * COLUMN_BYTES
+
+
+@jitable
+def first_missing(memory: Memory, start: int, column: int, count: int) -> int:
+    """Return the first of so many columns that is not allocated, or -1."""
+    if column + count > COLUMNS:
+        return max(column, COLUMNS)
+    for unit in range(column // UNIT_COLUMNS, (column + count - 1) // UNIT_COLUMNS + 1):
+        if read_state(memory, start, OWNER + unit) == 0:
+            return max(column, unit * UNIT_COLUMNS)
+    return -1

@@ -1,0 +1,88 @@
+"""The numbers that bits of operands of `tcgen05.mma` are: PTX ISA, "Alternate Floating Point Data
+Formats", "Instruction Descriptor".
+
+All of them, and the products of two with their scales, are exact in double precision.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.simt.lane_counts import Row, jitable
+from warploom.texture.texels import float_value, half_to_single, signed_value
+
+E4M3, E5M2, UNUSED, E2M3, E3M2, E2M1, HALF, BFLOAT, TENSOR_FLOAT, BYTE, SIGNED_BYTE = range(11)
+"""Types of elements; the first are numbered as instruction descriptors do."""
+
+UE4M3, UE8M0 = 0, 1
+"""Types of scales, numbered as instruction descriptors do."""
+
+DOUBLE_BIAS, DOUBLE_FRACTION = 1023, 52
+
+
+@jitable
+def two_to(power: int) -> float:
+    """Return a power of two that is a normal number."""
+    return float(np.int64((power + DOUBLE_BIAS) << DOUBLE_FRACTION).view(np.float64))
+
+
+@jitable
+def small_float(bits: int, exponent_bits: int, fraction_bits: int) -> float:
+    """Return a number of a format without infinities and NaNs, by its bits."""
+    bias = (1 << (exponent_bits - 1)) - 1
+    exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1)
+    fraction = bits & ((1 << fraction_bits) - 1)
+    if exponent == 0:
+        exponent = 1
+    else:
+        fraction |= 1 << fraction_bits
+    size = fraction * two_to(exponent - bias - fraction_bits)
+    return -size if (bits >> (exponent_bits + fraction_bits)) & 1 else size
+
+
+@jitable
+def element_value(bits: int, type: int) -> float:
+    """Return the number that the bits of an element are."""
+    if type == HALF:
+        return float_value(half_to_single(bits))
+    if type == BFLOAT:
+        return float_value(bits << 16)
+    if type == TENSOR_FLOAT:
+        return float_value(bits & 0xFFFFE000)
+    if type == BYTE:
+        return float(bits)
+    if type == SIGNED_BYTE:
+        return float(signed_value(bits, 8))
+    if type == E4M3:
+        return np.nan if bits & 0x7F == 0x7F else small_float(bits, 4, 3)
+    if type == E5M2:
+        if bits & 0x7C == 0x7C:
+            if bits & 3:
+                return np.nan
+            return -np.inf if bits & 0x80 else np.inf
+        return small_float(bits, 5, 2)
+    if type == E2M3:
+        return small_float(bits, 2, 3)
+    if type == E3M2:
+        return small_float(bits, 3, 2)
+    return small_float(bits, 2, 1)
+
+
+@jitable
+def scale_value(bits: int, type: int) -> float:
+    """Return the number that the eight bits of a scale are."""
+    if type == UE8M0:
+        return np.nan if bits == 0xFF else two_to(bits - 127)
+    return np.nan if bits & 0x7F == 0x7F else small_float(bits & 0x7F, 4, 3)
+
+
+@jitable
+def store_number(scratch: Row, at: int, value: float) -> None:
+    """Keep a number in double precision as a word."""
+    scratch[at] = np.float64(value).view(np.int64)
+
+
+@jitable
+def load_number(scratch: Row, at: int) -> float:
+    """Return a number that is kept as a word."""
+    return float(np.int64(scratch[at]).view(np.float64))

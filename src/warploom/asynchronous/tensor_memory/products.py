@@ -1,0 +1,343 @@
+"""Products of matrices into tensor memory: PTX ISA, "tcgen05.mma".
+
+An element of D starts with D, or zero, and takes the products in rising k, each step rounded once
+to single precision; integers are exact. It is the sum that `mma` gives (docs/decisions/0006).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.asynchronous.tensor_memory.descriptors import (
+    columns_of,
+    depth_of,
+    is_scaled,
+    rows_of,
+    scale_words,
+    scales_along_k,
+    shared_bits,
+    tensor_memory_bits,
+    type_of,
+    unit_address,
+    unit_elements,
+)
+from warploom.asynchronous.tensor_memory.layout import (
+    A_IN_TENSOR_MEMORY,
+    BLOCK_COLUMNS,
+    E_A,
+    E_ADDS,
+    E_B,
+    E_D,
+    E_DESCRIPTOR,
+    E_DISABLED,
+    E_MEMORY,
+    E_METADATA,
+    E_OWN,
+    E_PEER,
+    E_SCALE_A,
+    E_SCALE_B,
+    E_SCALE_D,
+    E_ZEROS,
+    F16,
+    I8,
+    KIND,
+    LANES,
+    MXF4,
+    PAIR,
+    SCALES,
+    SCRATCH_A,
+    SCRATCH_AT,
+    SCRATCH_B,
+    SCRATCH_SUMS,
+    SHIFTS_A,
+    SPARSE,
+    TF32,
+    WEIGHT_STATIONARY,
+    part,
+)
+from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, place_of
+from warploom.asynchronous.tensor_memory.numbers import (
+    E2M1,
+    element_value,
+    load_number,
+    scale_value,
+    store_number,
+    two_to,
+)
+from warploom.asynchronous.tensor_memory.zero_columns import column_shift, is_zero_column
+from warploom.asynchronous.tensors.entries import ORIGIN, REQUEST
+from warploom.simt.lane_counts import Row, jitable
+from warploom.texture.texels import (
+    Memory,
+    float_bits,
+    float_value,
+    half_to_single,
+    read_bytes,
+    signed_value,
+    single_to_half,
+    write_bytes,
+)
+
+NEGATE_A, NEGATE_B, TRANSPOSE_A, TRANSPOSE_B = 13, 14, 15, 16
+TYPE_A, TYPE_B, TYPE_D, SATURATE = 7, 10, 4, 3
+HALF_SUMS = 0
+LARGEST, SMALLEST = (1 << 31) - 1, -(1 << 31)
+
+
+# ---- where D, and with it A, stands -------------------------------------------------------------
+
+
+@jitable
+def row_lane(rows: int, parts: int, row: int, part_of_d: int) -> int:
+    """Return the lane of a row of D, from that of its address on (PTX ISA, "Data Path Layout
+    Organization"). `rows` are those of one block; D is cut into so many parts side by side, whose
+    lanes come one behind the other."""
+    if parts > 1:
+        return row + rows * part_of_d
+    return row if rows == 128 else 32 * (row >> 4) + (row & 15)
+
+
+@jitable
+def parts_of(request: int, rows: int) -> int:
+    """Return into how many parts the columns of D are cut; `rows` are those of one block."""
+    if rows < 128 and request & (PAIR | WEIGHT_STATIONARY):
+        return 128 // rows
+    return 1
+
+
+# ---- elements -----------------------------------------------------------------------------------
+
+
+@jitable
+def shared_element(
+    memory: Memory, start: int, descriptor: int, transposed: bool, kind: int, type: int,
+    row: int, k: int,
+) -> float:  # fmt: skip
+    """Return an element of a matrix in shared memory, which begins at `start`."""
+    unit = unit_elements(kind)
+    line, along = (k, row) if transposed else (row, k)
+    address = start - ORIGIN + unit_address(descriptor, transposed, line, along // unit)
+    width = shared_bits(kind, type)
+    first = (along % unit) * width
+    size = 2 if width == 6 else (width + 7) // 8
+    # The last element of 6 bits ends in front of bytes that are not used.
+    bits = read_bytes(memory, address + (first >> 3), size) >> (first & 7)
+    return element_value(bits & ((1 << width) - 1), type)
+
+
+@jitable
+def held_element(
+    memory: Memory, start: int, address: int, kind: int, type: int, path: int, k: int
+) -> float:
+    """Return an element of A that tensor memory holds, `path` lanes behind that of the address; of
+    4 bits in a byte, they are in its midst."""
+    width = tensor_memory_bits(kind)
+    first = k * width
+    lane = lane_of(address) + path
+    place = place_of(start, lane, column_of(address) + (first >> 5))
+    bits = read_bytes(memory, place, 4) >> (first & 31)
+    if type == E2M1 and width == 8:
+        bits >>= 2
+        width = 4
+    return element_value(bits & ((1 << width) - 1), type)
+
+
+@jitable
+def scale_of(
+    memory: Memory, start: int, address: int, identifier: int, type: int, lane: int, row: int,
+    block: int, words: int,
+) -> float:  # fmt: skip
+    """Return the scale of a block of a row of A, or a column of B: a byte in the quarter of tensor
+    memory that `lane` is in (PTX ISA, "Scale Factor A ID", "Scale Factor B ID"); the next four of
+    the row are so many `words` further on."""
+    quarter, byte = lane & ~31, identifier + block
+    column = column_of(address) + (row >> 5) + words * (byte >> 2)
+    place = place_of(start, quarter + (row & 31), column)
+    return scale_value(int(np.int64(memory[place + (byte & 3)])), type)
+
+
+@jitable
+def kept_at(memory: Memory, start: int, entry: Row, kind: int, row: int, lane: int, k: int) -> int:
+    """Return the place along k of a stored element of a sparse A.
+
+    The metadata of a row are in its own lane; of kinds f16 and tf32 those of two rows are in two
+    lanes, eight apart, that each hold half of k (CUTLASS, `tmem_e_frg`). A choice of 4 bits names
+    two of four elements, for tf32 one of two, for packed 4 bits two pairs of four.
+    """
+    column = column_of(int(entry[E_METADATA])) + (int(entry[E_DESCRIPTOR]) & 3)
+    first = lane_of(int(entry[E_METADATA])) & 31
+    if kind in (F16, TF32):
+        group, chosen = (k, 1) if kind == TF32 else (k >> 1, k & 1)
+        half = 4
+        lane = (lane & ~15) + 8 * (group // half) + (row & 7) + first
+        shift = 16 * ((row >> 3) & 1) + 4 * (group % half)
+        bits = read_bytes(memory, place_of(start, lane, column), 4) >> shift
+        index = (bits >> (2 * chosen)) & 3
+        return 2 * group + (index >> 1) if kind == TF32 else 4 * group + index
+    group, chosen = (k >> 2, (k >> 1) & 1) if kind >= MXF4 else (k >> 1, k & 1)
+    shift = 4 * group
+    place = place_of(start, lane + first, column + (shift >> 5))
+    index = (read_bytes(memory, place, 4) >> ((shift & 31) + 2 * chosen)) & 3
+    return 8 * group + 2 * index + (k & 1) if kind >= MXF4 else 4 * group + index
+
+
+# ---- one block of a product ---------------------------------------------------------------------
+
+
+@jitable
+def load_b(
+    memory: Memory, entry: Row, scratch: Row, own: int, first: int, count: int, depth: int
+) -> None:
+    """Put columns of B into the room, row by row, times their scales; of a pair of blocks each has
+    half of them in its shared memory."""
+    request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
+    kind, columns = part(request, KIND), columns_of(descriptor)
+    type = type_of(kind, descriptor, TYPE_B)
+    transposed = (descriptor >> TRANSPOSE_B) & 1 != 0
+    sign = -1.0 if (descriptor >> NEGATE_B) & 1 else 1.0
+    scales = scales_along_k(kind, descriptor, part(request, SCALES))
+    words = scale_words(columns)
+    half = columns // 2 if request & PAIR else columns
+    shift = column_shift(int(entry[E_ZEROS]))
+    for number in range(count):
+        column = first + number
+        start = int(entry[E_OWN]) if column < half else int(entry[E_PEER])
+        scale = sign
+        zero = is_zero_column(int(entry[E_ZEROS]), rows_of(descriptor), columns, column)
+        for k in range(depth):
+            if is_scaled(kind) and k * scales % depth == 0:
+                scale = sign * scale_of(
+                    memory, own + int(entry[E_MEMORY]), int(entry[E_SCALE_B]),
+                    (descriptor >> 4) & 3, (descriptor >> 23) & 1, 0, column, k * scales // depth,
+                    words,
+                )  # fmt: skip
+            value = shared_element(
+                memory, start, int(entry[E_B]), transposed, kind, type, column % half + shift, k
+            )
+            if zero:
+                value = 0.0
+            store_number(scratch, SCRATCH_B + BLOCK_COLUMNS * k + number, scale * value)
+
+
+@jitable
+def load_a(
+    memory: Memory, entry: Row, scratch: Row, own: int, row: int, path: int, depth: int
+) -> int:
+    """Put a row of A into the room, times its scales, and the places of its elements along k;
+    returns how many there are. `path`: the lane of the row, from that of the address of D on."""
+    request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
+    kind, start = part(request, KIND), own + int(entry[E_MEMORY])
+    type = type_of(kind, descriptor, TYPE_A)
+    transposed = (descriptor >> TRANSPOSE_A) & 1 != 0
+    sign = -1.0 if (descriptor >> NEGATE_A) & 1 else 1.0
+    scales, scale = scales_along_k(kind, descriptor, part(request, SCALES)), sign
+    held = path
+    # The last lane of tensor memory keeps its row.
+    if request & SHIFTS_A and lane_of(int(entry[E_A])) + path < LANES - 1:
+        held += 1
+    count = depth // 2 if request & SPARSE else depth
+    for number in range(count):
+        k = kept_at(memory, start, entry, kind, row, path, number) if request & SPARSE else number
+        if is_scaled(kind):
+            scale = sign * scale_of(
+                memory, start, int(entry[E_SCALE_A]),
+                (descriptor >> 29) & 3, (descriptor >> 23) & 1, path, row, k * scales // depth,
+                scale_words(1),
+            )  # fmt: skip
+        if request & A_IN_TENSOR_MEMORY:
+            value = held_element(memory, start, int(entry[E_A]), kind, type, held, number)
+        else:
+            value = shared_element(
+                memory, own, int(entry[E_A]), transposed, kind, type, row, number
+            )
+        store_number(scratch, SCRATCH_A + number, scale * value)
+        scratch[SCRATCH_AT + number] = k
+    return count
+
+
+@jitable
+def first_sum(word: int, kind: int, halves: bool) -> float:
+    """Return the number that a word of D is."""
+    if kind == I8:
+        return float(signed_value(word, 32))
+    return float_value(half_to_single(word & 0xFFFF) if halves else word)
+
+
+@jitable
+def last_bits(value: float, kind: int, halves: bool, saturates: bool) -> int:
+    """Return the word of D that a sum is."""
+    if kind == I8:
+        whole = int(value)
+        if saturates:
+            whole = min(max(whole, SMALLEST), LARGEST)
+        return whole & 0xFFFFFFFF
+    bits = float_bits(value)
+    return single_to_half(bits) if halves else bits
+
+
+@jitable
+def multiply_row(scratch: Row, count: int, columns: int, whole: bool) -> None:
+    """Add the products of a row of A with a block of B to the row of sums."""
+    for number in range(count):
+        a = load_number(scratch, SCRATCH_A + number)
+        at = SCRATCH_B + BLOCK_COLUMNS * int(scratch[SCRATCH_AT + number])
+        if whole:
+            for column in range(columns):
+                total = load_number(scratch, SCRATCH_SUMS + column) + a * load_number(
+                    scratch, at + column
+                )
+                store_number(scratch, SCRATCH_SUMS + column, total)
+        else:
+            for column in range(columns):
+                total = load_number(scratch, SCRATCH_SUMS + column) + a * load_number(
+                    scratch, at + column
+                )
+                store_number(scratch, SCRATCH_SUMS + column, np.float64(np.float32(total)))
+
+
+@jitable
+def multiply(memory: Memory, entry: Row, scratch: Row) -> None:
+    """Complete a product. `scratch` has `words.WORK_WORDS` words."""
+    request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
+    blocks = 2 if request & PAIR else 1
+    rows, columns = rows_of(descriptor) // blocks, columns_of(descriptor)
+    parts = parts_of(request, rows)
+    wide = columns // parts
+    for block in range(blocks):
+        own = int(entry[E_PEER]) if block else int(entry[E_OWN])
+        for part_of_d in range(parts):
+            for first in range(0, wide, BLOCK_COLUMNS):
+                count = min(BLOCK_COLUMNS, wide - first)
+                multiply_block(memory, entry, scratch, own, block, part_of_d, first, count)
+
+
+@jitable
+def multiply_block(
+    memory: Memory, entry: Row, scratch: Row, own: int, block: int, part_of_d: int, first: int,
+    count: int,
+) -> None:  # fmt: skip
+    """Compute columns of D, which begin at column `first` of a part of it, in all its rows."""
+    request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
+    kind, blocks = part(request, KIND), 2 if request & PAIR else 1
+    depth = depth_of(kind, descriptor, request & SPARSE != 0)
+    rows, columns = rows_of(descriptor) // blocks, columns_of(descriptor)
+    parts, address, start = parts_of(request, rows), int(entry[E_D]), own + int(entry[E_MEMORY])
+    halves = kind != I8 and (descriptor >> TYPE_D) & 3 == HALF_SUMS and not is_scaled(kind)
+    saturates = kind == I8 and (descriptor >> SATURATE) & 1 != 0
+    adds, scale_d = entry[E_ADDS] != 0, two_to(-int(entry[E_SCALE_D]))
+    load_b(memory, entry, scratch, own, part_of_d * (columns // parts) + first, count, depth)
+    for row in range(rows):
+        path = row_lane(rows, parts, row, part_of_d)
+        lane = lane_of(address) + path
+        if (int(entry[E_DISABLED + 2 * block + (lane >> 6)]) >> (lane & 63)) & 1:
+            continue
+        place = place_of(start, lane, column_of(address) + first)
+        for number in range(count):
+            word = read_bytes(memory, place + 4 * number, 4)
+            value = first_sum(word, kind, halves) * scale_d if adds else 0.0
+            store_number(scratch, SCRATCH_SUMS + number, value)
+        stored = load_a(memory, entry, scratch, own, row, path, depth)
+        multiply_row(scratch, stored, count, kind == I8)
+        for number in range(count):
+            bits = last_bits(load_number(scratch, SCRATCH_SUMS + number), kind, halves, saturates)
+            write_bytes(memory, place + 4 * number, 4, bits)

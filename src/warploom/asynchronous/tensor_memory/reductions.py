@@ -1,0 +1,40 @@
+"""The reductions of `tcgen05.ld.red`: PTX ISA, "tcgen05.ld"."""
+
+from __future__ import annotations
+
+from warploom.asynchronous.tensor_memory.layout import (
+    BY_SIZE,
+    FLOATS,
+    KEEPS_NANS,
+    SIGNED,
+    TAKES_LEAST,
+)
+from warploom.simt.lane_counts import jitable
+from warploom.texture.texels import CANONICAL_NAN, INFINITY_BITS, signed_value
+
+SIZE_BITS = 0x7FFFFFFF
+
+
+@jitable
+def order_of(word: int, request: int) -> int:
+    """Return a number that is greater for what is greater."""
+    if request & FLOATS:
+        size = word & SIZE_BITS
+        return -size - 1 if word >> 31 else size
+    return signed_value(word, 32) if request & SIGNED else word
+
+
+@jitable
+def reduced(first: int, second: int, request: int) -> int:
+    """Return the minimum or maximum of two words; a NaN is taken with `.NaN` alone, or where both
+    are."""
+    if request & BY_SIZE:
+        first, second = first & SIZE_BITS, second & SIZE_BITS
+    if request & FLOATS:
+        nan, other_nan = first & SIZE_BITS > INFINITY_BITS, second & SIZE_BITS > INFINITY_BITS
+        if nan or other_nan:
+            if request & KEEPS_NANS or (nan and other_nan):
+                return CANONICAL_NAN
+            return second if nan else first
+    less = order_of(first, request) < order_of(second, request)
+    return first if less == (request & TAKES_LEAST != 0) else second

@@ -1,0 +1,225 @@
+"""The rows of a tensor's box: where each stands in global memory, and its bytes in shared memory.
+
+A box is a list of rows, innermost axis by innermost axis, which stand one behind the other in
+shared memory. Source: PTX ISA, "Tiled Mode", "im2col mode", "Tensor Access Modes"; cuda.h,
+`cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`. Columns along W alone:
+`asynchronous.tensors.wide`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.asynchronous.tensors.entries import (
+    COORDINATES,
+    OFFSETS,
+    ORIGIN,
+    PLACE,
+    REQUEST,
+    ROW_ADDRESS,
+    ROW_FROM,
+    ROW_TO,
+    SHARED,
+    TARGET,
+)
+from warploom.asynchronous.tensors.maps import (
+    ADDRESS,
+    COLUMN,
+    FILL_NANS,
+    LOWER,
+    UPPER,
+    box,
+    dim,
+    element_stride,
+    map_fill,
+    map_rank,
+    map_type,
+    part,
+    signed_part,
+    stride,
+    swizzled,
+    type_bytes,
+)
+from warploom.asynchronous.tensors.numbers import reduce_number
+from warploom.asynchronous.tensors.packed import (
+    B6X16_P32,
+    GROUP,
+    far_bytes,
+    far_size,
+    near_bytes,
+    near_size,
+)
+from warploom.asynchronous.tensors.requests import (
+    GATHER,
+    IM2COL_MODE,
+    LOAD,
+    MODE,
+    OP,
+    OPERATION,
+    REDUCE,
+    STORE,
+    field,
+)
+from warploom.asynchronous.tensors.wide import count_pixels, find_wide_pixel, is_wide
+from warploom.simt.lane_counts import Row, jitable
+from warploom.texture.texels import Memory
+
+ATOM = 8
+"""Bytes that stay together in every swizzle."""
+
+
+@jitable
+def count_rows(entry: Row) -> int:
+    """Return the number of rows of a box."""
+    mode = field(int(entry[REQUEST]), MODE)
+    if mode == IM2COL_MODE:
+        return part(entry, COLUMN, 16, 16)
+    if is_wide(mode):
+        return count_pixels(entry)
+    if mode == GATHER:
+        return 4
+    count = 1
+    for axis in range(1, map_rank(entry)):
+        count *= steps(entry, axis)
+    return count
+
+
+@jitable
+def steps(entry: Row, axis: int) -> int:
+    """Return how many elements a box takes along an axis that is not the innermost."""
+    return -(-box(entry, axis) // element_stride(entry, axis))
+
+
+@jitable
+def row_elements(entry: Row) -> int:
+    """Return the elements of a row of a box."""
+    mode = field(int(entry[REQUEST]), MODE)
+    if mode == IM2COL_MODE or is_wide(mode):
+        return part(entry, COLUMN, 0, 16)
+    return box(entry, 0)
+
+
+@jitable
+def row_bytes(entry: Row) -> int:
+    """Return the bytes of a row of a box in shared memory."""
+    return near_size(map_type(entry), row_elements(entry))
+
+
+@jitable
+def moved_bytes(entry: Row) -> int:
+    """Return the bytes of a box as an mbarrier is told of them: without gaps between groups.
+
+    The manual does not say whether gaps count. Kernels of CUTLASS expect 4 or 6 bits an element
+    (gemm/collective/sm100_blockscaled_mma_warpspecialized.hpp, ABTmaTransactionBytes).
+    """
+    return count_rows(entry) * far_size(map_type(entry), row_elements(entry))
+
+
+@jitable
+def find_row(entry: Row, row: int) -> None:
+    """Set PLACE, ROW_ADDRESS, ROW_FROM and ROW_TO for a row of the box."""
+    rank, mode = map_rank(entry), field(int(entry[REQUEST]), MODE)
+    if mode == IM2COL_MODE:
+        find_pixel(entry, row, rank)
+    elif is_wide(mode):
+        find_wide_pixel(entry, row, rank)
+    elif mode == GATHER:
+        entry[PLACE] = entry[COORDINATES]
+        entry[PLACE + 1] = entry[COORDINATES + 1 + row]
+    else:
+        entry[PLACE] = entry[COORDINATES]
+        left = row
+        for axis in range(1, rank):
+            count = steps(entry, axis)
+            moved = left % count * element_stride(entry, axis)
+            entry[PLACE + axis] = int(entry[COORDINATES + axis]) + moved
+            left //= count
+    type, inside, first = map_type(entry), True, int(entry[PLACE])
+    address = int(entry[ADDRESS]) + far_size(type, first)
+    for axis in range(1, rank):
+        place = int(entry[PLACE + axis])
+        inside = inside and 0 <= place < dim(entry, axis)
+        address += place * stride(entry, axis)
+    entry[ROW_ADDRESS] = address
+    entry[ROW_FROM] = far_size(type, min(max(-first, 0), row_elements(entry)))
+    last = far_size(type, max(min(dim(entry, 0) - first, row_elements(entry)), 0))
+    entry[ROW_TO] = max(last, int(entry[ROW_FROM])) if inside else entry[ROW_FROM]
+
+
+@jitable
+def find_pixel(entry: Row, row: int, rank: int) -> None:
+    """Set PLACE for a pixel of im2col: the rows go through the bounding box along W, then H, then
+    D, then image by image; offsets move what is read, not the walk."""
+    entry[PLACE] = entry[COORDINATES]
+    left = row
+    for axis in range(1, rank - 1):
+        lower = signed_part(entry, LOWER, 16 * (axis - 1))
+        upper = dim(entry, axis) - 1 + signed_part(entry, UPPER, 16 * (axis - 1))
+        start, step = int(entry[COORDINATES + axis]), element_stride(entry, axis)
+        first = max((upper - start) // step + 1, 1)
+        if left < first:
+            at, left = start + left * step, 0
+        else:
+            count = max((upper - lower) // step + 1, 1)
+            at = lower + (left - first) % count * step
+            left = 1 + (left - first) // count
+        entry[PLACE + axis] = at + int(entry[OFFSETS + axis - 1])
+    entry[PLACE + rank - 1] = int(entry[COORDINATES + rank - 1]) + left
+
+
+@jitable
+def move_box(memory: Memory, entry: Row) -> None:
+    """Load, store or reduce a box."""
+    size = row_bytes(entry)
+    for row in range(count_rows(entry)):
+        find_row(entry, row)
+        move_row(memory, entry, int(entry[TARGET]) - int(entry[SHARED]) + row * size, size)
+
+
+@jitable
+def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
+    """Load, store or reduce a row, which begins `start` bytes into shared memory."""
+    request, type = int(entry[REQUEST]), map_type(entry)
+    element, group, gap = type_bytes(type), near_bytes(type), near_bytes(type) - far_bytes(type)
+    first, last = int(entry[ROW_FROM]), int(entry[ROW_TO])
+    far, near = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
+    op = field(request, OP)
+    nans = map_fill(entry) == FILL_NANS
+    if type == B6X16_P32 and op == STORE:
+        pack_row(memory, entry, start)
+        return
+    for chunk in range(0, size, ATOM):
+        begin, end = chunk, min(chunk + ATOM, size)
+        if gap > 0:
+            begin -= chunk // group * gap
+            end = min(begin + ATOM, (chunk // group + 1) * (group - gap))
+        base = near + swizzled(entry, start + chunk) - begin
+        if op == LOAD:
+            for place in range(begin, end):
+                if first <= place < last:
+                    memory[base + place] = memory[far + place]
+                elif nans:
+                    memory[base + place] = np.uint8(0x7F if (place + 1) % element == 0 else 0xFF)
+                else:
+                    memory[base + place] = np.uint8(0)
+        elif op == REDUCE:
+            for place in range(max(begin, first), min(end, last), element):
+                operation = field(request, OPERATION)
+                reduce_number(memory, far + place, base + place, operation, type)
+        else:
+            for place in range(max(begin, first), min(end, last)):
+                memory[far + place] = memory[base + place]
+
+
+@jitable
+def pack_row(memory: Memory, entry: Row, start: int) -> None:
+    """Store a row of elements of 6 bits, each the lower bits of a byte of shared memory: the type
+    b6p2x16."""
+    far, near = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
+    size = far_bytes(B6X16_P32)
+    for place in range(int(entry[ROW_FROM]), int(entry[ROW_TO])):
+        bit = place % size * 8
+        number, shift = start + place // size * GROUP + bit // 6, bit % 6
+        low = int(memory[near + swizzled(entry, number)]) & 63
+        high = int(memory[near + swizzled(entry, number + 1)]) & 63
+        memory[far + place] = np.uint8((low >> shift | high << (6 - shift)) & 255)

@@ -1,0 +1,68 @@
+"""Requests for the work of a cluster that has not begun: PTX ISA, "clusterlaunchcontrol".
+
+The response is words in an entry (`asynchronous.tensors.entries`), as `isa.ops.launch_control`
+reads them.
+"""
+
+from __future__ import annotations
+
+from warploom.asynchronous.tensors.addresses import (
+    BULK_ALIGNMENT,
+    LANES,
+    check_shared,
+    fail,
+    host_address,
+    prepare_barrier,
+    shared_base,
+)
+from warploom.asynchronous.tensors.entries import (
+    COORDINATES,
+    KIND,
+    ORIGIN,
+    RESPONSE,
+    SHARED,
+    SIZE,
+    TARGET,
+)
+from warploom.asynchronous.tensors.requests import SHARED_ROW
+from warploom.simt.block_order import cancel_cluster
+from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.schedule_layout import GRID_X, GRID_Y
+from warploom.texture.texels import Memory, write_bytes
+
+WORDS, WORD_BYTES = 4, 4
+RESPONSE_BYTES = WORDS * WORD_BYTES
+
+
+@jitable
+def prepare_response(memory: Memory, data: Row, scratch: Row, lane: int) -> int:
+    """Fill and check the entry of a response but for its words; returns the kind of fault, or 0."""
+    address = int(data[LANES * SHARED_ROW + lane])
+    if address % RESPONSE_BYTES:
+        return fail(scratch, BULK_ALIGNMENT, address, RESPONSE_BYTES, 1)
+    kind = check_shared(scratch, address, RESPONSE_BYTES)
+    if kind != 0:
+        return kind
+    scratch[KIND], scratch[SIZE] = RESPONSE, RESPONSE_BYTES
+    scratch[TARGET], scratch[SHARED] = host_address(scratch, address), shared_base(scratch, address)
+    return prepare_barrier(memory, data, scratch, lane, RESPONSE_BYTES)
+
+
+@jitable
+def cancel(scratch: Row, plan: Row) -> None:
+    """Cancel a cluster, if one has not begun, and put the words of the response into the entry."""
+    block = cancel_cluster(plan)
+    wide, high = int(plan[GRID_X]), int(plan[GRID_Y])
+    scratch[COORDINATES + WORDS - 1] = block >= 0
+    block = max(block, 0)
+    scratch[COORDINATES] = block % wide
+    scratch[COORDINATES + 1] = block // wide % high
+    scratch[COORDINATES + 2] = block // (wide * high)
+
+
+@jitable
+def write_response(memory: Memory, entry: Row) -> None:
+    """Write the words of a response."""
+    for word in range(WORDS):
+        place = int(entry[TARGET]) - ORIGIN + WORD_BYTES * word
+        write_bytes(memory, place, WORD_BYTES, int(entry[COORDINATES + word]))

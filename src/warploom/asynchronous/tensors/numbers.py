@@ -1,0 +1,166 @@
+"""Reductions of numbers in memory: `cp.reduce.async.bulk` and its form for tensors.
+
+Every operation reads, combines and rounds once, to nearest even. Source: PTX ISA,
+"cp.reduce.async.bulk", ".redOp" and the element types of each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.asynchronous.tensors.maps import (
+    BF16,
+    F16,
+    F32,
+    F32_FTZ,
+    F64,
+    S32,
+    TF32,
+    TF32_FTZ,
+    U64,
+    type_bytes,
+)
+from warploom.simt.lane_counts import jitable
+from warploom.texture.texels import Memory, read_bytes, write_bytes
+
+OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(8)
+
+CANONICAL = 0x7FFF
+"""The NaN of 16 bits that an operation gives."""
+
+
+@jitable
+def power(exponent: int) -> float:
+    """Return 2 to the power of a number from -1022 to 1023."""
+    return float(np.int64((exponent + 1023) << 52).view(np.float64))
+
+
+@jitable
+def double_bits(value: float) -> int:
+    """Return the bits of a number in double precision, as a signed number."""
+    return int(np.float64(value).view(np.int64))
+
+
+@jitable
+def small_value(bits: int, fraction: int, bias: int) -> float:
+    """Return the number that 16 bits with so many of a fraction are."""
+    sign = -1.0 if bits & 0x8000 else 1.0
+    exponent, rest = (bits & 0x7FFF) >> fraction, bits & ((1 << fraction) - 1)
+    if exponent == (1 << (15 - fraction)) - 1:
+        return sign * (np.inf if rest == 0 else np.nan)
+    if exponent == 0:
+        return sign * rest * power(1 - bias - fraction)
+    return sign * (rest + (1 << fraction)) * power(exponent - bias - fraction)
+
+
+@jitable
+def small_bits(value: float, fraction: int, bias: int) -> int:
+    """Return a number as 16 bits with so many of a fraction, rounded to nearest even."""
+    if value != value:
+        return CANONICAL
+    infinity = ((1 << (15 - fraction)) - 1) << fraction
+    bits = double_bits(value)
+    sign = 0x8000 if bits < 0 else 0
+    exponent = max((bits >> 52 & 0x7FF) - 1023, 1 - bias)
+    if exponent > bias:
+        return sign | infinity
+    steps = int(np.rint(abs(value) * power(fraction - exponent)))
+    # A fraction that rounds up carries into the exponent by itself.
+    return sign | min(((exponent + bias - 1) << fraction) + steps, infinity)
+
+
+@jitable
+def chosen(op: int, old: float, given: float) -> float:
+    """Return the lesser or the greater of two floats, the other one of a NaN; -0 is less than 0."""
+    if old != old:
+        return given
+    if given != given:
+        return old
+    if old == given:
+        return old if (double_bits(old) < 0) == (op == MIN) else given
+    return old if (old < given) == (op == MIN) else given
+
+
+@jitable
+def combined_floats(op: int, old: float, given: float) -> float:
+    """Return the sum, or the lesser or the greater, of two floats."""
+    return old + given if op == ADD else chosen(op, old, given)
+
+
+@jitable
+def combined_small(op: int, old: int, given: int, fraction: int, bias: int) -> int:
+    """Combine numbers of 16 bits; a sum in double precision rounds to them like the exact one."""
+    a, b = small_value(old, fraction, bias), small_value(given, fraction, bias)
+    return small_bits(combined_floats(op, a, b), fraction, bias)
+
+
+@jitable
+def signed(bits: int, width: int) -> int:
+    """Return two's complement of so many bits, up to 32; 64 are signed already."""
+    return bits if width == 64 else bits - ((bits >> (width - 1) & 1) << width)
+
+
+@jitable
+def is_less(a: int, b: int, type: int) -> bool:
+    """Return whether an integer is less than another, as `read_bytes` gives both."""
+    if type == S32:
+        return signed(a, 32) < signed(b, 32)
+    if type == U64 and (a < 0) != (b < 0):
+        return b < 0
+    return a < b
+
+
+@jitable
+def combined_integers(op: int, old: int, given: int, type: int) -> int:
+    """Combine integers, as `read_bytes` gives them; the result counts modulo their width."""
+    if op == ADD:
+        return int(np.int64(np.uint64(np.int64(old)) + np.uint64(np.int64(given))))
+    if op == AND:
+        return old & given
+    if op == OR:
+        return old | given
+    if op == XOR:
+        return old ^ given
+    if op == INC:
+        return 0 if not is_less(old, given, type) else old + 1
+    if op == DEC:
+        return given if old == 0 or is_less(given, old, type) else old - 1
+    return old if is_less(old, given, type) == (op == MIN) else given
+
+
+@jitable
+def single_value(bits: int) -> float:
+    """Return the number that 32 bits are."""
+    return float(np.float64(np.uint32(bits).view(np.float32)))
+
+
+@jitable
+def single_bits(value: float, flushes: int) -> int:
+    """Return a number rounded to 32 bits; a subnormal one as zero where it `flushes`."""
+    bits = int(np.int64(np.float32(value).view(np.uint32)))
+    if bits & 0x7FFFFFFF > 0x7F800000:
+        return 0x7FFFFFFF
+    return bits & 0x80000000 if flushes and bits & 0x7F800000 == 0 else bits
+
+
+@jitable
+def reduce_number(memory: Memory, target: int, source: int, op: int, type: int) -> None:
+    """Combine the number at `target` with that at `source`, and leave it at `target`."""
+    size = type_bytes(type)
+    old, given = read_bytes(memory, target, size), read_bytes(memory, source, size)
+    bitwise = op >= INC
+    if type == F16 and not bitwise:
+        new = combined_small(op, old, given, 10, 15)
+    elif type == BF16 and not bitwise:
+        new = combined_small(op, old, given, 7, 127)
+    elif type in (F32, F32_FTZ, TF32, TF32_FTZ) and not bitwise:
+        a, b = single_value(old), single_value(given)
+        new = single_bits(combined_floats(op, a, b), 1 if type in (F32_FTZ, TF32_FTZ) else 0)
+    elif type == F64 and not bitwise:
+        a = float(np.int64(old).view(np.float64))
+        b = float(np.int64(given).view(np.float64))
+        new = double_bits(combined_floats(op, a, b))
+    else:
+        new = combined_integers(op, old, given, type)
+    write_bytes(memory, target, size, new)

@@ -1,0 +1,1 @@
+"""CUDA arrays, mipmaps, texture objects and tensor maps in the driver API."""

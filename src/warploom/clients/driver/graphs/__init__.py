@@ -1,0 +1,1 @@
+"""CUDA graphs and stream capture in the driver API."""

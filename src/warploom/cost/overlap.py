@@ -1,0 +1,46 @@
+"""Counts the distinct stretches of memory that the lanes of an access touch, in any order, and how
+many lanes coincide on one.
+
+Compiled code compares all pairs of lanes by vector instructions (`helpers.overlap`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from warploom.simt.lane_counts import Addresses, stretches_of
+
+FURTHEST_BITS = 32
+"""Lanes are compared where they lie in the same 2^32 stretches."""
+
+
+def count_stretches(addresses: Addresses, mask: int, shift: int) -> tuple[int, int]:
+    """Returns, of the stretches of 2^shift bytes that the lanes of `mask` touch, how many there
+    are, and how many aligned groups of 4 have one. Zeros where the lanes do not lie in the same
+    2^32 stretches."""
+    touched = set(stretches_of(addresses, mask, shift))
+    if len({one >> FURTHEST_BITS for one in touched}) > 1:
+        return 0, 0
+    return len(touched), len({one // 4 for one in touched})
+
+
+def count_in_columns(
+    addresses: Addresses, mask: int, shift: int, columns: int
+) -> tuple[int, int, int, int]:
+    """Returns how many stretches there are, how many aligned groups of 8 and of 32 have one, and
+    the most in one column, where `columns` neighbours, a power of 2 up to 32, lie in different
+    ones. Zeros where the lanes do not lie in the same 2^32 stretches."""
+    touched = set(stretches_of(addresses, mask, shift))
+    if len({one >> FURTHEST_BITS for one in touched}) > 1:
+        return 0, 0, 0, 0
+    eights, lines = (len({one // size for one in touched}) for size in (8, 32))
+    return len(touched), eights, lines, max(Counter(one % columns for one in touched).values())
+
+
+def count_coinciding(addresses: Addresses, mask: int, shift: int) -> int:
+    """Returns the most lanes of `mask` on one stretch of 2^shift bytes; 0 where they do not lie in
+    the same 2^32 stretches."""
+    touched = stretches_of(addresses, mask, shift)
+    if len({one >> FURTHEST_BITS for one in touched}) > 1:
+        return 0
+    return max(Counter(touched).values())

@@ -1,0 +1,138 @@
+"""Counts the transactions of an access to global or local memory on compute capability 1.x,
+half-warp by half-warp.
+
+Source: CUDA C Programming Guide 4.2, F.3.2. Local memory follows the rule of global memory, one
+4-byte word of each lane after the other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.cost.coalescing import count_touched, count_touched_local
+from warploom.cost.fields import (
+    BYTES_MOVED,
+    TRANSACTIONS,
+    TRANSACTIONS_32,
+    TRANSACTIONS_64,
+    TRANSACTIONS_128,
+)
+from warploom.simt.lane_counts import Addresses, Row, count_lanes, first_lane, jitable
+
+HALF = 16
+HALF_MASK = (1 << HALF) - 1
+
+
+@jitable
+def global_in_order(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Global memory on 1.0 and 1.1: lane k must want word k of a segment, or each lane pays."""
+    count_touched(addresses, mask, size, row)
+    move_in_order(addresses, mask, size, 0, row)
+
+
+@jitable
+def global_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Global memory on 1.2 and 1.3: the segments that the lanes touch, shrunk to what is used."""
+    count_touched(addresses, mask, size, row)
+    move_by_halves(addresses, mask, size, 0, row)
+
+
+@jitable
+def local_in_order(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Local memory on 1.0 and 1.1."""
+    count_touched_local(addresses, mask, size, row)
+    for word in range(max(1, size // 4)):
+        move_in_order(addresses, mask, min(size, 4), 128 * word, row)
+
+
+@jitable
+def local_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Local memory on 1.2 and 1.3."""
+    count_touched_local(addresses, mask, size, row)
+    for word in range(max(1, size // 4)):
+        move_by_halves(addresses, mask, min(size, 4), 128 * word, row)
+
+
+@jitable
+def move_in_order(addresses: Addresses, mask: int, size: int, ahead: int, row: Row) -> None:
+    """Add the transactions of an access `ahead` bytes behind the addresses.
+
+    A half-warp in order moves its words in one transaction of 64 (4-byte words) or 128 bytes (8),
+    or two of 128 (16). Any other, and words of 1 or 2 bytes, moves 32 bytes for each lane.
+    """
+    for first in range(0, 32, HALF):
+        half = mask & (HALF_MASK << first)
+        if half != 0:
+            if size >= 4 and is_in_order(addresses, half, first, size, ahead):
+                add_transactions(min(HALF * size, 128), max(1, HALF * size // 128), row)
+            else:
+                add_transactions(32, count_lanes(half), row)
+
+
+@jitable
+def is_in_order(addresses: Addresses, half: int, first: int, size: int, ahead: int) -> bool:
+    """Returns whether every lane of a half-warp wants its own word of one aligned segment."""
+    leader = first_lane(half)
+    # Signed, for the segment of the lanes that are off may begin below address 0.
+    start = np.int64(addresses[leader]) + ahead - (leader - first) * size
+    if start % min(HALF * size, 128) != 0:
+        return False
+    for lane in range(first, first + HALF):
+        if (half >> lane) & 1:
+            expected = start + (lane - first) * size
+            if np.int64(addresses[lane]) + ahead != expected:
+                return False
+    return True
+
+
+@jitable
+def move_by_halves(addresses: Addresses, mask: int, size: int, ahead: int, row: Row) -> None:
+    """Add the transactions of an access `ahead` bytes behind the addresses.
+
+    Again and again: the segment of the lowest lane left (32 bytes for words of 1 byte, 64 of 2, 128
+    of more) serves every lane in it, and is halved, down to 32 bytes, while one half will do.
+    """
+    segment = min(32 * size, 128)
+    for first in range(0, 32, HALF):
+        left = mask & (HALF_MASK << first)
+        while left != 0:
+            leader = first_lane(left)
+            wanted = addresses[leader] + np.uint64(ahead)
+            start = wanted - wanted % np.uint64(segment)
+            lowest = np.uint64(segment)
+            end = np.uint64(0)
+            for lane in range(first, first + HALF):
+                address = addresses[lane] + np.uint64(ahead)
+                if (left >> lane) & 1 and address >= start and address < start + np.uint64(segment):
+                    left ^= 1 << lane
+                    lowest = min(lowest, address - start)
+                    end = max(end, address - start + np.uint64(size))
+            add_transactions(shrunk(segment, int(np.int64(lowest)), int(np.int64(end))), 1, row)
+
+
+@jitable
+def shrunk(segment: int, lowest: int, end: int) -> int:
+    """Return the bytes of a segment that are moved where those from `lowest` up to `end` are
+    used."""
+    while segment > 32:
+        half = segment // 2
+        if lowest >= half:
+            lowest -= half
+            end -= half
+        elif end > half:
+            return segment
+        segment = half
+    return segment
+
+
+@jitable
+def add_transactions(size: int, count: int, row: Row) -> None:
+    """Add `count` transactions of `size` bytes."""
+    row[TRANSACTIONS] += count
+    row[BYTES_MOVED] += size * count
+    if size == 32:
+        row[TRANSACTIONS_32] += count
+    elif size == 64:
+        row[TRANSACTIONS_64] += count
+    else:
+        row[TRANSACTIONS_128] += count

@@ -1,0 +1,217 @@
+"""Finds which lanes each transaction or pass of an access serves, and which bytes it moves.
+
+The rules count; this module says the same lane by lane, for people who want to see it. For every
+rule, what is listed here is as many as the rule counts (the tests hold the two together). Sources
+are those of the rules. In local memory, addresses are offsets in its layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from warploom.cost.constant import word_shift
+from warploom.cost.paired_banks import registers_returned
+from warploom.cost.segments import shrunk
+
+WARP, HALF = 32, 16
+
+
+class Served(NamedTuple):
+    """One transaction, or one pass over the banks: the first byte that it moves and how many (0 of
+    either where banks give several words at once), and the lanes that get theirs, as a mask."""
+
+    start: int
+    size: int
+    lanes: int
+
+
+Lanes = list[int]
+Serve = Callable[[Sequence[int], Lanes, int], Iterator[Served]]
+
+
+def served(rule: str, addresses: Sequence[int], mask: int, size: int) -> tuple[Served, ...]:
+    """Returns what an access of `size` bytes in the lanes of `mask`, lane l at `addresses[l]`,
+    takes by the rule of that name, in the order in which it happens."""
+    lanes = [lane for lane in range(WARP) if mask >> lane & 1]
+    return tuple(_RULES[rule](addresses, lanes, size))
+
+
+def _mask(lanes: Sequence[int]) -> int:
+    return sum(1 << lane for lane in lanes)
+
+
+def _groups(lanes: Lanes, width: int) -> Iterator[Lanes]:
+    """Yield the lanes that take part of each group of `width` that has any."""
+    for first in range(0, WARP, width):
+        group = [lane for lane in lanes if first <= lane < first + width]
+        if group:
+            yield group
+
+
+def _by_place(addresses: Sequence[int], lanes: Lanes, bytes_: int) -> dict[int, int]:
+    """Return the lanes, as masks, by the stretch of so many bytes that they touch, in rising
+    order."""
+    places: dict[int, int] = {}
+    for lane in lanes:
+        place = addresses[lane] // bytes_
+        places[place] = places.get(place, 0) | 1 << lane
+    return {place: places[place] for place in sorted(places)}
+
+
+# ---- global, local and constant memory ----------------------------------------------------------
+
+
+def _stretches(
+    addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int, grouped: bool
+) -> Iterator[Served]:
+    for group in _groups(lanes, min(WARP, 128 // size) if grouped else WARP):
+        for place, inside in _by_place(addresses, group, bytes_).items():
+            yield Served(place * bytes_, bytes_, inside)
+
+
+def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+    for half in _groups(lanes, HALF):
+        first = half[0] // HALF * HALF
+        start = addresses[half[0]] - (half[0] - first) * size
+        moved = min(HALF * size, 128)
+        ordered = all(addresses[lane] == start + (lane - first) * size for lane in half)
+        if size >= 4 and start % moved == 0 and ordered:
+            for part in range(max(1, HALF * size // 128)):
+                begin = start + part * moved
+                inside = [lane for lane in half if begin <= addresses[lane] < begin + moved]
+                yield Served(begin, moved, _mask(inside))
+        else:
+            yield from (Served(addresses[lane] // 32 * 32, 32, 1 << lane) for lane in half)
+
+
+def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+    segment = min(32 * size, 128)
+    for half in _groups(lanes, HALF):
+        left = list(half)
+        while left:
+            start = addresses[left[0]] // segment * segment
+            inside = [lane for lane in left if start <= addresses[lane] < start + segment]
+            lowest = min(addresses[lane] for lane in inside) - start
+            end = max(addresses[lane] for lane in inside) - start + size
+            moved = shrunk(segment, lowest, end)
+            yield Served(start + lowest // moved * moved, moved, _mask(inside))
+            left = [lane for lane in left if lane not in inside]
+
+
+def _local(addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int) -> Iterator[Served]:
+    """Yield all words of the lanes at once; each stretch once."""
+    places: dict[int, int] = {}
+    for lane in lanes:
+        for word in range(max(1, size // 4)):
+            place = (addresses[lane] + 128 * word) // bytes_
+            places[place] = places.get(place, 0) | 1 << lane
+    for place, mask in sorted(places.items()):
+        yield Served(place * bytes_, bytes_, mask)
+
+
+def _word_by_word(
+    addresses: Sequence[int], lanes: Lanes, size: int, *, rule: Serve
+) -> Iterator[Served]:
+    for word in range(max(1, size // 4)):
+        yield from rule([address + 128 * word for address in addresses], lanes, min(size, 4))
+
+
+def _constant(addresses: Sequence[int], lanes: Lanes, size: int, *, width: int) -> Iterator[Served]:
+    bytes_ = 1 << word_shift(size)
+    for group in _groups(lanes, width):
+        for place, inside in _by_place(addresses, group, bytes_).items():
+            yield Served(place * bytes_, bytes_, inside)
+
+
+# ---- shared memory ------------------------------------------------------------------------------
+
+
+def _passes(words: dict[int, int], bank_of: Callable[[int], int]) -> Iterator[Served]:
+    """Pass after pass, one word of each bank."""
+    banks: dict[int, list[int]] = {}
+    for word, lanes in words.items():
+        banks.setdefault(bank_of(word), []).append(lanes)
+    for turn in range(max(map(len, banks.values()))):
+        yield Served(0, 0, sum(queue[turn] for queue in banks.values() if turn < len(queue)))
+
+
+def _banks(
+    addresses: Sequence[int], lanes: Lanes, size: int, *, bank: int, quarters: bool = False
+) -> Iterator[Served]:
+    """32 banks of `bank` bytes; lanes wider than a bank go in smaller groups over fewer banks."""
+    word = max(bank, size)
+    count = WARP * bank // word
+    for group in _groups(lanes, count):
+        yield from _passes(_by_place(addresses, group, word), lambda place: place % count)
+        if quarters and size == 16:
+            yield Served(0, 0, 0)
+
+
+def _banks_of_pairs(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+    """32 banks of 4 bytes, over which as many lanes go together as come back in one turn."""
+    where = np.zeros(WARP, np.uint64)
+    where[lanes] = [addresses[lane] for lane in lanes]
+    word = max(4, size)
+    for group in _groups(lanes, WARP // registers_returned(where, _mask(lanes), size)):
+        yield from _passes(
+            _by_place(addresses, group, word), lambda place: place % (4 * WARP // word)
+        )
+
+
+def _banks_of_rows(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+    """Banks of 8 bytes in the mode of 4: words i and i + 32 of a row of 64 come together."""
+    for group in _groups(lanes, min(WARP, 256 // size)):
+        places: dict[int, int] = {}
+        for lane in group:
+            row, bank = addresses[lane] // 256, addresses[lane] // 4 % WARP
+            place = row * WARP + bank
+            places[place] = places.get(place, 0) | 1 << lane
+        yield from _passes(dict(sorted(places.items())), lambda place: place % WARP)
+
+
+def _half_warp_reads(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+    for half in _groups(lanes, HALF):
+        for _ in range(max(1, size // 4)):
+            left = list(half)
+            while left:
+                broadcast = addresses[left[0]] // 4
+                banks, inside = {broadcast % HALF}, list[int]()
+                for lane in left:
+                    word = addresses[lane] // 4
+                    if word == broadcast or word % HALF not in banks:
+                        inside.append(lane)
+                        banks.add(word % HALF)
+                yield Served(0, 0, _mask(inside))
+                left = [lane for lane in left if lane not in inside]
+
+
+def _half_warp_writes(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+    for half in _groups(lanes, HALF):
+        for _ in range(max(1, size // 4)):
+            yield from _passes(_by_place(addresses, half, 4), lambda place: place % HALF)
+
+
+_RULES: dict[str, Serve] = {
+    "global_by_sectors": partial(_stretches, bytes_=32, grouped=False),
+    "global_by_segments": partial(_stretches, bytes_=32, grouped=True),
+    "global_by_lines": partial(_stretches, bytes_=128, grouped=True),
+    "global_in_order": _in_order,
+    "global_by_halves": _by_halves,
+    "local_by_sectors": partial(_local, bytes_=32),
+    "local_by_lines": partial(_local, bytes_=128),
+    "local_in_order": partial(_word_by_word, rule=_in_order),
+    "local_by_halves": partial(_word_by_word, rule=_by_halves),
+    "constant_by_warp": partial(_constant, width=WARP),
+    "constant_by_halves": partial(_constant, width=HALF),
+    "shared_32_banks": partial(_banks, bank=4),
+    "shared_32_banks_read": _banks_of_pairs,
+    "shared_32_banks_quarters": partial(_banks, bank=4, quarters=True),
+    "shared_wide_banks": partial(_banks, bank=8),
+    "shared_wide_banks_of_words": _banks_of_rows,
+    "shared_16_banks_read": _half_warp_reads,
+    "shared_16_banks_write": _half_warp_writes,
+}

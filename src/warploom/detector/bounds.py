@@ -1,0 +1,103 @@
+"""Finds which allocation an access lies in, and whether it may be there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.detector.layout import (
+    A_CONSTANT,
+    A_END,
+    A_START,
+    ALLOCATION_WORDS,
+    ALLOCATIONS,
+    ALLOCATIONS_AT,
+    CONSTANT,
+    E_INSTRUCTION,
+    E_LIMIT,
+    E_OP,
+    E_SIZE,
+    E_SPACE,
+    GLOBAL,
+    K_MISALIGNED,
+    K_OUT_OF_BOUNDS,
+    K_READ_ONLY,
+    K_STRAYED,
+    LAST_ALLOCATION,
+    LOAD,
+    ME_ADDRESS,
+    MEM,
+    SHARED,
+    SITE_UNSEEN,
+    SITE_WORDS,
+    SITES_AT,
+    TOOLS,
+)
+from warploom.detector.pool import report
+from warploom.simt.lane_counts import jitable
+
+
+@jitable
+def is_allowed(s: Any, e: Any) -> int:
+    """Returns where the current access's allocation has its row, 1 for one of shared memory, 0 for
+    what is not kept; -1 for an access that may not be, which is reported."""
+    at, size = s[ME_ADDRESS], e[E_SIZE]
+    kind, row = -1, 0
+    if e[E_SPACE] == GLOBAL:
+        row = allocation(s, at)
+        if row < 0 or at + size > s[row + A_END]:
+            kind = K_OUT_OF_BOUNDS
+        elif e[E_OP] != LOAD and s[row + A_CONSTANT] == CONSTANT:
+            kind = K_READ_ONLY
+        elif e[E_OP] != LOAD and s[row + A_CONSTANT] and is_unseen(s, e) == 0:
+            kind = K_STRAYED
+    else:
+        row = int(e[E_SPACE] == SHARED)
+        if at < 0 or at + size > e[E_LIMIT]:
+            kind = K_OUT_OF_BOUNDS
+    if kind < 0 and at & size - 1:
+        kind = K_MISALIGNED
+    if kind < 0:
+        return row
+    if s[TOOLS] & MEM or kind == K_STRAYED:
+        report(s, kind, -1, -1, at, size, e[E_OP])
+    return -1
+
+
+@jitable
+def is_unseen(s: Any, e: Any) -> int:
+    """Return whether an event is of an instruction that need not be seen, but for its faults."""
+    return int(s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS + SITE_UNSEEN])
+
+
+@jitable
+def allocation(s: Any, address: int) -> int:
+    """Returns the row of the allocation that the byte at an address belongs to, -1 for none."""
+    row = s[LAST_ALLOCATION]
+    if row and s[row + A_START] <= address < s[row + A_END]:
+        return int(row)
+    low, high = 0, s[ALLOCATIONS]
+    while low < high:
+        middle = (low + high) // 2
+        if s[s[ALLOCATIONS_AT] + middle * ALLOCATION_WORDS + A_START] <= address:
+            low = middle + 1
+        else:
+            high = middle
+    row = s[ALLOCATIONS_AT] + (low - 1) * ALLOCATION_WORDS
+    if low == 0 or address >= s[row + A_END]:
+        return -1
+    s[LAST_ALLOCATION] = row
+    return int(row)
+
+
+@jitable
+def row_of_range(s: Any, e: Any, first: int, end: int) -> int:
+    """Returns the row of the allocation that has all bytes from `first` to `end`, 1 for shared
+    memory; -1 where it has not, they may not be written, or are misaligned."""
+    if first & e[E_SIZE] - 1:
+        return -1
+    if e[E_SPACE] == SHARED:
+        return 1 if first >= 0 and end <= e[E_LIMIT] else -1
+    row = allocation(s, first)
+    if row < 0 or end > s[row + A_END] or (e[E_OP] != LOAD and s[row + A_CONSTANT]):
+        return -1
+    return int(row)

@@ -1,0 +1,211 @@
+"""Places of runs: where in a line of 128 bytes the lanes of a run reach, and how two such relate.
+
+A place is a number with the fields of a run's third word (`words`): the bytes of a lane, the first
+byte, the end behind the last lane's bytes, and the stride; other bits are ignored. Elements are
+aligned to their size, so that none crosses a line. Beside a place stand its words: a bit for each
+aligned four bytes of the line of which it reaches some. Of lanes of four bytes and more, that is
+all that they reach, and some of the place's lanes may be missing there.
+"""
+
+from __future__ import annotations
+
+from warploom.detector.layout import (
+    FALLS,
+    RUN_BEGIN_AT,
+    RUN_BEGIN_BITS,
+    RUN_END_AT,
+    RUN_END_BITS,
+    RUN_SIZE_AT,
+    RUN_SIZE_BITS,
+    RUN_STRIDE_AT,
+    RUN_STRIDE_BITS,
+)
+from warploom.simt.lane_counts import jitable
+
+WORD, WORDS = 4, 32
+"""Bytes of a word of a line, and words of a line."""
+
+
+@jitable
+def place_of(size: int, stride: int, begin: int, end: int) -> int:
+    """Return the place of lanes that reach `size` bytes each, `stride` bytes apart, which is
+    negative where addresses fall, from byte `begin` to byte `end` of a line."""
+    step = 0 if end - begin == size else abs(stride)
+    falls = FALLS if step and stride < 0 else 0
+    return (
+        falls
+        | size << RUN_SIZE_AT
+        | begin << RUN_BEGIN_AT
+        | end << RUN_END_AT
+        | step << RUN_STRIDE_AT
+    )
+
+
+@jitable
+def place_of_row(size: int, begin: int, end: int) -> int:
+    """Return the place of lanes that reach `size` bytes each, one behind the other."""
+    step = 0 if end - begin == size else size
+    lanes_of_place = size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT
+    return lanes_of_place | step << RUN_STRIDE_AT
+
+
+@jitable
+def words_of_row(size: int, begin: int, end: int, lanes: int) -> int:
+    """Return the words of `place_of_row` of which the lanes of a mask are there, the bit of the one
+    that reaches the first byte first; lanes of less than four bytes are all there."""
+    if size < WORD or lanes & lanes + 1 == 0:
+        return (1 << ((end + 3) >> 2)) - (1 << (begin >> 2))
+    return spread(lanes, size) << (begin >> 2)
+
+
+@jitable
+def size_of(place: int) -> int:
+    """Return the bytes that a lane reaches."""
+    return place >> RUN_SIZE_AT & RUN_SIZE_BITS
+
+
+@jitable
+def begin_of(place: int) -> int:
+    """Return the first byte."""
+    return place >> RUN_BEGIN_AT & RUN_BEGIN_BITS
+
+
+@jitable
+def end_of(place: int) -> int:
+    """Return the end behind the last lane's bytes."""
+    return place >> RUN_END_AT & RUN_END_BITS
+
+
+@jitable
+def stride_of(place: int) -> int:
+    """Return the bytes between the addresses of two lanes side by side; 0 for one lane."""
+    return place >> RUN_STRIDE_AT & RUN_STRIDE_BITS
+
+
+@jitable
+def words_of(place: int, lanes: int) -> int:
+    """Return the words of a place of which the lanes of a mask are there, the bit of the lane that
+    reaches its first byte first; lanes of less than four bytes are all there."""
+    size, begin = size_of(place), begin_of(place) >> 2
+    between = (1 << ((end_of(place) + 3) >> 2)) - (1 << begin)
+    stride = max(stride_of(place), size)
+    if size < WORD:
+        return between
+    if stride == size:
+        return spread(lanes, size) << begin & between
+    words, step = (1 << (size >> 2)) - 1, stride >> 2
+    while step < WORDS:
+        words |= words << step
+        step *= 2
+    return words << begin & between
+
+
+@jitable
+def spread(bits: int, size: int) -> int:
+    """Return 32 bits, of which as many stand for each of some bits as `size` bytes have words."""
+    if size > WORD:
+        bits = doubled(bits)
+    return doubled(bits) if size > 2 * WORD else bits
+
+
+@jitable
+def doubled(bits: int) -> int:
+    """Return 32 bits, two for each of the lower 16 of some bits."""
+    bits &= 0xFFFF
+    bits = (bits | bits << 8) & 0x00FF00FF
+    bits = (bits | bits << 4) & 0x0F0F0F0F
+    bits = (bits | bits << 2) & 0x33333333
+    return ((bits | bits << 1) & 0x55555555) * 3
+
+
+@jitable
+def has_gaps(place: int) -> int:
+    """Return whether there are bytes between those of two lanes."""
+    return int(stride_of(place) > size_of(place))
+
+
+@jitable
+def common_stride(one: int, other: int) -> int:
+    """Return the stride of two places, that of the other one where one has a single lane; 0 where
+    both have, -1 where they differ."""
+    stride, second = stride_of(one), stride_of(other)
+    if stride == second or second == 0:
+        return stride
+    return second if stride == 0 else -1
+
+
+@jitable
+def never_overlap(one: int, words: int, other: int, other_words: int) -> int:
+    """Return whether two places with these words have no byte in common; 0 where that is not seen
+    at once."""
+    if words & other_words == 0:
+        return 1
+    if end_of(one) <= begin_of(other) or end_of(other) <= begin_of(one):
+        return 1
+    stride = common_stride(one, other)
+    if stride <= 0:
+        return 0
+    behind = (begin_of(other) - begin_of(one)) % stride
+    return int(behind >= size_of(one) and behind + size_of(other) <= stride)
+
+
+@jitable
+def covers(one: int, words: int, other: int, other_words: int) -> int:
+    """Return whether a place with these words has all bytes of another; 0 where that is not seen at
+    once."""
+    if other_words & ~words:
+        return 0
+    if size_of(one) >= WORD:
+        return 1
+    if begin_of(other) < begin_of(one) or end_of(one) < end_of(other):
+        return 0
+    if has_gaps(one) == 0:
+        return 1
+    stride = common_stride(one, other)
+    if stride <= 0:
+        return 0
+    return int((begin_of(other) - begin_of(one)) % stride + size_of(other) <= size_of(one))
+
+
+@jitable
+def are_lanes_own(one: int, other: int, lanes: int) -> int:
+    """Return whether each byte that two places have in common is reached by the same thread in
+    both, where the first lane of `other` is `lanes` threads behind that of `one`; 0 where that is
+    not seen at once."""
+    stride = common_stride(one, other)
+    if stride < 0:
+        return 0
+    if stride == 0:
+        return int(lanes == 0)
+    if (one ^ other) & FALLS and stride_of(one) and stride_of(other):
+        return 0
+    step = -stride if (one | other) & FALLS else stride
+    behind = begin_of(other) - begin_of(one) - lanes * step
+    return int(size_of(one) - stride <= behind <= stride - size_of(other))
+
+
+@jitable
+def bytes_of(place: int, words: int, word: int) -> int:
+    """Return which of the 32 bytes from byte 32 * `word` of the line on are reached, a bit each."""
+    if size_of(place) >= WORD:
+        return doubled(doubled(words >> 8 * word & 255))
+    return bytes_of_narrow(place, word)
+
+
+@jitable
+def bytes_of_narrow(place: int, word: int) -> int:
+    """Return those bytes where lanes reach less than a word each."""
+    if has_gaps(place) == 0:
+        return bits_between(begin_of(place) - 32 * word, end_of(place) - 32 * word)
+    bits, at = 0, begin_of(place) - 32 * word
+    while at < min(end_of(place) - 32 * word, 32):
+        if at + size_of(place) > 0:
+            bits |= bits_between(at, at + size_of(place))
+        at += stride_of(place)
+    return bits
+
+
+@jitable
+def bits_between(begin: int, end: int) -> int:
+    """Return 32 bits of which those from `begin` to `end` are set."""
+    return (1 << min(max(end, 0), 32)) - (1 << min(max(begin, 0), 32))

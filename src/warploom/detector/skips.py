@@ -1,0 +1,65 @@
+"""Barriers that threads skip: they end without coming there, though they pass what is behind.
+
+A barrier does not wait for threads that have exited, so a launch with such a mistake ends. Threads
+that leave before a barrier, as CUDA allows, do not pass what is behind it (`words.PASSED_BY_ALL`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.detector.layout import (
+    B_BARRIER_LINE,
+    B_INTERVAL,
+    BLOCK_THREADS,
+    K_SKIPPED,
+    LOCKSTEP,
+    ME_BLOCK,
+    ME_INSTRUCTION,
+    ME_THREAD,
+    PASSED_BY_ALL,
+    SITE_WORDS,
+    SITES_AT,
+    SLOT_WARPS,
+    SYNC,
+    TOOLS,
+    V_ARRIVED,
+    V_INTERVAL,
+    WARP_WORDS,
+    WARPS,
+)
+from warploom.detector.pool import report
+from warploom.simt.lane_counts import first_lane, jitable
+
+
+@jitable
+def look_for_skips(s: Any, slot: int, block: int) -> None:
+    """Report the first thread of a block, whose state is at `slot`, that has not come to the
+    barrier of all threads at which the others have met."""
+    barrier = s[slot + B_BARRIER_LINE] - 1
+    if barrier < 0 or s[TOOLS] & SYNC == 0:
+        return
+    for warp in range(s[WARPS]):
+        at = slot + s[SLOT_WARPS] + warp * WARP_WORDS
+        arrived = s[at + V_ARRIVED] if s[at + V_INTERVAL] == s[slot + B_INTERVAL] else 0
+        count = min(s[BLOCK_THREADS] - (warp << 5), 32)
+        missing = ((1 << count) - 1) & ~arrived
+        if s[LOCKSTEP] and arrived:
+            missing = 0  # a warp counts whole
+        if missing:
+            own = s[ME_BLOCK]
+            s[ME_BLOCK] = block
+            report_skip(s, barrier, (warp << 5) + first_lane(missing))
+            s[ME_BLOCK] = own
+            return
+
+
+@jitable
+def report_skip(s: Any, barrier: int, thread: int) -> None:
+    """Report that a thread has skipped a barrier, if all pass what is behind that."""
+    passed = s[s[SITES_AT] + barrier * SITE_WORDS] & PASSED_BY_ALL
+    if s[TOOLS] & SYNC and passed:
+        instruction, current = s[ME_INSTRUCTION], s[ME_THREAD]
+        s[ME_INSTRUCTION], s[ME_THREAD] = barrier, thread
+        report(s, K_SKIPPED, -1, -1, 0, 0, 0)
+        s[ME_INSTRUCTION], s[ME_THREAD] = instruction, current

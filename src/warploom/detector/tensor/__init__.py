@@ -1,0 +1,1 @@
+"""Records asynchronous copies, tensor memory and textures in the race detector."""

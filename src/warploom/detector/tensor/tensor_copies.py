@@ -1,0 +1,237 @@
+"""Takes copies of tensors: the rows of each box in global memory, and its bytes in shared memory.
+
+Copies and reductions of bytes side by side, by the same unit, are taken likewise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.asynchronous.issue.tensor_copies import prepare_box, prepare_bytes
+from warploom.asynchronous.tensors.boxes import count_rows, find_row
+from warploom.asynchronous.tensors.cancel import prepare_response
+from warploom.asynchronous.tensors.entries import (
+    BARRIER,
+    BOX_COPY,
+    CLUSTER_SHARED,
+    KIND,
+    LIVE_BLOCKS,
+    OWN_SHARED,
+    REQUEST,
+    ROW_ADDRESS,
+    ROW_FROM,
+    ROW_TO,
+    SHARED_BYTES,
+    SHARED_STRIDE,
+    SIZE,
+    SOURCE,
+    TARGET,
+)
+from warploom.asynchronous.tensors.requests import (
+    BLOCKS_ROW,
+    CANCEL,
+    COPY_BYTES,
+    GROUPED,
+    LOAD,
+    MODE,
+    OP,
+    PAIR,
+    REDUCE,
+    REDUCE_BYTES,
+    STORE,
+    field,
+)
+from warploom.detector.accesses import word_at
+from warploom.detector.bounds import allocation
+from warploom.detector.detect import begin_event
+from warploom.detector.knowledge import become, become_lane
+from warploom.detector.layout import (
+    AGENT,
+    AGENT_KIND_AT,
+    CLUSTER_BLOCKS,
+    COPIES_OF_THREAD,
+    E_BASE,
+    E_INSTRUCTION,
+    E_LANES,
+    E_LIMIT,
+    E_OP,
+    E_PART,
+    E_SIZE,
+    E_SPACE,
+    E_WARP,
+    GLOBAL,
+    INIT,
+    L_COPIES,
+    ME_ADDRESS,
+    ME_AGENT,
+    ME_BASE,
+    ME_BLOCK,
+    ME_LANE_AT,
+    ME_SIZE,
+    ME_SPACE,
+    ME_THREAD,
+    ME_TIME,
+    RACE,
+    SHARED,
+    SITE_WORDS,
+    SITES_AT,
+    TOOLS,
+)
+from warploom.detector.layout import ATOMIC as UPDATES
+from warploom.detector.layout import LOAD as READS
+from warploom.detector.layout import STORE as WRITES
+from warploom.detector.memory_words import check_words, check_written
+from warploom.detector.shared_memory_owners import shared_key, stay, turn_to_rank
+from warploom.detector.tensor.copies import tell_mbarrier
+from warploom.detector.touched import touch_lane
+from warploom.simt.clusters import MOST_BLOCKS
+from warploom.simt.lane_counts import jitable
+
+LANES = 32
+PIECE = 16
+"""So many bytes are looked at at once."""
+
+
+def detect_copies(
+    s: Any, e: Any, plan: Any, memory: Any, all_memory: Any, rows: Any, scratch: Any,
+    allocations: Any, values: Any, request: int,
+) -> int:  # fmt: skip
+    """Take the copies that the lanes of an event `e` begin by a request
+    (`asynchronous.issue.tensor_copies`, whose operands these are). `all_memory` is that of the host
+    by address; `values` has room for what lanes store, which stands for a copy's bytes. Faults are
+    left to who does the copies."""
+    op = field(request, OP)
+    boxes = op in (LOAD, STORE, REDUCE)
+    if not boxes and op not in (COPY_BYTES, REDUCE_BYTES, CANCEL):
+        return 0
+    begin_event(s, e, plan)
+    become(s, e[E_WARP] << 5)
+    for lane in range(LANES):
+        if (e[E_LANES] >> lane) & 1 == 0:
+            continue
+        scratch[REQUEST], scratch[BARRIER] = request, 0
+        if boxes:
+            failed = prepare_box(memory, rows, scratch, allocations, lane, request)
+        elif op == CANCEL:
+            failed = prepare_response(memory, rows, scratch, lane)
+        else:
+            failed = prepare_bytes(memory, rows, scratch, allocations, lane, request)
+        if failed:
+            continue
+        become_lane(s, (e[E_WARP] << 5) + lane)
+        act_as(s, COPIES_OF_THREAD, s[s[ME_LANE_AT] + L_COPIES])
+        e[E_BASE], e[E_LIMIT] = scratch[OWN_SHARED], scratch[SHARED_BYTES]
+        take_copy(s, e, all_memory, scratch, values, lane, int(rows[LANES * BLOCKS_ROW + lane]))
+    return 0
+
+
+@jitable
+def take_copy(
+    s: Any, e: Any, memory: Any, scratch: Any, values: Any, lane: int, blocks: int
+) -> None:
+    """Take the accesses of one copy, to the shared memory of each block of the mask `blocks` if
+    there is one, and what it tells mbarriers."""
+    copy = s[s[ME_LANE_AT] + L_COPIES] + 1 + (s[ME_THREAD] << 8) + (s[ME_BLOCK] << 18)
+    for byte in range(PIECE):
+        values[lane * PIECE + byte] = copy >> 8 * (byte & 3) & 255
+    take_far_end(s, e, memory, scratch, values, lane)
+    writes = WRITES if field(int(scratch[REQUEST]), GROUPED) == 0 else READS
+    if field(int(scratch[REQUEST]), OP) == REDUCE_BYTES and writes == WRITES:
+        writes = UPDATES
+    near = int(scratch[SOURCE if writes == READS and scratch[KIND] != BOX_COPY else TARGET])
+    own = rank_of(scratch, near)
+    for rank in range(s[CLUSTER_BLOCKS]):
+        if (blocks >> rank if blocks else int(rank == own)) & 1:
+            turn_to_rank(s, e, rank)
+            start = near - base_of(scratch, own)
+            take_stretch(s, e, memory, values, lane, (SHARED, writes), start, int(scratch[SIZE]))
+    if scratch[BARRIER] == 0:
+        return
+    told = rank_of(scratch, int(scratch[BARRIER]))
+    at = int(scratch[BARRIER]) - base_of(scratch, told)
+    for rank in range(s[CLUSTER_BLOCKS]):
+        if (blocks >> rank if blocks else int(rank == told)) & 1:
+            leading = rank & ~1 if blocks and field(int(scratch[REQUEST]), PAIR) else rank
+            turn_to_rank(s, e, leading)
+            tell_mbarrier(s, shared_key(s, at), word_at(memory, s[ME_BASE] + at))
+    s[s[ME_LANE_AT] + L_COPIES] += 1
+
+
+@jitable
+def rank_of(scratch: Any, address: int) -> int:
+    """Return the rank of the block in whose shared memory an address of the host is; -1 for none of
+    the cluster."""
+    behind = address - int(scratch[CLUSTER_SHARED])
+    if behind < 0:
+        return -1
+    rank = behind // max(int(scratch[SHARED_STRIDE]), 1)
+    return rank if rank < MOST_BLOCKS and int(scratch[LIVE_BLOCKS]) >> rank & 1 else -1
+
+
+@jitable
+def base_of(scratch: Any, rank: int) -> int:
+    """Return where on the host the shared memory of a block of the cluster begins."""
+    return int(scratch[CLUSTER_SHARED]) + rank * int(scratch[SHARED_STRIDE])
+
+
+@jitable
+def take_far_end(s: Any, e: Any, memory: Any, scratch: Any, values: Any, lane: int) -> None:
+    """Take the accesses of a copy to global memory, or to the shared memory that it reads for that
+    of another block."""
+    grouped, op = field(int(scratch[REQUEST]), GROUPED), field(int(scratch[REQUEST]), OP)
+    if op == CANCEL:
+        return
+    does = WRITES if grouped else READS
+    if op == REDUCE or (op == REDUCE_BYTES and grouped):
+        does = UPDATES
+    if scratch[KIND] == BOX_COPY:
+        stay(s, e)
+        for row in range(count_rows(scratch)):
+            find_row(scratch, row)
+            first, last = int(scratch[ROW_FROM]), int(scratch[ROW_TO])
+            start = int(scratch[ROW_ADDRESS]) + first
+            take_stretch(s, e, memory, values, lane, (GLOBAL, does), start, last - first)
+        return
+    far = int(scratch[TARGET if grouped else SOURCE])
+    rank = -1 if field(int(scratch[REQUEST]), MODE) else rank_of(scratch, far)
+    if rank < 0:
+        take_stretch(s, e, memory, values, lane, (GLOBAL, does), far, int(scratch[SIZE]))
+        return
+    turn_to_rank(s, e, rank)
+    start = far - base_of(scratch, rank)
+    take_stretch(s, e, memory, values, lane, (SHARED, does), start, int(scratch[SIZE]))
+
+
+@jitable
+def act_as(s: Any, kind: int, time: int) -> None:
+    """Let the current thread's agent of a kind act, at a time of its own."""
+    s[ME_AGENT], s[ME_TIME] = AGENT | kind << AGENT_KIND_AT, time
+
+
+@jitable
+def take_stretch(
+    s: Any, e: Any, memory: Any, values: Any, lane: int, access: Any, start: int, size: int
+) -> None:
+    """Take an access of the current thread or its agent, a space and an op, to bytes side by side,
+    piece by piece."""
+    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    e[E_SPACE], e[E_OP] = access
+    s[ME_SPACE] = e[E_SPACE]
+    if e[E_SPACE] == GLOBAL:
+        s[ME_BASE] = 0
+    at, end = start, start + size
+    while at < end:
+        size = min(PIECE - at % PIECE, end - at)
+        e[E_SIZE] = e[E_PART] = s[ME_SIZE] = size
+        s[ME_ADDRESS] = at
+        row = 1
+        if e[E_SPACE] == GLOBAL:
+            row = allocation(s, at)
+        if row > 0:
+            touch_lane(s, e, row, int(e[E_OP] != READS))
+            if s[TOOLS] & INIT:
+                check_written(s, e, flags, row)
+            if s[TOOLS] & RACE:
+                # No run of a line is of a copy: nobody asks where the event's lanes reach.
+                check_words(s, e, memory, e, values, lane, row, int(e[E_OP] != READS))
+        at += size

@@ -1,0 +1,112 @@
+"""Takes accesses to textures and surfaces: the texels that each lane reads or writes.
+
+Texels are read through caches that nothing keeps like memory during a launch: what the launch has
+written there is not to be read as a texel (CUDA C++ Programming Guide, "Texture and Surface
+Memory", "Read/Write Coherency").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from warploom.detector.detect import begin_event
+from warploom.detector.knowledge import become, become_lane
+from warploom.detector.layout import ATOMIC as UPDATES
+from warploom.detector.layout import E_LANES, E_WARP, GLOBAL, ME_THREAD
+from warploom.detector.layout import LOAD as READS
+from warploom.detector.layout import STORE as WRITES
+from warploom.detector.tensor.tensor_copies import PIECE, take_stretch
+from warploom.simt.lane_counts import jitable
+from warploom.texture.descriptors import (
+    ADDRESS_ROW,
+    BASE,
+    COMPONENTS,
+    CORNERS,
+    ELEMENT,
+    FETCH,
+    FORMAT,
+    GATHER,
+    HANDLE_ROW,
+    HAS_SAMPLER,
+    IS_TYPE,
+    LOAD,
+    OP,
+    PARTS,
+    QUERY,
+    SAMPLER,
+    SHAPE,
+    STORE,
+    STORE_FORMATTED,
+    SURFACE,
+    TEXTURE,
+    TOUCHED,
+    VALUE_ROW,
+)
+from warploom.texture.fetch import fetch, gather
+from warploom.texture.requests import fitting, handle_at, row_of, sampler_at
+from warploom.texture.surface import access_bytes, place
+from warploom.texture.texels import format_bytes
+
+LANES = 32
+
+
+def detect_texels(
+    s: Any, e: Any, plan: Any, all_memory: Any, table: Any, memory: Any, data: Any,
+    scratch: Any, counts: Any, values: Any, request: int,
+) -> int:  # fmt: skip
+    """Take what the lanes of an event `e` want of textures or surfaces by a request, whose operands
+    are those of `texture.requests.serve_texels`. `all_memory` is that of the host by address;
+    `counts` and `values` are room to work in. Faults are left to who serves the request."""
+    op = request >> OP & 15
+    if op in (QUERY, IS_TYPE):
+        return 0
+    begin_event(s, e, plan)
+    become(s, e[E_WARP] << 5)
+    for lane in range(LANES):
+        if e[E_LANES] >> lane & 1 == 0:
+            continue
+        start = row_of(table, handle_at(table, memory, data, HANDLE_ROW, lane))
+        kind = TEXTURE if op in (FETCH, GATHER) else SURFACE
+        if start < 0 or not fitting(table, start, kind, request >> SHAPE & 15):
+            return 0
+        become_lane(s, (e[E_WARP] << 5) + lane)
+        if kind == TEXTURE:
+            sampler = int(table[start + SAMPLER])
+            if request >> HAS_SAMPLER & 1:
+                sampler = sampler_at(table, memory, data, lane)
+            scratch[TOUCHED] = scratch[CORNERS] = 0
+            if op == GATHER:
+                gather(table, start, sampler, memory, data, lane, request, scratch, counts)
+            else:
+                fetch(table, start, sampler, memory, data, lane, request, scratch, counts)
+            size = format_bytes(int(table[start + FORMAT])) * int(table[start + COMPONENTS])
+            for corner in range(int(scratch[CORNERS])):
+                at = int(table[BASE]) + int(scratch[CORNERS + 1 + 2 * corner])
+                take_stretch(s, e, all_memory, values, lane, (GLOBAL, READS), at, size)
+        elif place(table, start, data, lane, request) == 0:
+            address = int(np.int64(data[LANES * ADDRESS_ROW + lane]))
+            if address >= 0:
+                size, does = access_bytes(table, start, request), UPDATES
+                if op == LOAD:
+                    does = READS
+                elif op in (STORE, STORE_FORMATTED):
+                    does = WRITES
+                    keep_values(s, data, values, lane, size, request)
+                at = int(table[BASE]) + address
+                take_stretch(s, e, all_memory, values, lane, (GLOBAL, does), at, size)
+    return 0
+
+
+@jitable
+def keep_values(s: Any, data: Any, values: Any, lane: int, size: int, request: int) -> None:
+    """Put what a lane stores where the detector finds it; what stands for that where the texel's
+    format decides."""
+    element = request >> ELEMENT & 31
+    for byte in range(min(size, PIECE)):
+        value = s[ME_THREAD] >> 8 * (byte & 3)
+        if request >> OP & 15 == STORE and byte // element < request >> PARTS & 7:
+            word = int(np.int64(data[LANES * (VALUE_ROW + byte // element) + lane]))
+            value = word >> 8 * (byte % element)
+        values[lane * size + byte] = value & 255

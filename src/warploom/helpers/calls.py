@@ -1,0 +1,20 @@
+"""Calls of the helpers (`helpers.table`) in the code of a kernel."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.cost.device_rules import RULES
+from warploom.helpers.compiler import PREFIX
+from warploom.helpers.table import CHECKS
+from warploom.llvm.lanes import I64, PTR, Lanes, Value
+
+
+def call(lanes: Lanes, name: str, *args: Value) -> Value:
+    """Emit the call of a helper; its answer is an i64."""
+    if name in RULES:
+        types: list[ir.Type] = [PTR, I64, I64, PTR]
+    else:
+        given = CHECKS[name].partition("(")[2].rstrip(")").split(",")
+        types = [PTR if "*" in a else I64 for a in given]
+    return lanes.b.call(lanes.function(PREFIX + name, I64, types), list(args))

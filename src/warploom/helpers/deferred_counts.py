@@ -1,0 +1,151 @@
+"""Listed accesses counted at once (`cost.deferred_atomics`), by vectors with a byte for each
+access.
+
+A vector has what one lane wanted in each access. Sorted by words, the lanes of each access show how
+many words, sectors and lines there are by where they differ, and how many lanes agree by how long
+they do not; sorted by banks, how many words each bank has. A sorting network does that for all
+accesses: it never asks how they came out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from llvmlite import ir
+
+from warploom.cost.deferred_atomics import KEYS
+from warploom.llvm.lanes import (
+    I8,
+    I16,
+    I32,
+    I64,
+    LANES,
+    Lanes,
+    Value,
+    lane_numbers,
+    splat_constant,
+    vector,
+    zero,
+)
+
+BYTES = vector(I8)
+ROW_BITS, SECTOR_WORDS, LINE_WORDS = 3, 8, 32
+"""A byte names a word of 8 rows of 32 banks, the row in its high bits."""
+
+HALF = LANES // 2
+
+
+def count_deferred(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
+    """Return the seven numbers of `cost.deferred_atomics.count_many`, of what that is given."""
+    b, (row, count) = lanes.b, given
+    accesses = [
+        b.load(lanes.slot(row, KEYS + LANES // 8 * n), typ=BYTES, align=8) for n in range(LANES)
+    ]
+    words = _transposed(lanes, accesses)
+    by_bank = [_intrinsic(lanes, "fshl", word, word, _byte(ROW_BITS)) for word in words]
+    *differ, most = _along_words(lanes, _sorted(lanes, words))
+    ways = _along_banks(lanes, _sorted(lanes, by_bank))
+    filled = b.icmp_unsigned("<", lane_numbers(I8), lanes.splat(b.trunc(count, I8)))
+    sums = [_sum(lanes, filled, value) for value in (*differ, ways, most)]
+    counted = b.select(filled, ways, zero(BYTES))
+    worst = lanes.intrinsic("llvm.vector.reduce.umax.v32i8", I8, [counted])
+    where = lanes.bits(b.icmp_unsigned("==", counted, lanes.splat(worst)))
+    first = lanes.intrinsic("llvm.cttz.i32", I32, [where, ir.IntType(1)(1)])
+    return [*sums, b.zext(worst, I64), b.zext(first, I64)]
+
+
+def _byte(value: int) -> Value:
+    return splat_constant(value, I8)
+
+
+def _intrinsic(lanes: Lanes, operation: str, *values: Value) -> Value:
+    return lanes.intrinsic(f"llvm.{operation}.v32i8", BYTES, values)
+
+
+def _transposed(lanes: Lanes, rows: list[Value]) -> list[Value]:
+    """Byte i of vector j from byte j of vector i, but for the order of the j, which is any."""
+    for bit in (8, 4, 2, 1):
+        for one in range(LANES):
+            if not one & bit:
+                pair = rows[one], rows[one | bit]
+                rows[one], rows[one | bit] = (_woven(lanes, *pair, at) for at in (0, HALF // 2))
+    for one in range(HALF):
+        pair = rows[one], rows[one + HALF]
+        rows[one], rows[one + HALF] = (
+            lanes.b.shuffle_vector(*pair, _order([*_range(at), *_range(at + LANES)]))
+            for at in (0, HALF)
+        )
+    return rows
+
+
+def _range(first: int) -> range:
+    return range(first, first + HALF)
+
+
+def _woven(lanes: Lanes, one: Value, two: Value, at: int) -> Value:
+    """Bytes of one vector and of another in turns: of each half a quarter from `at` on."""
+    places = [half + at + n for half in (0, HALF) for n in range(HALF // 2)]
+    return lanes.b.shuffle_vector(one, two, _order([p + w for p in places for w in (0, LANES)]))
+
+
+def _order(places: Sequence[int]) -> Value:
+    return ir.Constant(vector(I32), [I32(place) for place in places])
+
+
+def comparators() -> Iterator[tuple[int, int]]:
+    """Yield the pairs that Batcher's merge exchange compares to sort 32 values (Knuth, The Art of
+    Computer Programming, volume 3, 5.2.2, algorithm M)."""
+    length = HALF
+    while length:
+        difference, step, rest = length, HALF, 0
+        while difference:
+            yield from (
+                (i, i + difference) for i in range(LANES - difference) if i & length == rest
+            )
+            difference, step, rest = step - length, step // 2, length
+        length //= 2
+
+
+def _sorted(lanes: Lanes, values: Sequence[Value]) -> list[Value]:
+    """Return, in each byte of the vectors, their values in rising order."""
+    found = list(values)
+    for one, two in comparators():
+        pair = found[one], found[two]
+        found[one], found[two] = (_intrinsic(lanes, name, *pair) for name in ("umin", "umax"))
+    return found
+
+
+def _along_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
+    """Returns how many words, sectors and lines there are, and the most lanes on one word."""
+    b = lanes.b
+    counts = [_byte(1)] * 3
+    run, longest = _byte(0), _byte(0)
+    for before, word in pairwise(words):
+        difference = b.xor(before, word)
+        changes = [
+            b.icmp_unsigned(">=", difference, _byte(size)) for size in (1, SECTOR_WORDS, LINE_WORDS)
+        ]
+        counts = [b.add(n, b.zext(some, BYTES)) for n, some in zip(counts, changes, strict=True)]
+        run = b.select(changes[0], _byte(0), b.add(run, _byte(1)))
+        longest = _intrinsic(lanes, "umax", longest, run)
+    return [*counts, b.add(longest, _byte(1))]
+
+
+def _along_banks(lanes: Lanes, words: Sequence[Value]) -> Value:
+    """Return the most words of one bank, where its lanes follow each other."""
+    b = lanes.b
+    ways, most = _byte(1), _byte(1)
+    for before, word in pairwise(words):
+        difference = b.xor(before, word)
+        more = b.add(ways, b.zext(b.icmp_unsigned("!=", difference, _byte(0)), BYTES))
+        other = b.icmp_unsigned(">=", difference, _byte(1 << ROW_BITS))
+        ways = b.select(other, _byte(1), more)
+        most = _intrinsic(lanes, "umax", most, ways)
+    return most
+
+
+def _sum(lanes: Lanes, which: Value, values: Value) -> Value:
+    """Return the sum of some bytes."""
+    wide = lanes.b.zext(lanes.b.select(which, values, zero(BYTES)), vector(I16))
+    return lanes.b.zext(lanes.intrinsic("llvm.vector.reduce.add.v32i16", I16, [wide]), I64)

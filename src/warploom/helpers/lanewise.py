@@ -1,0 +1,201 @@
+"""Loops of the rules over the lanes of a warp as vector instructions, which Numba compiles in their
+place: of the loops LLVM makes scalar code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from llvmlite import ir
+
+from warploom.cost.banks import count_ways, ways_in_loops
+from warploom.cost.deferred_atomics import count_many
+from warploom.cost.overlap import count_coinciding, count_in_columns, count_stretches
+from warploom.cost.pattern_table import step_of
+from warploom.helpers.compiler import SHARED
+from warploom.helpers.deferred_counts import count_deferred
+from warploom.helpers.overlap import (
+    emit_count_coinciding,
+    emit_count_in_columns,
+    emit_count_stretches,
+)
+from warploom.helpers.rising import emit_step
+from warploom.llvm.folding import FoldingBuilder
+from warploom.llvm.lanes import I32, I64, PTR, Lanes, Value, vector
+from warploom.simt.host_prefetch import register_fetch
+from warploom.simt.lane_counts import (
+    ALL_LANES,
+    all_rise,
+    compile_instead,
+    count_distinct,
+    count_steps,
+    distinct_in_loops,
+)
+
+WORDS = vector(I64)
+
+FEW = 8
+"""Lanes that are looked at before the others are."""
+
+Emit = Callable[[Lanes, Sequence[Value]], list[Value]]
+
+
+@lru_cache(1)
+def register() -> None:
+    """Have Numba compile these in place of the rules' functions, for pointers and numbers."""
+    extending: Any = import_module("numba.extending")
+    intrinsic = extending.intrinsic
+    register_fetch()
+
+    @intrinsic
+    def stretches(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
+        return _made(emit_count_stretches, 2, addresses, mask, shift)
+
+    @intrinsic
+    def in_columns(typing: Any, addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
+        return _made(emit_count_in_columns, 4, addresses, mask, shift, columns)
+
+    @intrinsic
+    def coinciding(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
+        return _made(emit_count_coinciding, 1, addresses, mask, shift)
+
+    @intrinsic
+    def rises(typing: Any, addresses: Any, mask: Any) -> Any:
+        return _made(_all_rise, 1, addresses, mask)
+
+    @intrinsic
+    def steps(typing: Any, addresses: Any, shift: Any) -> Any:
+        return _made(_count_steps, 1, addresses, shift)
+
+    @intrinsic
+    def step(typing: Any, places: Any, mask: Any) -> Any:
+        return _made(emit_step, 1, places, mask)
+
+    @intrinsic
+    def many(typing: Any, row: Any, count: Any) -> Any:
+        return _made(count_deferred, 7, row, count)
+
+    def compiled_stretches(addresses: Any, mask: Any, shift: Any) -> Any:
+        return stretches(addresses, mask, shift)
+
+    def compiled_distinct(addresses: Any, mask: Any, shift: Any) -> Any:
+        count = stretches(addresses, mask, shift)[0] if mask else 0
+        return count if count != 0 else distinct_in_loops(addresses, mask, shift)
+
+    def compiled_in_columns(addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
+        return in_columns(addresses, mask, shift, columns)
+
+    def compiled_ways(addresses: Any, mask: Any, shift: Any, banks: Any) -> Any:
+        most = in_columns(addresses, mask, shift, banks)[3]
+        return most if most != 0 else ways_in_loops(addresses, mask, shift, banks)
+
+    def compiled_coinciding(addresses: Any, mask: Any, shift: Any) -> Any:
+        return coinciding(addresses, mask, shift)[0]
+
+    def compiled_rise(addresses: Any, mask: Any) -> Any:
+        return rises(addresses, mask)[0] != 0
+
+    def compiled_steps(addresses: Any, shift: Any) -> Any:
+        return steps(addresses, shift)[0]
+
+    def compiled_step(places: Any, mask: Any) -> Any:
+        return step(places, mask)[0]
+
+    def compiled_many(row: Any, count: Any) -> Any:
+        return many(row, count)
+
+    for function, compiled in (
+        (count_many, compiled_many),
+        (count_stretches, compiled_stretches),
+        (count_in_columns, compiled_in_columns),
+        (count_distinct, compiled_distinct),
+        (count_ways, compiled_ways),
+        (count_coinciding, compiled_coinciding),
+        (all_rise, compiled_rise),
+        (count_steps, compiled_steps),
+        (step_of, compiled_step),
+    ):
+        compile_instead(function, compiled)
+
+
+def _made(emit: Emit, answers: int, *given: Any) -> Any:
+    """Returns what Numba wants of an intrinsic: its types, and the function that emits it."""
+    types: Any = import_module("numba.core.types")
+    answer = types.UniTuple(types.int64, answers)
+
+    def generate(context: Any, builder: Any, signature: Any, values: Sequence[Value]) -> Value:
+        lanes = Lanes(builder.module, builder)
+        plain = [_plain(lanes, value) for value in values]
+        found = builder.call(_function(lanes, emit, answers, plain), plain)
+        return context.make_tuple(
+            builder, answer, [builder.extract_value(found, n) for n in range(answers)]
+        )
+
+    return answer(*given), generate
+
+
+def _function(lanes: Lanes, emit: Emit, answers: int, given: Sequence[Value]) -> ir.Function:
+    """Returns the function that computes what is emitted: one for all helpers, as it is long."""
+    name = SHARED + emit.__name__
+    if name in lanes.module.globals:
+        return lanes.module.globals[name]
+    result = ir.ArrayType(I64, answers)
+    type = ir.FunctionType(result, [value.type for value in given])
+    function = ir.Function(lanes.module, type, name)
+    function.linkage = "linkonce_odr"
+    function.attributes.add("noinline")
+    inside = Lanes(lanes.module, FoldingBuilder(function.append_basic_block()))
+    whole: Value = ir.Constant(result, ir.Undefined)
+    for number, value in enumerate(emit(inside, function.args)):
+        whole = inside.b.insert_value(whole, value, number)
+    inside.b.ret(whole)
+    return function
+
+
+def _plain(lanes: Lanes, value: Value) -> Value:
+    """Return a value, an opaque pointer if it is one of Numba's, which say what they point to."""
+    if not value.type.is_pointer:
+        return value
+    same = lanes.slot(value, 0)
+    same.type = PTR
+    return same
+
+
+def _all_rise(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
+    """Emits `simt.lane_counts.all_rise`. The first few lanes are looked at before the others, for
+    where addresses do not rise, they mostly tell."""
+    b, (at, mask) = lanes.b, given
+    first = b.load(at, typ=ir.VectorType(I64, FEW), align=8)
+    falls = b.bitcast(b.icmp_unsigned("<", first, _before(lanes, first)), ir.IntType(FEW))
+    some_off = b.icmp_unsigned("!=", b.and_(mask, I64(ALL_LANES)), I64(ALL_LANES))
+    no = b.or_(some_off, b.icmp_unsigned("!=", falls, ir.IntType(FEW)(0)))
+    before, rest, told = b.block, *(b.append_basic_block(f"rise{end}") for end in ("", ".told"))
+    b.cbranch(no, told, rest)
+    b.position_at_end(rest)
+    addresses = b.load(at, typ=WORDS, align=8)
+    falls = lanes.any(b.icmp_unsigned("<", addresses, _before(lanes, addresses)))
+    rises = b.zext(b.not_(falls), I64)
+    b.branch(told)
+    b.position_at_end(told)
+    answer = b.phi(I64)
+    answer.add_incoming(I64(0), before)
+    answer.add_incoming(rises, rest)
+    return [answer]
+
+
+def _count_steps(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
+    """Emits `simt.lane_counts.count_steps`."""
+    b, (at, shift) = lanes.b, given
+    stretches = b.lshr(b.load(at, typ=WORDS, align=8), lanes.splat(shift))
+    steps = b.icmp_unsigned("!=", stretches, _before(lanes, stretches))
+    return [b.add(lanes.popcount(lanes.bits(steps)), I64(1))]
+
+
+def _before(lanes: Lanes, value: Value) -> Value:
+    """Return in each lane what the one before has; the first has its own."""
+    order = [I32(max(lane - 1, 0)) for lane in range(value.type.count)]
+    whole = ir.VectorType(I32, len(order))
+    return lanes.b.shuffle_vector(value, value, ir.Constant(whole, order))

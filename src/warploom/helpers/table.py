@@ -1,0 +1,214 @@
+"""The helpers that compiled code calls: Python compiled by Numba to machine code.
+
+The rules of the hardware and the checks are stated once, in Python. They become objects
+(`helpers.objects`) that are loaded once in a process; kernels call them by name.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+import llvmlite.binding as llvm
+
+from warploom.cost.device_rules import RULES
+from warploom.helpers.compiler import PREFIX
+from warploom.helpers.objects import HelperObject
+from warploom.llvm.target import target_machine
+from warploom.simt.lane_counts import Addresses, Row
+
+CHECKS = {
+    "check_global": "int64(u64*, int64, int64, int64, i64*, u64*, u64*)",
+    "find_bounds": "int64(int64, int64, i64*, u64*, u64*)",
+    "check_span": "int64(u64*, int64, int64, int64, i64*)",
+    "lasting": "int64(u64*, int64, i64*, int64)",
+    "lane_order": "int64(u64*, int64, i64*, int64)",
+    "count_cached": "int64(u64*, int64, int64, i64*, i64*, int64, int64, int64)",
+    "serve_texels": "int64(i64*, u8*, u64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
+    "issue_copies": "int64(u8*, i64*, i64*, u64*, i64*, i64*, i64*, i64*, i64*, int64, int64)",
+    "issue_tensor_memory": "int64(u8*, i64*, i64*, u32*, i64*, i64*, i64*, i64*, int64, int64,"
+    " int64)",
+    "find_unfreed": "int64(u8*, int64, int64, int64, i64*)",
+    "wait_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, i64*, int64, int64)",
+    "group_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
+    "wait_stores": "int64(u8*, i64*, i64*, i64*)",
+    "retire_copies": "int64(u8*, i64*, i64*, i64*, int64, int64)",
+    "hold_copies": "int64(u8*, i64*, i64*, u64*, i64*, i64*, int64, int64, int64)",
+    "defer_copies": "int64(u8*, i64*, i64*)",
+    "check_cluster": "int64(i64*, int64, int64, int64, int64, i64*, int64, int64)",
+    "cluster_wait": "int64(i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
+    "live_ranks": "int64(i64*, i64*)",
+    "sm_of": "int64(int64, int64, int64, int64)",
+    "set_registers": "int64(i64*, i64*, int64, int64, int64)",
+    "begin_launch": "int64(i64*, i64*)",
+    "take_indexed_branch": "int64(i64*, i64*, int64, i64*, int64, int64, int64, int64, int64)",
+    "branch_first": "int64(i64*, i64*, int64)",
+    "choose_warp": "int64(i64*, i64*, i64*, i64*, int64)",
+    "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
+    "warp_order_start": "int64(i64*, i64*, int64)",
+    "end_warp_order": "int64(i64*, i64*, i64*, i64*, i64*, int64)",
+    "learn_access": "int64(i64*, i64*, i64*, int64, int64, i64*)",
+    "count_strided": "int64(i64*, int64, int64, int64, int64, int64)",
+    "reshape_registers": "int64(i64*, i64*, int64, int64)",
+    "next_in_warp_order": "int64(i64*, i64*, i64*)",
+    "record_block": "int64(i64*, i64*, i64*, int64, int64, int64, int64, int64)",
+    "record_guard": "int64(i64*, int64, int64)",
+    "record_access": "int64(i64*, i64*, int64, int64, int64)",
+    "record_texels": "int64(i64*, i64*, int64, int64)",
+    "record_barriers": "int64(i64*, i64*, u8*, i64*, int64, int64, int64)",
+    "record_copies": "int64(i64*, i64*, u8*, i64*, i64*, u64*, int64, int64)",
+    "record_bytes": "int64(i64*, i64*, u8*, i64*, i64*, int64, int64, int64)",
+    "record_commits": "int64(i64*, i64*, u8*, i64*, i64*, int64, int64, int64)",
+    "watch_access": "int64(i64*, i64*, int64, int64, int64)",
+    "has_block_ended": "int64(i64*, int64)",
+    "detect_event": "int64(i64*, i64*, i64*, u8*, i64*, u8*)",
+    "detect_rows": "int64(i64*, i64*, i64*, i64*, int64, int64)",
+    "detect_tensor_memory": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u8*, int64)",
+    "detect_texels": "int64(i64*, i64*, i64*, u8*, i64*, u8*, u64*, i64*, i64*, u8*, int64)",
+    "detect_copies": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u64*, u8*, int64)",
+}
+
+_RULE = "int64(u64*, int64, int64, i64*)"
+"""The signature of every rule."""
+
+_RARE = (
+    *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
+    *("record_barriers", "record_copies", "record_bytes", "record_commits"),
+    *(
+        "detect_event",
+        "detect_rows",
+        "detect_copies",
+        "detect_tensor_memory",
+        "detect_texels",
+    ),
+    *("watch_access", "has_block_ended"),
+    *(
+        "issue_tensor_memory",
+        "find_unfreed",
+        "issue_copies",
+        "wait_copies",
+        "wait_stores",
+        "group_copies",
+        "retire_copies",
+    ),
+    *("hold_copies", "defer_copies"),
+    *("check_cluster", "cluster_wait", "live_ranks", "set_registers", "sm_of"),
+)
+"""Helpers that have an object of their own, made when a kernel first calls them."""
+
+_PLACES = {
+    "check": "helpers.checks",
+    "find": "helpers.checks",
+    "count": "cost.caches",
+    "count_strided": "helpers.strided_counts",
+    "lasting": "cost.writes",
+    "lane": "cost.atomics",
+    "serve": "texture.requests",
+    "take": "simt.indexed_branch",
+    "branch": "simt.scheduling",
+    "learn": "helpers.range_cache_filling",
+    "record": "abi.log",
+    "record_barriers": "abi.log_copies",
+    "record_copies": "abi.log_copies",
+    "record_bytes": "abi.log_copies",
+    "record_commits": "abi.log_copies",
+    "reshape": "helpers.layout_recovery",
+    "watch": "lower.instrument.watchpoints",
+    "has": "lower.instrument.observing",
+    "detect": "detector.detect",
+    "detect_copies": "detector.tensor.tensor_copies",
+    "detect_rows": "detector.quick_events",
+    "detect_texels": "detector.tensor.texels",
+    "detect_tensor_memory": "detector.tensor.tensor_memory",
+    "issue": "asynchronous.issue.tensor_copies",
+    "find_unfreed": "asynchronous.issue.allocation",
+    "issue_tensor_memory": "asynchronous.issue.tensor_memory",
+    "wait": "asynchronous.issue.waits",
+    "wait_stores": "asynchronous.issue.late_stores",
+    "group": "asynchronous.issue.waits",
+    "hold": "asynchronous.late_copies.hold",
+    "put": "asynchronous.late_copies.hold",
+    "retire": "asynchronous.issue.waits",
+    "sm": "simt.placement",
+}
+"""The modules of these functions, by their names or the first words of these; others are in
+codegen.turns."""
+
+
+def _found(name: str) -> Callable[..., object]:
+    """Return a function of CHECKS."""
+    place = _PLACES.get(name) or _PLACES.get(name.partition("_")[0], "helpers.turns")
+    return getattr(importlib.import_module(f"warploom.{place}"), name)
+
+
+def _helpers(file: str, names: tuple[str, ...]) -> HelperObject:
+    """Return an object of functions of CHECKS and RULES."""
+
+    def functions() -> Mapping[str, Callable[..., object]]:
+        return {name: RULES.get(name) or _found(name) for name in names}
+
+    return HelperObject(file, tuple((name, CHECKS.get(name, _RULE)) for name in names), functions)
+
+
+COMMON = _helpers("helpers", (*RULES, *(name for name in CHECKS if name not in _RARE)))
+"""The helpers that every kernel has beside it."""
+
+RARE = {name: _helpers(name, (name,)) for name in _RARE}
+"""The others, by name."""
+
+
+def load_helpers(kernel: bytes) -> None:
+    """Load the helpers that a kernel's object names into the process."""
+    _load(COMMON)
+    for name, rare in RARE.items():
+        if (PREFIX + name).encode() in kernel:
+            _load(rare)
+
+
+@lru_cache
+def _load(wanted: HelperObject) -> llvm.ExecutionEngine:
+    """Load the helpers of one object, so that kernels find them; the engine keeps them there."""
+    engine = _engine(wanted)
+    for name, _ in wanted.signatures:
+        llvm.add_symbol(PREFIX + name, engine.get_function_address(PREFIX + name))
+    return engine
+
+
+def _engine(wanted: HelperObject) -> llvm.ExecutionEngine:
+    """Load one object."""
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(wanted.code()))
+    engine.finalize_object()
+    return engine
+
+
+@lru_cache
+def _rule(name: str) -> Callable[..., int]:
+    """Return a rule's machine code, as a function of two addresses in memory around two numbers."""
+    engine = _load(COMMON)
+    address = engine.get_function_address(PREFIX + name)
+    return ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(address)
+
+
+def count_compiled(rule: str, addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Apply a rule by its machine code: as `RULES` does, and faster."""
+    _rule(rule)(addresses.ctypes.data, mask, size, row.ctypes.data)
+
+
+def load_separately(wanted: HelperObject) -> Mapping[str, Callable[..., int]]:
+    """Returns functions that no kernel calls, as machine code: their arguments are addresses and
+    numbers. They let other threads of Python run meanwhile."""
+    engine = _engine(wanted)
+    _SEPARATE.append(engine)
+
+    def called(name: str, types: str) -> Callable[..., int]:
+        kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * (types.count(",") + 2))
+        return kind(engine.get_function_address(PREFIX + name))
+
+    return {name: called(name, types) for name, types in wanted.signatures}
+
+
+_SEPARATE: list[llvm.ExecutionEngine] = []
+"""The engines of `load_separately`, which keep its code where it is."""

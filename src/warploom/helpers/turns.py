@@ -1,0 +1,147 @@
+"""The schedule as compiled code calls it: `simt.scheduling` over plain pointers, for Numba."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import carray
+
+from warploom.abi.environment import Slot
+from warploom.llvm.lanes import LANES
+from warploom.simt import clusters, register_pool, schedule_layout, scheduling
+from warploom.simt.block_order import last_block
+from warploom.simt.convergence import begin
+from warploom.simt.schedule_layout import (
+    BARRIER,
+    BARRIER_THREADS,
+    BARRIER_WAIT,
+    CURRENT_BLOCK,
+    ENDED,
+    FRESH,
+    INSTRUCTION,
+    NEXT_BLOCK,
+    POLICY,
+    POSITION,
+    RESIDENT,
+    RESUME,
+    ROUNDS,
+    RUNNABLE,
+    SLOT,
+    SLOTS,
+    STATE_WORDS,
+    STATUS,
+    THREADS,
+    WARPS,
+)
+from warploom.simt.split_policy import CONVERGE
+from warploom.simt.warp_table import NONE, table_words
+
+_WARP, _SITE, _START, _OWN_SITE = (
+    int(s) for s in (Slot.WARP, Slot.SITE, Slot.START, Slot.OWN_SITE)
+)
+_TABLE_WORDS = table_words(LANES)
+
+
+def begin_launch(plan: Any, slots: Any) -> int:
+    """Begin a launch, of which nothing is resident yet."""
+    scheduling.start_blocks(plan, slots)
+    return 0
+
+
+def choose_warp(plan: Any, slots: Any, states: Any, contexts: Any, stride: int) -> int:
+    """`next_warp` over contexts that are `stride` words apart."""
+    count = plan[SLOTS] * plan[WARPS]
+    rows = carray(states, (count, STATE_WORDS))
+    tables = carray(contexts, (count, stride))
+    return scheduling.next_warp(plan, slots, rows, tables)
+
+
+def end_turn(plan: Any, state: Any, context: Any, status: int, words: int) -> int:
+    """`after_run`; the digest of the registers, up to so many words of the context, is taken only
+    where it is asked for."""
+    digest = 0
+    if status == schedule_layout.TURN_END:
+        for word in range(_TABLE_WORDS, words):
+            digest = (digest ^ context[word]) * 1099511628211
+    scheduling.after_run(plan, state, context, status, digest)
+    return 0
+
+
+def warp_order_start(plan: Any, states: Any, warp: int) -> int:
+    """Returns where all warps of the current block that live go on, the first of them `warp`, if
+    its next round can be run in relay (`lower.control.warp_order`); else NONE. `states` are those
+    of the block."""
+    start = states[warp * STATE_WORDS + RESUME]
+    if plan[POLICY] != CONVERGE:
+        return NONE
+    for other in range(plan[WARPS]):
+        at = other * STATE_WORDS
+        if states[at + STATUS] != ENDED:
+            runs = states[at + STATUS] == RUNNABLE and states[at + RESUME] == start
+            if other < warp or not runs:
+                return NONE
+    return start
+
+
+def end_warp_order(
+    plan: Any, environment: Any, states: Any, contexts: Any, sites: Any, stride: int
+) -> int:
+    """Tell the schedule where each warp of the block is when a relay ends in between."""
+    stopped, own = environment[_WARP], environment[_OWN_SITE]
+    for warp in range(plan[WARPS]):
+        at = warp * STATE_WORDS
+        if states[at + STATUS] == ENDED or (warp == stopped and own == NONE):
+            continue
+        if warp > stopped:
+            states[at + STATUS] = RUNNABLE
+            states[at + RESUME] = environment[_START]
+            if environment[_START] == 0:
+                live = (1 << min(plan[THREADS] - 32 * warp, 32)) - 1
+                begin(carray(contexts, (plan[WARPS], stride))[warp], live, LANES, 0)
+        else:
+            site = environment[_SITE] if warp < stopped else own
+            states[at + STATUS] = BARRIER_WAIT
+            states[at + RESUME] = site
+            states[at + INSTRUCTION] = sites[2 * site]
+            states[at + BARRIER] = sites[2 * site + 1]
+            states[at + BARRIER_THREADS] = 0
+    plan[POSITION] = min(stopped + 1, plan[WARPS])
+    return 0
+
+
+def next_in_warp_order(plan: Any, slots: Any, states: Any) -> int:
+    """Begin the next block in the place of one that has ended in relay: 1, or 0 where the schedule
+    has to look. `states` are those of the block."""
+    if plan[RESIDENT] != 1 or plan[NEXT_BLOCK] >= last_block(plan):
+        return 0
+    plan[CURRENT_BLOCK] = slots[plan[SLOT]] = plan[NEXT_BLOCK]
+    plan[NEXT_BLOCK] += 1
+    plan[FRESH] = 1
+    plan[POSITION] = plan[ROUNDS] = 0
+    for warp in range(plan[WARPS]):
+        states[warp * STATE_WORDS + STATUS] = RUNNABLE
+        states[warp * STATE_WORDS + RESUME] = 0
+    return 1
+
+
+def cluster_wait(
+    plan: Any, slots: Any, states: Any, contexts: Any, stride: int, warp: int, live: int, mask: int
+) -> int:
+    """Returns whether lanes of a warp of the current block, of whose lanes `live` live, wait at the
+    barrier of their cluster (`simt.clusters.must_wait`)."""
+    count = plan[SLOTS] * plan[WARPS]
+    rows = carray(states, (count, STATE_WORDS))
+    tables = carray(contexts, (count, stride))
+    own = plan[SLOT] * plan[WARPS] + warp
+    return 1 if clusters.must_wait(plan, slots, rows, tables, own, live, mask) else 0
+
+
+def live_ranks(plan: Any, slots: Any) -> int:
+    """Return the blocks of the current cluster that are there, a bit each."""
+    return clusters.live_blocks(plan, slots)
+
+
+def set_registers(plan: Any, states: Any, warp: int, count: int, grows: int) -> int:
+    """`simt.register_pool.set_registers` over the states of the current block."""
+    rows = carray(states, (plan[WARPS], STATE_WORDS))
+    return register_pool.set_registers(plan, rows, warp, count, grows)

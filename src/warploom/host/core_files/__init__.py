@@ -1,0 +1,1 @@
+"""Writes and opens core files: a launch that went wrong, with all that it takes to run it again."""

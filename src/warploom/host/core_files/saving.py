@@ -1,0 +1,269 @@
+"""Saves launches that go wrong as core files.
+
+A `CoreSaver` keeps what memory was before each launch; pages that a launch has not changed are kept
+once. `host.core_files.opening` makes a launch of a file again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import msgspec
+
+from warploom.core.errors import DeadlockError, InstructionLimit, KernelFault, WarploomError
+from warploom.core.source import Location
+from warploom.host.core_files.format import (
+    VERSION,
+    Core,
+    CoreAllocation,
+    CoreDevice,
+    CoreLaunch,
+    CoreMemory,
+)
+from warploom.host.debugging import Quit
+from warploom.host.engines import Execute, Progress
+from warploom.host.loaded import LoadedKernel
+from warploom.machine.launch import Launch
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.memory.snapshots import MemoryImage, MemoryImages
+from warploom.machine.tally import Tally
+from warploom.program.program import Program
+from warploom.sanitize.findings import Finding
+
+LARGEST_SOURCE = 4 << 20
+"""Bytes of a source file that is kept."""
+
+REASONS: tuple[tuple[type[WarploomError], str], ...] = (
+    (KernelFault, "fault"),
+    (DeadlockError, "deadlock"),
+    (InstructionLimit, "limit"),
+)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Say why a launch is saved, as `Core` has it."""
+
+    reason: str
+    message: str
+    position: int | None = None
+    tools: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, error: WarploomError, position: int | None = None) -> Cause | None:
+        """Return the cause that an error is; None for one that the launch has not made."""
+        for kind, reason in REASONS:
+            if isinstance(error, kind):
+                return cls(reason, str(error), position)
+        return None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A launch and the memory before it, with constant memory."""
+
+    kernel: LoadedKernel
+    launch: Launch
+    image: MemoryImage
+
+    def save(self, file: Path, cause: Cause) -> None:
+        """Write a core file. Raises WarploomError where it cannot be written."""
+        names = dict(self._sources())
+        with _written(file) as archive:
+            archive.writestr("core.json", msgspec.json.encode(self._head(cause, tuple(names))))
+            archive.writestr("kernel.ptx", self.kernel.program.module.text)
+            for number, text in enumerate(names.values()):
+                archive.writestr(f"sources/{number}", text)
+            for address, pages in self.image.pages.items():
+                if any(page.any() for page in pages):
+                    with archive.open(f"memory/{address:x}", "w", force_zip64=True) as entry:
+                        for page in pages:
+                            entry.write(page.data)
+            for address, bits in self.kernel.context.memory.unwritten.items():
+                archive.writestr(f"written/{address:x}", bits.tobytes())
+
+    def _head(self, cause: Cause, sources: tuple[str, ...]) -> Core:
+        kernel, context = self.kernel, self.kernel.context
+        options = context.options
+        device = CoreDevice(
+            name=context.spec.name,
+            warp_size=context.spec.warp_size,
+            engine=context.engine_name,
+            l1_global=options.l1_global,
+            bank_bytes=options.bank_bytes,
+            caches=options.caches,
+            stack_bytes=context.stack_bytes,
+        )
+        return Core(
+            version=VERSION,
+            made_by=version("warploom"),
+            kernel=kernel.name,
+            module=kernel.program.module.name,
+            source=kernel.source.name,
+            terms=kernel.terms,
+            reason=cause.reason,
+            message=cause.message,
+            position=cause.position,
+            tools=cause.tools,
+            sources=sources,
+            device=device,
+            launch=_launch_of(self.launch),
+            memory=self._memory(context.memory),
+        )
+
+    def _memory(self, memory: DeviceMemory) -> CoreMemory:
+        state = self.image.state
+        end = memory.base + memory.capacity
+        allocations = tuple(
+            CoreAllocation(
+                address=address,
+                size=allocation.size,
+                name=allocation.name,
+                constant=address in state.constants,
+                lent=not memory.base <= address < end,
+            )
+            for address, allocation in sorted(state.live.items())
+        )
+        return CoreMemory(
+            base=memory.base,
+            capacity=memory.capacity,
+            allocations=allocations,
+            gaps=state.gaps,
+            heap=state.heap,
+            heap_limit=memory.heap.limit,
+            textures=tuple(map(tuple, memory.textures.rows)),
+            variables=self.kernel.image.places,
+        )
+
+    def _sources(self) -> Iterator[tuple[str, str]]:
+        """Yield the source files of the kernel that can be read: their names and texts."""
+        source = self.kernel.source
+        if source.content:
+            yield source.name, source.content
+        names = dict.fromkeys(
+            place.file
+            for made in self.kernel.program.instructions
+            for place in _places(made.location)
+            if not place.in_toolkit and place.file != source.name
+        )
+        for name in names:
+            path = Path(name)
+            try:
+                if path.stat().st_size <= LARGEST_SOURCE:
+                    yield name, path.read_text(errors="replace")
+            except OSError:
+                continue
+
+
+class CoreSaver:
+    """Saves the launches of a device that go wrong: the first to `file`, later ones beside it, with
+    numbers. `%p` in the name stands for the number of the process."""
+
+    def __init__(self, file: str) -> None:
+        path = Path(file.replace("%p", str(os.getpid()))).absolute()
+        if not path.parent.is_dir():
+            raise WarploomError(
+                f"core file {file}: there is no folder {path.parent}. Make it first."
+            )
+        self._file, self._saved = path, 0
+        self._images: MemoryImages | None = None
+
+    def wraps(
+        self, kernel: LoadedKernel, execute: Execute, findings: Sequence[Finding] | None
+    ) -> Execute:
+        """Return what runs a launch of a kernel as `execute` does, and saves it if it goes wrong;
+        `findings` are filled while it runs."""
+        return partial(self._run, kernel, execute, () if findings is None else findings)
+
+    def _run(
+        self,
+        kernel: LoadedKernel,
+        execute: Execute,
+        findings: Sequence[Finding],
+        program: Program,
+        launch: Launch,
+        memory: DeviceMemory,
+        progress: Progress | None,
+    ) -> Callable[[], Tally]:
+        if self._images is None:
+            self._images = MemoryImages(memory, allocates=True, constants=True)
+        snapshot = Snapshot(kernel, launch, self._images.take())
+        try:
+            counted = execute(program, launch, memory, progress)
+        except WarploomError as error:
+            self._save_error(snapshot, error)
+            raise
+        except Quit as quit:
+            if quit.error is not None:
+                self._save_error(snapshot, quit.error, quit.position)
+            raise
+        if findings:
+            tools = tuple(dict.fromkeys(finding.tool for finding in findings))
+            message = "\n".join(finding.message for finding in findings)
+            self.save(snapshot, Cause("findings", message, None, tools))
+        return counted
+
+    def _save_error(
+        self, snapshot: Snapshot, error: WarploomError, position: int | None = None
+    ) -> None:
+        cause = Cause.of(error, position)
+        if cause is not None:
+            self.save(snapshot, cause)
+
+    def save(self, snapshot: Snapshot, cause: Cause) -> None:
+        """Save a launch, and say on standard error where it is."""
+        self._saved += 1
+        file = self._file
+        if self._saved > 1:
+            file = file.with_stem(f"{file.stem}-{self._saved}")
+        snapshot.save(file, cause)
+        told = f"warploom: saved the launch to {file}; `warploom debug {file}` opens it"
+        print(told, file=sys.stderr, flush=True)
+
+
+def _launch_of(launch: Launch) -> CoreLaunch:
+    schedule = launch.schedule
+    return CoreLaunch(
+        grid=launch.grid,
+        block=launch.block,
+        parameters=bytes(launch.parameters),
+        globals=launch.globals,
+        dynamic_shared_bytes=launch.dynamic_shared_bytes,
+        max_instructions=launch.max_instructions,
+        cooperative=launch.cooperative,
+        grid_workspace=launch.grid_workspace,
+        cluster=launch.cluster,
+        explicit_cluster=launch.explicit_cluster,
+        policy=schedule.policy,
+        seed=schedule.seed,
+        independent=schedule.independent,
+        resident_blocks=schedule.resident_blocks,
+        interrupts=tuple(sorted(schedule.interrupts)),
+    )
+
+
+def _places(location: Location | None) -> Iterator[Location]:
+    """Yield a place and those that it is inlined at."""
+    while location is not None:
+        yield location
+        location = location.inlined_at
+
+
+@contextmanager
+def _written(file: Path) -> Generator[ZipFile]:
+    """Write an archive beside a file, and put it in that one's place when it is whole."""
+    part = file.with_name(f"{file.name}.part")
+    try:
+        with ZipFile(part, "w", ZIP_DEFLATED, compresslevel=1) as archive:
+            yield archive
+        part.replace(file)
+    except OSError as error:
+        raise WarploomError(f"core file {file} cannot be written: {error.strerror}") from None

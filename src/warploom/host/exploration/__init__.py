@@ -1,0 +1,1 @@
+"""Explores what the architecture leaves undefined: one launch under many legal orders."""

@@ -1,0 +1,2 @@
+"""Turns sources into programs that a device can run: compilers, signatures of kernels,
+resources."""

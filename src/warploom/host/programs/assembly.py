@@ -1,0 +1,127 @@
+"""The machine code of kernels: ptxas assembles, nvdisasm prints what it made.
+
+Both come with the extra `ptxas` or with a CUDA toolkit on the PATH and run without a GPU; SciPy,
+which the extra has as well, solves for the counts of basic blocks. What is assembled is the PTX
+text with every instruction in a line of its own, so that the line table of the machine code
+(`-lineinfo`) names instructions.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from warploom.host.programs.ptxas import (
+    INSTALL,
+    SECONDS,
+    Assembled,
+    architecture_of,
+    find_tool,
+    identity,
+    read_messages,
+    run_ptxas,
+)
+from warploom.llvm import disk_cache
+from warploom.machinecode.counted import Matching
+from warploom.machinecode.lines import own_lines
+from warploom.machinecode.listing import read_listing
+from warploom.machinecode.operands import ListingError
+from warploom.program.program import Program
+
+FIRST = (7, 5)
+"""The first compute capability that the tools of CUDA 13 know."""
+
+NO_RANGES = ("--print-code", "--print-line-info-ptx", "--print-instruction-encoding")
+RANGES = ("--print-code", "--print-life-ranges", "--life-range-mode", "narrow")
+"""The two listings of a kernel: nvdisasm prints no lines where it prints life ranges."""
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """The machine code of one kernel beside its PTX, and what ptxas says of it."""
+
+    matching: Matching
+    assembled: Assembled
+
+
+@dataclass(frozen=True)
+class NoAssembly:
+    """A reason for which there is no machine code of a kernel, as a sentence for its user."""
+
+    reason: str
+
+
+def assembly_of(program: Program, compute_capability: tuple[int, int]) -> Assembly | NoAssembly:
+    """Return the machine code of a kernel for a compute capability, or why there is none."""
+    if compute_capability < FIRST:
+        shown = ".".join(str(part) for part in compute_capability)
+        return NoAssembly(f"ptxas of CUDA 13 does not assemble for compute capability {shown}")
+    ptxas, nvdisasm = find_tool("ptxas"), find_tool("nvdisasm")
+    solver = find_spec("scipy")
+    if ptxas is None or nvdisasm is None or solver is None:
+        parts = {"ptxas": ptxas, "nvdisasm": nvdisasm, "SciPy": solver}
+        missing = " and ".join(name for name, found in parts.items() if found is None)
+        return NoAssembly(f"{missing} cannot be found; {INSTALL}")
+    text, owners = own_lines(program.module)
+    architecture = architecture_of(text, compute_capability)
+    parts = (*identity(ptxas), *identity(nvdisasm), architecture, program.name, text)
+    try:
+        printed = _printed(parts, ptxas, nvdisasm, alone=len(program.module.entries) == 1)
+        assembled = dict(read_messages(printed["messages"]))[program.name]
+        listing = read_listing(program.name, printed["code"], printed["ranges"])
+        matching = Matching.of(program, listing, owners)
+    except (_ToolError, ListingError) as error:
+        return NoAssembly(str(error))
+    return Assembly(matching, assembled)
+
+
+class _ToolError(Exception):
+    """A tool did not do what it was asked for."""
+
+
+def _printed(parts: tuple[str, ...], ptxas: str, nvdisasm: str, *, alone: bool) -> dict[str, str]:
+    """Returns what the tools print of a kernel, from the user's cache where it is there; `alone`:
+    it is the only one of its text."""
+    key = disk_cache.key_of(parts, ())
+    found = disk_cache.find("machinecode", key)
+    if found is not None:
+        return json.loads(found)
+    *_, architecture, kernel, text = parts
+    try:
+        ended = run_ptxas(identity(ptxas), architecture, text, None if alone else kernel)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _ToolError(f"ptxas did not run: {error}") from error
+    _check("ptxas", ended.code, ended.messages)
+    with tempfile.TemporaryDirectory() as folder:
+        binary = Path(folder) / "kernel.cubin"
+        binary.write_bytes(ended.binary)
+        listings = [[nvdisasm, *kind, str(binary)] for kind in (NO_RANGES, RANGES)]
+        with ThreadPoolExecutor(len(listings)) as pool:
+            code, ranges = (made.stdout for made in pool.map(_run, listings))
+    printed = {"messages": ended.messages, "code": code, "ranges": ranges}
+    disk_cache.keep("machinecode", key, json.dumps(printed).encode())
+    return printed
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a tool; _ToolError where it fails."""
+    name = Path(command[0]).name
+    try:
+        made = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _ToolError(f"{name} did not run: {error}") from error
+    _check(name, made.returncode, made.stderr.strip() or made.stdout)
+    return made
+
+
+def _check(name: str, code: int, messages: str) -> None:
+    """Raise _ToolError where a tool failed."""
+    if code:
+        told = messages.strip().splitlines()
+        raise _ToolError(f"{name} failed: {told[0] if told else f'exit code {code}'}")

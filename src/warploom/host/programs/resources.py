@@ -1,0 +1,83 @@
+"""Finds the resources that a thread and a block of a kernel take up on an SM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from warploom.devices.spec import DeviceSpec
+from warploom.host.programs.ptxas import assemble
+from warploom.program.pressure import estimated_registers
+from warploom.program.program import Program
+from warploom.ptx.ir import Function
+
+BARRIERS = frozenset({"bar", "barrier"})
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Registers a thread and barriers a block; `source` is "ptxas" or "estimate".
+
+    Spills and the stack frame, in bytes a thread, are None where only ptxas could tell them.
+    """
+
+    registers: int
+    barriers: int
+    source: str
+    spill_stores: int | None = None
+    spill_loads: int | None = None
+    stack_bytes: int | None = None
+
+    def __str__(self) -> str:
+        told = f"{self.registers} registers a thread ({self.source})"
+        if self.spill_bytes is None:
+            return told
+        return f"{told}, {self.stack_bytes} bytes of stack, {self.spill_bytes} of spills"
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """Bytes a thread that ptxas stores and loads for want of registers."""
+        if self.spill_stores is None or self.spill_loads is None:
+            return None
+        return self.spill_stores + self.spill_loads
+
+
+def resources_of(program: Program, function: Function, spec: DeviceSpec) -> Resources:
+    """Returns what ptxas says of a kernel on a device, else our own estimate."""
+    told = assemble(program.module.text, spec.compute_capability).get(program.name)
+    if told is not None:
+        return Resources(
+            told.registers, told.barriers, "ptxas", told.spill_stores, told.spill_loads, told.stack
+        )
+    registers = min(estimated_registers(program), _limit(function), spec.max_registers_per_thread)
+    waits = any(
+        made.operation.name in BARRIERS and "warp" not in made.operation.modifiers
+        for made in program.instructions
+    )
+    return Resources(registers, int(waits), "estimate")
+
+
+def _limit(function: Function) -> int:
+    """Return the registers that `.maxnreg` leaves (PTX ISA, "Performance-Tuning Directives")."""
+    given = [int(values[0]) for name, values in function.directives if name == "maxnreg" and values]
+    return min(given, default=1 << 16)
+
+
+REGISTER_STEP = 8
+"""What `setmaxnreg` and the limits of a launch count in."""
+
+
+def launched_registers(function: Function, spec: DeviceSpec) -> int:
+    """Return the registers of a thread that a kernel is launched with by its directives, for
+    `setmaxnreg`; 0 where they say nothing (PTX ISA, "Performance-Tuning Directives")."""
+    given = {name: [int(value) for value in values] for name, values in function.directives
+             if name in ("maxnreg", "maxntid", "reqntid", "minnctapersm")}  # fmt: skip
+    if given.get("maxnreg"):
+        return given["maxnreg"][0]
+    size = given.get("reqntid") or given.get("maxntid")
+    if not size:
+        return 0
+    warps = -(-prod(size) // spec.warp_size)
+    blocks = max(1, *given.get("minnctapersm", [1]))
+    most = spec.registers_per_block // (warps * spec.warp_size * blocks)
+    return min(most, spec.max_registers_per_thread) // REGISTER_STEP * REGISTER_STEP

@@ -1,0 +1,104 @@
+"""Checks that a device can run a program: its instructions one by one, and its `.target`.
+
+A driver refuses a module whose `.target` is newer than the device. Here only instructions count
+unless strictness is asked for, for no compiler is left that makes PTX for the older devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from warploom.core.errors import CompileError, UnsupportedInstruction
+from warploom.devices.spec import DeviceSpec
+from warploom.isa.spec import Unit
+from warploom.isa.targets import needed, only_targets
+from warploom.machine.launch import WARP_SIZE
+from warploom.program.program import Program
+from warploom.program.uses import leaves
+from warploom.ptx.ir import Instruction, Module, Operand, Special
+from warploom.ptx.release import target_of
+
+PRODUCTS = {(9, 0): "h100", (10, 0): "b200", (12, 0): "rtx-5090"}
+"""Devices that have instructions of some architectures alone."""
+
+
+def is_newer(module: Module, spec: DeviceSpec) -> bool:
+    """Returns whether the module was made for a newer device than this one, or for exactly
+    another."""
+    target, letter = target_of(module)
+    wrong = letter == "a" and target != spec.compute_capability
+    other_family = letter == "f" and target[0] != spec.compute_capability[0]
+    return wrong or other_family or target > spec.compute_capability
+
+
+def check_strictly(module: Module, spec: DeviceSpec) -> None:
+    """Raise CompileError where a driver would refuse the module."""
+    if is_newer(module, spec):
+        raise CompileError(
+            f"{module.name} is for {', '.join(module.target)}, which {spec.title} (compute"
+            f" capability {spec.cc}) is not: its driver would refuse it. Compile for sm_"
+            f"{spec.compute_capability[0]}{spec.compute_capability[1]}, or leave strictness out"
+            f" (strict_target, --strict-target): its instructions may still run."
+        )
+
+
+def check_instructions(program: Program, spec: DeviceSpec) -> None:
+    """Raise UnsupportedInstruction for the first instruction that the device does not have."""
+    for instruction in _written(program):
+        if spec.warp_size != WARP_SIZE:
+            _check_warps(instruction, spec)
+        brought = needed(instruction.operation)
+        if brought > spec.compute_capability:
+            major, minor = brought
+            raise UnsupportedInstruction(
+                f"{spec.title} (compute capability {spec.cc}) has no"
+                f" {instruction.operation.text}: compute capability {major}.{minor} brought it."
+                f" Take a newer device, or write what does without it.",
+                instruction.span,
+            )
+        only = only_targets(instruction.operation)
+        if only and spec.compute_capability not in only:
+            has = " and ".join(f"{major}.{minor}" for major, minor in only)
+            device = next(name for release, name in PRODUCTS.items() if release in only)
+            raise UnsupportedInstruction(
+                f"{spec.title} (compute capability {spec.cc}) has no"
+                f" {instruction.operation.text}: only compute capability {has} has it."
+                f" Take a device of that, such as {device}.",
+                instruction.span,
+            )
+
+
+def _written(program: Program) -> Iterator[Instruction]:
+    """Yield the instructions that a program is made of, as they stand in the source: a call or
+    `alloca`, not what does it."""
+    bodies: dict[str, tuple[Instruction, ...]] = {}
+    for site in dict.fromkeys(program.sites):
+        if site.function not in bodies:
+            function = program.module.function(site.function)
+            bodies[site.function] = function.instructions if function else ()
+        yield from bodies[site.function][site.index : site.index + 1]
+
+
+OF_WARPS = (Unit.WARP, Unit.MATRIX)
+"""What is defined for warps of 32 lanes: member masks have room for no more, and 32 lanes share out
+the parts of a matrix (PTX ISA, "shfl.sync", "Warp Level Matrix Instructions")."""
+
+
+def _check_warps(instruction: Instruction, spec: DeviceSpec) -> None:
+    """Raise UnsupportedInstruction for what there is only where a warp has 32 lanes."""
+    named = (o.name for operand in instruction.operands for o in leaves(operand) if _is_mask(o))
+    what = next(named, None)
+    if instruction.operation.spec.unit in OF_WARPS:
+        what = instruction.operation.text
+    if what is not None:
+        raise UnsupportedInstruction(
+            f"{what} is defined for warps of {WARP_SIZE} lanes, and this device was made with"
+            f" warps of {spec.warp_size} (warp_size). Exchange through shared memory and"
+            f" __syncthreads() instead, or leave warp_size out.",
+            instruction.span,
+        )
+
+
+def _is_mask(operand: Operand) -> TypeGuard[Special]:
+    return isinstance(operand, Special) and operand.name.startswith("%lanemask_")

@@ -1,0 +1,1 @@
+"""Records launches: for traces, for timing, and in Accel-Sim's format."""

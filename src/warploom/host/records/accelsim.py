@@ -1,0 +1,63 @@
+"""Writes the trace of a launch in Accel-Sim's format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warploom.core.errors import WarploomError
+from warploom.host.programs.assembly import NoAssembly
+from warploom.host.run import Run
+from warploom.machine.launch import shared_bytes
+from warploom.timing.accelsim.files import (
+    LIST,
+    KernelHead,
+    kernel_files,
+    write_kernel,
+    write_list,
+)
+from warploom.timing.accelsim.writing import LaunchTrace
+from warploom.timing.machinecode.record import rerouted
+from warploom.timing.record.records import Record
+
+
+def write_trace(folder: str | Path, run: Run, record: Record) -> Path:
+    """Write the trace of a launch, whose record has the active lanes, into a folder, behind the
+    kernels that it has; return the file. Raises WarploomError where the launch has no machine code
+    that can be followed, or is too long to be recorded whole."""
+    kernel, launch, target = run.kernel, run.launch, Path(folder)
+    if isinstance(kernel.assembly, NoAssembly):
+        raise WarploomError(f"there is no trace of machine code: {kernel.assembly.reason}")
+    if record.blocks < launch.blocks:
+        raise WarploomError(
+            f"{kernel.program.title} did more than a trace holds: {record.blocks} of"
+            f" {launch.blocks} blocks. Launch fewer of them, or give them less to do."
+        )
+    ways = record.entries[:, 0] >= len(kernel.program.blocks)
+    if ways.any() or record.asked.any() or record.phases or record.copies:
+        raise WarploomError(
+            f"the machine code of {kernel.program.title} cannot be followed: its warps wait in"
+            f" memory for each other, or parts of them at barriers, or it copies in bulk"
+        )
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        known = [path.name for path in kernel_files(target)] if (target / LIST).exists() else []
+        number = len(known) + 1
+        name = f"kernel-{number}.traceg"
+        major, minor = kernel.context.spec.compute_capability
+        head = KernelHead(
+            kernel.program.name,
+            launch.grid,
+            launch.block,
+            shared_bytes(kernel.program, launch),
+            kernel.resources.registers,
+            10 * major + minor,
+            number,
+        )
+        matching = kernel.assembly.matching
+        after = rerouted(record, run.machine)
+        trace = LaunchTrace(head, matching.listing, record, after, kernel.context.memory.base)
+        write_kernel(target / name, head, trace.blocks())
+        write_list(target, [*known, name])
+    except OSError as error:
+        raise WarploomError(f"{folder} cannot be written to: {error.strerror}") from None
+    return target / name

@@ -1,0 +1,239 @@
+"""Makes a trace of what was recorded: adds the code, the device and what it all comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from warploom.core.errors import Dim3, MemoryFault, WarploomError
+from warploom.core.mangled import read_symbol
+from warploom.devices.spec import DeviceSpec
+from warploom.host.buffer import Buffer
+from warploom.host.loaded import LoadedKernel
+from warploom.host.programs.names import source_name
+from warploom.machine.launch import INDEPENDENT_SINCE, Launch, all_shared_bytes
+from warploom.observe import schema
+from warploom.observe.counters import BARRIERS, BRANCHES
+from warploom.observe.recorder import Recorded
+from warploom.observe.trace import Trace
+from warploom.observe.variables import variables_of
+from warploom.program.program import Program
+from warploom.program.uses import reads, writes
+from warploom.ptx.ir import Instruction, Space, Symbol
+from warploom.ptx.printer import print_instruction
+
+LARGEST = 1 << 20
+"""A file that is longer is not shown."""
+
+
+def trace_of(
+    kernel: LoadedKernel,
+    launch: Launch,
+    engine: str,
+    recorded: Recorded,
+    error: WarploomError | None,
+    buffers: Sequence[Buffer],
+) -> Trace:
+    """Returns the trace of a launch, from what was recorded and the error that ended it, if one
+    did; `buffers` are those among its arguments."""
+    program = kernel.program
+    sources = _sources(kernel)
+    names = [source.name for source in sources]
+    return Trace(
+        schema.VERSION,
+        _launch_facts(kernel, launch, engine),
+        _device_facts(kernel),
+        _occupancy_facts(kernel, launch),
+        sources,
+        program.module.text,
+        tuple(_code(program, names)),
+        tuple(
+            schema.BasicBlock(block.start, block.stop, meets_at)
+            for block, meets_at in zip(program.blocks, program.reconvergence, strict=True)
+        ),
+        _registers(kernel, sources),
+        _allocations(recorded.allocations, buffers),
+        _shared(program, launch),
+        recorded.warps,
+        recorded.states,
+        recorded.steps,
+        recorded.sites,
+        recorded.shapes,
+        recorded.accesses,
+        recorded.writes,
+        recorded.changes,
+        recorded.left_out,
+        str(error or ""),
+        _fault(launch, error),
+        asynchronous=recorded.asynchronous,
+    )
+
+
+def _registers(
+    kernel: LoadedKernel, sources: Sequence[schema.SourceText]
+) -> tuple[schema.Register, ...]:
+    """Returns the registers, with the parameters and variables whose values they hold."""
+    declared = zip(kernel.function.parameters, kernel.signature, strict=True)
+    parameters = {made.name: one.name for made, one in declared if one.name}
+    lines = {one.name: one.text.split("\n") for one in sources}
+    names = variables_of(kernel.program, parameters, lines)
+    registers = kernel.program.registers
+    return tuple(schema.Register(r.name, r.type.name, names.get(r.name, "")) for r in registers)
+
+
+def _allocations(
+    live: Sequence[schema.Allocated], buffers: Sequence[Buffer]
+) -> tuple[schema.Allocated, ...]:
+    """Returns the allocations, with the types and shapes of the buffers that they are."""
+    known = {one.address: one for one in buffers}
+    return tuple(
+        replace(one, type=known[one.address].dtype.name, shape=known[one.address].shape)
+        if one.address in known
+        else one
+        for one in live
+    )
+
+
+def _shared(program: Program, launch: Launch) -> tuple[schema.SharedArray, ...]:
+    """Returns the arrays in a block's shared memory, by address."""
+    places = program.places.items()
+    found = [
+        schema.SharedArray(_variable_name(name), place.offset, place.size)
+        for name, place in places
+        if place.space is Space.SHARED and place.size
+    ]
+    start = program.dynamic_shared_offset
+    if launch.dynamic_shared_bytes:
+        found.append(
+            schema.SharedArray("dynamic shared memory", start, launch.dynamic_shared_bytes)
+        )
+    return tuple(sorted(found, key=lambda one: one.address))
+
+
+_LOCAL_NAME = re.compile(r"_ZZ.*E(?P<length>\d+)(?P<rest>[A-Za-z_]\w*)")
+"""A variable declared in a function (Itanium C++ ABI, "Local names")."""
+
+
+def _variable_name(symbol: str) -> str:
+    """Returns the name of a static variable, without the function that it is declared in."""
+    local = _LOCAL_NAME.fullmatch(symbol)
+    if local:
+        return local["rest"][: int(local["length"])]
+    return read_symbol(symbol).name.rpartition("::")[2]
+
+
+def _fault(launch: Launch, error: WarploomError | None) -> schema.Fault | None:
+    """Returns the access that ended a launch; None where something else did, or nothing."""
+    if not isinstance(error, MemoryFault):
+        return None
+    return schema.Fault(
+        error.address,
+        error.size,
+        _number(error.block, launch.grid),
+        _number(error.thread, launch.block),
+    )
+
+
+def _number(index: Dim3, shape: Dim3) -> int:
+    """Returns the number of an index in a shape, x fastest."""
+    return index[0] + shape[0] * (index[1] + shape[1] * index[2])
+
+
+def _launch_facts(kernel: LoadedKernel, launch: Launch, engine: str) -> schema.LaunchFacts:
+    order = launch.schedule
+    shape = launch.grid, launch.block
+    names = kernel.name, source_name(kernel.name)
+    return schema.LaunchFacts(*names, *shape, engine, order.policy, order.seed)
+
+
+def _device_facts(kernel: LoadedKernel) -> schema.DeviceFacts:
+    spec, rules = kernel.context.spec, kernel.context.rules
+    return schema.DeviceFacts(
+        spec.name,
+        spec.title,
+        spec.cc,
+        spec.sms,
+        spec.compute_capability >= INDEPENDENT_SINCE,
+        rules.global_load,
+        rules.shared_read,
+        spec.shared_banks,
+        _bank_bytes(spec, rules.shared_read),
+        spec.warp_size,
+    )
+
+
+def _bank_bytes(spec: DeviceSpec, rule: str) -> int:
+    """Return the bytes that a bank gives at once, as the rule has it."""
+    return 8 if rule == "shared_wide_banks" else 4
+
+
+def _occupancy_facts(kernel: LoadedKernel, launch: Launch) -> schema.OccupancyFacts:
+    found = kernel.occupancy(launch)
+    return schema.OccupancyFacts(
+        found.active_blocks,
+        found.active_warps,
+        found.max_warps,
+        kernel.resources.registers,
+        all_shared_bytes(kernel.program, launch),
+        found.limiters,
+    )
+
+
+def _sources(kernel: LoadedKernel) -> tuple[schema.SourceText, ...]:
+    """Return the files that the kernel's instructions come from, where they can be had."""
+    found: list[schema.SourceText] = []
+    for name in dict.fromkeys(_file(i) for i in kernel.program.instructions):
+        text = _text_of(kernel, name) if name else None
+        if text is not None:
+            found.append(schema.SourceText(name, text))
+    return tuple(found)
+
+
+def _text_of(kernel: LoadedKernel, name: str) -> str | None:
+    if Path(name).name == Path(kernel.source.name).name and kernel.source.content:
+        return kernel.source.content
+    try:
+        file = Path(name)
+        return file.read_text() if file.stat().st_size <= LARGEST else None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _file(instruction: Instruction) -> str:
+    """Return the file that an instruction comes from, empty where nothing says so."""
+    return instruction.location.written.file if instruction.location else ""
+
+
+def _code(program: Program, files: list[str]) -> Iterable[schema.Code]:
+    """Yield the instructions; every one says which registers it uses."""
+    numbers = {register.name: index for index, register in enumerate(program.registers)}
+    of_block = [b.index for b in program.blocks for _ in range(b.start, b.stop)]
+    for index, made in enumerate(program.instructions):
+        known = _file(made) in files
+        operation = made.operation
+        yield schema.Code(
+            text=print_instruction(made),
+            file=files.index(_file(made)) if known else -1,
+            line=made.location.written.line if known and made.location else 0,
+            ptx_line=made.span.line,
+            unit=operation.spec.unit.value,
+            is_branch=operation.name in BRANCHES,
+            is_barrier=operation.name in BARRIERS and "warp" not in operation.modifiers,
+            guarded=made.guard is not None,
+            hidden=index in program.hidden,
+            block=of_block[index],
+            reads=tuple(dict.fromkeys(numbers[r.name] for r in reads(made))),
+            writes=tuple(dict.fromkeys(numbers[r.name] for r in writes(made))),
+            targets=_targets(program, made),
+        )
+
+
+def _targets(program: Program, made: Instruction) -> tuple[int, ...]:
+    """Returns the basic blocks to which an instruction jumps."""
+    if made.operation.name != "bra":
+        return ()
+    names = (one.name for one in made.operands if isinstance(one, Symbol))
+    return tuple(program.targets[name] for name in names if name in program.targets)

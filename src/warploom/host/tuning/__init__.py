@@ -1,0 +1,1 @@
+"""Tunes a launch: one kernel in many configurations, each counted and timed."""

@@ -1,0 +1,93 @@
+"""The transformations that optimised code can do without: each can be switched off by its name in
+`WARPLOOM_DISABLE`, and neither results nor counters change."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+
+from warploom.core.errors import WarploomError
+
+VARIABLE, PRINT_VARIABLE, ALL = "WARPLOOM_DISABLE", "WARPLOOM_PRINT_AFTER", "all"
+"""The variables that name passes which are left out, and those whose result is printed
+(`passes.pipeline`)."""
+
+
+class Pass(StrEnum):
+    """Names the transformations."""
+
+    UNIFORMITY = "uniformity"
+    MASKED_LOOPS = "masked-loops"
+    MEMORY = "memory"
+    PREDICATED_BLOCKS = "predicated-blocks"
+    GROUPS = "groups"
+    STEPS = "steps"
+    VERSIONS = "versions"
+    STORE_BATCHING = "store-batching"
+    STRIDED_LOOPS = "strided-loops"
+    REGION_VERSIONS = "region-versions"
+    WARP_LOOPS = "warp-loops"
+    STATIC_SCHEDULE = "static-schedule"
+    WARP_ORDER = "warp-order"
+
+
+DESCRIPTIONS: Mapping[Pass, str] = {
+    Pass.UNIFORMITY: "registers of fewer values than lanes, where these are equal or affine",
+    Pass.MASKED_LOOPS: "lanes that leave a loop, or jump over blocks, while the others go on",
+    Pass.MEMORY: "registers that many blocks share, outside of loops, kept in memory by all code",
+    Pass.PREDICATED_BLOCKS: "short sides of branches under a mask, while the other lanes wait",
+    Pass.GROUPS: "one guard for the accesses of a block from one register, and moves by patterns",
+    Pass.STEPS: "moves by the step of addresses whose pattern is found at run time",
+    Pass.VERSIONS: "a fast version of a block in which all lanes and patterns are as expected",
+    Pass.STORE_BATCHING: "stores of columns kept, then done row by row",
+    Pass.STRIDED_LOOPS: "one check and count for a batch of iterations whose addresses advance",
+    Pass.REGION_VERSIONS: "a copy of barrier regions for warps whose lanes are all together",
+    Pass.WARP_LOOPS: "a barrier region run as one loop over the warps of a block",
+    Pass.STATIC_SCHEDULE: "all barrier regions of a block in one call, where their order is known",
+    Pass.WARP_ORDER: "a warp that waits hands over to the next without a return to the scheduler",
+}
+"""What each does."""
+
+
+OLD_NAMES: Mapping[str, Pass] = {
+    "shapes": Pass.UNIFORMITY,
+    "leaving": Pass.MASKED_LOOPS,
+    "asides": Pass.PREDICATED_BLOCKS,
+    "put-off": Pass.STORE_BATCHING,
+    "rounds": Pass.REGION_VERSIONS,
+    "sweeps": Pass.WARP_LOOPS,
+    "courses": Pass.STATIC_SCHEDULE,
+    "relay": Pass.WARP_ORDER,
+}
+"""Deprecated names, which still work."""
+
+
+def disabled() -> frozenset[Pass]:
+    """Return the transformations that the environment switches off. Raises WarploomError for a name
+    that is none."""
+    return frozenset(map(Pass, named_passes(VARIABLE, [*Pass])))
+
+
+def named_passes(variable: str, known: Collection[str]) -> frozenset[str]:
+    """Returns the passes that a variable of the environment names, with commas between them, or by
+    ALL. Raises WarploomError for a name that is none of the known ones."""
+    given = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
+    names = [_current_name(variable, name) for name in given]
+    if ALL in names:
+        return frozenset(known)
+    for name in names:
+        if name not in known:
+            raise WarploomError(
+                f"{variable}={name}: there is no such pass; there are {', '.join(known)} and {ALL}"
+            )
+    return frozenset(names)
+
+
+def _current_name(variable: str, name: str) -> str:
+    if name not in OLD_NAMES:
+        return name
+    message = f"{variable}={name} is deprecated: use {OLD_NAMES[name]}"
+    warnings.warn(message, DeprecationWarning, stacklevel=4)
+    return OLD_NAMES[name]

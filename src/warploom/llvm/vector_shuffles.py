@@ -1,0 +1,59 @@
+"""Builds vectors whose lanes come from other places of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from warploom.llvm.lanes import (
+    I1,
+    I32,
+    LANES,
+    MASK,
+    Lanes,
+    Value,
+    mangled,
+    selection,
+    vector,
+    zero,
+)
+
+FOLDED = 8
+"""The lanes of 64 bits to which a vector is folded: a register of the host."""
+
+
+def fold(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
+    """Return a vector of 64 bits, 32 lanes of which those that are off count as 0, folded to 8
+    lanes by `or` or `umax`: a register of the host, where masks of its lanes would take
+    longer."""
+    zeros = zero(ir.VectorType(value.type.element, FOLDED))
+    parts: list[Value] = []
+    for begin in range(0, LANES, FOLDED):
+        order = selection(range(begin, begin + FOLDED))
+        part = lanes.b.shuffle_vector(value, value, order)
+        here = lanes.b.shuffle_vector(on, on, order)
+        parts.append(lanes.b.select(here, part, zeros))
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_combined(lanes, operation, one, two) for one, two in pairs]
+    return parts[0]
+
+
+def _combined(lanes: Lanes, operation: str, one: Value, two: Value) -> Value:
+    if operation == "or":
+        return lanes.b.or_(one, two)
+    name = f"llvm.{operation}.v{FOLDED}{mangled(one.type.element)}"
+    return lanes.intrinsic(name, one.type, [one, two])
+
+
+def pick(lanes: Lanes, values: Sequence[Value], table: Sequence[tuple[int, int]]) -> Value:
+    """Return a vector whose lane l is lane `table[l][1]` of `values[table[l][0]]`."""
+    first, *others = sorted({number for number, _ in table})
+    order = ir.Constant(vector(I32), [I32(lane) for _, lane in table])
+    picked = lanes.b.shuffle_vector(values[first], values[first], order)
+    for other in others:
+        here = ir.Constant(MASK, [I1(int(number == other)) for number, _ in table])
+        moved = lanes.b.shuffle_vector(values[other], values[other], order)
+        picked = lanes.blend(here, moved, picked)
+    return picked

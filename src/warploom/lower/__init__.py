@@ -1,0 +1,7 @@
+"""Lowers the Warp IR and the program to LLVM IR: one function runs one warp, one vector lane is a
+thread.
+
+In: `WarpIR`; out: an LLVM module. Subpackages from the lowest: `terms`, `frame`, `operations`,
+`instrument`, `access`, `control`, `tensor`, `baseline`, `loops`, `kernel`. `instructions` emits one
+instruction with these. What to emit is decided by `passes`.
+"""

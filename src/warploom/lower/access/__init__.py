@@ -1,0 +1,2 @@
+"""Lowers accesses to memory: guards, moves, costs and exits of an access plan
+(`ir.access_plans`)."""

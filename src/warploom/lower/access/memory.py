@@ -1,0 +1,288 @@
+"""Emits memory instructions in general: how their operands become calls of access functions
+(`lower.access.access_functions`), one for each space that an address may lead to. Accesses at
+addresses with a shape have faster code (`lower.access.affine_access`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from llvmlite import ir
+
+from warploom.abi.access_type import AccessType
+from warploom.abi.environment import SPACE_CODES, Slot
+from warploom.abi.pieces import frame_access
+from warploom.core.types import ScalarType
+from warploom.ir.access_plans import Facts, Move, general
+from warploom.ir.kernel_accesses import elements
+from warploom.llvm.lanes import (
+    I8,
+    I64,
+    LANES,
+    PTR,
+    Lanes,
+    Value,
+    splat_constant,
+    vector,
+)
+from warploom.lower.access.access_functions import AccessFunctions
+from warploom.lower.access.places import Places
+from warploom.lower.access.shared_functions import SharedFunctions
+from warploom.lower.control.clusters import ClusterCode
+from warploom.lower.frame.call_parameters import PieceCode
+from warploom.lower.frame.faults import FaultExit
+from warploom.lower.frame.operands import Operands
+from warploom.lower.instrument.observing import ObservingCode
+from warploom.lower.instrument.recording_copies import CopyRecordingCode
+from warploom.lower.instrument.sanitizing import Memory, SanitizingCode
+from warploom.program.accesses import AccessRow, space_of
+from warploom.program.effects.clusters import accesses_cluster
+from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol
+from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
+from warploom.simt.clusters import MOST_BLOCKS
+
+
+class AccessObserver(Protocol):
+    """Emits code that sees each access before it is done."""
+
+    def access(
+        self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
+    ) -> None: ...
+
+    def texels(self, instruction: int, row: AccessRow, scratch: Value) -> None: ...
+
+
+EachSpace = Callable[[Space, Value, Value], None]
+"""What to do for the lanes in one space: the space, their addresses in it, their mask."""
+
+
+class MemoryCode:
+    """Emits the memory instructions of one warp function."""
+
+    def __init__(
+        self,
+        operands: Operands,
+        recording: AccessObserver | None,
+        sanitizing: SanitizingCode | None,
+        clusters: ClusterCode,
+        *,
+        shuffles: bool,
+        shared: SharedFunctions | None = None,
+        copy_recording: CopyRecordingCode | None = None,
+        observing: ObservingCode | None = None,
+    ) -> None:
+        self.operands, self.frame = operands, operands.frame
+        self.lanes, self.b = operands.lanes, operands.b
+        rules = self.frame.layout.rules
+        self.functions = AccessFunctions(self.frame.module, rules, shuffles=shuffles, shared=shared)
+        self.places = Places(self.frame)
+        self.pieces, self.faults = PieceCode(operands), FaultExit(self.frame)
+        self.recording, self.sanitizing, self.clusters = recording, sanitizing, clusters
+        self.copy_recording, self.observing = copy_recording, observing
+        self.accesses = self.frame.facts.accesses_of(self.frame.program)
+        self._facts_diverged = replace(self.accesses.facts, deferred=False)
+        self.diverged = False
+        """Whether code is made for lanes that have parted from others."""
+
+    @property
+    def facts(self) -> Facts:
+        """Return what the choice of plans depends on at the place where code goes now."""
+        return self._facts_diverged if self.diverged else self.accesses.facts
+
+    # ---- loads and stores -----------------------------------------------------------------------
+
+    def load(self, index: int, made: Instruction, mask: Value) -> list[Value]:
+        """Return the values that a load gives, one for each destination, as integers of its
+        type."""
+        type, parts = made.operation.modifiers.scalar(), len(elements(made.operands[0]))
+        frame_accesses = frame_access(self.frame.program, made)
+        if frame_accesses is not None:
+            return self.pieces.load(frame_accesses[0], type, parts)
+        space = space_of(made)
+        if space is Space.PARAM:
+            return self.load_parameter(index, made.operands[1], type, parts, mask)
+        access_type = self.accesses.shape_of("load", index, made)
+        return self.load_at(index, access_type, self.operands.address(made.operands[1]), mask)
+
+    def load_at(
+        self, index: int, access_type: AccessType, addresses: Value, mask: Value
+    ) -> list[Value]:
+        """Emit a load of that shape; its space may be the generic one."""
+        if general(access_type).move is not Move.BY_SPACE:
+            return self.load_any(index, access_type, addresses, mask)
+        type, parts = access_type.type, access_type.parts
+        results = [self.frame.variable(vector(ir.IntType(type.bits))) for _ in range(parts)]
+
+        def load_some(part: Space, offsets: Value, lanes_there: Value) -> None:
+            found = self.load_any(index, replace(access_type, space=part), offsets, lanes_there)
+            for result, value in zip(results, found, strict=True):
+                old = self.b.load(result, typ=value.type)
+                self.b.store(self.lanes.blend(lanes_there, value, old), result)
+
+        self.by_space(addresses, mask, load_some)
+        return [self.b.load(r, typ=vector(ir.IntType(type.bits))) for r in results]
+
+    def store(self, index: int, made: Instruction, mask: Value) -> None:
+        """Store the given elements."""
+        type = made.operation.modifiers.scalar()
+        sources = elements(made.operands[1])
+        values = [self.operands.bits(s, type) for s in sources]
+        frame_accesses = frame_access(self.frame.program, made)
+        if frame_accesses is not None:
+            self.pieces.store(frame_accesses[0], type, values, mask)
+            return
+        access_type = self.accesses.shape_of("store", index, made)
+        self.store_at(index, access_type, self.operands.address(made.operands[0]), values, mask)
+
+    def store_at(
+        self,
+        index: int,
+        access_type: AccessType,
+        addresses: Value,
+        values: list[Value],
+        mask: Value,
+    ) -> None:
+        """Emit a store of that shape; its space may be the generic one."""
+        if general(access_type).move is not Move.BY_SPACE:
+            self.store_any(index, access_type, addresses, values, mask)
+            return
+
+        def store_some(part: Space, offsets: Value, lanes_there: Value) -> None:
+            self.store_any(index, replace(access_type, space=part), offsets, values, lanes_there)
+
+        self.by_space(addresses, mask, store_some)
+
+    def load_any(
+        self, index: int, access_type: AccessType, addresses: Value, mask: Value
+    ) -> list[Value]:
+        """Load out of line, whatever the addresses are; lanes that are off get anything."""
+        self.call(index, access_type, self.functions.plain(access_type), addresses, mask)
+        at = [
+            self.places.at(number * access_type.part_bytes) for number in range(access_type.parts)
+        ]
+        return [self.b.load(a, typ=vector(access_type.element), align=16) for a in at]
+
+    def store_any(
+        self,
+        index: int,
+        access_type: AccessType,
+        addresses: Value,
+        values: list[Value],
+        mask: Value,
+    ) -> None:
+        """Store out of line, whatever the addresses are."""
+        for number, value in enumerate(values):
+            self.b.store(value, self.places.at(number * access_type.part_bytes), align=16)
+        self.call(index, access_type, self.functions.plain(access_type), addresses, mask)
+
+    # ---- any other access -----------------------------------------------------------------------
+
+    def call(
+        self, index: int, access_type: AccessType, function: Value, addresses: Value, mask: Value
+    ) -> None:
+        """Call an access function, and leave where it reports a fault."""
+        base, limit = self.places.space(access_type.space)
+        in_cluster = self._is_in_cluster(index, access_type)
+        if in_cluster:
+            if self.sanitizing:
+                memory = Memory(base, limit, self.places.at(0))
+                mask = self.sanitizing.filter(index, access_type, addresses, mask, memory)
+            addresses = self.clusters.places(index, addresses, mask, access_type.size)
+            base = self.b.inttoptr(self.clusters.start(), PTR)
+            limit = self.b.mul(self.frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))
+        if self.recording:
+            self.recording.access(index, access_type, addresses, self.lanes.bits(mask))
+        if self.copy_recording:
+            self.copy_recording.barriers(index, addresses, self.lanes.bits(mask), base, limit)
+
+        def do_access(lanes: Value) -> Value:
+            given = [
+                self.frame.environment,
+                self.places.row(index, access_type.space),
+                self.places.cache(index, access_type.space),
+                addresses,
+                self.lanes.bits(lanes),
+                self.places.at(0),
+                base,
+                limit,
+            ]
+            return self.b.call(function, given)
+
+        if self.sanitizing and not in_cluster:
+            memory = Memory(base, limit, self.places.at(0))
+            fault = self.sanitizing.do_access(
+                index, access_type, addresses, mask, memory, do_access
+            )
+        else:
+            fault = do_access(mask)
+        self.faults.leave(I64(index), fault, I64(SPACE_CODES[access_type.space]))
+        if self.observing:
+            self.observing.access(index, access_type, addresses, mask)
+
+    def _is_in_cluster(self, index: int, access_type: AccessType) -> bool:
+        """Returns whether an access to shared memory may lead to another block's."""
+        if not self.clusters.several or access_type.space is not Space.SHARED:
+            return False
+        return accesses_cluster(self.frame.program.instructions[index])
+
+    def by_space(self, addresses: Value, mask: Value, each: EachSpace) -> None:
+        """Split lanes by where their generic addresses lead, and do `each` where some lead."""
+        by_space(self.lanes, addresses, mask, each)
+
+    # ---- parameters -----------------------------------------------------------------------------
+
+    def load_parameter(
+        self,
+        index: int,
+        address: Operand,
+        type: ScalarType,
+        parts: int,
+        mask: Value,
+        width: int = LANES,
+    ) -> list[Value]:
+        """Kernel parameters: the same for all lanes where the address is a name."""
+        assert isinstance(address, Address)
+        element = ir.IntType(type.bits)
+        if isinstance(address.base, Symbol):
+            found = [self.parameter(address, type, number) for number in range(parts)]
+            return [self.frame.prologue.splat(value, width) for value in found]
+        access_type = AccessType("load", Space.PARAM, type, parts)
+        self.call(
+            index,
+            access_type,
+            self.functions.plain(access_type),
+            self.operands.address(address),
+            mask,
+        )
+        return [
+            self.b.load(self.places.at(k * access_type.part_bytes), typ=vector(element), align=16)
+            for k in range(parts)
+        ]
+
+    def parameter(self, address: Address, type: ScalarType, number: int) -> Value:
+        """Returns one element of a parameter that an address names, the same for all lanes."""
+        assert isinstance(address.base, Symbol)
+        offset = self.frame.program.places[address.base.name].offset
+        offset += address.base.offset + address.offset + number * type.bytes
+        p = self.frame.prologue.b
+        at = p.gep(self.places.space(Space.PARAM)[0], [I64(offset)], source_etype=I8)
+        return p.load(at, typ=ir.IntType(type.bits), align=1)
+
+
+def by_space(lanes: Lanes, addresses: Value, mask: Value, each: EachSpace) -> None:
+    """Splits lanes by where their generic addresses lead, and does `each` where some lead."""
+    b = lanes.b
+    window = b.lshr(addresses, splat_constant(WINDOW_BITS, I64))
+    inside = {
+        space: b.and_(
+            mask,
+            b.icmp_unsigned("==", window, splat_constant(start >> WINDOW_BITS, I64)),
+        )
+        for space, start in ((Space.SHARED, SHARED_WINDOW), (Space.LOCAL, LOCAL_WINDOW))
+    }
+    elsewhere = b.and_(mask, b.not_(b.or_(*inside.values())))
+    offsets = b.and_(addresses, splat_constant((1 << WINDOW_BITS) - 1, I64))
+    for space, there in ((Space.GLOBAL, elsewhere), *inside.items()):
+        with b.if_then(lanes.any(there)):
+            each(space, addresses if space is Space.GLOBAL else offsets, there)

@@ -1,0 +1,83 @@
+"""Locates what the memory instructions of a warp need: counts, spaces, room for operands."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.abi.access_type import DATA_BYTES, AccessType
+from warploom.abi.environment import ROW_WIDTH, Slot, local_stride
+from warploom.llvm.lanes import I8, I64, PTR, Value
+from warploom.lower.frame.frame import Frame
+from warploom.ptx.ir import Space
+
+LOCAL_ROW_BITS = 7
+"""Local memory has the same word of all lanes in one row of 128 bytes."""
+
+
+class Places:
+    """The places of one warp function. Access rows are numbered by instruction and space."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self.rows: dict[tuple[int, Space], int] = {
+            (row.instruction, row.space): i for i, row in enumerate(frame.layout.rows)
+        }
+        self._data = frame.prologue.alloca(ir.ArrayType(I8, DATA_BYTES), align=64)
+
+    def row(self, index: int, space: Space) -> Value:
+        """Return the counts of an access row."""
+        return self.lanes.slot(self.frame.rows, self.number(index, space) * ROW_WIDTH)
+
+    def number(self, index: int, space: Space) -> int:
+        """Return the number of an access row."""
+        return self.rows.get((index, space), 0)
+
+    def cache(self, index: int, space: Space) -> Value:
+        """Return the bounds of the allocation that an access row reached last."""
+        row = self.rows.get((index, space), 0)
+        return self.lanes.slot(self.frame.pointer(Slot.CACHE_AT), 2 * row)
+
+    def within(self, index: int, space: Space, first: Value, extent: Value) -> Value:
+        """Returns whether so many bytes (an i64) from `first` on lie in the space, or in the
+        allocation that the access reached last."""
+        b, low, high = self.b, I64(0), self.limit(space)
+        if space in (Space.GLOBAL, Space.CONST):
+            cache = self.cache(index, space)
+            low, high = b.load(cache, typ=I64), b.load(self.lanes.slot(cache, 1), typ=I64)
+        span = b.sub(high, low)
+        large_enough = b.icmp_unsigned(">=", span, extent)
+        inside = b.icmp_unsigned("<=", b.sub(first, low), b.sub(span, extent))
+        return b.and_(large_enough, inside)
+
+    def at(self, offset: int) -> Value:
+        """Return a place in the room in which operands and results of out-of-line accesses pass."""
+        return self.b.gep(self._data, [I64(offset)], source_etype=I8)
+
+    def pointer(self, access_type: AccessType, first: Value) -> Value:
+        """Returns where an address leads on the host; of local memory, that of lane 0."""
+        if access_type.space in (Space.GLOBAL, Space.CONST):
+            return self.b.inttoptr(first, PTR)
+        base, _ = self.space(access_type.space)
+        if access_type.space is Space.LOCAL:
+            first = self.b.shl(self.b.lshr(first, I64(2)), I64(LOCAL_ROW_BITS))
+        return self.b.gep(base, [first], source_etype=I8)
+
+    def limit(self, space: Space) -> Value:
+        """Return the length in bytes of shared memory, or of a warp's local memory a lane."""
+        if space is Space.SHARED:
+            return self.frame.slot(Slot.SHARED_BYTES)
+        return I64(self.frame.program.local_bytes)
+
+    def space(self, space: Space) -> tuple[Value, Value]:
+        """Returns where a space begins on the host, and its length in bytes; zeros for global
+        memory."""
+        frame, b = self.frame, self.b
+        if space is Space.SHARED:
+            return frame.pointer(Slot.SHARED_AT), self.limit(space)
+        if space is Space.PARAM:
+            return frame.pointer(Slot.PARAMETERS_AT), I64(frame.program.parameter_bytes)
+        if space is Space.LOCAL:
+            offset = b.mul(frame.warp, I64(local_stride(frame.program.local_bytes)))
+            at = b.gep(frame.pointer(Slot.LOCAL_AT), [offset], source_etype=I8)
+            return at, self.limit(space)
+        return ir.Constant(PTR, None), I64(0)

@@ -1,0 +1,131 @@
+"""Emits the moves of stores that are inlined: one function for each move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from llvmlite import ir
+
+from warploom.ir.access_plans import Move
+from warploom.llvm.lanes import I1, I32, I64, LANES, Value, selection, splat_constant, vector
+from warploom.llvm.masked_memory import masked_store, scatter
+from warploom.lower.access.transfers import WORD_BYTES, LaneAddresses, Transfers
+
+Store = Callable[[Transfers, LaneAddresses, Sequence[Value]], None]
+"""Stores elements of 32 lanes, given part by part; of lanes on one address the highest lasts."""
+
+
+def store(
+    transfers: Transfers, move: Move, lane_addresses: LaneAddresses, values: Sequence[Value]
+) -> None:
+    """Emit a store by a move, as a `Store` does."""
+    STORES[move](transfers, lane_addresses, values)
+
+
+def store_scalar(
+    transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
+) -> None:
+    """Store from all lanes to one place; some lane is on."""
+    b, lanes, access_type = transfers.b, transfers.lanes, lane_addresses.access_type
+    highest: Value = I32(LANES - 1)
+    if lane_addresses.on is not None:
+        behind = lanes.intrinsic("llvm.ctlz.i32", I32, [lanes.bits(lane_addresses.on), I1(0)])
+        highest = b.and_(b.sub(I32(LANES - 1), behind), I32(LANES - 1))
+    pointer = transfers.pointer(access_type, lane_addresses.firsts[0])
+    for part, value in enumerate(values):
+        at = b.gep(pointer, [I64(part)], source_etype=access_type.element)
+        b.store(lanes.lane(value, highest), at, align=access_type.type.bytes)
+
+
+def store_vectors(
+    transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
+) -> None:
+    """Store consecutive elements from the begin of each run on."""
+    b, access_type, runs = transfers.b, lane_addresses.access_type, len(lane_addresses.firsts)
+    whole, count = _interleaved(b, values), LANES // runs * access_type.parts
+    for run, first in enumerate(lane_addresses.firsts):
+        value = whole
+        if runs > 1:
+            value = b.shuffle_vector(whole, whole, selection(range(run * count, (run + 1) * count)))
+        pointer = transfers.pointer(access_type, first)
+        if lane_addresses.on is None:
+            b.store(value, pointer, align=access_type.type.bytes)
+        else:
+            masked_store(transfers.lanes, value, pointer, transfers.mask_of(lane_addresses, run))
+
+
+def _interleaved(b: Value, values: Sequence[Value]) -> Value:
+    """Returns the elements of each lane side by side: a0 b0 a1 b1 ..."""
+    if len(values) == 1:
+        return values[0]
+    evens, odds = _interleaved(b, values[::2]), _interleaved(b, values[1::2])
+    width = LANES * len(values) // 2
+    order = [side * width + i for i in range(width) for side in (0, 1)]
+    return b.shuffle_vector(evens, odds, selection(order))
+
+
+def store_scattered(
+    transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
+) -> None:
+    """Scatter the elements of each lane."""
+    on, pointers = lane_addresses.mask, transfers.pointers(lane_addresses)
+    for part, value in enumerate(values):
+        scatter(
+            transfers.lanes, value, transfers.part(pointers, lane_addresses.access_type, part), on
+        )
+
+
+def store_pairs(
+    transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
+) -> None:
+    """Scatter two words at once, where both lanes of each run are on or none is; else each word."""
+    assert lane_addresses.begins is not None
+    b, begins = transfers.b, lane_addresses.begins
+    on, differ = transfers.pairs(lane_addresses.mask)
+    with b.if_else(differ, likely=False) as (alone, pairs):
+        with alone:
+            store_scattered(transfers, lane_addresses, values)
+        with pairs:
+            both = b.bitcast(values[0], ir.VectorType(I64, begins.type.count))
+            scatter(transfers.lanes, both, begins, on)
+
+
+def store_by_step(
+    transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
+) -> None:
+    """Store vectors if lanes follow by the size of an element, as is known when code runs."""
+    b = transfers.b
+    consecutive = b.icmp_unsigned("==", lane_addresses.step, I64(lane_addresses.access_type.size))
+    with b.if_else(consecutive) as (then, otherwise):
+        with then:
+            store_vectors(transfers, lane_addresses, values)
+        with otherwise:
+            store_scattered(transfers, lane_addresses, values)
+
+
+def store_rows(
+    transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
+) -> None:
+    """Store to local memory, where each 4-byte word of all lanes is a row."""
+    b, access_type, words = transfers.b, lane_addresses.access_type, list(values)
+    pointer = transfers.pointer(access_type, lane_addresses.firsts[0])
+    if access_type.type.bytes > WORD_BYTES:
+        each = range(access_type.type.bytes // WORD_BYTES)
+        shifts = [splat_constant(32 * n, access_type.element) for n in each]
+        words = [b.trunc(b.lshr(v, shift), vector(I32)) for v in values for shift in shifts]
+    for number, word in enumerate(words):
+        at = transfers.local_row(pointer, number)
+        if lane_addresses.on is None:
+            b.store(word, at, align=128)
+        else:
+            masked_store(transfers.lanes, word, at, lane_addresses.on)
+
+
+STORES: Mapping[Move, Store] = {
+    Move.SCALAR: store_scalar,
+    Move.VECTOR: store_vectors,
+    Move.PAIRS: store_pairs,
+    Move.SCATTER: store_scattered,
+    Move.BY_STEP: store_by_step,
+    Move.ROWS: store_rows,
+}

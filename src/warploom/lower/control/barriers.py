@@ -1,0 +1,212 @@
+"""Barriers of a block in a warp's code: arriving, waiting, and what a counting barrier tells (PTX
+ISA, "Parallel Synchronization and Communication: bar, barrier").
+
+Their number and count are those of the lowest lane that gets there. Who is let go when is for
+`simt.scheduling`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from warploom.abi.environment import Status
+from warploom.core.types import PRED, U32, ScalarType
+from warploom.isa.ops.cluster import is_cluster_barrier
+from warploom.isa.ops.wgmma import is_group_barrier
+from warploom.isa.spec import Unit
+from warploom.llvm.lanes import I1, I32, I64, LANES, Value
+from warploom.lower.control.clusters import ClusterCode
+from warploom.lower.control.control import Control
+from warploom.lower.frame.blocks import Copy
+from warploom.lower.frame.operands import Operands
+from warploom.program.program import Block
+from warploom.program.uses import sources, votes
+from warploom.ptx.ir import Immediate, Instruction
+from warploom.simt.schedule_layout import (
+    BARRIER,
+    BARRIER_THREADS,
+    BARRIERS,
+    CLUSTER_ARRIVED,
+    CLUSTER_BARRIER,
+    GROUP_WARPS,
+    INSTRUCTION,
+)
+from warploom.simt.warp_table import ARGUMENT, ARGUMENT_2, PASS, VOTE
+
+BAD_BARRIER = 7
+"""What the record of a fault calls it (`machine.faults.fault_errors`)."""
+
+
+class ArrivalCode(Protocol):
+    """Emits code that takes note of lanes that come to a barrier."""
+
+    def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None: ...
+
+
+class BarrierCode:
+    """Emits the barriers of one warp function."""
+
+    def __init__(
+        self,
+        control: Control,
+        operands: Operands,
+        arrivals: Sequence[ArrivalCode],
+        clusters: ClusterCode,
+    ) -> None:
+        self.clusters, self.arrivals = clusters, arrivals
+        self.control, self.operands = control, operands
+        self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
+
+    def ends(self, made: Instruction) -> bool:
+        """Returns whether it is a barrier at which a block ends and the warp leaves."""
+        return made.operation.spec.unit is Unit.BARRIER and not votes(made)
+
+    def end(
+        self, copy: Copy, block: Block, index: int, made: Instruction, guard: Value | None
+    ) -> None:
+        """Wait at a barrier or arrive there, at the end of a block, if some lane gets there."""
+        frame, following = self.frame, block.successors[-1]
+        on = frame.active.mask()
+        if guard is not None:
+            on = self.b.and_(on, guard)
+            waits, passes = (frame.function.append_basic_block(n) for n in ("wait", "pass"))
+            self.b.cbranch(self.lanes.any(on), waits, passes)
+            with self.b.goto_block(passes):
+                self.control.edges.go(copy, following, block.index)
+            self.b.position_at_end(waits)
+        if is_cluster_barrier(made.operation):
+            self._end_in_cluster(copy, block, index, made, on)
+            return
+        number, threads = self._operands(index, made, on)
+        if "arrive" in made.operation.modifiers:
+            self._store(number, threads)
+            self.control.suspension.give_way(Status.ARRIVED_ONLY, following)
+        elif copy is Copy.DIVERGENT:
+            if frame.variant.baseline and _simple(made) is not None:
+                with self.b.if_then(self.control.nodes.are_together(), likely=True):
+                    self._wait_together(block, index, made, number, threads)
+            self._wait(index, number, threads, following)
+        elif copy is Copy.REGION and _simple(made) is not None:
+            self.control.suspension.hand_over(block.index)
+        else:
+            self._wait_together(block, index, made, number, threads)
+
+    def _wait_together(
+        self, block: Block, index: int, made: Instruction, number: Value, threads: Value
+    ) -> None:
+        """Wait at a barrier at the end of a block, all living lanes together."""
+        self.control.suspension.wait_together(block.index, index, _simple(made))
+        self._leave(index, number, threads)
+        self.frame.leave(Status.BARRIER)
+
+    def _end_in_cluster(
+        self, copy: Copy, block: Block, index: int, made: Instruction, on: Value
+    ) -> None:
+        """Arrive or wait at the barrier of the cluster, at the end of a block."""
+        b, frame, following = self.b, self.frame, block.successors[-1]
+        self._note(index, on, I64(CLUSTER_BARRIER), I64(0))
+        if "arrive" in made.operation.modifiers:
+            at = frame.context.state(CLUSTER_ARRIVED)
+            b.store(b.or_(frame.get(at), b.zext(self.lanes.bits(on), I64)), at)
+            self.control.edges.go(copy, following, block.index)
+            return
+        waits, passes = (frame.function.append_basic_block(n) for n in ("wait", "pass"))
+        b.cbranch(self.clusters.must_wait(on), waits, passes)
+        with b.goto_block(passes):
+            self.control.edges.go(copy, following, block.index)
+        b.position_at_end(waits)
+        number, threads = I64(CLUSTER_BARRIER), I64(0)
+        if copy is Copy.DIVERGENT:
+            self._wait(index, number, threads, following)
+        else:
+            self.control.suspension.wait_together(block.index, index, None)
+            self._leave(index, number, threads)
+            frame.leave(Status.BARRIER)
+
+    def begin(self, block: Block) -> None:
+        """Wait before a barrier that counts, at the begin of a block, with what the lanes add."""
+        made = self.frame.program.instructions[block.start]
+        if not votes(made):
+            return
+        b, frame = self.b, self.frame
+        waited = frame.get(frame.context.table(PASS))
+        b.store(I64(0), frame.context.table(PASS))
+        on = self.operands.executing(made)
+        must = b.and_(b.icmp_unsigned("==", waited, I64(0)), self.lanes.any(on))
+        with b.if_then(must):
+            number, threads = self._operands(block.start, made, on)
+            counted = self.operands.read(made.operands[-1], PRED)
+            if made.operation.modifiers["op"] == "and":
+                counted = b.not_(counted)
+            lanes = self.lanes.popcount(self.lanes.bits(b.and_(counted, on)))
+            b.store(b.add(lanes, I64(1)), frame.context.table(VOTE))
+            self._wait(block.start, number, threads, block.index)
+
+    def told(self, made: Instruction) -> tuple[Value, ScalarType]:
+        """Returns what a barrier has counted, as its destination gets it."""
+        b, frame = self.b, self.frame
+        total = b.sub(frame.get(frame.context.table(VOTE)), I64(1))
+        b.store(I64(0), frame.context.table(VOTE))
+        op = made.operation.modifiers["op"]
+        if op == "popc":
+            return self.lanes.splat(b.trunc(total, I32)), U32
+        return self.lanes.splat(b.icmp_signed("==" if op == "and" else ">", total, I64(0))), PRED
+
+    def _wait(self, index: int, number: Value, threads: Value, block: int) -> None:
+        """Leave, to go on at a block: the whole warp before 7.0, else the lanes that came."""
+        if self.frame.variant.independent:
+            self.frame.context.set_state(INSTRUCTION, I64(index))
+            self._store(number, threads)
+            self.control.suspension.give_way(Status.SPLIT_BARRIER, block)
+        else:
+            self._leave(index, number, threads)
+            self.control.suspension.give_way(Status.BARRIER, block)
+
+    def _leave(self, index: int, number: Value, threads: Value) -> None:
+        """Say at which barrier the warp as a whole waits."""
+        words = {INSTRUCTION: I64(index), BARRIER: number, BARRIER_THREADS: threads}
+        for word, value in words.items():
+            self.frame.context.set_state(word, value)
+
+    def _store(self, number: Value, threads: Value) -> None:
+        self.b.store(number, self.frame.context.table(ARGUMENT))
+        self.b.store(threads, self.frame.context.table(ARGUMENT_2))
+
+    def _operands(self, index: int, made: Instruction, on: Value) -> tuple[Value, Value]:
+        """Return the number of the barrier and of the threads that it awaits, 0 for all;
+        checked."""
+        b = self.b
+        given = sources(made)[: -1 if votes(made) else None]
+        number, *count = (self.operands.uniform(operand, on) for operand in given)
+        threads = count[0] if count else I64(0)
+        if is_group_barrier(made.operation):
+            number = b.add(number, b.udiv(self.frame.warp, I64(GROUP_WARPS)))
+        else:
+            self._check(index, on, number, threads)
+        self._note(index, on, number, threads)
+        return number, threads
+
+    def _note(self, index: int, on: Value, number: Value, threads: Value) -> None:
+        """Emit what takes note of lanes that come to a barrier."""
+        for code in self.arrivals:
+            code.barrier(index, on, number, threads)
+
+    def _check(self, index: int, on: Value, number: Value, threads: Value) -> None:
+        """Stop the launch at a barrier that no block has, or that awaits part of a warp."""
+        b = self.b
+        unknown = b.icmp_unsigned(">=", number, I64(BARRIERS))
+        uneven = b.icmp_unsigned("!=", b.and_(threads, I64(LANES - 1)), I64(0))
+        with b.if_then(b.or_(unknown, uneven), likely=False):
+            lowest = [self.lanes.bits(on), I1(0)]
+            lane = self.lanes.intrinsic("llvm.cttz.i32", I32, lowest)
+            self.frame.fault(BAD_BARRIER, index, lane, number, threads)
+
+
+def _simple(made: Instruction) -> int | None:
+    """Return the number of a barrier of all threads, if it is a constant."""
+    match made.guard, sources(made):
+        case None, (Immediate(number),) if number < BARRIERS:
+            return number
+        case _:
+            return None

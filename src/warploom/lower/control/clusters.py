@@ -1,0 +1,100 @@
+"""Clusters of blocks in compiled code: their barrier, and addresses in the shared memory of
+others."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from warploom.abi.environment import SPACE_CODES, Slot, Status
+from warploom.helpers.calls import call
+from warploom.llvm.lanes import I32, I64, Value, vector
+from warploom.lower.frame.frame import Frame
+from warploom.lower.frame.specials import Specials
+from warploom.ptx.ir import Space
+from warploom.simt.address_windows import BLOCK_BITS
+
+
+class ClusterCode:
+    """Emits what a warp function has to do with the other blocks of its cluster. `several`: the
+    clusters of the launch have several blocks."""
+
+    def __init__(self, frame: Frame, *, several: bool) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self.several = several
+        self._specials = Specials(frame)
+
+    @property
+    def rank(self) -> Value:
+        """Return the rank of the block in its cluster, as an i64."""
+        return self.frame.prologue.b.zext(self._specials.rank(), I64)
+
+    def live(self) -> Value:
+        """Return the blocks of the cluster that are there, as bits of an i64."""
+        if not self.several:
+            return I64(1)
+        frame = self.frame
+        return call(
+            self.lanes, "live_ranks", frame.pointer(Slot.PLAN_AT), frame.pointer(Slot.SLOTS_AT)
+        )
+
+    def start(self) -> Value:
+        """Returns where the shared memory of the cluster's first block begins, as an i64."""
+        if not self.several:
+            return self.frame.slot(Slot.SHARED_AT)
+        p = self.frame.prologue.b
+        before = p.mul(self.rank, self.frame.slot(Slot.SHARED_STRIDE))
+        return p.sub(self.frame.slot(Slot.SHARED_AT), before)
+
+    def places(self, index: int, addresses: Value, mask: Value, size: int) -> Value:
+        """Places behind `start` for addresses of shared memory; leaves where one leads nowhere."""
+        b, frame = self.b, self.frame
+        b.store(addresses, self._buffer, align=64)
+        bits = b.zext(self.lanes.bits(mask), I64)
+        failed = call(
+            self.lanes,
+            "check_cluster",
+            self._buffer,
+            bits,
+            I64(size),
+            self.rank,
+            self.live(),
+            frame.environment,
+            frame.slot(Slot.SHARED_BYTES),
+            frame.slot(Slot.SHARED_STRIDE),
+        )
+        with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
+            frame.record(Slot.FAULT_INSTRUCTION, I64(index))
+            frame.record(Slot.FAULT_WARP, frame.warp)
+            frame.record(Slot.FAULT_SPACE, I64(SPACE_CODES[Space.SHARED]))
+            frame.leave(Status.FAULT)
+        return b.load(self._buffer, typ=vector(I64), align=64)
+
+    def must_wait(self, on: Value) -> Value:
+        """Returns whether lanes wait at the barrier of the cluster, as an i1."""
+        b, frame = self.b, self.frame
+        failed = call(
+            self.lanes,
+            "cluster_wait",
+            frame.pointer(Slot.PLAN_AT),
+            frame.pointer(Slot.SLOTS_AT),
+            frame.pointer(Slot.STATES_BASE),
+            frame.pointer(Slot.CONTEXTS_BASE),
+            b.lshr(frame.slot(Slot.CONTEXT_BYTES), I64(3)),
+            frame.warp,
+            b.zext(b.load(frame.active.live, typ=I32), I64),
+            b.zext(self.lanes.bits(on), I64),
+        )
+        return b.icmp_unsigned("!=", failed, I64(0))
+
+    def rank_of(self, address: Value) -> Value:
+        """`getctarank`, of 64-bit lanes."""
+        b, every = self.b, self.lanes.splat
+        above = b.and_(b.lshr(address, every(I64(BLOCK_BITS))), every(I64((1 << 8) - 1)))
+        rank = b.sub(above, every(I64(1)))
+        own = b.icmp_unsigned("==", above, every(I64(0)))
+        return b.trunc(b.select(own, every(self.rank), rank), vector(I32))
+
+    @cached_property
+    def _buffer(self) -> Value:
+        """Return room for the addresses of lanes."""
+        return self.frame.prologue.alloca(vector(I64), align=64)

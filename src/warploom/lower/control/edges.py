@@ -1,0 +1,76 @@
+"""Emits the ways between the blocks of a warp function: what changes on them, and the looks at the
+fuel where they lead back."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.abi.environment import Status
+from warploom.lower.control.masked_loops import MaskedLoopCode
+from warploom.lower.control.suspension import Suspension
+from warploom.lower.frame.blocks import Blocks, Copy
+
+
+class Edges:
+    """Emits the ways between the blocks of one warp function, in each copy."""
+
+    def __init__(
+        self, blocks: Blocks, masked_loops: MaskedLoopCode, suspension: Suspension
+    ) -> None:
+        self.blocks, self.masked_loops, self.suspension = blocks, masked_loops, suspension
+        self.frame, self.b, self.program = blocks.frame, blocks.frame.lanes.b, blocks.program
+        self._headers: dict[tuple[Copy, int], ir.Block] = {}
+
+    def go(self, copy: Copy, index: int, origin: int) -> None:
+        """Jump from block `origin` to block `index` in a copy; `exit` ends the path."""
+        self.b.branch(self.way(copy, index, origin))
+
+    def way(self, copy: Copy, index: int, origin: int) -> ir.Block:
+        """Returns where to jump to get there, from code for block `origin`."""
+        if copy is Copy.DIVERGENT:
+            return self._straight_way(copy, index, origin)
+        before, behind = (self.frame.shapes.around(block) for block in (origin, index))
+        left = [one for one in before if one not in behind and copy is not Copy.REGION]
+        entered = [one for one in behind if one not in before]
+        if not (left or entered or self.frame.transfers.becomes_varying(origin, index)):
+            return self._straight_way(copy, index, origin)
+        edge = self.blocks.append(f"edge{origin}.{index}")
+        with self.b.goto_block(edge):
+            self.frame.transfers.to_varying(origin, index)
+            for region in left:
+                self.masked_loops.rest_leaves(region)
+            self.masked_loops.enter(entered)
+            self.b.branch(self._straight_way(copy, index, origin))
+        return edge
+
+    def _straight_way(self, copy: Copy, index: int, origin: int) -> ir.Block:
+        """Return the same, where nothing changes on the way. A way back looks at the fuel first."""
+        if index != self.program.exit and index <= origin:
+            return self._header(self.blocks.entry_copy(copy, index), index)
+        return self.blocks.entrance(copy, index)
+
+    def _header(self, copy: Copy, index: int) -> ir.Block:
+        """Return the block through which loops come back: there a turn ends that is used up."""
+        if (copy, index) not in self._headers:
+            header = self.blocks.append(f"back.{copy.value}{index}")
+            self._headers[copy, index] = header
+            with self.b.goto_block(header):
+                with self.b.if_then(self.frame.fuel.ends_turn(), likely=False):
+                    self._end_turn(copy, index)
+                batch = self.blocks.batches.get((copy, index))
+                self.b.branch(batch or self.blocks.entrance(copy, index))
+        return self._headers[copy, index]
+
+    def _end_turn(self, copy: Copy, index: int) -> None:
+        """Let the running lanes go on at a block when it is their turn again."""
+        together = copy is not Copy.DIVERGENT
+        if together and self.frame.shapes.around(index):
+            with (
+                self.b.if_then(self.masked_loops.have_left(index)),
+                self.frame.registers.standing(index, convergent=True),
+            ):
+                self.masked_loops.part(index, self.blocks.live(index))
+                self.frame.registers.convergent = False
+                self.suspension.give_way(Status.TURN_END, index)
+        with self.frame.registers.standing(index, convergent=together):
+            self.suspension.give_way(Status.TURN_END, index)

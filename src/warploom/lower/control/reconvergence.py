@@ -1,0 +1,114 @@
+"""Emits the divergent copy's meetings: the points at which lanes wait for each other.
+
+When all living lanes have met, code returns to the convergent copy.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.abi.environment import Status
+from warploom.llvm.lanes import I32, I64, Value
+from warploom.lower.control.layout_recovery import Reshaping
+from warploom.lower.control.simt_stack import NodeCode
+from warploom.lower.control.suspension import Suspension
+from warploom.lower.frame.blocks import Blocks, Copy
+from warploom.simt.warp_table import ARRIVED, EXPECTED, OTHER_BLOCK, OTHER_MASK
+
+
+class ReconvergenceCode:
+    """Emits what lanes do that come to a possible meeting point."""
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        nodes: NodeCode,
+        suspension: Suspension,
+        reshaping: Reshaping,
+    ) -> None:
+        self.blocks, self.nodes = blocks, nodes
+        self.suspension, self.reshaping = suspension, reshaping
+        self.frame, self.lanes, self.b = blocks.frame, blocks.frame.lanes, blocks.frame.lanes.b
+        self._points = self.frame.facts.reconvergence.points
+        self._suspends = self.frame.facts.reconvergence.suspends
+
+    def emit(self) -> None:
+        """Emit the blocks in which the divergent copy reaches a possible meeting point."""
+        for index, block in self.blocks.arrivals.items():
+            self.b.position_at_end(block)
+            if index == self.blocks.program.exit:
+                self._arrive_at_exit()
+            else:
+                self._arrive(index, block)
+
+    def _arrive(self, index: int, arrival: ir.Block) -> None:
+        b, frame = self.b, self.frame
+        meets = self.blocks.append(f"meet{index}")
+        b.cbranch(self.nodes.gathers_at(index), meets, self.blocks.copies[Copy.DIVERGENT, index])
+        b.position_at_end(meets)
+        node = self._gather(index)
+        expected = frame.get(frame.nodes.node(node, EXPECTED))
+        frame.active.set(b.trunc(expected, I32))
+        self.nodes.count_reconvergence(self.nodes.branch(node), I64(1))
+        self.nodes.pop(node)
+        together = self.blocks.append(f"together{index}")
+        b.cbranch(b.icmp_signed("<", frame.get(frame.nodes.top), I64(0)), together, arrival)
+        b.position_at_end(together)
+        whole = b.icmp_unsigned("==", frame.active.bits(), b.load(frame.active.live, typ=I32))
+        everyone = self.blocks.append(f"everyone{index}")
+        b.cbranch(whole, everyone, self.blocks.copies[Copy.DIVERGENT, index])
+        b.position_at_end(everyone)
+        self.reshaping.meet(index)
+
+    def _gather(self, point: int) -> Value:
+        """Join the innermost node at its point: begin its other side if that waits, give way if
+        lanes are missing, else go on with the node, which is given."""
+        b, frame = self.b, self.frame
+        node = frame.get(frame.nodes.top)
+        arrived = self.nodes.add_lanes(frame.nodes.node(node, ARRIVED), frame.active.bits())
+        self._other_side(point, node)
+        if self._suspends:
+            missing = b.icmp_unsigned("!=", arrived, frame.get(frame.nodes.node(node, EXPECTED)))
+            with b.if_then(missing, likely=False):
+                self.suspension.give_way(Status.GATHERS, point)
+        return node
+
+    def _arrive_at_exit(self) -> None:
+        """Go on, where the path's lanes are gone, with whoever waits. Only nodes that gather at the
+        exit can be left: a point that post-dominates a branch is passed before the exit."""
+        b, frame = self.b, self.frame
+        frame.active.forget(frame.active.bits())
+        inner, inside, outer = (self.blocks.append(name) for name in ("inner", "inside", "outer"))
+        b.branch(inner)
+        b.position_at_end(inner)
+        b.cbranch(b.icmp_signed(">=", frame.get(frame.nodes.top), I64(0)), inside, outer)
+        b.position_at_end(inside)
+        node = self._gather(self.blocks.program.exit)
+        expected = b.trunc(frame.get(frame.nodes.node(node, EXPECTED)), I32)
+        frame.active.set(expected)
+        self.nodes.pop(node)
+        b.branch(inner)
+        b.position_at_end(outer)
+        if self._suspends:
+            left = b.icmp_unsigned("!=", b.load(frame.active.live, typ=I32), I32(0))
+            with b.if_then(left, likely=False):
+                self.suspension.give_way(Status.GATHERS, self.blocks.program.exit)
+        b.branch(self.blocks.ended)
+
+    def _other_side(self, point: int, node: Value) -> None:
+        """Switch to the lanes that wait in the node, if any do."""
+        b, frame, blocks = self.b, self.frame, self._points[point]
+        if not blocks:
+            return
+        at = frame.nodes.node(node, OTHER_MASK)
+        waiting = b.trunc(frame.get(at), I32)
+        switch, done = self.blocks.append(f"switch{point}"), self.blocks.append(f"done{point}")
+        b.cbranch(b.icmp_unsigned("!=", waiting, I32(0)), switch, done)
+        b.position_at_end(switch)
+        frame.active.set(waiting)
+        b.store(I64(0), at)
+        chosen = frame.get(frame.nodes.node(node, OTHER_BLOCK))
+        targets = b.switch(chosen, self.blocks.copies[Copy.DIVERGENT, blocks[0]])
+        for block in blocks[1:]:
+            targets.add_case(I64(block), self.blocks.copies[Copy.DIVERGENT, block])
+        b.position_at_end(done)

@@ -1,0 +1,57 @@
+"""Lanes that wait for those that an instruction's member mask names, and part again behind it."""
+
+from __future__ import annotations
+
+from warploom.abi.environment import Slot, Status
+from warploom.llvm.lanes import I32, I64
+from warploom.lower.control.control import Control
+from warploom.lower.frame.operands import Operands
+from warploom.program.program import Block
+from warploom.program.uses import gathering_mask, member_mask
+from warploom.simt.schedule_layout import INSTRUCTION, POLICY
+from warploom.simt.split_policy import ADVERSARIAL
+from warploom.simt.warp_table import ARGUMENT, PASS
+
+
+class SyncCode:
+    """Emits what stands before and behind an instruction with a member mask."""
+
+    def __init__(self, control: Control, operands: Operands) -> None:
+        self.control, self.operands = control, operands
+        self.frame, self.lanes, self.b = control.frame, control.lanes, control.lanes.b
+        self.program = control.program
+
+    def before(self, block: Block) -> None:
+        """Wait before an instruction for the lanes that its member mask names and that live. In the
+        convergent copy they are all here."""
+        made = self.program.instructions[block.start]
+        mask = gathering_mask(made)
+        if mask is None or not self.frame.variant.independent:
+            return
+        b, frame = self.b, self.frame
+        members = self.operands.uniform(mask, frame.active.mask())
+        live = b.zext(b.load(frame.active.live, typ=I32), I64)
+        here = b.zext(frame.active.bits(), I64)
+        missing = b.and_(b.and_(members, live), b.not_(here))
+        waited = frame.get(frame.context.table(PASS))
+        b.store(I64(0), frame.context.table(PASS))
+        must = b.and_(b.icmp_unsigned("!=", missing, I64(0)), b.icmp_unsigned("==", waited, I64(0)))
+        with b.if_then(must, likely=False):
+            b.store(members, frame.context.table(ARGUMENT))
+            frame.context.set_state(INSTRUCTION, I64(block.start))
+            self.control.suspension.give_way(Status.SYNC_WAIT, block.index)
+
+    def behind(self, block: Block) -> None:
+        """Lanes that an instruction brought together may go their own ways again behind it."""
+        if (
+            not self.frame.variant.mixes
+            or member_mask(self.program.instructions[block.start]) is None
+        ):
+            return
+        b, frame = self.b, self.frame
+        policy = frame.get(self.lanes.slot(frame.pointer(Slot.PLAN_AT), POLICY))
+        adversarial = b.icmp_unsigned("==", policy, I64(ADVERSARIAL))
+        count = self.lanes.popcount(frame.active.bits())
+        several = b.icmp_unsigned(">", count, I64(1))
+        with b.if_then(b.and_(adversarial, several)):
+            self.control.suspension.give_way(Status.DIVERGED_STATUS, block.successors[-1])

@@ -1,0 +1,34 @@
+"""The sites at which warps in relay may wait (`lower.control.warp_order`)."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.llvm.lanes import I64, PTR, Value
+
+
+class WarpOrderSites:
+    """Holds by site the instruction at which a warp waits, and the number of its barrier."""
+
+    def __init__(self) -> None:
+        self._waits: dict[int, tuple[int, int]] = {}
+
+    def note(self, site: int, instruction: int, barrier: int) -> None:
+        """Note that warps may wait at a site."""
+        self._waits[site] = instruction, barrier
+
+    def __contains__(self, site: int | None) -> bool:
+        """Returns whether warps in relay may wait at a site."""
+        return site in self._waits
+
+    def table(self, module: ir.Module) -> Value:
+        """Return a constant of the module: by site, the instruction at which a warp waits, and the
+        number of its barrier."""
+        last = max(self._waits, default=0)
+        words = [n for site in range(last + 1) for n in self._waits.get(site, (0, 0))]
+        type = ir.ArrayType(I64, len(words))
+        table = ir.GlobalVariable(module, type, "sites")
+        table.linkage, table.global_constant = "internal", True
+        table.initializer = ir.Constant(type, [I64(word) for word in words])
+        table.type = PTR
+        return table

@@ -1,0 +1,50 @@
+"""Loads and stores of the parameters of inlined calls, which are registers (`abi.pieces`)."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.core.types import ScalarType, unsigned
+from warploom.llvm.lanes import Value, splat_constant, vector
+from warploom.lower.frame.operands import Operands
+from warploom.ptx.ir import Register
+
+
+class PieceCode:
+    """Emits them at the place where code goes now; offsets are in bytes of a thread's frame."""
+
+    def __init__(self, operands: Operands) -> None:
+        self.operands, self.frame, self.b = operands, operands.frame, operands.b
+
+    def load(self, offset: int, type: ScalarType, parts: int) -> list[Value]:
+        """Values put together from the pieces of the frame that they cover."""
+        values: list[Value] = []
+        whole = vector(ir.IntType(type.bits))
+        for start in range(offset, offset + parts * type.bytes, type.bytes):
+            value: Value = ir.Constant(whole, None)
+            for at, register in self._covered(start, type):
+                piece = self.frame.registers.load(register)
+                if register.type.bits < type.bits:
+                    piece = self.b.zext(piece, whole)
+                    shift = splat_constant(8 * (at - start), ir.IntType(type.bits))
+                    piece = self.b.shl(piece, shift)
+                value = self.b.or_(value, piece)
+            values.append(value)
+        return values
+
+    def store(self, offset: int, type: ScalarType, values: list[Value], mask: Value) -> None:
+        """Take values apart into the pieces of the frame that they cover."""
+        for number, value in enumerate(values):
+            start = offset + number * type.bytes
+            for at, register in self._covered(start, type):
+                shift = splat_constant(8 * (at - start), value.type.element)
+                piece = self.b.lshr(value, shift)
+                self.operands.write(register, piece, unsigned_of(value), mask)
+
+    def _covered(self, start: int, type: ScalarType) -> list[tuple[int, Register]]:
+        return [(at, r) for at, r in self.frame.pieces.items() if start <= at < start + type.bytes]
+
+
+def unsigned_of(value: Value) -> ScalarType:
+    """Return the unsigned type as wide as a vector's elements."""
+    return unsigned(value.type.element.width)

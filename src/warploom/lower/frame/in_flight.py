@@ -1,0 +1,160 @@
+"""The products of a warp group, or the loads of tensor memory, that are not complete, in the
+context of their warp.
+
+A ring of `CAPACITY` entries, of which the oldest completes first, behind three words: how many were
+issued and how many completed since the warp began, and the group that the next one joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from warploom.abi.context_layout import RING_AT
+from warploom.abi.environment import Slot
+from warploom.isa.ops.tcgen05 import is_tensor_load
+from warploom.isa.ops.wgmma import is_group_product
+from warploom.llvm.lanes import I8, I32, I64, LANES, Value, vector
+from warploom.lower.frame.frame import Frame
+from warploom.program.program import Program
+from warploom.simt.product_groups import CAPACITY
+from warploom.simt.schedule_layout import POLICY, SEED
+from warploom.simt.split_policy import ADVERSARIAL, RANDOM
+
+
+class Word(IntEnum):
+    """The words before the ring."""
+
+    ISSUED = 0
+    COMPLETED = 1
+    GROUP = 2
+
+
+HEAD_BYTES = 64
+METADATA_BYTES = 4 * LANES
+ENTRY_BYTES = 64 + METADATA_BYTES
+RING_BYTES = HEAD_BYTES + CAPACITY * ENTRY_BYTES
+
+
+def keeps_in_flight(program: Program) -> bool:
+    """Returns True for a program that issues products of warp groups, or loads of tensor memory."""
+    return any(
+        is_group_product(made.operation) or is_tensor_load(made.operation)
+        for made in program.instructions
+    )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A product in flight, as values: its instruction, its group, the lanes that issued it and
+    those in which D is added (i32), the descriptors of A and B, and metadata where A is sparse.
+    Of a load, the descriptors are its address, and how far its columns' second half is apart."""
+
+    instruction: Value
+    group: Value
+    on: Value
+    scaled: Value
+    descriptors: tuple[Value, Value]
+    metadata: Value | None
+
+
+class FlightCode:
+    """Emits accesses to the ring of a warp."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+
+    def clear(self) -> None:
+        """Empty the ring: the warp begins."""
+        for word in Word:
+            self.put(word, I64(0))
+
+    def get(self, word: Word) -> Value:
+        """Load a word."""
+        return self.frame.get(self.frame.context.at(RING_AT + 8 * word))
+
+    def put(self, word: Word, value: Value) -> None:
+        """Store a word."""
+        self.b.store(value, self.frame.context.at(RING_AT + 8 * word))
+
+    def add(self, word: Word) -> None:
+        """Add one to a word."""
+        self.put(word, self.b.add(self.get(word), I64(1)))
+
+    def is_late(self) -> Value:
+        """Emit `simt.product_groups.completes_late`, as an i1."""
+        b, frame = self.b, self.frame
+        plan = frame.pointer(Slot.PLAN_AT)
+        policy, seed = (frame.get(self.lanes.slot(plan, word)) for word in (POLICY, SEED))
+        number = b.add(b.add(seed, frame.slot(Slot.BLOCK)), frame.warp)
+        odd = b.icmp_unsigned("!=", b.and_(number, I64(1)), I64(0))
+        drawn = b.and_(b.icmp_unsigned("==", policy, I64(RANDOM)), odd)
+        return b.or_(b.icmp_unsigned("==", policy, I64(ADVERSARIAL)), drawn)
+
+    def is_full(self) -> Value:
+        """Emit whether no entry is free, as an i1."""
+        held = self.b.sub(self.get(Word.ISSUED), self.get(Word.COMPLETED))
+        return self.b.icmp_unsigned("==", held, I64(CAPACITY))
+
+    def append(self, entry: Entry) -> None:
+        """Store one more entry."""
+        b, at = self.b, self._entry(self.get(Word.ISSUED))
+        words = (entry.instruction, entry.group, *entry.descriptors)
+        for number, value in enumerate(words):
+            b.store(value, self.lanes.slot(at, number))
+        for number, value in enumerate((entry.on, entry.scaled)):
+            b.store(value, self.lanes.slot(at, 2 * len(words) + number, I32))
+        if entry.metadata is not None:
+            b.store(entry.metadata, self._metadata(at), align=64)
+        self.add(Word.ISSUED)
+
+    def oldest(self) -> Entry:
+        """Load the oldest entry."""
+        b, at = self.b, self._entry(self.get(Word.COMPLETED))
+        instruction, group, first, second = (
+            self.frame.get(self.lanes.slot(at, number)) for number in range(4)
+        )
+        on, scaled = (b.load(self.lanes.slot(at, 8 + n, I32), typ=I32) for n in range(2))
+        metadata = b.load(self._metadata(at), typ=vector(I32), align=64)
+        return Entry(instruction, group, on, scaled, (first, second), metadata)
+
+    def complete(
+        self,
+        is_due: Callable[[Entry], Value],
+        sites: Iterable[int],
+        complete: Callable[[Entry, int], None],
+    ) -> None:
+        """Complete, oldest first, the entries that are due, until one is not; those of the
+        instruction `index` by `complete(entry, index)`."""
+        b = self.b
+        head, found, done = (b.append_basic_block(n) for n in ("pending", "landing", "landed"))
+        b.branch(head)
+        b.position_at_end(head)
+        waits = b.icmp_unsigned("!=", self.get(Word.COMPLETED), self.get(Word.ISSUED))
+        entry = self.oldest()
+        b.cbranch(b.and_(waits, is_due(entry)), found, done)
+        b.position_at_end(found)
+        after, unknown = b.append_basic_block("completed"), b.append_basic_block("unknown")
+        chosen = b.switch(entry.instruction, unknown)
+        for index in sites:
+            case = b.append_basic_block(f"issued.{index}")
+            chosen.add_case(I64(index), case)
+            b.position_at_end(case)
+            complete(entry, index)
+            b.branch(after)
+        b.position_at_end(unknown)
+        b.unreachable()
+        b.position_at_end(after)
+        self.add(Word.COMPLETED)
+        b.branch(head)
+        b.position_at_end(done)
+
+    def _entry(self, number: Value) -> Value:
+        inside = self.b.and_(number, I64(CAPACITY - 1))
+        offset = self.b.mul(inside, I64(ENTRY_BYTES))
+        start = self.frame.context.at(RING_AT + HEAD_BYTES)
+        return self.b.gep(start, [offset], source_etype=I8)
+
+    def _metadata(self, entry: Value) -> Value:
+        return self.b.gep(entry, [I64(ENTRY_BYTES - METADATA_BYTES)], source_etype=I8)

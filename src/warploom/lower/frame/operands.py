@@ -1,0 +1,226 @@
+"""Operands to lane vectors and back: registers, immediates, special registers, addresses."""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+
+from warploom.abi.environment import Slot
+from warploom.analysis.vector_shape import WIDTHS
+from warploom.core.types import B64, PRED, TYPES, U32, ScalarType, unsigned
+from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.isa.terms import argument, canonical
+from warploom.llvm.lanes import (
+    I1,
+    I32,
+    I64,
+    LANES,
+    PTR,
+    Value,
+    lane_type,
+    repeated,
+)
+from warploom.lower.frame.frame import Frame
+from warploom.lower.frame.specials import Specials
+from warploom.lower.terms.terms import Lowering
+from warploom.program.program import PARAMETERS
+from warploom.ptx.ir import (
+    Address,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    Sink,
+    Space,
+    Special,
+    Symbol,
+)
+from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW
+
+
+class Operands:
+    """Reads and writes the operands of instructions at the place where code goes now."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self.lowerings = {width: Lowering(frame.lanes, width) for width in WIDTHS}
+        self.lower = self.lowerings[LANES]
+        self.specials = Specials(frame)
+
+    def read(
+        self, operand: Operand, type: ScalarType, *, blind: bool = False, width: int = LANES
+    ) -> Value:
+        """Return an operand in 32 lanes of the computing type of `type`; or in the lanes that its
+        shape has (`analysis.shape_transfer`), or that a wider one needs.
+
+        `blind` says that the reader's result does not depend on the bits of a NaN.
+        """
+        if isinstance(operand, Immediate):
+            return self.lowerings[width].vectors.constant(immediate_bits(operand, type), type)
+        if isinstance(operand, Negated):
+            return self.b.not_(self.frame.registers.load(operand.operand, width))
+        if isinstance(operand, Register):
+            return self._register(operand, type, blind, width)
+        if isinstance(operand, Special):
+            value = self.specials.read(operand.name, width)
+            return self._fit(value, special_type(operand), type)
+        if isinstance(operand, Symbol):
+            return self._fit(self.address_of(operand, width), B64, type)
+        raise TypeError(f"no value in {operand}")
+
+    def bits(self, operand: Operand, type: ScalarType) -> Value:
+        """Return the bits of an operand of that type, as integers; a literal is a number of the
+        type."""
+        if isinstance(operand, Immediate):
+            return self.lower.vectors.constant(immediate_bits(operand, type), unsigned(type.bits))
+        return self.read(operand, unsigned(type.bits))
+
+    def _register(self, register: Register, type: ScalarType, blind: bool, width: int) -> Value:
+        value = self.frame.registers.load(register, width)
+        if register in self.frame.open_nans and not blind:
+            value = self.closed(value, register)
+        return self._fit(value, register.type, type)
+
+    def uniform(self, operand: Operand, on: Value) -> Value:
+        """Return a u32 operand of the lowest lane of `on`, as an i64."""
+        value = self.read(operand, U32)
+        lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
+        return self.b.zext(self.lanes.lane(value, lane), I64)
+
+    def executing(self, made: Instruction) -> Value:
+        """Return the active lanes whose guard lets them execute an instruction."""
+        mask = self.frame.active.mask()
+        if made.guard is None:
+            return mask
+        held = self.frame.registers.load(made.guard.register)
+        return self.b.and_(mask, self.b.not_(held) if made.guard.negated else held)
+
+    def closed(self, bits: Value, register: Register) -> Value:
+        """Return the bits of a register with an open NaN made the canonical one."""
+        width = register.type.bits
+        as_float = TYPES[f"f{width}"]
+        value = self.b.bitcast(bits, lane_type(as_float, bits.type.count))
+        fixed = self.lowerings[bits.type.count](canonical(argument(0, as_float)), [value])
+        return self.b.bitcast(fixed, bits.type)
+
+    def _fit(self, value: Value, have: ScalarType, want: ScalarType) -> Value:
+        return read_as(self.b, value, have, want)
+
+    def write(self, operand: Operand, value: Value, type: ScalarType, mask: Value | None) -> None:
+        """Write 32 lanes of `type` to a register, in the lanes of `mask` (None: in all).
+
+        A wider register takes the value extended by its type's signedness (PTX ISA, "Operand Size
+        Exceeding Instruction-Type Size").
+        """
+        if isinstance(operand, Sink):
+            return
+        assert isinstance(operand, Register), operand
+        bits = self.stored(operand, value, type)
+        if mask is not None:
+            bits = self.lanes.blend(mask, bits, self.frame.registers.load(operand))
+        self.frame.registers.store(operand, bits)
+
+    def stored(self, register: Register, value: Value, type: ScalarType) -> Value:
+        """Return a value of `type`, of any number of lanes, as a register keeps it."""
+        return register_bits(self.b, value, type, register.type.bits)
+
+    # ---- addresses ------------------------------------------------------------------------------
+
+    def address_of(self, symbol: Symbol, width: int = LANES) -> Value:
+        """Return the address of a variable in its own space, as 64-bit lanes."""
+        place = self.frame.program.places[symbol.name]
+        if place.space in (Space.GLOBAL, Space.CONST):
+            return self.lanes.splat(self._global(place.offset, symbol.offset), width)
+        return repeated(place.offset + symbol.offset, I64, width)
+
+    def parameters(self, type: ScalarType, width: int = LANES) -> Value:
+        """Returns where the kernel's parameters stand among generic addresses."""
+        place = self.frame.program.places[PARAMETERS]
+        return self._fit(self.lanes.splat(self._global(place.offset, 0), width), B64, type)
+
+    def _global(self, index: int, offset: int) -> Value:
+        frame = self.frame
+        at = frame.prologue.slot(frame.pointer(Slot.GLOBALS_AT), index)
+        return frame.prologue.b.add(frame.prologue.b.load(at, typ=I64), I64(offset))
+
+    def base(self, address: Operand, width: int = LANES) -> Value:
+        """Return the register or variable that an address begins with, as 64-bit lanes."""
+        assert isinstance(address, Address)
+        if isinstance(address.base, Symbol):
+            return self.address_of(address.base, width)
+        assert isinstance(address.base, Register)
+        return self.read(address.base, unsigned(64), width=width)
+
+    def address(self, operand: Operand, width: int = LANES) -> Value:
+        """Returns what `[base + offset]` means, as 64-bit lanes in the space of the instruction.
+
+        The sum is as wide as the register: below the end of 32 bits, it begins again at 0.
+        """
+        assert isinstance(operand, Address), operand
+        offset = repeated(operand.offset, I64, width)
+        if operand.base is None:
+            return offset
+        if isinstance(operand.base, Symbol):
+            base = self.address_of(operand.base, width)
+        else:
+            base = self.read(operand.base, unsigned(64), width=width)
+        if not operand.offset:
+            return base
+        whole = self.b.add(base, offset)
+        if isinstance(operand.base, Register) and operand.base.type.bits == 32:
+            return self.b.and_(whole, repeated(0xFFFFFFFF, I64, width))
+        return whole
+
+    def host_pointers(self, base: Value | None, offsets: Value) -> Value:
+        """Host pointers from 64-bit lanes, added to a base pointer where there is one."""
+        pointers = ir.VectorType(PTR, offsets.type.count)
+        if base is None:
+            return self.b.inttoptr(offsets, pointers)
+        start = self.lanes.splat(self.b.ptrtoint(base, I64), offsets.type.count)
+        return self.b.inttoptr(self.b.add(start, offsets), pointers)
+
+
+def read_as(b: Value, value: Value, have: ScalarType, want: ScalarType) -> Value:
+    """Emits the bits of one type read as another: truncated or extended with zeros."""
+    width = value.type.count
+    if want == PRED or have.bits == want.bits:
+        return b.bitcast(value, lane_type(want, width))
+    resized = b.trunc if have.bits > want.bits else b.zext
+    narrowed = resized(value, ir.VectorType(ir.IntType(want.bits), width))
+    return b.bitcast(narrowed, lane_type(want, width))
+
+
+def register_bits(b: Value, value: Value, type: ScalarType, bits: int) -> Value:
+    """Emits a value of `type` as a register of so many bits keeps it."""
+    if type == PRED:
+        return value
+    lanes = value.type.count
+    plain = b.bitcast(value, ir.VectorType(ir.IntType(type.bits), lanes))
+    if bits == type.bits:
+        return plain
+    wider = b.sext if type.is_signed else b.zext
+    resized = wider if bits > type.bits else b.trunc
+    return resized(plain, ir.VectorType(ir.IntType(bits), lanes))
+
+
+WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
+"""Where a space's addresses begin among the generic ones; others begin at 0."""
+
+
+_NUMPY_FLOATS = {32: np.float32, 64: np.float64}
+
+
+def special_type(operand: Special) -> ScalarType:
+    return SPECIAL_REGISTERS[operand.name].type
+
+
+def immediate_bits(operand: Immediate, type: ScalarType) -> int:
+    """Return the bits of a literal read as `type`; a float literal is rounded to the width
+    wanted."""
+    if operand.float_bits and operand.float_bits != type.bits and type.is_float:
+        have, want = _NUMPY_FLOATS[operand.float_bits], _NUMPY_FLOATS[type.bits]
+        value = np.array(operand.value, f"u{operand.float_bits // 8}").view(have)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return int(value.astype(want).view(f"u{type.bits // 8}"))
+    return operand.value & ((1 << type.bits) - 1)

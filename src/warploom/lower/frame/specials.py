@@ -1,0 +1,128 @@
+"""The values of special registers (PTX ISA, "Special Registers")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from warploom.abi.environment import Slot
+from warploom.helpers.calls import call
+from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
+from warploom.llvm.lanes import I32, I64, LANES, Value, undefined, vector
+from warploom.lower.frame.block_layout import BlockWide
+from warploom.lower.frame.frame import Frame
+from warploom.simt.schedule_layout import ISSUED, LOOKED, TIMED
+
+
+class Specials:
+    """Reads special registers at the place where code goes now."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self.block: BlockWide | None = None
+        """How threads lie in the whole block, where that is known."""
+
+    def read(self, name: str, width: int = LANES) -> Value:
+        """Return the value of a special register, in 32 lanes or in those of its shape."""
+        base, _, part = name.partition(".")
+        if base == "%tid":
+            return self._thread_index("xyz".index(part), width)
+        if base == "%laneid":
+            step = LANES // width
+            return ir.Constant(ir.VectorType(I32, width), [I32(i * step) for i in range(width)])
+        if base.startswith("%lanemask_"):
+            masks = [LANE_MASKS[base.removeprefix("%lanemask_")](i) for i in range(LANES)]
+            return ir.Constant(vector(I32), [I32(m) for m in masks])
+        return self.lanes.splat(self._shared_by_warp(name), width)
+
+    def _shared_by_warp(self, name: str) -> Value:
+        """Return the value of a special register on which all lanes agree."""
+        b, special = self.b, SPECIAL_REGISTERS[name]
+        type = ir.IntType(special.type.bits)
+        if special.fixed is not None:
+            return type(special.fixed)
+        if special.clock_bit is not None:
+            self.frame.context.set_state(TIMED, I64(LOOKED))
+            return b.trunc(b.lshr(self._clock(), I64(special.clock_bit)), type)
+        base, _, part = name.partition(".")
+        if base in ("%ntid", "%ctaid", "%nctaid"):
+            return self.frame.word(Slot[f"{base[1:]}_{part}".upper()])
+        if base in ("%clusterid", "%cluster_ctaid"):
+            return self._in_cluster(base, part)
+        if base == "%cluster_ctarank":
+            return self.rank()
+        if base == "%smid":
+            return self._sm()
+        if base == "%warpid":
+            return b.trunc(self.frame.warp, I32)
+        if base == "%gridid":
+            return I64(0)
+        value = self._launch_wide(name)
+        return self.frame.prologue.b.trunc(value, type) if special.type.bits < 32 else value
+
+    def _launch_wide(self, name: str) -> Value:
+        """Return a word of `LAUNCH_WIDE`."""
+        p = self.frame.prologue.b
+        place = [I64(LAUNCH_WIDE.index(name))]
+        return p.load(p.gep(self.frame.pointer(Slot.SPECIALS_AT), place, source_etype=I32), typ=I32)
+
+    def _in_cluster(self, base: str, part: str) -> Value:
+        """Return the index of the cluster along an axis, or that of the block in it."""
+        p, block = self.frame.prologue.b, self.frame.word(Slot[f"CTAID_{part}".upper()])
+        size = self._launch_wide(f"%cluster_nctaid.{part}")
+        return (p.udiv if base == "%clusterid" else p.urem)(block, size)
+
+    def rank(self) -> Value:
+        """Return the rank of the block in its cluster, x fastest."""
+        p = self.frame.prologue.b
+        x, y, z = (self._in_cluster("%cluster_ctaid", part) for part in "xyz")
+        wide, high = (self._launch_wide(f"%cluster_nctaid.{part}") for part in "xy")
+        return p.add(x, p.mul(wide, p.add(y, p.mul(high, z))))
+
+    def _sm(self) -> Value:
+        """Return the SM of the block."""
+        p = self.frame.prologue
+        x, y, z = (self._in_cluster("%clusterid", part) for part in "xyz")
+        across, down = (self._launch_wide(f"%nclusterid.{part}") for part in "xy")
+        cluster = p.b.add(x, p.b.mul(across, p.b.add(y, p.b.mul(down, z))))
+        size, sms = (self._launch_wide(name) for name in ("%cluster_nctarank", "%nsmid"))
+        given = (p.b.zext(value, I64) for value in (cluster, self.rank(), size, sms))
+        return p.b.trunc(call(p, "sm_of", *given), I32)
+
+    def _clock(self) -> Value:
+        """Returns how many instructions the warp has issued before this one. The fuel counts those
+        of this turn, the whole block among them already."""
+        b = self.b
+        before = self.frame.get(self.frame.context.state(ISSUED))
+        used = b.sub(self.frame.slot(Slot.FUEL), self.frame.get(self.frame.fuel.left))
+        return b.sub(b.add(before, used), I64(self.frame.ahead))
+
+    def _thread_index(self, dimension: int, width: int) -> Value:
+        b = self.b
+        if self.block is not None:
+            return self.block.thread_index(dimension, width)
+        at = self.thread_indices(dimension)
+        if width == LANES:
+            return b.load(at, typ=vector(I32), align=64)
+        found: Value = undefined(ir.VectorType(I32, width))
+        for lane in range(width):
+            place = self.lanes.slot(at, lane * (LANES // width), I32)
+            found = b.insert_element(found, b.load(place, typ=I32), I32(lane))
+        return found
+
+    def thread_indices(self, dimension: int) -> Value:
+        """Returns the address of the indices of the warp's threads along x, y or z, as i32."""
+        row = self.frame.prologue.b.mul(self.frame.slot(Slot.WARPS), I64(dimension))
+        index = self.b.mul(self.b.add(row, self.frame.warp), I64(LANES))
+        return self.b.gep(self.frame.pointer(Slot.TIDS_AT), [index], source_etype=I32)
+
+
+LANE_MASKS: dict[str, Callable[[int], int]] = {
+    "eq": lambda i: 1 << i,
+    "lt": lambda i: (1 << i) - 1,
+    "le": lambda i: (2 << i) - 1,
+    "gt": lambda i: 0xFFFFFFFF & ~((2 << i) - 1),
+    "ge": lambda i: 0xFFFFFFFF & ~((1 << i) - 1),
+}
+"""`%lanemask_*` by lane."""

@@ -1,0 +1,46 @@
+"""Addresses in a warp's context (`abi.context_layout`) and its state (`simt.scheduling`)."""
+
+from __future__ import annotations
+
+from warploom.abi.context_layout import ContextLayout
+from warploom.abi.environment import Slot
+from warploom.llvm.lanes import I8, I64, Value
+from warploom.lower.frame.function_frame import FunctionFrame
+from warploom.simt.schedule_layout import STATE_WORDS
+
+
+class WarpContext:
+    """Finds words of the running warp's state and of its context, but for registers."""
+
+    def __init__(self, frame: FunctionFrame, layout: ContextLayout) -> None:
+        self.frame, self.lanes, self._size = frame, frame.lanes, layout.size
+
+    def set_state(self, word: int, value: Value) -> None:
+        """Write a word of this warp's state (`simt.scheduling`)."""
+        self.lanes.b.store(value, self.state(word))
+
+    def state(self, word: int) -> Value:
+        """Return the address of a word of this warp's state."""
+        return self.lanes.slot(self.frame.of_warp("state", self._states), word)
+
+    def _states(self) -> Value:
+        """Returns the address of this warp's state."""
+        index = self.lanes.b.mul(self.frame.warp, I64(STATE_WORDS))
+        return self.lanes.slot(self.frame.pointer(Slot.STATES_AT), index)
+
+    def table(self, word: int) -> Value:
+        """Return the address of a word of this warp's table (`simt.warp_table`)."""
+        return self.at(8 * word)
+
+    def at(self, offset: int) -> Value:
+        """Return an address in this warp's context, of what is not a register."""
+        base = self.frame.of_warp(
+            "context", lambda: self.begin(self.frame.pointer(Slot.CONTEXTS_AT))
+        )
+        return self.lanes.b.gep(base, [I64(offset)], source_etype=I8)
+
+    def begin(self, contexts: Value) -> Value:
+        """Returns the begin of this warp's context, behind the block's first one."""
+        b = self.lanes.b
+        start = b.mul(self.frame.warp, I64(self._size))
+        return b.gep(contexts, [start], source_etype=I8)

@@ -1,0 +1,83 @@
+"""Code that writes what a warp does into a log (`abi.log`), in kernels compiled for that.
+
+Kernels that are not recorded have none of it.
+"""
+
+from __future__ import annotations
+
+from warploom.abi.access_type import AccessType
+from warploom.abi.environment import Slot
+from warploom.abi.log import OPS, SPACES
+from warploom.helpers.calls import call
+from warploom.llvm.lanes import I64, Lanes, Value, vector
+from warploom.lower.frame.frame import Frame
+from warploom.lower.frame.spills import Saved
+from warploom.program.accesses import AccessRow
+from warploom.program.program import Block
+
+SECTOR_BYTES = 32
+
+
+class RecordingCode:
+    """Emits the calls that record one warp."""
+
+    def __init__(self, frame: Frame, saved: Saved) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self._saved = saved
+        self._scratch = frame.prologue.alloca(vector(I64))
+
+    def block(self, block: Block) -> None:
+        """Record that the warp enters a basic block."""
+        frame, layout = self.frame, self.frame.layout
+        self._saved.save_head()
+        first = min(layout.branches.values(), default=0)
+        warps = frame.slot(Slot.WARPS)
+        warp = self.b.add(self.b.mul(frame.slot(Slot.BLOCK), warps), frame.warp)
+        hidden = sum(i in frame.program.hidden for i in range(block.start, block.stop))
+        size = block.stop - block.start - hidden
+        places = I64(first), I64(len(layout.branches)), warp, I64(block.index), I64(size)
+        call(self.lanes, "record_block", self._log(), frame.context.at(0), frame.counts, *places)
+
+    def guard(self, instruction: int, lanes: Value) -> None:
+        """Record that an instruction's guard holds in these lanes, as bits."""
+        record_guard(self.lanes, self._log(), I64(instruction), lanes)
+
+    def access(
+        self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
+    ) -> None:
+        """Record that these lanes, as bits, reach into a space."""
+        given = self._log(), self._scratch, I64(instruction), access_type, addresses, lanes
+        record_access(self.lanes, *given)
+
+    def texels(self, instruction: int, row: AccessRow, scratch: Value) -> None:
+        """Record that a request touched the sectors that the rules left in `scratch`."""
+        kind = SPACES.index(row.space) | OPS.index(row.op) << 8 | SECTOR_BYTES << 16
+        given = scratch, I64(instruction), I64(kind)
+        call(self.lanes, "record_texels", self._log(), *given)
+
+    def _log(self) -> Value:
+        return self.frame.pointer(Slot.LOG_AT)
+
+
+def record_guard(lanes: Lanes, log: Value, instruction: Value, on: Value) -> None:
+    """Emits the record that an instruction's guard holds in the lanes `on`, as bits."""
+    call(lanes, "record_guard", log, instruction, lanes.b.zext(on, I64))
+
+
+def record_access(
+    lanes: Lanes,
+    log: Value,
+    scratch: Value,
+    instruction: Value,
+    access_type: AccessType,
+    addresses: Value,
+    on: Value,
+) -> None:
+    """Emits the record that the lanes `on`, as bits, reach into a space; their addresses pass
+    through `scratch`. What is not recorded leaves nothing."""
+    if access_type.space not in SPACES:
+        return
+    lanes.b.store(addresses, scratch)
+    kind = SPACES.index(access_type.space) | OPS.index(access_type.op) << 8 | access_type.size << 16
+    given = scratch, lanes.b.zext(on, I64), instruction, I64(kind)
+    call(lanes, "record_access", log, *given)

@@ -1,0 +1,126 @@
+"""Code that writes copies of the Tensor Memory Accelerator, and mbarriers, into a log
+(`abi.log_copies`), in kernels compiled for that."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+
+from llvmlite import ir
+
+from warploom.abi import log_copies as words
+from warploom.abi.environment import Slot
+from warploom.abi.log import SPACES
+from warploom.asynchronous.tensors.entries import (
+    CLUSTER_SHARED,
+    LIVE_BLOCKS,
+    ORIGIN,
+    OWN_SHARED,
+    REQUEST,
+    SCRATCH_WORDS,
+    SHARED_BYTES,
+    SHARED_STRIDE,
+    SIZE,
+)
+from warploom.asynchronous.tensors.requests import MODE
+from warploom.helpers.calls import call
+from warploom.isa.ops.mbarrier import ARRIVALS, WAITS
+from warploom.llvm.lanes import I64, PTR, Value, vector
+from warploom.lower.control.clusters import ClusterCode
+from warploom.lower.frame.frame import Frame
+from warploom.program.program import Program
+from warploom.ptx.ir import Instruction, Space
+from warploom.simt.clusters import MOST_BLOCKS
+
+_AT_BARRIERS = frozenset((*ARRIVALS, *WAITS, "expect_tx", "complete_tx"))
+
+
+def is_at_barrier(made: Instruction) -> bool:
+    """Returns whether an instruction looks at an mbarrier, or tells it of something."""
+    operation = made.operation
+    if operation.name == "mbarrier":
+        return operation.modifiers["op"] in _AT_BARRIERS
+    return operation.text.startswith("cp.async.mbarrier.")
+
+
+class CopyRecordingCode:
+    """Emits the calls of one warp."""
+
+    def __init__(self, frame: Frame, clusters: ClusterCode) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self._clusters, self._completes = clusters, False
+        self._touched = frame.prologue.alloca(vector(I64))
+
+    def barriers(
+        self, index: int, addresses: Value, lanes: Value, base: Value, limit: Value
+    ) -> None:
+        """Record the mbarriers at which these lanes, as bits, look or arrive, if the instruction
+        does that; `addresses` count from `base`, where there are `limit` bytes."""
+        program: Program = self.frame.program
+        if not self._completes and not is_at_barrier(program.instructions[index]):
+            return
+        b, frame = self.b, self.frame
+        b.store(addresses, self._touched)
+        kind = SPACES.index(Space.SHARED) | words.AT_BARRIER << words.OP_AT
+        size = frame.slot(Slot.SHARED_BYTES)
+        if self._clusters.several:
+            size = b.mul(frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))
+        own, start = b.ptrtoint(base, I64), self._clusters.start()
+        scratch = self._scratch(
+            {OWN_SHARED: own, SHARED_BYTES: limit, CLUSTER_SHARED: start, SIZE: size}
+        )
+        given = self._log(), self._touched, self._memory(), scratch, b.zext(lanes, I64)
+        call(self.lanes, "record_barriers", *given, I64(index), I64(kind))
+
+    @contextmanager
+    def completing(self) -> Generator[None]:
+        """Record the accesses that are emitted meanwhile as arrivals of bytes at mbarriers."""
+        self._completes = True
+        yield
+        self._completes = False
+
+    def commits(self, index: int, lanes: Value, data: Value, scratch: Value) -> None:
+        """Record the mbarriers that a `tcgen05.commit` names."""
+        kind = SPACES.index(Space.SHARED) | words.AT_BARRIER << words.OP_AT
+        given = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
+        call(self.lanes, "record_commits", *given, I64(kind))
+
+    def copies(self, index: int, lanes: Value, data: Value, scratch: Value, request: int) -> None:
+        """Record what a request moves, before it is issued."""
+        frame = self.frame
+        allocations = frame.pointer(Slot.ALLOCATIONS_AT)
+        self.b.store(I64(request), self.lanes.slot(scratch, REQUEST))
+        given = self._log(), self._touched, self._memory(), data, scratch, allocations, lanes
+        call(self.lanes, "record_copies", *given, I64(index))
+
+    def bulk(self, index: int, lanes: Value, data: Value, *, source: Space, target: Space) -> None:
+        """Record a `cp.async.bulk` without a tensor, whose operands stand in rows."""
+        op = words.COPY_OUT if target is Space.GLOBAL else words.COPY_IN
+        far = Space.GLOBAL in (source, target)
+        scratch = self._scratch(
+            {
+                REQUEST: I64(int(far) << MODE),
+                OWN_SHARED: self.frame.slot(Slot.SHARED_AT),
+                SHARED_BYTES: self.frame.slot(Slot.SHARED_BYTES),
+                CLUSTER_SHARED: self._clusters.start(),
+                SHARED_STRIDE: self.frame.slot(Slot.SHARED_STRIDE),
+                LIVE_BLOCKS: self._clusters.live(),
+            }
+        )
+        kind = SPACES.index(Space.GLOBAL) | op << words.OP_AT
+        given = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
+        call(self.lanes, "record_bytes", *given, I64(kind))
+
+    def _scratch(self, known: Mapping[int, Value]) -> Value:
+        """Returns the words of a copy (`asynchronous.tensors.entries`), with those that are
+        known."""
+        scratch = self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS))
+        for word, value in known.items():
+            self.b.store(value, self.lanes.slot(scratch, word))
+        return scratch
+
+    def _memory(self) -> Value:
+        return self.b.inttoptr(I64(ORIGIN), PTR)
+
+    def _log(self) -> Value:
+        return self.frame.pointer(Slot.LOG_AT)

@@ -1,0 +1,253 @@
+"""Emits what has the detector (`detector`) take each access of a warp, in kernels
+compiled for that. Kernels that are not sanitized have none of it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from warploom.abi.access_type import AccessType
+from warploom.abi.environment import Slot
+from warploom.analysis.vector_shape import VECTOR, VectorShape
+from warploom.detector import layout as words
+from warploom.ir.variant import Sanitizing
+from warploom.llvm.folding import FoldingBuilder
+from warploom.llvm.lanes import (
+    I1,
+    I8,
+    I32,
+    I64,
+    PTR,
+    Lanes,
+    Value,
+    vector,
+)
+from warploom.lower.frame.operands import Operands
+from warploom.lower.instrument.access_events import SPACES, Runs, emit_event
+from warploom.lower.instrument.extents import Extent
+from warploom.lower.instrument.sanitizing_events import EventCode
+from warploom.lower.instrument.uninitialised import (
+    KnownBlock,
+    block_of,
+    emit_range_unwritten,
+    emit_range_written,
+    emit_unwritten,
+    is_known_written,
+)
+from warploom.ptx.ir import Space
+
+RANGE = (PTR, I64, I64, I64)
+"""What functions of ranges of shared memory are given: environment, first byte, end, limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Locates a state space: `base` is its first byte on the host, `limit` its length in bytes,
+    `data` the buffer that has the operands and results of an access."""
+
+    base: Value
+    limit: Value
+    data: Value
+
+
+class SanitizingCode:
+    """Emits the calls that have one warp's accesses taken; `events` those of all else."""
+
+    def __init__(self, operands: Operands, wanted: Sanitizing) -> None:
+        self.operands, self.frame = operands, operands.frame
+        self.synchronisation, self._wanted = wanted.synchronisation, wanted
+        self.lanes, self.b = operands.lanes, operands.b
+        self.events = EventCode(operands, wanted)
+
+    @property
+    def in_order(self) -> bool:
+        """Return whether no access may be put off."""
+        return self._wanted.in_order
+
+    def takes(self, index: int, shape: AccessType) -> bool:
+        """Returns whether the detector may have to see an access though it may be done."""
+        return shape.space in self._wanted.accesses and index not in self._wanted.unchecked
+
+    def do_access(
+        self,
+        index: int,
+        shape: AccessType,
+        addresses: Value,
+        mask: Value,
+        memory: Memory,
+        do_access: Callable[[Value], Value],
+    ) -> Value:
+        """Emits an access by `do_access`, a function of the lanes that returns the fault, if any;
+        lanes that may not reach there are left out, and load zeros. Returns the fault of the
+        others."""
+        if self.takes(index, shape):
+            self._clear(shape, memory)
+            mask = self.access(index, shape, addresses, mask, memory)
+            if index not in self._wanted.aligned | self._wanted.written:
+                return do_access(mask)
+
+        def again() -> Value:
+            self._clear(shape, memory)
+            return do_access(self.access(index, shape, addresses, mask, memory))
+
+        fault = do_access(mask)
+        return self._rarely(self.b.icmp_unsigned("!=", fault, I64(0)), again, fault)
+
+    def filter(
+        self, index: int, shape: AccessType, addresses: Value, mask: Value, memory: Memory
+    ) -> Value:
+        """Emit the event of an access that may lead to other blocks of the cluster; return the
+        lanes that may do it. The others load zeros."""
+        self._clear(shape, memory)
+        return self.access(index, shape, addresses, mask, memory)
+
+    def _rarely(self, when: Value, emit: Callable[[], Value], usual: Value) -> Value:
+        """Return what `emit` gives where `when` holds, which is rare, else the usual value."""
+        b, before = self.b, self.b.block
+        rare, done = (b.append_basic_block(name) for name in ("rare", "done"))
+        b.cbranch(when, rare, done).set_weights([1, 1 << 20])
+        b.position_at_end(rare)
+        found, behind = emit(), b.block
+        b.branch(done)
+        b.position_at_end(done)
+        result = b.phi(usual.type)
+        result.add_incoming(usual, before)
+        result.add_incoming(found, behind)
+        return result
+
+    def access(
+        self,
+        index: int,
+        shape: AccessType,
+        addresses: Value,
+        mask: Value,
+        memory: Memory,
+        extent: Extent | None = None,
+        runs: Runs | None = None,
+    ) -> Value:
+        """Emit the event of an access of some lanes, if there is to be one; return the lanes that
+        may do it. Where that is known: `extent`, in which all lies that they reach, and in which
+        `runs` their addresses lie."""
+        if shape.space not in SPACES:
+            return mask
+        to_be_seen = self._condition(index, shape, addresses, mask, memory, extent)
+        runs = runs or Runs(addresses, VECTOR)
+        event = functools.partial(self._event_of, index, shape, runs, mask, memory)
+        return event() if to_be_seen is None else self._rarely(to_be_seen, event, mask)
+
+    def _condition(
+        self,
+        index: int,
+        shape: AccessType,
+        addresses: Value,
+        mask: Value,
+        memory: Memory,
+        extent: Extent | None,
+    ) -> Value | None:
+        """Returns whether the detector has to see an access; None where it always has."""
+        conditions: list[Value] = []
+        if index in self._wanted.aligned:
+            state = self.frame.pointer(Slot.DETECTOR_AT)
+            met = self.b.load(self.lanes.slot(state, words.NOT_ALIGNED), typ=I64)
+            conditions.append(self.b.icmp_signed("!=", met, I64(0)))
+        if index in self._wanted.written and shape.space is Space.SHARED:
+            conditions.append(self._unwritten(shape, addresses, mask, memory, extent))
+        return functools.reduce(self.b.or_, conditions) if conditions else None
+
+    def _unwritten(
+        self,
+        shape: AccessType,
+        addresses: Value,
+        mask: Value,
+        memory: Memory,
+        extent: Extent | None,
+    ) -> Value:
+        """Return whether some lanes reach shared memory that nobody has written, as far as the
+        detector knows, or none of the block; lane by lane only where their extent does not tell.
+        A store writes it, where the detector keeps no more of it."""
+        b, environment = self.b, self.frame.environment
+        writes = shape.op == "store" and not self.in_order
+
+        def look() -> Value:
+            given = environment, addresses, self.lanes.bits(mask), memory.limit
+            return b.call(self._lanes_function(shape.size, extent is None, writes), given)
+
+        if extent is None:
+            return look()
+
+        def look_at_range() -> Value:
+            look_at: Value = self._range_function()
+            if writes:
+                write = self._function("write", RANGE, emit_range_written)
+                look_at = b.select(extent.whole, write, look_at)
+            some = b.call(look_at, (environment, extent.low, extent.high, memory.limit))
+            return self._rarely(some, look, I1(0))
+
+        known = is_known_written(self.lanes, self._block, extent.low, extent.high)
+        return self._rarely(b.not_(known), look_at_range, I1(0))
+
+    @functools.cached_property
+    def _block(self) -> KnownBlock:
+        """Return where the detector keeps the current block's state."""
+        return block_of(self.frame.prologue, self.frame.environment)
+
+    def _range_function(self) -> ir.Function:
+        """Return the function that looks at a range of shared memory."""
+        return self._function("unwritten", RANGE, emit_range_unwritten)
+
+    def _lanes_function(self, size: int, ranged: bool, writes: bool) -> ir.Function:
+        """Return the function that looks at what each lane reaches; where `ranged`, first at the
+        range of them all. Where `writes`, it notes that this is written."""
+        of_range = self._range_function() if ranged else None
+        emit = functools.partial(emit_unwritten, size=size, of_range=of_range, writes=writes)
+        name = f"{'write' if writes else 'unwritten'}.{'any' if ranged else 'lanes'}.{size}"
+        return self._function(name, [PTR, vector(I64), I32, I64], emit)
+
+    def _function(
+        self, name: str, given: Sequence[ir.Type], emit: Callable[[Lanes], None]
+    ) -> ir.Function:
+        """Return the function of that name, which tells whether something holds."""
+        module = self.frame.module
+        if name in module.globals:
+            return module.globals[name]
+        function = ir.Function(module, ir.FunctionType(I1, given), name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        emit(Lanes(module, FoldingBuilder(function.append_basic_block("entry"))))
+        return function
+
+    def _event_of(
+        self, index: int, shape: AccessType, runs: Runs, mask: Value, memory: Memory
+    ) -> Value:
+        """Emits the event of an access of some lanes; returns those that may do it."""
+        function = self._event_function(shape, runs.shape)
+        given = self.frame.environment, self.frame.warp, I64(index), runs.firsts
+        where = memory.data, memory.base, memory.limit
+        return self.lanes.mask(self.b.call(function, [*given, self.lanes.bits(mask), *where]))
+
+    def _event_function(self, shape: AccessType, runs: VectorShape) -> ir.Function:
+        """Returns the function that has the detector take an access of that shape by runs of
+        lanes."""
+        module = self.frame.module
+        moved = f"{shape.op}.{shape.space.value}.{shape.type.name}x{shape.parts}"
+        name = f"event.{moved}.{runs.width}x{runs.stride}"
+        if name in module.globals:
+            return module.globals[name]
+        given = [PTR, I64, I64, ir.VectorType(I64, runs.width), I32, PTR, PTR, I64]
+        function = ir.Function(module, ir.FunctionType(I32, given), name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        lanes = Lanes(module, FoldingBuilder(function.append_basic_block("entry")))
+        emit_event(lanes, shape, runs)
+        return function
+
+    def _clear(self, shape: AccessType, memory: Memory) -> None:
+        """Writes zeros where lanes that are kept from memory find what they load."""
+        size, at = shape.parts * shape.part_bytes, {"load": 0, "atomic": 2}.get(shape.op)
+        if at is not None:
+            place = self.lanes.slot(memory.data, at * size, I8)
+            self.b.store(ir.Constant(ir.ArrayType(I8, size), None), place)

@@ -1,0 +1,288 @@
+"""Code that tells whether lanes reach shared memory that nobody has written, from the bits that the
+detector keeps (`detector.memory_words.check_written`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from warploom.abi.environment import Slot
+from warploom.detector import layout as words
+from warploom.llvm.lanes import I1, I32, I64, PTR, Lanes, Value, splat_constant, vector
+from warploom.llvm.masked_memory import gather
+from warploom.simt import schedule_layout
+
+WORD_SHIFT = 5
+"""A word of the bits of written bytes has 32 of them."""
+
+FULL = I64((1 << 32) - 1)
+MOST_WORDS = 64
+"""So many words of a range are looked at one by one, before each lane's own; and so many on either
+side of one that is written, to know more for later."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBlock:
+    """Locates what the detector keeps of a block. `state`: where its words begin; `number`: what
+    they name it, if they are about that block; `written`: where its bits of written bytes begin,
+    counted in words from its state."""
+
+    state: Value
+    number: Value
+    written: Value
+
+
+def block_of(lanes: Lanes, environment: Value) -> KnownBlock:
+    """Return where the detector keeps the state of the environment's current block."""
+    b = lanes.b
+    state, plan = (
+        b.inttoptr(_word(lanes, environment, int(slot)), PTR)
+        for slot in (Slot.DETECTOR_AT, Slot.PLAN_AT)
+    )
+    slot = _word(lanes, plan, schedule_layout.SLOT)
+    slot = b.select(b.icmp_signed(">", slot, I64(0)), slot, I64(0))
+    size = _word(lanes, state, words.SLOT_WORDS)
+    start = b.add(_word(lanes, state, words.SLOTS_AT), b.mul(slot, size))
+    number = b.add(_word(lanes, environment, int(Slot.BLOCK)), I64(1))
+    return KnownBlock(lanes.slot(state, start), number, _word(lanes, state, words.SLOT_WRITTEN))
+
+
+def is_known_written(lanes: Lanes, block: KnownBlock, low: Value, high: Value) -> Value:
+    """Return whether the bytes from `low` to `high` lie in the range of the block that is known to
+    be written."""
+    b = lanes.b
+    begin, end = (
+        _word(lanes, block.state, at) for at in (words.B_WRITTEN_FROM, words.B_WRITTEN_TO)
+    )
+    within = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
+    return b.and_(is_known(lanes, block), within)
+
+
+def is_known(lanes: Lanes, block: KnownBlock) -> Value:
+    """Return whether the detector's state is about that block."""
+    return lanes.b.icmp_signed("==", _word(lanes, block.state, words.B_BLOCK), block.number)
+
+
+def emit_range_unwritten(lanes: Lanes) -> None:
+    """Emit the body of a function of the environment, a first byte, an end and the size of shared
+    memory. It returns whether a byte between the two is not written, or they are far apart, or
+    nothing is known of the block yet."""
+
+    def check(place: Value, outside: Value) -> Value:
+        b = lanes.b
+        found = b.or_(b.load(place, typ=I64), outside)
+        return b.icmp_unsigned("==", b.and_(found, FULL), FULL)
+
+    def further(first: Value) -> tuple[Value, Value]:
+        _, low, high, limit = lanes.b.function.args
+        return _further(lanes, first, low, high, limit)
+
+    _emit_range(lanes, check, further)
+
+
+def emit_range_written(lanes: Lanes) -> None:
+    """Emit the body of a function of the environment, a first byte, an end and the size of shared
+    memory. It notes that the bytes between the two are written; it returns 1, and does nothing,
+    where they are none, or far apart, or nothing is known of the block yet."""
+
+    def write(place: Value, outside: Value) -> Value:
+        b = lanes.b
+        b.store(b.or_(b.load(place, typ=I64), b.xor(outside, FULL)), place)
+        return I1(1)
+
+    _emit_range(lanes, write, lambda _: lanes.b.function.args[1:3])
+
+
+def _emit_range(
+    lanes: Lanes,
+    do: Callable[[Value, Value], Value],
+    around: Callable[[Value], tuple[Value, Value]],
+) -> None:
+    """Emit the body of a function of a range. It returns 0 where the range lies in that of the
+    block that is known to be written, and where `do` returns true for each word of its bits, given
+    where the word is and which of its bits lie outside. All of the range is written then, and so is
+    that which `around` returns, given where the bits begin."""
+    b, function = lanes.b, lanes.b.function
+    _, low, high, _ = function.args
+    block, first, unknown = _known_block(lanes, low, high)
+    ends = [lanes.slot(block, word) for word in (words.B_WRITTEN_FROM, words.B_WRITTEN_TO)]
+    begin, end = (b.load(at, typ=I64) for at in ends)
+    kept, other = (function.append_basic_block(name) for name in ("kept", "other"))
+    covered = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
+    b.cbranch(covered, kept, other)
+    b.position_at_end(other)
+    _each_word(lanes, low, high, unknown, lambda at, outside: do(lanes.slot(first, at), outside))
+    low, high = around(first)
+    meets = b.and_(b.icmp_unsigned("<=", low, end), b.icmp_unsigned(">=", high, begin))
+    lower = b.select(b.and_(meets, b.icmp_unsigned("<", begin, low)), begin, low)
+    upper = b.select(b.and_(meets, b.icmp_unsigned(">", end, high)), end, high)
+    longer = b.icmp_unsigned(">", b.sub(upper, lower), b.sub(end, begin))
+    with b.if_then(longer):
+        for at, value in zip(ends, (lower, upper), strict=True):
+            b.store(value, at)
+    b.branch(kept)
+    b.position_at_end(kept)
+    b.ret(I1(0))
+
+
+def _known_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, ir.Block]:
+    """Look for the current block in a function whose first argument is the environment and whose
+    last is the size of shared memory. Return where that block and its bits of written bytes have
+    their words, and the code that returns 1, to which it goes where the detector does not know the
+    block, or the range from `low` to `high` is empty or outside of shared memory."""
+    b, function = lanes.b, lanes.b.function
+    environment, limit = function.args[0], function.args[-1]
+    block = block_of(lanes, environment)
+    inside = b.and_(b.icmp_unsigned("<", low, high), b.icmp_unsigned("<=", high, limit))
+    within, unknown = (function.append_basic_block(name) for name in ("within", "unknown"))
+    b.cbranch(b.and_(is_known(lanes, block), inside), within, unknown)
+    b.position_at_end(unknown)
+    b.ret(I1(1))
+    b.position_at_end(within)
+    return block.state, lanes.slot(block.state, block.written), unknown
+
+
+def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None, *, writes: bool) -> None:
+    """Emit the body of a function of the environment, 32 addresses, the lanes that reach `size`
+    bytes there, and the size of shared memory. It returns whether some of these bytes are not
+    written, or nothing is known of the block yet; where it `writes`, it notes that they are
+    written, and returns only the latter. `of_range`: what `emit_range_unwritten` makes, asked first
+    of all that they reach; None where it was asked."""
+    b, function = lanes.b, lanes.b.function
+    environment, addresses, bits, limit = function.args
+    mask = lanes.mask(bits)
+    places = b.trunc(addresses, vector(I32))
+    high = _reduced(lanes, "umax", b.select(mask, places, splat_constant(0, I32)))
+    beyond = b.lshr(addresses, splat_constant(32, I64))
+    beyond = b.select(mask, b.trunc(beyond, vector(I32)), splat_constant(0, I32))
+    end = b.add(b.zext(high, I64), I64(size))
+    end = b.select(b.icmp_unsigned("==", _reduced(lanes, "or", beyond), I32(0)), end, I64(-1))
+    low = I64(0)
+    if of_range is not None:
+        low = _reduced(lanes, "umin", b.select(mask, places, splat_constant(-1, I32)))
+        low = b.zext(low, I64)
+        written, far = (function.append_basic_block(name) for name in ("written", "apart"))
+        some = b.icmp_unsigned("!=", bits, I32(0))
+        b.cbranch(b.and_(some, b.call(of_range, (environment, low, end, limit))), far, written)
+        b.position_at_end(written)
+        b.ret(I1(0))
+        b.position_at_end(far)
+    _, first, _ = _known_block(lanes, low, end)
+    if writes:
+        _write_lanes(lanes, first, places, bits, size)
+        b.ret(I1(0))
+    else:
+        b.ret(_some_unwritten(lanes, first, places, mask, size))
+
+
+def _reduced(lanes: Lanes, operation: str, value: Value) -> Value:
+    """Return all lanes of a vector of 32 bits, reduced to one number."""
+    return lanes.intrinsic(f"llvm.vector.reduce.{operation}.v32i32", I32, [value])
+
+
+def _each_word(
+    lanes: Lanes, low: Value, high: Value, far: ir.Block, do: Callable[[Value, Value], Value]
+) -> None:
+    """Emit `do` for each word of bits of the bytes from `low` to `high`, with those of its bits
+    that lie outside of the range, as long as it returns true; go `far` where it does not, or the
+    words are too many."""
+    b, function = lanes.b, lanes.b.function
+    few, following, through = (
+        function.append_basic_block(name) for name in ("few", "next", "through")
+    )
+    begin, last = (b.lshr(at, I64(WORD_SHIFT)) for at in (low, b.sub(high, I64(1))))
+    before_loop = b.block
+    b.cbranch(b.icmp_unsigned("<", b.sub(last, begin), I64(MOST_WORDS)), few, far)
+    b.position_at_end(few)
+    at = b.phi(I64)
+    before = b.shl(I64(1), b.and_(low, I64(31)))
+    before = b.select(b.icmp_unsigned("==", at, begin), b.sub(before, I64(1)), I64(0))
+    behind = b.shl(I64(-2), b.and_(b.sub(high, I64(1)), I64(31)))
+    behind = b.select(b.icmp_unsigned("==", at, last), behind, I64(0))
+    b.cbranch(do(at, b.and_(b.or_(before, behind), FULL)), following, far)
+    b.position_at_end(following)
+    after = b.add(at, I64(1))
+    b.cbranch(b.icmp_unsigned("<=", after, last), few, through)
+    at.add_incoming(begin, before_loop)
+    at.add_incoming(after, following)
+    b.position_at_end(through)
+
+
+def _further(
+    lanes: Lanes, first: Value, low: Value, high: Value, limit: Value
+) -> tuple[Value, Value]:
+    """Return the ends of a range of written bytes, moved by up to MOST_WORDS words whose bytes
+    are all written; `first`: where the bits begin; `limit`: the bytes of shared memory."""
+    b, most = lanes.b, I64(MOST_WORDS)
+    below = b.lshr(b.add(low, I64((1 << WORD_SHIFT) - 1)), I64(WORD_SHIFT))
+    above, of_memory = (b.lshr(at, I64(WORD_SHIFT)) for at in (high, limit))
+    least = b.select(b.icmp_unsigned(">", below, most), b.sub(below, most), I64(0))
+    last = b.add(above, most)
+    last = b.select(b.icmp_unsigned("<", last, of_memory), last, of_memory)
+    lower, upper = (
+        b.shl(_past_full_words(lanes, first, at, end, step), I64(WORD_SHIFT))
+        for at, end, step in ((below, least, -1), (above, last, 1))
+    )
+    return (
+        b.select(b.icmp_unsigned("<", lower, low), lower, low),
+        b.select(b.icmp_unsigned(">", upper, high), upper, high),
+    )
+
+
+def _past_full_words(lanes: Lanes, first: Value, start: Value, end: Value, step: int) -> Value:
+    """Return where a walk from one boundary of words of bits to another stops: before the first
+    word that has not all of its bits. `step`: 1 upwards, -1 downwards."""
+    b, function = lanes.b, lanes.b.function
+    walk, look, stop = (function.append_basic_block(name) for name in ("walk", "look", "stop"))
+    before = b.block
+    b.branch(walk)
+    b.position_at_end(walk)
+    at = b.phi(I64)
+    b.cbranch(b.icmp_unsigned("==", at, end), stop, look)
+    b.position_at_end(look)
+    following = b.add(at, I64(step))
+    word = _word(lanes, first, at if step > 0 else following)
+    b.cbranch(b.icmp_unsigned("==", word, FULL), walk, stop)
+    at.add_incoming(start, before)
+    at.add_incoming(following, look)
+    b.position_at_end(stop)
+    return at
+
+
+def _some_unwritten(lanes: Lanes, first: Value, places: Value, mask: Value, size: int) -> Value:
+    """Return whether a lane's own bytes are not all written."""
+    b = lanes.b
+    words_at = b.lshr(places, splat_constant(WORD_SHIFT, I32))
+    at = b.gep(lanes.splat(first), [b.zext(words_at, vector(I64))], source_etype=I64)
+    found = gather(lanes, at, mask, I32)  # the low half of the word, which has all of its bits
+    within = b.and_(places, splat_constant((1 << WORD_SHIFT) - 1, I32))
+    wanted = splat_constant((1 << size) - 1, I32)
+    missing = b.icmp_unsigned("!=", b.and_(b.lshr(found, within), wanted), wanted)
+    return lanes.any(b.and_(mask, missing))
+
+
+def _write_lanes(lanes: Lanes, first: Value, places: Value, bits: Value, size: int) -> None:
+    """Note that what each lane reaches is written, one lane after the other."""
+    b, kept = lanes.b, lanes.alloca(vector(I32))
+    b.store(places, kept)
+    before = b.block
+    each, done = (b.append_basic_block(name) for name in ("each", "done"))
+    b.cbranch(b.icmp_unsigned("!=", bits, I32(0)), each, done)
+    b.position_at_end(each)
+    left = b.phi(I32)
+    lane = b.cttz(left, I1(1))
+    place = b.zext(b.load(lanes.slot(kept, b.zext(lane, I64), I32), typ=I32), I64)
+    at = lanes.slot(first, b.lshr(place, I64(WORD_SHIFT)))
+    written = b.shl(I64((1 << size) - 1), b.and_(place, I64((1 << WORD_SHIFT) - 1)))
+    b.store(b.or_(b.load(at, typ=I64), written), at)
+    others = b.and_(left, b.sub(left, I32(1)))
+    b.cbranch(b.icmp_unsigned("!=", others, I32(0)), each, done)
+    left.add_incoming(bits, before)
+    left.add_incoming(others, b.block)
+    b.position_at_end(done)
+
+
+def _word(lanes: Lanes, array: Value, index: Value | int) -> Value:
+    return lanes.b.load(lanes.slot(array, index), typ=I64)

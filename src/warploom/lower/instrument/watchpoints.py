@@ -1,0 +1,69 @@
+"""Code that counts the accesses to one range of memory, in kernels compiled for a debugger.
+
+The debugger searches backwards for the last write of an address: it runs the kernel again in
+intervals, and only looks into those in which the count has changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.abi.access_type import AccessType
+from warploom.abi.environment import SPACE_CODES, Slot
+from warploom.helpers.calls import call
+from warploom.llvm.lanes import I64, Value, vector
+from warploom.lower.frame.frame import Frame
+from warploom.program.accesses import AccessRow
+from warploom.ptx.ir import Space
+
+HITS, SPACE, OPS, START, END, FIRST_WARP, LAST_WARP, LANES, WATCH_WORDS = range(9)
+"""A watched range: HITS counts the accesses of a warp that touch it; of SPACE (`SPACE_CODES`), by
+operations whose bits are in OPS, to bytes from START up to END; by the warps of the launch from
+FIRST_WARP up to LAST_WARP, and by the lanes whose bits are in LANES."""
+
+LOAD, STORE, ATOMIC = 1, 2, 4
+OP_BITS = {"load": LOAD, "store": STORE, "atomic": ATOMIC}
+
+
+def watch_access(watch: Any, addresses: Any, lanes: int, kind: int, warp: int) -> int:
+    """Count an access of a warp of the launch if it touches the watched range; `kind` is the space,
+    then the bit of the operation, then the bytes of a lane, eight bits for each of the first two.
+    """
+    if kind & 255 != watch[SPACE] or kind >> 8 & 255 & watch[OPS] == 0:
+        return 0
+    if warp < watch[FIRST_WARP] or warp >= watch[LAST_WARP]:
+        return 0
+    size, wanted = kind >> 16, lanes & watch[LANES]
+    for lane in range(32):
+        if (wanted >> lane) & 1:
+            address = addresses[lane]
+            if address < watch[END] and address + size > watch[START]:
+                watch[HITS] += 1
+                return 0
+    return 0
+
+
+class WatchingCode:
+    """Emits the calls that count the accesses of one warp."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self._scratch = frame.prologue.alloca(vector(I64))
+
+    def access(
+        self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
+    ) -> None:
+        """Emit the call for an access of these lanes, as bits."""
+        if access_type.space not in (Space.GLOBAL, Space.SHARED, Space.LOCAL):
+            return
+        frame, b = self.frame, self.b
+        b.store(addresses, self._scratch)
+        kind = (
+            SPACE_CODES[access_type.space] | OP_BITS[access_type.op] << 8 | access_type.size << 16
+        )
+        warp = b.add(b.mul(frame.slot(Slot.BLOCK), frame.slot(Slot.WARPS)), frame.warp)
+        given = frame.pointer(Slot.WATCH_AT), self._scratch, b.zext(lanes, I64)
+        call(self.lanes, "watch_access", *given, I64(kind), warp)
+
+    def texels(self, instruction: int, row: AccessRow, scratch: Value) -> None:
+        """Texels and surfaces are not watched."""

@@ -1,0 +1,154 @@
+"""The begin and the end of blocks in the function that runs a launch: their numbers, their memory,
+and the events of which an observer is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from warploom.abi.environment import SPACE_CODES, Slot, Status, local_stride
+from warploom.asynchronous.tensor_memory.checks import STILL_ALLOCATED
+from warploom.asynchronous.tensor_memory.layout import LANE_BYTES, LANES
+from warploom.asynchronous.tensors.entries import ENTRY_WORDS, ORIGIN
+from warploom.helpers.calls import call
+from warploom.ir.variant import Observing
+from warploom.llvm.lanes import I1, I8, I64, PTR, Value
+from warploom.lower.instrument.observing import call_observer, event_buffer
+from warploom.lower.kernel.environment import GridEnvironment
+from warploom.ptx.ir import Space
+from warploom.simt import schedule_layout
+from warploom.simt.event_layout import BLOCK_BEGIN, BLOCK_END, E_BLOCK
+
+
+@dataclass(frozen=True)
+class BlockOptions:
+    """Says what blocks of a launch have. `local_bytes`: the local memory of a thread; `delays`:
+    asynchronous copies may complete late; `tensor_memory`: blocks have some; `observes`: the events
+    of which the code tells an observer."""
+
+    local_bytes: int
+    delays: bool
+    tensor_memory: bool
+    observes: Observing
+
+
+class GridBlocks:
+    """Emits what is done where blocks begin and end. In a scheduled launch `pure` is the address of
+    an i1: whether the current block has been run in relay alone since it began."""
+
+    def __init__(self, env: GridEnvironment, options: BlockOptions) -> None:
+        self.env, self.lanes, self.b, self.options = env, env.lanes, env.b, options
+        if options.observes.block_begins or options.observes.block_ends:
+            self._event = event_buffer(self.lanes)
+
+    def prepare_schedule(self) -> None:
+        """Makes room on the stack for what a scheduled launch notes of blocks."""
+        self.pure = self.lanes.alloca(I1)
+        if self.options.delays:
+            self.work = self.lanes.alloca(ir.ArrayType(I64, ENTRY_WORDS))
+
+    def name(self, block: Value) -> None:
+        """Make a block the current one."""
+        b = self.b
+        b.store(block, self.env.at(Slot.BLOCK))
+        across, down = self.env.get(Slot.NCTAID_X), self.env.get(Slot.NCTAID_Y)
+        rest = b.udiv(block, across)
+        b.store(b.urem(block, across), self.env.at(Slot.CTAID_X))
+        b.store(b.urem(rest, down), self.env.at(Slot.CTAID_Y))
+        b.store(b.udiv(rest, down), self.env.at(Slot.CTAID_Z))
+
+    def clear_memory(self) -> None:
+        """Clear the memory that is a block's own: its contents are undefined, and zeros make runs
+        repeatable."""
+        size = self.env.get(Slot.SHARED_BYTES)
+        if self.options.tensor_memory:
+            # The state of tensor memory is behind it; columns are cleared when they are allocated.
+            size = self.b.sub(self.env.get(Slot.SHARED_STRIDE), I64(LANES * LANE_BYTES))
+        self._clear(Slot.SHARED_AT, size)
+        if self.options.local_bytes:
+            self._clear(Slot.LOCAL_AT, self._local_bytes())
+
+    def _local_bytes(self) -> Value:
+        return self.b.mul(self.env.get(Slot.WARPS), I64(local_stride(self.options.local_bytes)))
+
+    def _clear(self, slot: Slot, size: Value) -> None:
+        at = self.env.pointer(slot)
+        # No byte at a page that nobody has touched costs a `memset` of AVX-512 over 100 ns.
+        with self.b.if_then(self.b.icmp_unsigned("!=", size, I64(0))):
+            self.lanes.intrinsic("llvm.memset.p0.i64", ir.VoidType(), [at, I8(0), size, I1(0)])
+
+    def retire(self, start: Value, end: Value) -> None:
+        """Complete or forget the copies of blocks whose shared memory is in a stretch."""
+        if self.options.delays:
+            memory = self.b.inttoptr(I64(ORIGIN), PTR)
+            lists = self.env.pointer(Slot.QUEUE_AT), self.env.pointer(Slot.HELD_AT)
+            call(self.lanes, "retire_copies", memory, *lists, self.work, start, end)
+
+    def check_freed(self, start: Value, count: Value) -> None:
+        """End the launch where one of so many blocks has ended and not freed its tensor memory;
+        the shared memory of the first begins at `start`."""
+        if not self.options.tensor_memory:
+            return
+        b, memory = self.b, self.b.inttoptr(I64(ORIGIN), PTR)
+        block = self.env.at(Slot.FAULT_ADDRESS)
+        stride = self.env.get(Slot.SHARED_STRIDE)
+        found = call(self.lanes, "find_unfreed", memory, start, stride, count, block)
+        with b.if_then(b.icmp_unsigned("!=", found, I64(0)), likely=False):
+            record = {
+                Slot.BLOCK: b.load(block, typ=I64),
+                Slot.FAULT_KIND: I64(STILL_ALLOCATED),
+                Slot.FAULT_INSTRUCTION: b.sub(found, I64(1)),
+                Slot.FAULT_WARP: I64(0),
+                Slot.FAULT_LANE: I64(0),
+                Slot.FAULT_SIZE: I64(0),
+                Slot.FAULT_SPACE: I64(SPACE_CODES[Space.SHARED]),
+            }
+            for slot, value in record.items():
+                b.store(value, self.env.at(slot))
+            b.ret(I64(int(Status.FAULT)))
+
+    def tell_begin(self) -> None:
+        """Tell the observer that the current block begins."""
+        if self.options.observes.block_begins:
+            self._tell(BLOCK_BEGIN)
+
+    def tell_end(self) -> None:
+        """Tell the observer that the current block has ended."""
+        if self.options.observes.block_ends:
+            self._tell(BLOCK_END)
+
+    def _tell(self, kind: int) -> None:
+        """Tell the observer of an event of the current block."""
+        given = {E_BLOCK: self.env.get(Slot.BLOCK)}
+        call_observer(self.lanes, self.env.pointer(Slot.OBSERVER_AT), self._event, kind, given)
+
+    def make_current(self, plan: Value) -> None:
+        """Point the environment at the current block, and clear its memory when it begins."""
+        b = self.b
+        fresh = b.icmp_unsigned("!=", self.env.word(plan, schedule_layout.FRESH), I64(0))
+        block = self.env.word(plan, schedule_layout.CURRENT_BLOCK)
+        other = b.icmp_unsigned("!=", block, self.env.get(Slot.BLOCK))
+        with b.if_then(b.or_(fresh, other), likely=False):
+            self.name(block)
+            slot, warps = self.env.word(plan, schedule_layout.SLOT), self.env.get(Slot.WARPS)
+            first = b.mul(slot, warps)
+            sizes = {
+                Slot.STATES_AT: b.mul(first, I64(8 * schedule_layout.STATE_WORDS)),
+                Slot.CONTEXTS_AT: b.mul(first, self.env.get(Slot.CONTEXT_BYTES)),
+                Slot.SHARED_AT: b.mul(slot, self.env.get(Slot.SHARED_STRIDE)),
+                Slot.LOCAL_AT: b.mul(slot, self._local_bytes()),
+            }
+            for place, offset in sizes.items():
+                base = Slot[place.name.replace("_AT", "_BASE")]
+                b.store(b.add(self.env.get(base), offset), self.env.at(place))
+            with b.if_then(fresh):
+                start = self.env.get(Slot.SHARED_AT)
+                self.check_freed(start, I64(1))
+                self.retire(start, b.add(start, self.env.get(Slot.SHARED_STRIDE)))
+                b.store(I64(0), self.lanes.slot(plan, schedule_layout.FRESH))
+                b.store(I1(1), self.pure)
+                self.clear_memory()
+                self.tell_begin()
+                at = self.env.at(Slot.BLOCKS_DONE)
+                b.store(self.env.word(plan, schedule_layout.NEXT_BLOCK), at)

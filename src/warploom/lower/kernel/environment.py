@@ -1,0 +1,49 @@
+"""The environment and the schedule's tables, as the function that runs a launch reaches them."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.abi.environment import Slot
+from warploom.llvm.folding import FoldingBuilder
+from warploom.llvm.lanes import I64, PTR, Lanes, Value
+from warploom.simt import schedule_layout
+
+
+class GridEnvironment:
+    """Emits reads of the environment into the function `run`, at the place where code goes now."""
+
+    def __init__(self, module: ir.Module, function: ir.Function) -> None:
+        self.function, self.environment = function, function.args[0]
+        self.lanes = Lanes(module, FoldingBuilder(self.append("entry")))
+        self.b = self.lanes.b
+
+    def append(self, name: str) -> ir.Block:
+        """Returns a new block of the function."""
+        return self.function.append_basic_block(name)
+
+    def at(self, slot: Slot) -> Value:
+        """Returns the address of a value of the environment."""
+        return self.lanes.slot(self.environment, int(slot))
+
+    def get(self, slot: Slot) -> Value:
+        """Returns a value of the environment."""
+        return self.b.load(self.at(slot), typ=I64)
+
+    def pointer(self, slot: Slot) -> Value:
+        """Returns a host address of the environment, as a pointer."""
+        return self.b.inttoptr(self.get(slot), PTR)
+
+    def return_if(self, condition: Value, status: Value) -> None:
+        """Returns from the function with a status under a condition."""
+        with self.b.if_then(condition, likely=False):
+            self.b.ret(status)
+
+    def state(self, warp: Value) -> Value:
+        """Return the state of a warp of the current block."""
+        index = self.b.mul(warp, I64(schedule_layout.STATE_WORDS))
+        return self.lanes.slot(self.pointer(Slot.STATES_AT), index)
+
+    def word(self, plan: Value, word: int) -> Value:
+        """Returns a word of the plan (`simt.schedule_layout`)."""
+        return self.b.load(self.lanes.slot(plan, word), typ=I64)

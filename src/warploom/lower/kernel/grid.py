@@ -1,0 +1,251 @@
+"""The function that runs a launch: takes the warps in the order of the schedule.
+
+`run` is what the host calls. A kernel whose warps always end in one go needs no schedule: its
+blocks run in order, and their warps too. Any other asks `choose_warp` who goes next and tells
+`end_turn` why a warp came back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from warploom.abi.environment import Slot, Status
+from warploom.helpers.calls import call
+from warploom.llvm.lanes import I1, I64, PTR, Value
+from warploom.lower.kernel.blocks import BlockOptions, GridBlocks
+from warploom.lower.kernel.environment import GridEnvironment
+from warploom.simt import schedule_layout
+from warploom.simt.warp_table import NONE
+
+FURTHEST = (1 << 63) - 1
+"""Beyond all addresses."""
+
+RUN_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64, I64])
+"""`status = run(environment, counts, rows, first block, one past the last)`; a scheduled launch
+takes its blocks from the plan, and comes back PAUSED where it is to be called again."""
+
+
+@dataclass(frozen=True)
+class GridOptions:
+    """The options of `run`. `suspends`: warps may leave before they end; `sites`: where they wait
+    in relay, None without one; `slices`: turns are run in slices, between which the launch can
+    pause (`Slot.SLICE`); `lasting_bytes`: of a warp's context, those that say how far it is."""
+
+    suspends: bool
+    sites: Value | None
+    slices: bool
+    lasting_bytes: int
+
+
+class GridFunction:
+    """Emits `run` into a module that has `warp`."""
+
+    def __init__(self, module: ir.Module, options: GridOptions, blocks: BlockOptions) -> None:
+        self.module, self.options = module, options
+        self.function = ir.Function(module, RUN_SIGNATURE, "run")
+        for argument in self.function.args[:3]:
+            argument.add_attribute("noalias")
+        _, self.counts, self.rows, self.first, self.last = self.function.args
+        self.env = GridEnvironment(module, self.function)
+        self.lanes, self.b = self.env.lanes, self.env.b
+        self.blocks = GridBlocks(self.env, blocks)
+
+    def emit(self) -> None:
+        """Emit the whole function."""
+        if self.options.suspends:
+            self._scheduled()
+        else:
+            self._in_order()
+
+    def _is_due(self) -> Value:
+        """Returns whether the host wants to look around."""
+        return self.b.icmp_signed("<", self.env.get(Slot.BUDGET), self.env.get(Slot.PAUSE_AT))
+
+    def _run(self, warp: Value) -> Value:
+        """Run one warp; come back from `run` where it met with a fault."""
+        contexts = self.env.pointer(Slot.CONTEXTS_AT)
+        arguments = [self.env.environment, self.counts, self.rows, contexts, warp]
+        status = self.b.call(self.module.get_global("warp"), arguments)
+        self.env.return_if(self.b.icmp_signed(">=", status, I64(int(Status.FAULT))), status)
+        return status
+
+    # ---- without a schedule ---------------------------------------------------------------------
+
+    def _in_order(self) -> None:
+        b = self.b
+        b.store(I64(1), self.env.at(Slot.TOGETHER))
+        block, following, done = self._loop("block", self.first, self.last)
+        self.blocks.name(block)
+        self.blocks.clear_memory()
+        self.blocks.tell_begin()
+        self._run(I64(0))
+        self.blocks.tell_end()
+        self.blocks.check_freed(self.env.get(Slot.SHARED_AT), I64(1))
+        self.lanes.add_to(self.env.at(Slot.BLOCKS_DONE), I64(1))
+        following()
+        b.position_at_end(done)
+        b.ret(I64(int(Status.ENDED)))
+
+    def _loop(
+        self, name: str, first: Value, last: Value
+    ) -> tuple[Value, Callable[[], None], ir.Block]:
+        """Begin `for i in range(first, last)`: i, what ends the body, and the block after it."""
+        b = self.b
+        head, body, done = (self.env.append(f"{name}.{part}") for part in ("head", "body", "done"))
+        before = b.block
+        b.branch(head)
+        b.position_at_end(head)
+        index = b.phi(I64)
+        index.add_incoming(first, before)
+        b.cbranch(b.icmp_signed("<", index, last), body, done)
+        b.position_at_end(body)
+
+        def following() -> None:
+            index.add_incoming(b.add(index, I64(1)), b.block)
+            b.branch(head)
+
+        return index, following, done
+
+    # ---- by the schedule ------------------------------------------------------------------------
+
+    def _scheduled(self) -> None:
+        b = self.b
+        plan, slots = self.env.pointer(Slot.PLAN_AT), self.env.pointer(Slot.SLOTS_AT)
+        states, contexts = self.env.pointer(Slot.STATES_BASE), self.env.pointer(Slot.CONTEXTS_BASE)
+        stride = b.lshr(self.env.get(Slot.CONTEXT_BYTES), I64(3))
+        self.blocks.prepare_schedule()
+        with b.if_then(b.icmp_signed("==", self.env.get(Slot.BLOCK), I64(-1))):
+            call(self.lanes, "begin_launch", plan, slots)
+        b.store(I1(0), self.blocks.pure)
+        turn, ended = self.env.append("turn"), self.env.append("ended")
+        b.branch(turn)
+        b.position_at_end(turn)
+        self.env.return_if(self._is_due(), I64(int(Status.PAUSED)))
+        if self.options.slices:
+            self._go_on_in_turn(plan, stride, turn)
+        warp = call(self.lanes, "choose_warp", plan, slots, states, contexts, stride)
+        dead = b.icmp_signed("==", warp, I64(schedule_layout.DEADLOCK))
+        self.env.return_if(dead, I64(int(Status.DEADLOCK)))
+        going = self.env.append("going")
+        b.cbranch(b.icmp_signed("==", warp, I64(schedule_layout.DONE)), ended, going)
+        b.position_at_end(going)
+        self.blocks.make_current(plan)
+        if self.options.sites is not None:
+            self._warp_order(plan, slots, stride, warp, turn)
+        if self.options.slices:
+            self._slice(plan, warp, self.env.word(plan, schedule_layout.LENGTH), stride, turn)
+        else:
+            self._end_turn(plan, warp, self._timed(plan, warp), stride)
+            b.branch(turn)
+        b.position_at_end(ended)
+        self.blocks.retire(I64(0), I64(FURTHEST))
+        self.blocks.check_freed(
+            self.env.get(Slot.SHARED_BASE), self.env.word(plan, schedule_layout.SLOTS)
+        )
+        b.ret(I64(int(Status.ENDED)))
+
+    def _go_on_in_turn(self, plan: Value, stride: Value, turn: ir.Block) -> None:
+        """Run the next slice of a turn that is not over, if there is one."""
+        b, inside = self.b, self.env.get(Slot.IN_TURN)
+        with b.if_then(b.icmp_unsigned("!=", inside, I64(0)), likely=False):
+            warp = b.sub(inside, I64(1))
+            self._slice(plan, warp, self.env.get(Slot.TURN_LEFT), stride, turn)
+
+    def _slice(self, plan: Value, warp: Value, left: Value, stride: Value, turn: ir.Block) -> None:
+        """Run a slice of a turn of which so much is left; then go to `turn`."""
+        b, most = self.b, self.env.get(Slot.SLICE)
+        status = self._timed(plan, warp, b.select(b.icmp_signed("<", left, most), left, most))
+        left = b.sub(left, b.sub(self.env.get(Slot.GIVEN), self.env.get(Slot.FUEL)))
+        b.store(left, self.env.at(Slot.TURN_LEFT))
+        b.store(b.add(warp, I64(1)), self.env.at(Slot.IN_TURN))
+        paused = b.icmp_unsigned("==", status, I64(int(Status.TURN_END)))
+        paused = b.and_(paused, b.icmp_signed(">=", left, I64(0)))
+        waited = b.icmp_unsigned("!=", self.env.get(Slot.FAILED_WAIT), I64(0))
+        paused = b.and_(paused, b.not_(waited))
+        with b.if_then(b.not_(paused)):
+            b.store(I64(0), self.env.at(Slot.IN_TURN))
+            self._end_turn(plan, warp, status, stride)
+        b.branch(turn)
+
+    def _warp_order(
+        self, plan: Value, slots: Value, stride: Value, warp: Value, turn: ir.Block
+    ) -> None:
+        """Run the round in relay where that can be, then go on at `turn`; else go on here. While
+        blocks end so, one follows the other."""
+        b, states = self.b, self.env.pointer(Slot.STATES_AT)
+        start = call(self.lanes, "warp_order_start", plan, states, warp)
+        names = ("warp_order", "warp_order.over", "warp_order.block", "warp_order.left", "alone")
+        warp_order, over, next_block, left, alone = (self.env.append(name) for name in names)
+        before = b.block
+        b.cbranch(b.icmp_signed("==", start, I64(NONE)), alone, warp_order)
+        b.position_at_end(warp_order)
+        first = b.phi(I64)
+        first.add_incoming(warp, before)
+        b.store(I64(1), self.env.at(Slot.TOGETHER))
+        b.store(I64(NONE), self.env.at(Slot.OWN_SITE))
+        status = self._timed(plan, first)
+        b.store(I64(0), self.env.at(Slot.TOGETHER))
+        stopped = self.env.get(Slot.WARP)
+        whole = b.icmp_unsigned("==", stopped, self.env.get(Slot.WARPS))
+        nobody_waits = b.icmp_signed("==", self.env.get(Slot.SITE), I64(NONE))
+        ends = b.and_(b.and_(whole, nobody_waits), b.load(self.blocks.pure, typ=I1))
+        b.cbranch(ends, next_block, over)
+        b.position_at_end(next_block)
+        with b.if_then(self._is_due(), likely=False):
+            b.branch(turn)
+        follows = call(
+            self.lanes, "next_in_warp_order", plan, slots, self.env.pointer(Slot.STATES_AT)
+        )
+        with b.if_then(b.icmp_unsigned("==", follows, I64(0)), likely=False):
+            b.branch(turn)
+        self.blocks.make_current(plan)
+        first.add_incoming(I64(0), b.block)
+        b.branch(warp_order)
+        b.position_at_end(over)
+        b.store(I1(0), self.blocks.pure)
+        block = self.env.pointer(Slot.STATES_AT), self.env.pointer(Slot.CONTEXTS_AT)
+        call(
+            self.lanes,
+            "end_warp_order",
+            plan,
+            self.env.environment,
+            *block,
+            self.options.sites,
+            stride,
+        )
+        b.cbranch(whole, turn, left)
+        b.position_at_end(left)
+        self._end_turn(plan, stopped, status, stride)
+        b.branch(turn)
+        b.position_at_end(alone)
+
+    def _end_turn(self, plan: Value, warp: Value, status: Value, stride: Value) -> None:
+        """Tell the schedule why a warp of the current block came back."""
+        context = self.lanes.slot(self.env.pointer(Slot.CONTEXTS_AT), self.b.mul(warp, stride))
+        words = I64(self.options.lasting_bytes // 8)
+        call(self.lanes, "end_turn", plan, self.env.state(warp), context, status, words)
+        if self.blocks.options.observes.block_ends:
+            with self.b.if_then(self.b.icmp_unsigned("==", status, I64(int(Status.ENDED)))):
+                block = self.env.pointer(Slot.STATES_AT), self.env.get(Slot.WARPS)
+                ended = call(self.lanes, "has_block_ended", *block)
+                with self.b.if_then(self.b.icmp_unsigned("!=", ended, I64(0))):
+                    self.blocks.tell_end()
+
+    def _timed(self, plan: Value, warp: Value, given: Value | None = None) -> Value:
+        """Run one turn, or so many warp instructions of it; take what it used from the launch's
+        budget, and add it to the warp's clock."""
+        b = self.b
+        length = self.env.word(plan, schedule_layout.LENGTH) if given is None else given
+        b.store(length, self.env.at(Slot.FUEL))
+        if given is not None:
+            b.store(length, self.env.at(Slot.GIVEN))
+        status = self._run(warp)
+        used = b.sub(length, self.env.get(Slot.FUEL))
+        self.lanes.add_to(self.lanes.slot(self.env.state(warp), schedule_layout.ISSUED), used)
+        left = b.sub(self.env.get(Slot.BUDGET), used)
+        b.store(left, self.env.at(Slot.BUDGET))
+        self.env.return_if(b.icmp_signed("<", left, I64(0)), I64(int(Status.LIMIT)))
+        return status

@@ -1,0 +1,364 @@
+"""Emits batches of iterations of a loop whose addresses advance by strides
+(`analysis.strided_loops`): one check and one count for many iterations, and in between neither.
+
+    back edge:      ends the turn if its instructions are used up
+    batch:          evaluates two iterations ahead; from the places of the first and how far the
+                    second has advanced follows for how many iterations, `count`,
+                      - every group of accesses stays inside of what its cache entry allows,
+                      - no widened operand wraps around,
+                      - no lane leaves by a comparison of linear values,
+                      - the instructions of the turn suffice;
+                    fewer than LEAST: goes on with an ordinary iteration
+    batch.body:     the blocks of the loop, accesses unchecked and uncounted; other exits are
+                    evaluated, and lead out through `batch.exit` with what has passed counted
+    batch.done:     counts all of it, and goes on with an ordinary iteration
+
+The iteration in which a lane leaves, and those for which no cache entry holds, are ordinary: they
+fault, diverge and fill the caches as without this. A loop in which a batch fails waits for twice
+as many iterations before the next attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+
+from llvmlite import ir
+
+from warploom.abi.access_type import count_change
+from warploom.analysis.shape_transfer import BlockShapes
+from warploom.analysis.strided_loops import StridedLoop, staying_relation
+from warploom.ir.warp_ir import BatchedLoop
+from warploom.llvm.lanes import I32, I64, LANES, Value
+from warploom.lower.access.affine_access import NEIGHBOURS
+from warploom.lower.access.groups import Group
+from warploom.lower.access.lane_sets import LaneSet
+from warploom.lower.control.control import Control
+from warploom.lower.frame.blocks import Copy
+from warploom.lower.frame.registers import Standing
+from warploom.lower.instructions import InstructionCode
+from warploom.lower.instrument.guards import Guards
+from warploom.lower.loops.iteration_limits import Limits, Linear
+from warploom.program.program import Block
+from warploom.program.uses import writes
+from warploom.ptx.ir import Instruction, Register, spread
+
+LEAST = 3
+"""Iterations of the smallest batch: what its check costs, some 15 instructions for each group and
+bound, two iterations without their checks make up for."""
+
+PAGE = 4096
+"""Bytes of a page of the host, beyond which its processor does not look for the next lines."""
+
+LONGEST_BACKOFF = 1023
+"""Iterations after which a loop whose batches fail tries again, at most."""
+
+
+EndBlock = Callable[[Copy, Block, int, Instruction], bool]
+"""Emits the instruction that ends a block, as outside of a batch."""
+
+
+@dataclass
+class _Iteration:
+    """Holds what one evaluated iteration has shown: its groups, by their first accesses, and the
+    operands of comparisons and those that are widened, by instruction and number of the source."""
+
+    groups: dict[int, Group] = field(default_factory=dict[int, Group])
+    operands: dict[tuple[int, int], Linear] = field(default_factory=dict[tuple[int, int], Linear])
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """A batch about to run: of how many iterations at most; of each group its places in the first
+    iteration, how far it advances, and whether its entry allows these. `fetches`: it asks for what
+    the next warps access."""
+
+    batched: BatchedLoop
+    shapes: BlockShapes
+    count: Value
+    lanes: LaneSet
+    groups: Mapping[int, Group]
+    steps: Mapping[int, Value]
+    known: Mapping[int, Value]
+    fetches: Value
+
+
+class StridedLoopCode:
+    """Emits the batches of one warp function."""
+
+    def __init__(
+        self,
+        control: Control,
+        instructions: InstructionCode,
+        guards: Guards,
+        standing: Standing,
+        end_block: EndBlock,
+    ) -> None:
+        self.frame, self.b, self.lanes = control.frame, control.b, control.frame.lanes
+        self.program, self.blocks = control.program, control.blocks
+        self.instructions, self.guards = instructions, guards
+        self._ways = instructions.shaped_access.ways
+        self._standing, self._end_block = standing, end_block
+
+    def emit(self, copy: Copy, batched: BatchedLoop) -> None:
+        """Emits the batches of a loop in one copy of its blocks."""
+        b, header = self.b, batched.loop.header
+        ordinary = self.blocks.copies[copy, header]
+        b.position_at_end(self.blocks.batches[copy, header])
+        shapes = {**self.frame.shapes.at(header), **batched.shapes}
+        with self._standing(header, convergent=True):
+            backoff, pause = (self.frame.variable(I64) for _ in range(2))
+            self._skip_during_backoff(backoff, ordinary)
+            limits = Limits(self.lanes)
+            self._assume(batched, limits)
+        with self._standing(header, convergent=True, shapes=shapes):
+            batch = self._look(batched, shapes, limits)
+            body, fails = self.blocks.append("batch.body"), self.blocks.append("batch.fails")
+            b.cbranch(b.icmp_unsigned(">=", batch.count, I64(LEAST)), body, fails)
+            with b.goto_block(fails):
+                self._learn(batch)
+                longer = b.add(b.shl(self.frame.get(pause), I64(1)), I64(1))
+                longer = b.and_(longer, I64(LONGEST_BACKOFF))
+                b.store(longer, pause)
+                b.store(longer, backoff)
+                b.branch(ordinary)
+            b.position_at_end(body)
+            b.store(I64(0), pause)
+        self._run(copy, batch)
+        b.branch(ordinary)
+
+    def _skip_during_backoff(self, backoff: Value, ordinary: ir.Block) -> None:
+        """Goes on with an ordinary iteration until the next attempt is due."""
+        b, left = self.b, self.frame.get(backoff)
+        with b.if_then(b.icmp_unsigned("!=", left, I64(0))):
+            b.store(b.sub(left, I64(1)), backoff)
+            b.branch(ordinary)
+
+    def _learn(self, batch: _Batch) -> None:
+        """Has the next batch find entries of groups for which there are none, or others."""
+        for first, group in batch.groups.items():
+            with self.b.if_then(self.b.not_(batch.known[first])):
+                self._ways.cache.learn(group, batch.lanes)
+
+    # ---- the check ------------------------------------------------------------------------------
+
+    def _assume(self, batched: BatchedLoop, limits: Limits) -> None:
+        """Gives the registers that are live at the header the shapes that they have in a batch, if
+        they do."""
+        registers, header = self.frame.registers, batched.loop.header
+        live = self.frame.facts.live(header) & batched.shapes.keys()
+        values = {r: registers.load(r) for r in sorted(live, key=lambda r: r.name)}
+        with self._standing(header, convergent=True, shapes=batched.shapes):
+            for register, value in values.items():
+                shape = batched.shapes[register]
+                firsts = self.lanes.firsts(value, shape.width)
+                registers.store(register, firsts)
+                differ = self.b.icmp_unsigned("!=", self.lanes.fan(firsts, shape.stride), value)
+                limits.forbid(self.lanes.some(differ))
+
+    def _look(self, batched: BatchedLoop, shapes: BlockShapes, limits: Limits) -> _Batch:
+        """Emits the check; the registers are then as before."""
+        frame, b, loop = self.frame, self.b, batched.loop
+        limits.require(b.icmp_unsigned("==", frame.active.bits(), I32(-1)))
+        registers, live = frame.registers, frame.facts.live(loop.header)
+        made = (self.program.instructions[index] for index in loop.advances)
+        changed = sorted({r for one in made for r in writes(one)} & live, key=lambda r: r.name)
+        before = {r: registers.load(r, registers.width(r)) for r in changed}
+        spilled, registers.spilled = registers.spilled, {}
+        first, second = (self._evaluate(batched, shapes, limits) for _ in range(2))
+        for register, value in before.items():
+            registers.store(register, value)
+        registers.spilled = spilled
+        length = sum(map(self._length, loop.blocks))
+        limits.bound(b.sub(frame.get(frame.fuel.left), I64(length)), I64(-length))
+        who = self._ways.cache.sets.everyone()
+        steps: dict[int, Value] = {}
+        known: dict[int, Value] = {}
+        for index, group in first.groups.items():
+            found = self._bound_group(limits, who, group, second.groups[index])
+            steps[index], known[index] = found
+        for place in loop.widened:
+            limits.stays_in_type(first.operands[place], second.operands[place])
+        for index in loop.compared:
+            block = self._block_of(loop, index)
+            relation = staying_relation(self.program, loop.blocks, block, index)
+            operands = [(first.operands[index, n], second.operands[index, n]) for n in range(2)]
+            limits.compare(relation, *operands)
+        count, fetches = limits.count(), self._fetches(steps.values())
+        return _Batch(batched, shapes, count, who, first.groups, steps, known, fetches)
+
+    def _fetches(self, steps: Iterable[Value]) -> Value:
+        """Returns whether the running warp, the first of some, asks for what they access: where
+        iterations are so far apart that each is in another page."""
+        b = self.b
+        first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(NEIGHBOURS - 1)), I64(0))
+        far = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)
+        return b.and_(first, reduce(b.or_, far))
+
+    def _block_of(self, loop: StridedLoop, index: int) -> int:
+        blocks = self.program.blocks
+        return next(one for one in loop.blocks if blocks[one].start <= index < blocks[one].stop)
+
+    def _length(self, index: int) -> int:
+        """Returns how many instructions of a turn a block takes."""
+        block = self.program.blocks[index]
+        return sum(i not in self.program.hidden for i in range(block.start, block.stop))
+
+    def _evaluate(self, batched: BatchedLoop, shapes: BlockShapes, limits: Limits) -> _Iteration:
+        """Emits what addresses and bounds of one iteration are computed from, and returns them."""
+        loop = batched.loop
+        groups = {group.members[0][0]: group for group in batched.groups}
+        found, widened = _Iteration(), set(loop.widened)
+        advances, accesses = set(loop.advances), set(loop.accesses)
+        for index in loop.blocks:
+            block = self.program.blocks[index]
+            with self._standing(index, convergent=True, shapes=shapes):
+                for at in range(block.start, block.stop):
+                    made = self.program.instructions[at]
+                    if at in accesses:
+                        found.groups[at] = self._ways.place(groups[at])
+                    sources = {source for where, source in widened if where == at}
+                    for source in (0, 1) if at in loop.compared else sources:
+                        found.operands[at, source] = self._operand(made, source, advances)
+                    if at in advances:
+                        self.instructions.by_shape(
+                            at, made, self.frame.active.mask(), limits.forbid
+                        )
+        return found
+
+    def _operand(self, made: Instruction, number: int, advances: set[int]) -> Linear:
+        """Returns a source of an instruction as it is now."""
+        operand = tuple(spread(made.operands[len(made.operation.spec.destinations) :]))[number]
+        type = made.operation.source_types[number]
+        assert type is not None
+        shape = self.instructions.shaped.reading.shape(operand, type)
+        value = self.instructions.operands.read(operand, type, width=shape.width)
+        changed = (writes(self.program.instructions[index]) for index in advances)
+        moves = isinstance(operand, Register) and any(operand in each for each in changed)
+        return Linear(value, shape, type, moves)
+
+    def _bound_group(
+        self, limits: Limits, who: LaneSet, group: Group, later: Group
+    ) -> tuple[Value, Value]:
+        """Bounds the iterations to those in which a group stays inside of what its entry allows;
+        returns by how much it advances in each, and whether the entry allows the first."""
+        b, width = self.b, group.base.width
+        step = b.sub(later.firsts[0], group.firsts[0])
+        if width > 1:
+            moved = b.sub(later.bases, group.bases)
+            limits.require(limits.all_equal(moved, step))
+        behind, last, holds = self._ways.cache.window(group, who)
+        limits.require(holds)
+        limits.require(b.icmp_unsigned("==", b.and_(step, I64(group.shape.size - 1)), I64(0)))
+        limits.stays_between(behind, last, step)
+        return step, holds
+
+    # ---- the batch ------------------------------------------------------------------------------
+
+    def _run(self, copy: Copy, batch: _Batch) -> None:
+        """Emits the iterations of a batch, and their counts."""
+        b, loop, done = self.b, batch.batched.loop, self.frame.variable(I64)
+        b.store(I64(0), done)
+        inside = self.blocks.append("batch.inside")
+        b.branch(inside)
+        b.position_at_end(inside)
+        for position, index in enumerate(loop.blocks):
+            with self._standing(index, convergent=True, shapes=batch.shapes):
+                self._block(copy, batch, done, position)
+        now = b.add(self.frame.get(done), I64(1))
+        b.store(now, done)
+        complete = self.blocks.append("batch.done")
+        b.cbranch(b.icmp_unsigned("<", now, batch.count), inside, complete)
+        b.position_at_end(complete)
+        with self._standing(loop.header, convergent=True, shapes=batch.shapes):
+            self._to_varying(batch, loop.header, self.frame.facts.live(loop.header))
+        self._count(batch, done, -1)
+
+    def _to_varying(self, batch: _Batch, index: int, live: frozenset[Register]) -> None:
+        """Keeps registers lane by lane that are read behind a batch and have no shape in block
+        `index`, where it ends."""
+        registers, kept = self.frame.registers, self.frame.shapes.at(index)
+        for register in sorted(live & batch.shapes.keys() - kept.keys(), key=lambda r: r.name):
+            registers.put_loose(register, registers.load(register))
+
+    def _block(self, copy: Copy, batch: _Batch, done: Value, position: int) -> None:
+        """Emits a block of an iteration, up to where it leads on in the loop."""
+        loop = batch.batched.loop
+        block = self.program.blocks[loop.blocks[position]]
+        inside = range(block.start, block.stop)
+        groups = [one for one in batch.batched.groups if one.members[0][0] in inside]
+        self._ways.begin_batch(groups, batch.groups.keys(), batch.fetches)
+        for at in range(block.start, block.stop):
+            made = self.program.instructions[at]
+            self.frame.ahead = block.stop - at
+            if made.operation.name != "bra":
+                self._instruction(copy, at, made)
+            elif made.guard is not None and not self._is_bounded(loop, block):
+                self._leave_if_some_do(copy, batch, done, position, made)
+
+    def _is_bounded(self, loop: StridedLoop, block: Block) -> bool:
+        """Returns whether no lane leaves a batch at the end of a block."""
+        return any(block.start <= index < block.stop for index in loop.compared)
+
+    def _instruction(self, copy: Copy, index: int, made: Instruction) -> None:
+        """Emits an instruction; what has a shape keeps it, as the check has found."""
+        code = self.instructions
+        guard, on = self.guards.counted(index, made), self.frame.active.mask()
+        on = on if guard is None else self.b.and_(on, guard)
+        if code.shaped.results(made) is None or made.operation.spec.preconditions:
+            code.emit(copy, index, made, guard, on)
+        else:
+            code.by_shape(index, made, on, lambda _: None)
+            code.routines.count(index, made, on)
+
+    def _leave_if_some_do(
+        self, copy: Copy, batch: _Batch, done: Value, position: int, made: Instruction
+    ) -> None:
+        """Emits the branch at the end of a block, if some lane leaves the loop by it."""
+        b, blocks = self.b, batch.batched.loop.blocks
+        index, block = blocks[position], self.program.blocks[blocks[position]]
+        stays_if_taken = block.successors[0] in blocks
+        if self.guards.agrees(made):
+            held = self.lanes.lane(self.guards.agreed(made), 0)
+            leaves = b.not_(held) if stays_if_taken else held
+        else:
+            bits = self.lanes.bits(self.guards.held(made))
+            leaves = b.icmp_unsigned("!=", bits, I32(-1 if stays_if_taken else 0))
+        exits, further = self.blocks.append("batch.exit"), self.blocks.append("batch.inside")
+        b.cbranch(leaves, exits, further).set_weights([1, 1 << 20])
+        b.position_at_end(exits)
+        live = map(self.frame.facts.live, block.successors)
+        read = frozenset((made.guard.register,) if made.guard else ())
+        self._to_varying(batch, index, read.union(*live))
+        self._count(batch, done, position)
+        with self._standing(index, convergent=True):
+            self._end_block(copy, block, block.stop - 1, made)
+        b.position_at_end(further)
+
+    # ---- counts ---------------------------------------------------------------------------------
+
+    def _count(self, batch: _Batch, done: Value, left_at: int) -> None:
+        """Counts the iterations that are done, and of one more the blocks up to position `left_at`;
+        the branch that ends that one is not counted."""
+        b, frame, whole = self.b, self.frame, self.frame.get(done)
+        one_more = b.add(whole, I64(1)) if left_at >= 0 else whole
+        stores, used = I64(0), I64(0)
+        blocks = batch.batched.loop.blocks
+        for position, index in enumerate(blocks):
+            times = one_more if position <= left_at else whole
+            block, threads = self.program.blocks[index], b.mul(times, I64(LANES))
+            frame.counters.add(2 * index, times)
+            frame.counters.add(2 * index + 1, threads)
+            branch = self.program.instructions[block.stop - 1]
+            if branch.guard is not None and block.successors[0] in blocks:
+                taken = b.mul(whole, I64(LANES)) if position == left_at else threads
+                frame.counters.add(frame.layout.guarded[block.stop - 1], taken)
+            used = b.add(used, b.mul(times, I64(self._length(index))))
+            for first, group in batch.groups.items():
+                if block.start <= first < block.stop:
+                    self._ways.cache.count_batch(group, batch.lanes, batch.steps[first], times)
+                    if group.shape.op == "store":
+                        stores = b.add(stores, b.mul(times, I64(len(group.members))))
+        b.store(b.sub(frame.get(frame.fuel.left), used), frame.fuel.left)
+        count_change(self.lanes, frame.environment, stores)

@@ -1,0 +1,49 @@
+"""Calls of what the machine provides, in a warp's code: arguments into a buffer, a call of the
+host, results out of it (`machine.compiled.host_callbacks`)."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.abi.environment import Slot, Status
+from warploom.core.types import U64
+from warploom.llvm.lanes import I8, I64, LANES, PTR, Value, vector
+from warploom.lower.frame.operands import Operands
+from warploom.ptx.ir import Instruction, Operand, Vector
+
+MOST_ARGUMENTS = 5
+SIGNATURE = ir.FunctionType(I64, [PTR, I64, I64, I64, PTR])
+"""`failed = serve(environment, warp, instruction, mask, buffer)`, which may change the first."""
+
+
+class ServiceCode:
+    """Emits the service calls of one warp function."""
+
+    def __init__(self, operands: Operands) -> None:
+        self.operands, self.frame, self.b = operands, operands.frame, operands.b
+
+    def call(self, index: int, made: Instruction, on: Value) -> list[tuple[Operand, Value]]:
+        """Emit a call; gives the registers that it writes, with 64-bit values."""
+        b, frame = self.b, self.frame
+        returns, given = made.operands[0], made.operands[2]
+        assert isinstance(returns, Vector)
+        assert isinstance(given, Vector)
+        buffer = self._buffer()
+        for number, argument in enumerate(given.elements):
+            at = b.gep(buffer, [I64(8 * LANES * number)], source_etype=I8)
+            b.store(self.operands.read(argument, U64), at, align=64)
+        bits = frame.lanes.bits(on)
+        with b.if_then(b.icmp_unsigned("!=", bits, bits.type(0))):
+            host_callbacks = b.inttoptr(frame.slot(Slot.SERVICE_AT), ir.PointerType(SIGNATURE))
+            given_on = [frame.warp, I64(index), b.zext(bits, I64), buffer]
+            failed = b.call(host_callbacks, [frame.environment, *given_on])
+            with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
+                frame.leave(Status.FAULT)
+        answers = b.load(buffer, typ=vector(I64), align=64)
+        return [(register, answers) for register in returns.elements]
+
+    def _buffer(self) -> Value:
+        if not hasattr(self, "_data"):
+            size = ir.ArrayType(I8, 8 * LANES * MOST_ARGUMENTS)
+            self._data = self.frame.prologue.alloca(size, align=64)
+        return self._data

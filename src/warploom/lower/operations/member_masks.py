@@ -1,0 +1,64 @@
+"""Member masks in a warp's code: a lane outside of the mask that it names is a fault, and naming
+lanes that have exited is counted (as `machine.reference.members` does).
+"""
+
+from __future__ import annotations
+
+from warploom.abi.environment import Slot
+from warploom.core.types import B32
+from warploom.llvm.lanes import I1, I32, I64, LANES, Value, lane_numbers, vector
+from warploom.lower.frame.operands import Operands
+from warploom.program.uses import member_mask
+from warploom.ptx.ir import Immediate, Instruction, Operand
+
+NOT_A_MEMBER = 6
+"""What the record of a fault calls it (`machine.faults.fault_errors`)."""
+
+ALL_LANES = (1 << LANES) - 1
+
+
+class MemberCode:
+    """Emits what is asked of the member masks of one warp function."""
+
+    def __init__(self, operands: Operands) -> None:
+        self.operands, self.frame = operands, operands.frame
+        self.lanes, self.b = operands.lanes, operands.b
+
+    def existing(self) -> Value:
+        """Return the lanes that have a thread, as an i32; in a block's last warp they may be
+        few."""
+        b, frame = self.b, self.frame
+        left = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(LANES)))
+        some = b.trunc(b.sub(b.shl(I64(1), b.and_(left, I64(LANES - 1))), I64(1)), I32)
+        return b.select(b.icmp_signed(">=", left, I64(LANES)), I32(-1), some)
+
+    def check(self, index: int, made: Instruction) -> None:
+        """Stop the launch where a lane executes an instruction whose mask does not name it."""
+        members = member_mask(made)
+        if members is None or _names_all(members):
+            return
+        b = self.b
+        named, numbers = self.operands.read(members, B32), lane_numbers(I32)
+        inside = b.trunc(b.lshr(named, numbers), vector(I1))
+        outside = self.lanes.bits(b.and_(self.operands.executing(made), b.not_(inside)))
+        with b.if_then(b.icmp_unsigned("!=", outside, I32(0)), likely=False):
+            lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [outside, I1(0)])
+            own = b.zext(self.lanes.lane(named, lane), I64)
+            self.frame.fault(NOT_A_MEMBER, index, lane, own, I64(0))
+
+    def count_exited(self, index: int, made: Instruction, on: Value) -> None:
+        """Count the instruction if a lane of `on`, which execute it, names one that has exited."""
+        members = member_mask(made)
+        if members is None:
+            return
+        b, frame = self.b, self.frame
+        gone = b.and_(self.existing(), b.not_(b.load(frame.active.live, typ=I32)))
+        with b.if_then(b.icmp_unsigned("!=", gone, I32(0)), likely=False):
+            named = b.select(on, self.operands.read(members, B32), self.lanes.splat(I32(0)))
+            all_named = self.lanes.intrinsic(f"llvm.vector.reduce.or.v{LANES}i32", I32, [named])
+            counts = b.icmp_unsigned("!=", b.and_(all_named, gone), I32(0))
+            frame.counters.add(frame.layout.members[index], b.zext(counts, I64))
+
+
+def _names_all(members: Operand) -> bool:
+    return isinstance(members, Immediate) and members.value & ALL_LANES == ALL_LANES

@@ -1,0 +1,74 @@
+"""Moves of values: between a vector and its parts, of addresses and special registers, and between
+windows of generic addresses."""
+
+from __future__ import annotations
+
+from warploom.core.types import PRED, U64, ScalarType, unsigned
+from warploom.llvm.lanes import Value
+from warploom.lower.frame.operands import WINDOWS, Operands
+from warploom.ptx.ir import Instruction, Operand, Space, Symbol, Vector
+
+Result = tuple[Operand, Value, ScalarType]
+"""What an instruction gives: to which operand, the value, and its type."""
+
+
+class MoveCode:
+    """Emits what `mov`, `cvta` and `isspacep.param` give."""
+
+    def __init__(self, operands: Operands) -> None:
+        self.operands, self.b = operands, operands.b
+        self.program = operands.frame.program
+
+    def converted_address(self, made: Instruction, width: int) -> tuple[ScalarType, Value]:
+        """Between a space's own addresses and generic ones: add or take the window's start."""
+        modifiers = made.operation.modifiers
+        type = modifiers.scalar("size")
+        space = Space(modifiers.text("space", "").partition("::")[0])
+        value = self.operands.read(made.operands[1], type, width=width)
+        window = self.operands.lowerings[width].vectors.constant(WINDOWS.get(space, 0), type)
+        if space is Space.PARAM:
+            window = self.operands.parameters(type, width)
+        change = self.b.sub if "to" in modifiers else self.b.add
+        return type, change(value, window)
+
+    def is_parameter(self, made: Instruction) -> Result:
+        """`isspacep.param`."""
+        target, source = made.operands
+        behind = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
+        size = self.operands.lower.vectors.constant(self.program.parameter_bytes, U64)
+        return target, self.b.icmp_unsigned("<", behind, size), PRED
+
+    def moved(self, made: Instruction) -> list[Result]:
+        """`mov` between a vector and its parts, or of an address or a special register."""
+        target, source = made.operands
+        type = made.operation.modifiers.scalar()
+        if isinstance(source, Vector):
+            return [(target, self._packed(source, type), type)]
+        if isinstance(target, Vector):
+            return self._unpacked(target, source, type)
+        if isinstance(source, Symbol):
+            type = unsigned(type.bits)
+        return [(target, self.operands.read(source, type), type)]
+
+    def _unpacked(self, target: Vector, source: Operand, type: ScalarType) -> list[Result]:
+        """Return the parts of a value, the lowest first."""
+        lower, part = self.operands.lower, unsigned(type.bits // len(target.elements))
+        whole = self.operands.read(source, unsigned(type.bits))
+        found: list[Result] = []
+        for number, element in enumerate(target.elements):
+            moved = self.b.lshr(
+                whole, lower.vectors.constant(number * part.bits, unsigned(type.bits))
+            )
+            found.append((element, self.b.trunc(moved, lower.vectors.type(part)), part))
+        return found
+
+    def _packed(self, source: Vector, type: ScalarType) -> Value:
+        """Return the elements side by side, the first lowest."""
+        part = unsigned(type.bits // len(source.elements))
+        whole = self.operands.lower.vectors.type(unsigned(type.bits))
+        value = self.operands.lower.vectors.constant(0, unsigned(type.bits))
+        for number, element in enumerate(source.elements):
+            wide = self.b.zext(self.operands.read(element, part), whole)
+            shift = self.operands.lower.vectors.constant(number * part.bits, unsigned(type.bits))
+            value = self.b.or_(value, self.b.shl(wide, shift))
+        return value

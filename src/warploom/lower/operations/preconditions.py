@@ -1,0 +1,37 @@
+"""Checks of the operands of instructions that have preconditions (`isa.preconditions`)."""
+
+from __future__ import annotations
+
+from warploom.core.types import U32
+from warploom.llvm.lanes import I1, I32, I64, Value
+from warploom.lower.frame.operands import Operands
+from warploom.program.preconditions import operand_checks
+from warploom.ptx.ir import Address, Instruction, Operand
+
+
+class PreconditionCode:
+    """Emits the checks of one warp function."""
+
+    def __init__(self, operands: Operands) -> None:
+        self.operands, self.frame = operands, operands.frame
+        self.lanes, self.b = operands.lanes, operands.b
+
+    def check(self, index: int, made: Instruction, on: Value) -> None:
+        """Stop the launch where a lane of `on`, which execute it, breaks a precondition."""
+        b = self.b
+        for check in operand_checks(made):
+            given = [self._value(operand) for operand in check.operands]
+            holds = self.operands.lower(check.term, given)
+            bad = self.lanes.bits(b.and_(on, b.not_(holds)))
+            with b.if_then(b.icmp_unsigned("!=", bad, I32(0)), likely=False):
+                lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [bad, I1(0)])
+                address = self.lanes.lane(self._value(check.address), lane)
+                size = I64(0)
+                if check.value != check.address:
+                    size = b.zext(self.lanes.lane(given[0], lane), I64)
+                self.frame.fault(check.precondition.number, index, lane, address, size)
+
+    def _value(self, operand: Operand) -> Value:
+        if isinstance(operand, Address):
+            return self.operands.address(operand)
+        return self.operands.read(operand, U32)

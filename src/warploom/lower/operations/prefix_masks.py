@@ -1,0 +1,144 @@
+"""Comparisons of lanes that rise by one with what is the same for all: by arithmetic on the first.
+
+`tid < n` holds in a number of leading lanes, or in all but those; `tid == n` in one at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warploom.analysis.shape_transfer import Reading
+from warploom.analysis.vector_shape import UNIFORM, VectorShape
+from warploom.llvm.lanes import I32, I64, LANES, Value
+from warploom.lower.frame.operands import Operands
+from warploom.ptx.ir import Instruction, Operand
+
+RISING = VectorShape(1, 1)
+
+_PLAIN = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+_SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
+_OPPOSITE = {"gt": "le", "ge": "lt", "ne": "eq"}
+"""Comparisons by those of which they are the opposite."""
+
+_OPPOSITES = _OPPOSITE | {b: a for a, b in _OPPOSITE.items()}
+
+
+@dataclass(frozen=True)
+class Rise:
+    """Holds what rises by one from lane to lane, from `lowest` on, compared with `bound`; both
+    i64."""
+
+    comparison: str
+    lowest: Value
+    bound: Value
+    signed: bool
+
+    @property
+    def highest(self) -> int:
+        """Return the greatest number of the type that is compared."""
+        return (1 << (31 if self.signed else 32)) - 1
+
+
+class LeadingCode:
+    """Emits such comparisons in the convergent copies."""
+
+    def __init__(self, operands: Operands, reading: Reading) -> None:
+        self.operands, self.reading = operands, reading
+        self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
+
+    def compare(self, made: Instruction, anyhow: Callable[[], Value]) -> Value | None:
+        """Return the lanes in which a `setp` of 32-bit integers holds, None where it is not such a
+        comparison. `anyhow` emits any, for where a lane wraps around."""
+        rise = self._rise(made) if self.frame.registers.convergent else None
+        return None if rise is None else self._unless_it_wraps(rise, anyhow)
+
+    def leads(self, made: Instruction, *, opposite: bool, one: bool) -> bool:
+        """Returns whether such a comparison, or its opposite, holds in the first lanes if in any;
+        `one`: or for one lane, which is to be the first."""
+        form, leading = self._form(made), ("lt", "le", *(("eq",) if one else ()))
+        return form is not None and _turned(form[0], opposite) in leading
+
+    def holds_first(
+        self, made: Instruction, threads: Value, *, opposite: bool
+    ) -> tuple[Value, Value]:
+        """Return in how many of a number of lanes (an i64) one that leads holds, and whether it
+        does: whether none of them wraps around."""
+        rise, b = self._rise(made), self.b
+        assert rise is not None
+        last = b.sub(threads, I64(1))
+        stays = b.icmp_signed("<=", rise.lowest, b.sub(I64(rise.highest), last))
+        ahead, comparison = b.sub(rise.bound, rise.lowest), _turned(rise.comparison, opposite)
+        if comparison == "eq":
+            return I64(1), b.and_(stays, b.icmp_signed("==", ahead, I64(0)))
+        return self._count(comparison, ahead, threads), stays
+
+    def _form(self, made: Instruction) -> tuple[str, Operand, Operand] | None:
+        """Returns how what rises is compared, what rises, and with what."""
+        name, modifiers = made.operation.name, made.operation.modifiers
+        if name != "setp" or "bool" in modifiers:
+            return None
+        type = modifiers.scalar()
+        if not type.is_integer or type.bits != 32:
+            return None
+        comparison = str(modifiers["cmp"])
+        comparison, (first, second) = _PLAIN.get(comparison, comparison), made.operands[1:3]
+        shapes = [self.reading.shape(operand, type) for operand in (first, second)]
+        if shapes == [UNIFORM, RISING]:
+            return _SWAPPED[comparison], second, first
+        return (comparison, first, second) if shapes == [RISING, UNIFORM] else None
+
+    def _rise(self, made: Instruction) -> Rise | None:
+        form, type = self._form(made), made.operation.modifiers.scalar()
+        if form is None:
+            return None
+        comparison, *operands = form
+        lowest, bound = (self._first(operand, made) for operand in operands)
+        return Rise(comparison, lowest, bound, type.is_signed)
+
+    def _first(self, operand: Operand, made: Instruction) -> Value:
+        """Returns what lane 0 has of an operand, as an i64."""
+        type = made.operation.modifiers.scalar()
+        value = self.lanes.lane(self.operands.read(operand, type, width=1), 0)
+        return (self.b.sext if type.is_signed else self.b.zext)(value, I64)
+
+    def _unless_it_wraps(self, rise: Rise, anyhow: Callable[[], Value]) -> Value:
+        b = self.b
+        short, other, done = (self.b.append_basic_block(n) for n in ("rise", "wrap", "compared"))
+        stays = b.icmp_signed("<=", rise.lowest, I64(rise.highest - (LANES - 1)))
+        b.cbranch(stays, short, other).set_weights([1 << 20, 1])
+        b.position_at_end(short)
+        leading = self._bits(rise.comparison, b.sub(rise.bound, rise.lowest))
+        b.branch(done)
+        b.position_at_end(other)
+        found = self.lanes.bits(anyhow())
+        behind = b.block
+        b.branch(done)
+        b.position_at_end(done)
+        result = b.phi(I32)
+        result.add_incoming(leading, short)
+        result.add_incoming(found, behind)
+        return self.lanes.mask(result)
+
+    def _bits(self, comparison: str, ahead: Value) -> Value:
+        """Return the lanes, as an i32, that compare so with a bound which lies so far above lane
+        0."""
+        b = self.b
+        if comparison in _OPPOSITE:
+            return b.not_(self._bits(_OPPOSITE[comparison], ahead))
+        if comparison == "eq":
+            inside = b.icmp_unsigned("<", ahead, I64(LANES))
+            lane = b.shl(I32(1), b.trunc(b.and_(ahead, I64(LANES - 1)), I32))
+            return b.select(inside, lane, I32(0))
+        count = self._count(comparison, ahead, I64(LANES))
+        return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)
+
+    def _count(self, comparison: str, ahead: Value, lanes: Value) -> Value:
+        """Returns how many of the lanes compare so, `lt` or `le`."""
+        count = self.b.add(ahead, I64(1)) if comparison == "le" else ahead
+        count = self.lanes.intrinsic("llvm.smax.i64", I64, [count, I64(0)])
+        return self.lanes.intrinsic("llvm.smin.i64", I64, [count, lanes])
+
+
+def _turned(comparison: str, opposite: bool) -> str:
+    return _OPPOSITES[comparison] if opposite else comparison

@@ -1,0 +1,31 @@
+"""Emits `setmaxnreg`: a warp's registers are noted, and checked against those of its block."""
+
+from __future__ import annotations
+
+from warploom.abi.environment import Slot
+from warploom.helpers.calls import call
+from warploom.llvm.lanes import I1, I32, I64, Value
+from warploom.lower.frame.frame import Frame
+from warploom.ptx.ir import Immediate, Instruction
+from warploom.simt.register_pool import FAULT
+
+
+def emit_register_count(frame: Frame, index: int, made: Instruction, on: Value) -> None:
+    """Emit one; it stops the launch where the registers cannot be there."""
+    lanes, b = frame.lanes, frame.lanes.b
+    count = made.operands[0]
+    assert isinstance(count, Immediate)
+    grows = int("inc" in made.operation.modifiers.values.values())
+    with b.if_then(lanes.any(on)):
+        wrong = call(
+            lanes,
+            "set_registers",
+            frame.pointer(Slot.PLAN_AT),
+            frame.pointer(Slot.STATES_AT),
+            frame.warp,
+            I64(count.value),
+            I64(grows),
+        )
+        with b.if_then(b.icmp_unsigned("!=", wrong, I64(0)), likely=False):
+            lane = lanes.intrinsic("llvm.cttz.i32", I32, [lanes.bits(on), I1(0)])
+            frame.fault(FAULT, index, lane, I64(count.value), wrong)

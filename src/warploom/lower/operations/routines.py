@@ -1,0 +1,32 @@
+"""Counts how often instructions give results for which machine code calls a routine (as
+`machine.reference.warp` does)."""
+
+from __future__ import annotations
+
+from warploom.core.types import U32
+from warploom.isa.routines import ordinary_results
+from warploom.llvm.lanes import I32, I64, Value
+from warploom.lower.frame.operands import Operands
+from warploom.ptx.ir import Instruction
+
+
+class RoutineCode:
+    """Emits the counting of one warp function."""
+
+    def __init__(self, operands: Operands) -> None:
+        self.operands, self.frame = operands, operands.frame
+        self.lanes, self.b = operands.lanes, operands.b
+
+    def count(self, index: int, made: Instruction, on: Value) -> None:
+        """Count an instruction whose result has been written, if a lane of `on`, which execute it,
+        has one that needs the routine."""
+        ordinary = ordinary_results(made.operation)
+        if ordinary is None:
+            return
+        b, (least, most) = self.b, ordinary
+        bits = self.operands.read(made.operands[0], U32)
+        magnitude = b.and_(bits, self.lanes.splat(I32(0x7FFF_FFFF)))
+        above = b.sub(magnitude, self.lanes.splat(I32(least)))
+        special = b.icmp_unsigned(">", above, self.lanes.splat(I32(most - least)))
+        any_lane = b.icmp_unsigned("!=", self.lanes.bits(b.and_(on, special)), I32(0))
+        self.frame.counters.add(self.frame.layout.routines[index], b.zext(any_lane, I64))

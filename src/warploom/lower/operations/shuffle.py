@@ -1,0 +1,111 @@
+"""Emits `shfl`: each lane reads a register of another (PTX ISA, "shfl.sync")."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.core.types import B32
+from warploom.isa.shuffles import shuffle_source
+from warploom.llvm.lanes import (
+    I1,
+    I32,
+    I64,
+    LANES,
+    MASK,
+    Value,
+    lane_numbers,
+    selection,
+    splat_constant,
+    vector,
+)
+from warploom.llvm.masked_memory import gather
+from warploom.llvm.target import has_feature
+from warploom.lower.frame.operands import Operands
+from warploom.ptx.ir import Immediate, Instruction
+
+HALF = LANES // 2
+
+
+class ShuffleCode:
+    """Emits the shuffles of a warp function.
+
+    A source lane that is not active gives the reader its own value; the manual leaves it open.
+    """
+
+    def __init__(self, operands: Operands) -> None:
+        self.operands, self.lanes, self.b = operands, operands.lanes, operands.b
+        self._exchange = operands.frame.variable(vector(I32))
+
+    def shuffle(self, made: Instruction, mask: Value) -> tuple[Value, Value]:
+        """Returns the values and the in-range predicates."""
+        mode = str(made.operation.modifiers["mode"])
+        value = self.operands.read(made.operands[1], B32)
+        amount, control = made.operands[2:4]
+        if isinstance(amount, Immediate) and isinstance(control, Immediate):
+            return self._by_constants(mode, value, amount.value & 31, control.value, mask)
+        by, clamp = (self.operands.read(operand, B32) for operand in (amount, control))
+        return self._by_registers(mode, value, by, clamp, mask)
+
+    def _by_constants(
+        self, mode: str, value: Value, amount: int, control: int, mask: Value
+    ) -> tuple[Value, Value]:
+        """Emits a shuffle whose source lanes are known now."""
+        b = self.b
+        sources = [shuffle_source(mode, lane, amount, control) for lane in range(LANES)]
+        lanes = [source if inside else lane for lane, (source, inside) in enumerate(sources)]
+        order = selection(lanes)
+        moved = b.shuffle_vector(value, value, order)
+        active = b.shuffle_vector(mask, mask, order)
+        in_range = ir.Constant(MASK, [I1(int(inside)) for _, inside in sources])
+        return b.select(active, moved, value), in_range
+
+    def _by_registers(
+        self, mode: str, value: Value, by: Value, clamp: Value, mask: Value
+    ) -> tuple[Value, Value]:
+        """Emits a shuffle whose source lanes are known as the code runs, as `shuffle_source` has
+        them."""
+        b = self.b
+        five, lane = splat_constant(31, I32), lane_numbers(I32)
+        step = b.and_(by, five)
+        segment = b.and_(b.lshr(clamp, splat_constant(8, I32)), five)
+        low = b.and_(lane, segment)
+        limit = b.or_(low, b.and_(b.and_(clamp, five), b.not_(segment)))
+        source = {
+            "up": lambda: b.sub(lane, step),
+            "down": lambda: b.add(lane, step),
+            "bfly": lambda: b.xor(lane, step),
+            "idx": lambda: b.or_(low, b.and_(step, b.not_(segment))),
+        }[mode]()
+        inside = b.icmp_signed(">=" if mode == "up" else "<=", source, limit)
+        chosen = b.select(inside, source, lane)
+        moved = self._permuted(value, chosen)
+        active = b.trunc(b.lshr(self.lanes.splat(self.lanes.bits(mask)), chosen), MASK)
+        return b.select(active, moved, value), inside
+
+    def _permuted(self, value: Value, source: Value) -> Value:
+        """Returns lane `source[l]` of `value` in lane l."""
+        if has_feature("avx512f"):
+            return self._permuted_at_once(value, source)
+        b = self.b
+        b.store(value, self._exchange)
+        start = self.lanes.splat(b.ptrtoint(self._exchange, I64))
+        offsets = b.shl(b.zext(source, vector(I64)), splat_constant(2, I64))
+        pointers = b.inttoptr(b.add(start, offsets), vector(ir.PointerType()))
+        everyone = ir.Constant(MASK, [I1(1)] * LANES)
+        return gather(self.lanes, pointers, everyone, I32)
+
+    def _permuted_at_once(self, value: Value, source: Value) -> Value:
+        """Returns the same by the instruction that permutes two registers of 16 words, which LLVM
+        has no instruction of its own for."""
+        b, half = self.b, ir.VectorType(I32, HALF)
+        low, high = (range(start, start + HALF) for start in (0, HALF))
+        first, second = (b.shuffle_vector(value, value, selection(part)) for part in (low, high))
+        parts = [
+            self.lanes.intrinsic(
+                "llvm.x86.avx512.vpermi2var.d.512",
+                half,
+                [first, b.shuffle_vector(source, source, selection(part)), second],
+            )
+            for part in (low, high)
+        ]
+        return b.shuffle_vector(*parts, selection(range(LANES)))

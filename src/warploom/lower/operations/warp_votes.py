@@ -1,0 +1,174 @@
+"""Emits the votes, matches and reductions of a warp (PTX ISA, "vote", "match", "redux", "elect",
+"activemask"); shuffles are for `lower.operations.shuffle`."""
+
+from __future__ import annotations
+
+from warploom.core.types import B32, PRED, ScalarType
+from warploom.isa.spec import Modifiers
+from warploom.isa.terms import CANONICAL_NAN
+from warploom.llvm.lanes import (
+    I1,
+    I32,
+    LANES,
+    Value,
+    lane_type,
+    splat_constant,
+    vector,
+)
+from warploom.lower.frame.operands import Operands
+from warploom.program.uses import member_mask
+from warploom.ptx.ir import Immediate, Instruction
+
+
+class WarpwideCode:
+    """Emits the instructions that give lanes what all of a group have."""
+
+    def __init__(self, operands: Operands) -> None:
+        self.operands, self.lanes, self.b = operands, operands.lanes, operands.b
+        self._matched = operands.frame.variable(vector(I32))
+        self._remaining = operands.frame.variable(I32)
+        self._ungrouped = operands.frame.variable(I32)
+
+    def grouped(self, made: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
+        """Return the results of `vote`, `match`, `redux` and `elect`, with their types: lanes that
+        come together and name other members each have those of their own group."""
+        members = member_mask(made)
+        if members is None or isinstance(members, Immediate):
+            return self.together(made, mask)
+        b, lanes = self.b, self.lanes
+        named = self.operands.read(members, B32)
+        b.store(lanes.bits(mask), self._ungrouped)
+        head, body, done = (b.append_basic_block(name) for name in ("groups", "group", "grouped"))
+        b.branch(head)
+        b.position_at_end(head)
+        left = b.load(self._ungrouped, typ=I32)
+        b.cbranch(b.icmp_unsigned("!=", left, I32(0)), body, done)
+        b.position_at_end(body)
+        group = self._equal_to(named, self._lowest(left), left)
+        own = lanes.mask(group)
+        kept: list[tuple[Value, ScalarType]] = []
+        for value, type in self.together(made, own):
+            place = self.operands.frame.variable(value.type)
+            b.store(lanes.blend(own, value, b.load(place, typ=value.type)), place)
+            kept.append((place, type))
+        b.store(b.and_(left, b.not_(group)), self._ungrouped)
+        b.branch(head)
+        b.position_at_end(done)
+        return [(b.load(place, typ=lane_type(type)), type) for place, type in kept]
+
+    def vote(self, made: Instruction, mask: Value) -> Value:
+        """Return the common result of `vote`, in every lane: a predicate, or an i32 for a
+        ballot."""
+        b = self.b
+        held = self.lanes.bits(b.and_(self.operands.read(made.operands[1], PRED), mask))
+        if made.operation.modifiers["mode"] == "ballot":
+            return self.lanes.splat(held)
+        active = self.lanes.bits(mask)
+        none = b.icmp_unsigned("==", held, I32(0))
+        every = b.icmp_unsigned("==", held, active)
+        answer = {"all": every, "any": b.not_(none), "uni": b.or_(every, none)}
+        return self.lanes.splat(answer[str(made.operation.modifiers["mode"])])
+
+    def active_lanes(self, mask: Value) -> Value:
+        """`activemask`: the lanes that execute it, those that a guard leaves out not among them."""
+        return self.lanes.splat(self.lanes.bits(mask))
+
+    def together(self, made: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
+        """Return the same for lanes that are one group."""
+        modifiers = made.operation.modifiers
+        if made.operation.name == "vote":
+            type = B32 if modifiers["mode"] == "ballot" else PRED
+            return [(self.vote(made, mask), type)]
+        if made.operation.name == "elect":
+            return self._elected(mask)
+        type = modifiers.scalar()
+        value = self.operands.read(made.operands[1], type)
+        if made.operation.name == "redux":
+            return [(self.lanes.splat(self._reduced(modifiers, value, mask)), B32)]
+        if "any" in modifiers:
+            return [(self._match_any(value, mask), B32)]
+        lanes = self.lanes.bits(mask)
+        equal = self._equal_to(value, self._lowest(lanes), lanes)
+        same = self.b.icmp_unsigned("==", equal, lanes)
+        found = self.lanes.splat(self.b.select(same, lanes, I32(0)))
+        return [(found, B32), (self.lanes.splat(same), PRED)]
+
+    def _elected(self, mask: Value) -> list[tuple[Value, ScalarType]]:
+        """Return the lowest lane, and which lane it is."""
+        bits = self.lanes.bits(mask)
+        lowest = self.b.and_(bits, self.b.neg(bits))
+        return [(self.lanes.splat(self._lowest(bits)), B32), (self.lanes.mask(lowest), PRED)]
+
+    def _lowest(self, bits: Value) -> Value:
+        """Return the lowest lane of a mask; lane 0 where it has none."""
+        lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [bits, I1(0)])
+        return self.b.and_(lane, I32(LANES - 1))
+
+    def _equal_to(self, value: Value, lane: Value, lanes: Value) -> Value:
+        """Return those of `lanes` that hold what one lane holds."""
+        one = self.lanes.splat(self.lanes.lane(value, lane))
+        return self.b.and_(self.lanes.bits(self.b.icmp_unsigned("==", value, one)), lanes)
+
+    def _match_any(self, value: Value, mask: Value) -> Value:
+        """Emit one turn for each distinct value: that of the lowest lane that has had no turn."""
+        b, lanes = self.b, self.lanes.bits(mask)
+        b.store(splat_constant(0, I32), self._matched)
+        b.store(lanes, self._remaining)
+        head, body, done = (b.append_basic_block(name) for name in ("match", "turn", "matched"))
+        b.branch(head)
+        b.position_at_end(head)
+        left = b.load(self._remaining, typ=I32)
+        b.cbranch(b.icmp_unsigned("!=", left, I32(0)), body, done)
+        b.position_at_end(body)
+        equal = self._equal_to(value, self._lowest(left), lanes)
+        before = b.load(self._matched, typ=vector(I32))
+        b.store(b.select(self.lanes.mask(equal), self.lanes.splat(equal), before), self._matched)
+        b.store(b.and_(left, b.not_(equal)), self._remaining)
+        b.branch(head)
+        b.position_at_end(done)
+        return b.load(self._matched, typ=vector(I32))
+
+    def _reduced(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
+        """Return the lanes' values joined, as an i32."""
+        type = modifiers.scalar()
+        name = modifiers.text("op", "")
+        if type.is_float:
+            return self._float_extreme(modifiers, value, mask)
+        if name in ("min", "max"):
+            name = ("s" if type.is_signed else "u") + name
+        return self._joined(name, value, mask)
+
+    def _joined(self, name: str, value: Value, mask: Value) -> Value:
+        """`value` reduced over the lanes of a mask by an integer operation of LLVM."""
+        identity = splat_constant(_IDENTITY[name], I32)
+        chosen = self.b.select(mask, value, identity)
+        return self.lanes.intrinsic(f"llvm.vector.reduce.{name}.v{LANES}i32", I32, [chosen])
+
+    def _float_extreme(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
+        """Return the least or the greatest float by its bits: turned so that their order as signed
+        integers is that of the numbers, -0 below +0. NaNs only count with .NaN."""
+        b, size = self.b, splat_constant(0x7FFFFFFF, I32)
+        nan = b.and_(b.fcmp_unordered("uno", value, value), mask)
+        bits = b.bitcast(value, vector(I32))
+        if "abs" in modifiers:
+            bits = b.and_(bits, size)
+        key = b.xor(bits, b.and_(b.ashr(bits, splat_constant(31, I32)), size))
+        numbers = b.and_(mask, b.not_(nan))
+        found = self._joined("s" + modifiers.text("op", ""), key, numbers)
+        found = b.xor(found, b.and_(b.ashr(found, I32(31)), I32(0x7FFFFFFF)))
+        counted = self.lanes.any(nan) if "NaN" in modifiers else I1(0)
+        none = b.or_(counted, b.not_(self.lanes.any(numbers)))
+        return b.select(none, I32(CANONICAL_NAN[32]), found)
+
+
+_IDENTITY = {
+    "add": 0,
+    "and": -1,
+    "or": 0,
+    "xor": 0,
+    "umin": -1,
+    "umax": 0,
+    "smin": 0x7FFFFFFF,
+    "smax": -0x80000000,
+}
+"""What changes nothing when it is joined."""

@@ -1,0 +1,1 @@
+"""Lowers matrix, tensor-copy, tensor-memory and texture instructions."""

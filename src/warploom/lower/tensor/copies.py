@@ -1,0 +1,186 @@
+"""`cp.async` and `st.bulk` in a warp's code: the bytes go between global and shared memory as they
+are issued, and where they complete late, what was there is put back (`asynchronous.late_copies`).
+
+Lanes that copy a part only take it byte by byte, so that nothing beyond it is reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warploom.abi.access_type import AccessType
+from warploom.asynchronous.tensors.requests import (
+    BARRIER_ROW,
+    GLOBAL_ROW,
+    SHARED_ROW,
+    SIZE_ROW,
+    VALUE_ROW,
+)
+from warploom.core.types import B8, B32, PRED, U32, U64
+from warploom.llvm.lanes import I32, I64, Value, splat_constant, vector
+from warploom.lower.access.atomics import AtomicCode
+from warploom.lower.tensor.tensors import TensorWaitCode
+from warploom.program.accesses import (
+    BULK_FILL_BYTES,
+    BULK_PIECE_BYTES,
+    accesses,
+    is_bulk_copy,
+    space_of,
+)
+from warploom.program.effects.tensor_waits import late_copy
+from warploom.ptx.ir import Immediate, Instruction, Register, Space
+
+
+class CopyCode:
+    """Emits the copies of one warp function."""
+
+    def __init__(self, atomics: AtomicCode, waits: TensorWaitCode) -> None:
+        self.waits = waits
+        self.atomics, self.memory, self.operands = atomics, atomics.memory, atomics.operands
+        self.lanes, self.b = atomics.lanes, atomics.b
+
+    def copy(self, index: int, made: Instruction, on: Value) -> None:
+        """`[d] = [a]`, `size` bytes a lane, of which some come as zeros (PTX ISA, cp.async)."""
+        if is_bulk_copy(made.operation):
+            self._bulk(index, made, on)
+            return
+        size = made.operands[2]
+        assert isinstance(size, Immediate)
+        source = self.operands.address(made.operands[1])
+        wanted = self._counts(made, size.value)
+        target = self.operands.address(made.operands[0])
+        rows = self._rows(target, source, wanted, size.value)
+        with self.waits.deferring(late_copy(made), rows, on):
+            self._copy_lanes(index, (source, target), wanted, size.value, on)
+
+    def _rows(
+        self, target: Value, source: Value, wanted: Value | None, size: int
+    ) -> dict[int, Value]:
+        """Returns the operands of `asynchronous.late_copies` of a `cp.async`."""
+        whole = splat_constant(size, I64)
+        if wanted is None:
+            return {SHARED_ROW: target, GLOBAL_ROW: source, SIZE_ROW: whole}
+        b = self.b
+        taken = b.zext(wanted, vector(I64))
+        taken = b.select(b.icmp_unsigned("<", taken, whole), taken, whole)
+        sizes = {SIZE_ROW: taken, VALUE_ROW: b.sub(whole, taken)}
+        return {SHARED_ROW: target, GLOBAL_ROW: source, **sizes}
+
+    def _copy_lanes(
+        self, index: int, places: tuple[Value, Value], wanted: Value | None, size: int, on: Value
+    ) -> None:
+        """Emit the load from the first and the store to the second of two places."""
+        b, (source, target) = self.b, places
+        load, whole = AccessType("load", Space.GLOBAL, B32, size // 4), on
+        if wanted is not None:
+            whole = b.and_(on, b.icmp_unsigned("==", wanted, splat_constant(size, I32)))
+        values = self.memory.load_any(index, load, source, whole)
+        if wanted is not None:
+            values = [self.lanes.blend(whole, v, splat_constant(0, I32)) for v in values]
+            part = b.and_(b.and_(on, b.not_(whole)), self._more_than(wanted, 0))
+            values = self._with_part(index, source, values, wanted, part)
+        store = AccessType("store", Space.SHARED, B32, size // 4)
+        self.memory.store_any(index, store, target, values, on)
+
+    def _bulk(self, index: int, made: Instruction, on: Value) -> None:
+        """`cp.async.bulk`: every lane copies `size` bytes of its own, piece by piece; then an
+        mbarrier hears of them, where one is named. What it hears is one more store."""
+        b, operands = self.b, self.operands
+        to, source = (operands.address(operand) for operand in made.operands[:2])
+        wanted = b.zext(operands.read(made.operands[2], U32), vector(I64))
+        (origin, _), (target, _) = accesses(made)
+        load, store = AccessType("load", origin, B32, 4), AccessType("store", target, B32, 4)
+
+        def copy(moved: Value, some: Value) -> None:
+            values = self.memory.load_any(index, load, b.add(source, moved), some)
+            self.memory.store_any(index, store, b.add(to, moved), values, some)
+
+        rows = {SIZE_ROW: wanted, SHARED_ROW: to, GLOBAL_ROW: source}
+        if origin is Space.SHARED:
+            rows |= {SHARED_ROW: source, GLOBAL_ROW: to}
+        tells = "mbarrier::complete_tx::bytes" in made.operation.modifiers
+        if tells:
+            rows[BARRIER_ROW] = operands.address(made.operands[3])
+        if self.memory.copy_recording is not None:
+            self._record(index, rows, on, source=origin, target=target)
+        with self.waits.deferring(late_copy(made), rows, on):
+            self._pieces(wanted, on, BULK_PIECE_BYTES, copy)
+            if tells:
+                self.atomics.complete(index, made.operands[3], wanted, on)
+
+    def _record(
+        self, index: int, rows: dict[int, Value], on: Value, *, source: Space, target: Space
+    ) -> None:
+        """Emit the record of what a bulk copy moves."""
+        assert self.memory.copy_recording is not None
+        tensors, bits = self.waits.tensors, self.b.zext(self.lanes.bits(on), I64)
+        tensors.fill({BARRIER_ROW: splat_constant(-1, I64), **rows})
+        data = tensors.row(0)
+        self.memory.copy_recording.bulk(index, bits, data, source=source, target=target)
+
+    def fill(self, index: int, made: Instruction, on: Value) -> None:
+        """`st.bulk`: every lane fills `size` bytes of its own with zeros, piece by piece."""
+        to, size = made.operands[:2]
+        start, wanted = self.operands.address(to), self.operands.read(size, U64)
+        store, zeros = AccessType("store", space_of(made), U64), splat_constant(0, I64)
+
+        def clear(moved: Value, some: Value) -> None:
+            self.memory.store_at(index, store, self.b.add(start, moved), [zeros], some)
+
+        self._pieces(wanted, on, BULK_FILL_BYTES, clear)
+
+    def _pieces(
+        self, wanted: Value, on: Value, step: int, each: Callable[[Value, Value], None]
+    ) -> None:
+        """Emit `each` over the pieces of so many bytes: how far they are behind the first, and the
+        lanes that have one there."""
+        b, done_bytes = self.b, self.operands.frame.variable(I64)
+        b.store(I64(0), done_bytes)
+        head, body, done = (b.append_basic_block(name) for name in ("bulk", "piece", "copied"))
+        b.branch(head)
+        b.position_at_end(head)
+        offset = b.load(done_bytes, typ=I64)
+        after = b.add(offset, I64(step))
+        some = b.and_(on, b.icmp_unsigned("<=", self.lanes.splat(after), wanted))
+        b.cbranch(self.lanes.any(some), body, done)
+        b.position_at_end(body)
+        each(self.lanes.splat(offset), some)
+        b.store(after, done_bytes)
+        b.branch(head)
+        b.position_at_end(done)
+
+    def _counts(self, made: Instruction, size: int) -> Value | None:
+        """Returns how many bytes each lane takes from global memory; None where all take all."""
+        given = made.operands[3:]
+        if "L2::cache_hint" in made.operation.modifiers:
+            given = given[:-1]
+        if not given:
+            return None
+        everything = splat_constant(size, I32)
+        if isinstance(given[0], Register) and given[0].type == PRED:
+            ignored = self.operands.read(given[0], PRED)
+            return self.b.select(ignored, splat_constant(0, I32), everything)
+        return self.operands.read(given[0], U32)
+
+    def _more_than(self, wanted: Value, place: int) -> Value:
+        return self.b.icmp_unsigned(">", wanted, splat_constant(place, I32))
+
+    def _with_part(
+        self, index: int, source: Value, values: list[Value], wanted: Value, part: Value
+    ) -> list[Value]:
+        """Return the values with the bytes of those lanes put in that copy a part."""
+        b, words = self.b, [self.operands.frame.variable(vector(I32)) for _ in values]
+        for word, value in zip(words, values, strict=True):
+            b.store(value, word)
+        byte = AccessType("load", Space.GLOBAL, B8)
+        with b.if_then(self.lanes.any(part), likely=False):
+            for place in range(4 * len(words)):
+                some = b.and_(part, self._more_than(wanted, place))
+                where = b.add(source, splat_constant(place, I64))
+                (found,) = self.memory.load_any(index, byte, where, some)
+                zero = splat_constant(0, byte.element)
+                wide = b.zext(self.lanes.blend(some, found, zero), vector(I32))
+                shifted = b.shl(wide, splat_constant(8 * (place % 4), I32))
+                word = words[place // 4]
+                b.store(b.or_(b.load(word, typ=vector(I32)), shifted), word)
+        return [b.load(word, typ=vector(I32)) for word in words]

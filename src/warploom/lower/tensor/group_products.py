@@ -1,0 +1,210 @@
+"""The function of a warp group's product: the 16 rows of one warp, in vector code.
+
+B comes as words that lanes have read from shared memory, in blocks of 32 columns. It becomes
+numbers first, in rows of one k; then every eight columns of D are summed in the registers in which
+their lanes hold them. Made once for each opcode and each kind of operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from warploom.isa.fragments import Fragment, accumulator
+from warploom.isa.ops.wgmma import ROWS, GroupProduct
+from warploom.isa.shared_matrices import SharedOperand
+from warploom.llvm.folding import FoldingBuilder
+from warploom.llvm.lanes import I8, I32, I64, LANES, PTR, Lanes, Value, element_type, vector
+from warploom.lower.tensor.products import SumCode
+
+WORDS = 4
+"""Words of a unit, and registers of a warp's part of A."""
+
+VECTOR_BYTES = 4 * LANES
+COLUMNS = 8
+"""Columns of D whose elements have one pattern over the lanes: two neighbours in each lane, in each
+of the two groups of eight rows."""
+
+HALVES = ROWS // 8
+
+
+@dataclass(frozen=True)
+class ProductBuffer:
+    """Places the operands of a product in its buffer, counted in vectors of 32 words: the
+    registers of D, those of A, metadata, the words of B, and room for the numbers of B."""
+
+    wanted: GroupProduct
+
+    @property
+    def d(self) -> int:
+        return 0
+
+    @property
+    def a(self) -> int:
+        return self.wanted.product.d.registers
+
+    @property
+    def metadata(self) -> int:
+        return self.a + WORDS
+
+    @property
+    def b(self) -> int:
+        return self.metadata + 1
+
+    @property
+    def numbers(self) -> int:
+        operand = self.wanted.shared_b
+        return self.b + operand.blocks * operand.requests * WORDS
+
+    @property
+    def bytes(self) -> int:
+        operand = self.wanted.shared_b
+        return (self.numbers + operand.columns * operand.blocks) * VECTOR_BYTES
+
+
+def vector_at(b: Value, buffer: Value, place: Value) -> Value:
+    """Emits the address of a vector of the buffer of a product; `place` is an i64."""
+    return b.gep(buffer, [b.mul(place, I64(VECTOR_BYTES))], source_etype=I8)
+
+
+def counted_loop(b: Value, count: int, body: Callable[[Value], None]) -> None:
+    """Emits `body` for the numbers from 0 up to `count`, as i64."""
+    if count == 1:
+        body(I64(0))
+        return
+    start, head, done = b.block, b.append_basic_block("loop"), b.append_basic_block("looped")
+    b.branch(head)
+    b.position_at_end(head)
+    number = b.phi(I64)
+    number.add_incoming(I64(0), start)
+    body(number)
+    after = b.add(number, I64(1))
+    number.add_incoming(after, b.block)
+    b.cbranch(b.icmp_unsigned("<", after, I64(count)), head, done)
+    b.position_at_end(done)
+
+
+def group_product_function(module: ir.Module, opcode: str, wanted: GroupProduct) -> Value:
+    """Returns `void(buffer)`, which reads D, A, metadata and the words of B, and leaves D."""
+    a = wanted.shared_a
+    kinds = (
+        "registers" if a is None else "transposed" if a.transposed else "rows",
+        "transposed" if wanted.shared_b.transposed else "rows",
+        "negated" if wanted.negated else "added",
+    )
+    name = ".".join(("group_product", opcode, *kinds))
+    if name not in module.globals:
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR]), name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        lanes = Lanes(module, FoldingBuilder(function.append_basic_block("entry")))
+        _GroupProductBody(lanes, function.args[0], wanted).emit()
+    return module.globals[name]
+
+
+class _GroupProductBody:
+    """Emits the function of one product."""
+
+    def __init__(self, lanes: Lanes, buffer: Value, wanted: GroupProduct) -> None:
+        self.lanes, self.b, self.buffer, self.wanted = lanes, lanes.b, buffer, wanted
+        self.product, self.places = wanted.product, ProductBuffer(wanted)
+        self.code = SumCode(lanes, wanted.product)
+        self.element = element_type(self.code.type)
+
+    def emit(self) -> None:
+        counted_loop(self.b, self.wanted.shared_b.blocks, self._number_block)
+        rows = self._rows()
+        met = self._choices()
+        columns = self.product.d.columns // COLUMNS
+        counted_loop(self.b, columns, lambda column: self._sum(column, rows, met))
+        self.b.ret_void()
+
+    def _words(self, first: Value, count: int) -> list[Value]:
+        """Vectors of the buffer, from one on."""
+        b = self.b
+        places = [b.add(first, I64(n)) for n in range(count)]
+        return [
+            b.load(vector_at(b, self.buffer, place), typ=vector(I32), align=64) for place in places
+        ]
+
+    def _number_block(self, block: Value) -> None:
+        """Writes the elements of a block of B as numbers: by k, its 32 columns."""
+        b, operand = self.b, self.wanted.shared_b
+        words = operand.requests * WORDS
+        first = b.add(I64(self.places.b), b.mul(block, I64(words)))
+        numbers = self.code.numbers(operand.fragment, self._words(first, words))
+        for k in range(operand.columns):
+            row = self.code.at(operand.fragment, numbers, [(n, k) for n in range(LANES)])
+            place = b.add(block, I64(self.places.numbers + k * operand.blocks))
+            b.store(row, vector_at(b, self.buffer, place), align=64)
+
+    def _rows(self) -> list[list[Value]]:
+        """Return a by k and half: in each lane the element of the row that the lane has of D."""
+        operand: SharedOperand | None = self.wanted.shared_a
+        fragment: Fragment = self.product.a if operand is None else operand.fragment
+        numbers = self.code.numbers(fragment, self._words(I64(self.places.a), WORDS))
+        if self.wanted.negated:
+            numbers = [self.b.fneg(value) for value in numbers]
+        return [
+            [self.code.at(fragment, numbers, [(row, k) for row in _rows_of(half)])
+             for half in range(HALVES)]
+            for k in range(self.product.depth)
+        ]  # fmt: skip
+
+    def _choices(self) -> list[list[Value]]:
+        """Returns where in their chunks stored elements stand, likewise; empty for a dense A."""
+        sparsity = self.product.sparsity
+        if sparsity is None:
+            return []
+        [metadata] = self._words(I64(self.places.metadata), 1)
+        return [
+            [self.code.choice(sparsity, metadata, _rows_of(half), k) for half in range(HALVES)]
+            for k in range(self.product.depth)
+        ]
+
+    def _sum(self, column: Value, rows: list[list[Value]], met: list[list[Value]]) -> None:
+        """Sums eight columns of D."""
+        b, code = self.b, self.code
+        fragment = accumulator(self.product.d.type, ROWS, COLUMNS)
+        first = b.mul(column, I64(fragment.registers))
+        starts = code.numbers(fragment, self._words(first, fragment.registers))
+        totals = [code.first(start) for start in starts]
+        for k, halves in enumerate(rows):
+            columns = self._columns(column, k)
+            for element in range(fragment.count):
+                half, inside = divmod(element, 2)
+                choices = [pair[inside] for pair in columns]
+                right = code.chosen(met[k][half], choices) if met else choices[0]
+                totals[element] = code.step(halves[half], right, totals[element])
+        sums = [code.last(start, total) for start, total in zip(starts, totals, strict=True)]
+        for number, word in enumerate(code.registers(fragment, sums)):
+            place = b.add(first, I64(number))
+            b.store(word, vector_at(b, self.buffer, place), align=64)
+
+    def _columns(self, column: Value, k: int) -> list[tuple[Value, Value]]:
+        """Returns what the k-th stored elements of A can meet in eight columns of B: for each
+        choice, the even and the odd ones of its row of B, as the lanes of D have them."""
+        b, operand, sparsity = self.b, self.wanted.shared_b, self.product.sparsity
+        rows = [k] if sparsity is None else [sparsity.column(k, c) for c in range(sparsity.choices)]
+        found: list[tuple[Value, Value]] = []
+        for row in rows:
+            start = vector_at(b, self.buffer, I64(self.places.numbers + row * operand.blocks))
+            at = b.gep(start, [b.mul(column, I64(COLUMNS))], source_etype=self.element)
+            eight = b.load(at, typ=ir.VectorType(self.element, COLUMNS), align=32)
+            even, odd = (
+                b.shuffle_vector(eight, eight, _lane_columns(inside)) for inside in range(2)
+            )
+            found.append((even, odd))
+        return found
+
+
+def _rows_of(half: int) -> list[int]:
+    """Return the rows that lanes have in a half of a warp's 16 rows."""
+    return [8 * half + lane // 4 for lane in range(LANES)]
+
+
+def _lane_columns(inside: int) -> ir.Constant:
+    """Return the columns of eight that lanes have, as a constant: the even or the odd ones."""
+    return ir.Constant(vector(I32), [I32(2 * (lane % 4) + inside) for lane in range(LANES)])

@@ -1,0 +1,165 @@
+"""Emits matrix instructions of a warp: `wmma` loads and stores, and the calls of products."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.abi.access_type import AccessType
+from warploom.core.types import U16, U32, ScalarType
+from warploom.ir.kernel_accesses import elements
+from warploom.isa.moves import Piece, matrix_move, pieces
+from warploom.isa.ops.matrix import product_of
+from warploom.isa.scales import A_SCALES, B_SCALES, BYTE_BITS, BYTES, ScaleSide
+from warploom.isa.sparsity import Sparsity
+from warploom.llvm.lanes import (
+    I8,
+    I32,
+    I64,
+    LANES,
+    Value,
+    splat_constant,
+    vector,
+)
+from warploom.llvm.vector_shuffles import pick
+from warploom.lower.access.memory import MemoryCode
+from warploom.lower.tensor.matrix_rows import MatrixRowCode, Results
+from warploom.lower.tensor.products import (
+    BUFFER_BYTES,
+    constant,
+    product_function,
+    register_type,
+    register_vector,
+    slot,
+)
+from warploom.lower.tensor.warp_group import WarpGroupCode
+from warploom.program.accesses import space_of
+from warploom.ptx.ir import Immediate, Instruction, Operand
+
+
+class MatrixCode:
+    """Emits the matrix instructions of one warp function."""
+
+    def __init__(self, memory: MemoryCode) -> None:
+        self.memory, self.operands = memory, memory.operands
+        self.lanes, self.b = memory.lanes, memory.b
+        self.rows = MatrixRowCode(memory)
+        self.groups = WarpGroupCode(memory, delays=memory.functions.shuffles)
+
+    def emit(self, index: int, made: Instruction, on: Value) -> Results:
+        """Emit any of them, by name."""
+        name = made.operation.name
+        if name == "wgmma":
+            return self.groups.emit(index, made, on)
+        if name == "mma" or "mma" in made.operation.modifiers:
+            return self._multiply(made)
+        if name == "wmma":
+            return self._move(index, made, on)
+        return self.rows.emit(index, made, on)
+
+    # ---- products -------------------------------------------------------------------------------
+
+    def _multiply(self, made: Instruction) -> Results:
+        product = product_of(made.operation)
+        function = product_function(self.lanes.module, made.operation.opcode, product)
+        d, *sources = made.operands
+        b, buffer = self.b, self._buffer()
+        fragments = (product.a, product.b, product.c)
+        given = zip(fragments, sources, strict=False)
+        words = [
+            self.operands.read(register, register_type(fragment))
+            for fragment, operand in given
+            for register in elements(operand)
+        ]
+        if product.sparsity is not None:
+            words.append(self._metadata(product.sparsity, *sources[3:5]))
+        if product.scales is not None:
+            words += [self._scales(A_SCALES, *sources[-4:-2])]
+            words += [self._scales(B_SCALES, *sources[-2:])]
+        for place, word in enumerate(words):
+            b.store(word, slot(b, buffer, place), align=64)
+        b.call(function, [buffer])
+        type = register_type(product.d)
+        return [
+            (register, b.load(slot(b, buffer, n), typ=register_vector(type), align=64), type)
+            for n, register in enumerate(elements(d))
+        ]
+
+    def _metadata(self, sparsity: Sparsity, metadata: Operand, selector: Operand) -> Value:
+        """Return the metadata, moved to the lanes that have them with selector 0."""
+        assert isinstance(selector, Immediate)
+        holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
+        word = self.operands.read(metadata, U32)
+        return pick(self.lanes, [word], [(0, holder) for holder in holders])
+
+    def _scales(self, side: ScaleSide, scales: Operand, selectors: Operand) -> Value:
+        """Return the scales, moved to the lanes and the bytes that have them with selectors 0."""
+        b, word = self.b, self.operands.read(scales, U32)
+        byte, thread = (
+            b.zext(self.operands.read(s, U16), vector(I32)) for s in elements(selectors)
+        )
+        held = word
+        for number in range(1, side.threads):
+            holders = [side.contributor(lane, number) for lane in range(LANES)]
+            moved = pick(self.lanes, [word], [(0, holder) for holder in holders])
+            held = self.lanes.blend(self._is(thread, number, side.threads), moved, held)
+        places = b.mul(self._below(byte, BYTES), splat_constant(BYTE_BITS, I32))
+        return b.lshr(held, places)
+
+    def _is(self, value: Value, number: int, count: int) -> Value:
+        return self.b.icmp_unsigned("==", self._below(value, count), splat_constant(number, I32))
+
+    def _below(self, value: Value, count: int) -> Value:
+        """Return a number modulo a power of two."""
+        return self.b.and_(value, splat_constant(count - 1, I32))
+
+    def _buffer(self) -> Value:
+        if not hasattr(self, "_data"):
+            prologue = self.operands.frame.prologue
+            self._data = prologue.alloca(ir.ArrayType(I8, BUFFER_BYTES), align=64)
+        return self._data
+
+    # ---- wmma.load and wmma.store ---------------------------------------------------------------
+
+    def _move(self, index: int, made: Instruction, on: Value) -> Results:
+        """Move the elements that each lane holds, piece by piece."""
+        b, move = self.b, matrix_move(made.operation)
+        first, second, *stride = made.operands
+        address, held = (first, second) if move.stores else (second, first)
+        type = register_type(move.fragment)
+        start = self.operands.address(address)
+        leading = splat_constant(move.leading, I64)
+        if stride:
+            leading = b.zext(self.operands.read(stride[0], U32), vector(I64))
+        registers = elements(held)
+        words: list[Value] = [ir.Constant(register_vector(type), None)] * len(registers)
+        if move.stores:
+            words = [self.operands.read(register, type) for register in registers]
+        space = space_of(made)
+        for piece in pieces(move):
+            where = b.add(start, self._offsets(piece, leading))
+            access_type = AccessType(move.op, space, piece.type)
+            shift = splat_constant(piece.shift, ir.IntType(type.bits))
+            word = words[piece.register]
+            if move.stores:
+                part = self._resized(b.lshr(word, shift), piece.type)
+                self.memory.store_at(index, access_type, where, [part], on)
+            else:
+                (found,) = self.memory.load_at(index, access_type, where, on)
+                wide = self._resized(found, type)
+                words[piece.register] = b.or_(word, b.shl(wide, shift))
+        return [] if move.stores else [(r, w, type) for r, w in zip(registers, words, strict=True)]
+
+    def _offsets(self, piece: Piece, stride: Value) -> Value:
+        """Bytes from the start of the matrix to each lane's piece."""
+        steps = [piece.steps(lane) for lane in range(LANES)]
+        far, near = (constant([s[n] for s in steps], I64) for n in (0, 1))
+        behind = self.b.add(self.b.mul(far, stride), near)
+        bits = self.b.mul(behind, splat_constant(piece.element_bits, I64))
+        return self.b.lshr(bits, splat_constant(3, I64))
+
+    def _resized(self, value: Value, type: ScalarType) -> Value:
+        have = value.type.element.width
+        if have == type.bits:
+            return value
+        resize = self.b.trunc if have > type.bits else self.b.zext
+        return resize(value, register_vector(type))

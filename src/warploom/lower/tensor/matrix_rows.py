@@ -1,0 +1,110 @@
+"""Emits the loads and stores of matrices whose rows lanes point at, and `movmatrix`."""
+
+from __future__ import annotations
+
+from warploom.abi.access_type import AccessType
+from warploom.core.types import B32, ScalarType
+from warploom.ir.kernel_accesses import elements
+from warploom.isa.row_matrices import WORDS, RowMatrices, row_matrices, unpacked_words
+from warploom.isa.scales import BYTE_BITS
+from warploom.llvm.lanes import I32, LANES, Value, splat_constant
+from warploom.llvm.vector_shuffles import pick
+from warploom.lower.access.memory import MemoryCode
+from warploom.lower.tensor.products import constant
+from warploom.lower.terms.terms import Lowering
+from warploom.program.accesses import space_of
+from warploom.ptx.ir import Instruction, Operand
+
+Results = list[tuple[Operand, Value, ScalarType]]
+"""What an instruction gives: destination, value, type."""
+
+
+class MatrixRowCode:
+    """Emits `ldmatrix`, `stmatrix` and `movmatrix` of one warp function."""
+
+    def __init__(self, memory: MemoryCode) -> None:
+        self.memory, self.operands = memory, memory.operands
+        self.lanes, self.b = memory.lanes, memory.b
+
+    def emit(self, index: int, made: Instruction, on: Value) -> Results:
+        """Emit one of them, by name."""
+        if made.operation.name == "movmatrix":
+            word = self.operands.read(made.operands[1], B32)
+            return [(made.operands[0], self._transposed(word), B32)]
+        load = made.operation.name == "ldmatrix"
+        return (self._load_rows if load else self._store_rows)(index, made, on)
+
+    def _load_rows(self, index: int, made: Instruction, on: Value) -> Results:
+        """`ldmatrix`: lanes point at rows, and each gets parts of several."""
+        found = row_matrices(made.operation)
+        access_type = AccessType("load", space_of(made), B32, WORDS)
+        some = self._pointing(found, on)
+        words = self.memory.load_at(
+            index, access_type, self.operands.address(made.operands[1]), some
+        )
+        if found.packed_bits:
+            lower = Lowering(self.lanes, LANES)
+            words = [lower(term, list(words)) for term in unpacked_words(found.packed_bits)]
+        return [
+            (register, self._held(found, number, list(words)), B32)
+            for number, register in enumerate(elements(made.operands[0]))
+        ]
+
+    def _store_rows(self, index: int, made: Instruction, on: Value) -> Results:
+        """`stmatrix`, the opposite."""
+        found = row_matrices(made.operation)
+        registers = [self.operands.read(r, B32) for r in elements(made.operands[1])]
+        words = [self._row_word(found, registers, word) for word in range(WORDS)]
+        access_type = AccessType("store", space_of(made), B32, WORDS)
+        address = self.operands.address(made.operands[0])
+        self.memory.store_at(index, access_type, address, words, self._pointing(found, on))
+        return []
+
+    def _pointing(self, found: RowMatrices, on: Value) -> Value:
+        """Return the lanes whose addresses are used."""
+        return self.b.and_(on, self.lanes.mask(I32((1 << found.rows) - 1)))
+
+    def _held(self, found: RowMatrices, register: int, words: list[Value]) -> Value:
+        """Return a register of the matrices, from the words of the rows at which lanes point."""
+        parts: list[Value] = []
+        for unit in range(found.units):
+            places = [found.place(lane, register, unit) for lane in range(LANES)]
+            picked = pick(self.lanes, words, [(p // found.units, row) for row, p in places])
+            parts.append(self._part(picked, found, [p % found.units for _, p in places]))
+        return self._joined(parts, found)
+
+    def _row_word(self, found: RowMatrices, registers: list[Value], word: int) -> Value:
+        """Return a word of every row, from the registers of the matrices."""
+        parts: list[Value] = []
+        for unit in range(found.units):
+            place = word * found.units + unit
+            holders = [found.holders[row, place] for row in range(found.rows)]
+            holders += [(0, 0, 0)] * (LANES - found.rows)
+            picked = pick(self.lanes, registers, [(r, lane) for lane, r, _ in holders])
+            parts.append(self._part(picked, found, [unit for *_, unit in holders]))
+        return self._joined(parts, found)
+
+    def _part(self, words: Value, found: RowMatrices, units: list[int]) -> Value:
+        """Return that unit of each lane's word."""
+        bits = BYTE_BITS * found.unit_bytes
+        moved = self.b.lshr(words, constant([bits * unit for unit in units], I32))
+        return self.b.and_(moved, splat_constant((1 << bits) - 1, I32))
+
+    def _joined(self, parts: list[Value], found: RowMatrices) -> Value:
+        """Return words of units."""
+        bits, word = BYTE_BITS * found.unit_bytes, parts[0]
+        for number, part in enumerate(parts[1:], 1):
+            moved = self.b.shl(part, splat_constant(bits * number, I32))
+            word = self.b.or_(word, moved)
+        return word
+
+    def _transposed(self, word: Value) -> Value:
+        """`movmatrix`: what `ldmatrix` with .trans gives of the rows that `word` holds."""
+        halves: list[Value] = []
+        for element in (0, 1):
+            places = [(2 * (lane % 4) + element, lane // 4) for lane in range(LANES)]
+            holders = [(4 * row + column // 2, column % 2) for row, column in places]
+            picked = pick(self.lanes, [word], [(0, lane) for lane, _ in holders])
+            moved = self.b.lshr(picked, constant([16 * side for _, side in holders], I32))
+            halves.append(self.b.and_(moved, splat_constant(0xFFFF, I32)))
+        return self.b.or_(halves[0], self.b.shl(halves[1], splat_constant(16, I32)))

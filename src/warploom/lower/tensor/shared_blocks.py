@@ -1,0 +1,56 @@
+"""Loads blocks of matrices in shared memory, for the products of warp groups."""
+
+from __future__ import annotations
+
+from warploom.abi.access_type import AccessType
+from warploom.core.types import B32
+from warploom.isa.shared_matrices import SharedOperand, unit_address
+from warploom.llvm.lanes import I32, LANES, Value, splat_constant
+from warploom.lower.access.memory import MemoryCode
+from warploom.lower.tensor.group_products import WORDS
+from warploom.lower.tensor.products import constant
+from warploom.ptx.ir import Space
+
+
+class SharedBlocks:
+    """Emits the loads of such blocks in one warp function."""
+
+    def __init__(self, memory: MemoryCode) -> None:
+        self.memory, self.operands = memory, memory.operands
+        self.lanes, self.b = memory.lanes, memory.b
+
+    def load(
+        self, operand: SharedOperand, descriptor: Value, block: Value, index: int, *, whole: bool
+    ) -> list[Value]:
+        """Return the words of a block of the matrix that a descriptor names, for instruction
+        `index`. `whole`: every block has all rows."""
+        words = list[Value]()
+        access_type = AccessType("load", Space.SHARED, B32, WORDS)
+        for request in range(operand.requests):
+            units = self._units(operand, block, request)
+            given = [self.lanes.splat(descriptor), *units]
+            where = self.operands.lower(unit_address(operand.transposed), given)
+            mask = self.lanes.mask(I32(-1))
+            if not whole:
+                mask = self._inside(operand, block, request)
+            words += self.memory.load_any(index, access_type, where, mask)
+        return words
+
+    def _units(self, operand: SharedOperand, block: Value, request: int) -> tuple[Value, Value]:
+        """Return the lines and the places of the units that lanes read."""
+        units = [operand.unit_of(request, lane) for lane in range(LANES)]
+        line_step, place_step = operand.step(1)
+        lines = self._from(block, line_step, [line for line, _ in units])
+        return lines, self._from(block, place_step, [place for _, place in units])
+
+    def _inside(self, operand: SharedOperand, block: Value, request: int) -> Value:
+        """Return the lanes whose units are of a row that the matrix has."""
+        first = request * operand.unit
+        rows = [operand.fragment.place(lane, first)[0] for lane in range(LANES)]
+        row = self._from(block, operand.block_rows, rows)
+        return self.b.icmp_unsigned("<", row, splat_constant(operand.rows, I32))
+
+    def _from(self, block: Value, step: int, offsets: list[int]) -> Value:
+        """Offsets of lanes from the beginning of a block, which are `step` apart."""
+        start = self.b.mul(self.b.trunc(block, I32), I32(step))
+        return self.b.add(self.lanes.splat(start), constant(offsets, I32))

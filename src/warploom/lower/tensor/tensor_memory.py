@@ -1,0 +1,187 @@
+"""`tcgen05` in a warp's code: operands into rows, registers beside them, a call of the rules."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from llvmlite import ir
+
+from warploom.abi.environment import Slot
+from warploom.asynchronous.tensor_memory.layout import (
+    A_ROW,
+    COMMIT,
+    D_ROW,
+    DATA_ROWS,
+    LOAD,
+    MOST_REGISTERS,
+    NOT_LOADED,
+    OP,
+    part,
+)
+from warploom.core.types import B32, PRED, U32
+from warploom.helpers.calls import call
+from warploom.isa.ops.tcgen05 import (
+    is_tensor_load,
+    is_tensor_memory_operation,
+    waits_for_loads,
+    waits_for_stores,
+)
+from warploom.llvm.lanes import I1, I8, I32, I64, LANES, Value, splat_constant, vector
+from warploom.lower.frame.in_flight import Entry, FlightCode
+from warploom.lower.operations.moves import Result
+from warploom.lower.tensor.tensors import ROW_BYTES, TensorCode
+from warploom.program.requests.tensor_memory import Input, MemoryRequest, memory_request
+from warploom.ptx.ir import Instruction, Space
+
+VECTOR_BYTES = 4 * LANES
+
+
+class TensorMemoryCode:
+    """Emits the `tcgen05` of one warp function. `delays`: its code is for orders under which loads
+    and stores may complete late."""
+
+    def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
+        self.tensors, self.operands, self.frame = tensors, tensors.operands, tensors.frame
+        self.lanes, self.b = tensors.lanes, tensors.b
+        self.flight, self.delays = FlightCode(tensors.frame), delays
+        self.loads = [
+            index
+            for index, made in enumerate(self.frame.program.instructions)
+            if is_tensor_load(made.operation)
+        ]
+
+    def emit(self, index: int, made: Instruction, on: Value) -> list[Result]:
+        """Emit any of them that does something."""
+        asked, b = memory_request(made), self.b
+        loads = part(asked.request, OP) == LOAD
+        self._fill({row: self._input((row, operand, type)) for row, operand, type in asked.inputs})
+        for number, register in enumerate(() if loads else asked.registers):
+            b.store(self.operands.read(register, U32), self._register(number), align=64)
+        bits = b.zext(self.lanes.bits(on), I64)
+        with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
+            self.tensors.place()
+            given = self.tensors.host_memory, self._row(0), self.tensors.scratch(0)
+            if self.tensors.memory.sanitizing is not None:
+                self.tensors.memory.sanitizing.events.tensor_memory(index, on, given, asked.request)
+            recording = self.tensors.memory.copy_recording
+            if recording is not None and part(asked.request, OP) == COMMIT:
+                recording.commits(index, bits, self._row(0), self.tensors.scratch(0))
+            if loads and self.delays:
+                with b.if_else(self.flight.is_late()) as (late, at_once):
+                    with late:
+                        self._deferring(index, asked, on)
+                    with at_once:
+                        self._issue(index, asked, bits)
+            else:
+                self._issue(index, asked, bits)
+        return self._loaded(asked) if loads else []
+
+    def wait(self, made: Instruction, on: Value) -> None:
+        """Emit what any instruction waits for, where loads and stores may complete late."""
+        if not self.delays or not is_tensor_memory_operation(made.operation):
+            return
+        if waits_for_loads(made.operation):
+            self.lanes.when(self.lanes.any(on), self._complete_loads)
+        elif waits_for_stores(made.operation):
+            self.lanes.when(self.lanes.any(on), self._complete_stores)
+
+    def _issue(self, index: int, asked: MemoryRequest, bits: Value) -> None:
+        """Emit the call of the rules; operands are in their rows."""
+        b, frame, tensors = self.b, self.frame, self.tensors
+        failed = call(
+            self.lanes,
+            "issue_tensor_memory",
+            tensors.host_memory,
+            self._row(0),
+            tensors.scratch(0),
+            self._register(0),
+            tensors.counts(index, Space.SHARED),
+            frame.pointer(Slot.PLAN_AT),
+            frame.pointer(Slot.QUEUE_AT),
+            tensors.work,
+            bits,
+            I64(asked.request),
+            I64(index),
+        )
+        with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
+            tensors.fail(index)
+
+    def _loaded(self, asked: MemoryRequest) -> list[Result]:
+        """Return what a load gives its registers."""
+        return [
+            (register, self.b.load(self._register(number), typ=vector(I32), align=64), B32)
+            for number, register in enumerate(asked.registers)
+        ]
+
+    # ---- what completes late --------------------------------------------------------------------
+
+    def _deferring(self, index: int, asked: MemoryRequest, on: Value) -> None:
+        """Keep a load for when its warp waits: until then its registers hold nothing of use."""
+        first = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
+        address, split = (self._operand(row, first) for row in (D_ROW, A_ROW))
+        with self.b.if_then(self.flight.is_full(), likely=False):
+            self._complete_loads()
+        entry = Entry(I64(index), I64(0), self.lanes.bits(on), I32(0), (address, split), None)
+        self.flight.append(entry)
+        for number in range(len(asked.registers)):
+            self.b.store(splat_constant(NOT_LOADED, I32), self._register(number), align=64)
+
+    def _operand(self, row: int, lane: Value) -> Value:
+        """Return the word of a lane in a row of operands."""
+        values = self.b.load(self._row(row), typ=vector(I64), align=64)
+        return self.lanes.lane(values, lane)
+
+    def _complete_loads(self) -> None:
+        """Complete the loads of the warp, and write their registers."""
+        self.flight.complete(lambda _: I1(1), self.loads, self._complete)
+
+    def _complete(self, entry: Entry, index: int) -> None:
+        asked = memory_request(self.frame.program.instructions[index])
+        address, split = entry.descriptors
+        self._fill({D_ROW: self.lanes.splat(address), A_ROW: self.lanes.splat(split)})
+        self.tensors.place()
+        self._issue(index, asked, self.b.zext(entry.on, I64))
+        mask = self.lanes.mask(entry.on)
+        for register, value, type in self._loaded(asked):
+            self.operands.write(register, value, type, mask)
+
+    def _complete_stores(self) -> None:
+        """Complete the stores of the warp."""
+        tensors, pointer = self.tensors, self.frame.pointer
+        tensors.place()
+        lists = pointer(Slot.PLAN_AT), pointer(Slot.QUEUE_AT)
+        call(self.lanes, "wait_stores", tensors.host_memory, tensors.scratch(0), *lists)
+
+    # ---- operands -------------------------------------------------------------------------------
+
+    def _input(self, given: Input) -> Value:
+        """Return the 32 words of a row."""
+        _, operand, type = given
+        if type is None:
+            return self.operands.address(operand)
+        value = self.operands.read(operand, type)
+        if type is not PRED:
+            value = self.b.bitcast(value, vector(ir.IntType(type.bits)))
+        return value if type.bits == 64 else self.b.zext(value, vector(I64))
+
+    def _fill(self, rows: dict[int, Value]) -> None:
+        """Store rows of operands, and zeros in the others."""
+        zero = splat_constant(0, I64)
+        for row in range(DATA_ROWS):
+            self.b.store(rows.get(row, zero), self._row(row), align=64)
+
+    def _row(self, row: int) -> Value:
+        return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
+
+    def _register(self, number: int) -> Value:
+        return self.b.gep(self._values, [I64(VECTOR_BYTES * number)], source_etype=I8)
+
+    @cached_property
+    def _data(self) -> Value:
+        size = ir.ArrayType(I8, ROW_BYTES * DATA_ROWS)
+        return self.frame.prologue.alloca(size, align=64)
+
+    @cached_property
+    def _values(self) -> Value:
+        size = ir.ArrayType(I8, VECTOR_BYTES * MOST_REGISTERS)
+        return self.frame.prologue.alloca(size, align=64)

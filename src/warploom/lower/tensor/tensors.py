@@ -1,0 +1,265 @@
+"""Copies of tensors in a warp's code: operands into rows, a call of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+
+from llvmlite import ir
+
+from warploom.abi.environment import SPACE_CODES, Slot, Status
+from warploom.asynchronous.issue.queue import COUNT
+from warploom.asynchronous.late_copies.entries import COUNT as HELD_COUNT
+from warploom.asynchronous.tensors import entries
+from warploom.asynchronous.tensors.entries import ORIGIN, SCRATCH_WORDS
+from warploom.asynchronous.tensors.requests import BARRIER_ROW, DATA_ROWS, MAP_ROW, VALUE_ROW
+from warploom.cost.fields import RECORD_WIDTH
+from warploom.helpers.calls import call
+from warploom.llvm.lanes import I8, I64, LANES, PTR, Value, splat_constant, vector
+from warploom.lower.access.memory import MemoryCode
+from warploom.lower.frame.operands import WINDOWS
+from warploom.program.effects.tensor_waits import (
+    GroupRequest,
+    LateCopy,
+    WaitRequest,
+    group_request,
+    wait_request,
+)
+from warploom.program.requests.tensor_memory import work_words
+from warploom.program.requests.tensors import Input, tensor_request
+from warploom.ptx.ir import Instruction, Space
+
+ROW_BYTES = 8 * LANES
+
+THREADS_BITS = 6
+"""Bits of a warp's number, and of a lane's, in `entries.FIRST_THREAD`."""
+
+RECORD = {
+    Slot.FAULT_KIND: entries.FAULT_KIND,
+    Slot.FAULT_LANE: entries.FAULT_LANE,
+    Slot.FAULT_ADDRESS: entries.FAULT_ADDRESS,
+    Slot.FAULT_SIZE: entries.FAULT_SIZE,
+}
+"""Where the rules leave what an environment records of a fault."""
+
+
+class TensorCode:
+    """Emits the copies of tensors of one warp function."""
+
+    def __init__(self, memory: MemoryCode) -> None:
+        self.memory, self.operands = memory, memory.operands
+        self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
+
+    def emit(self, index: int, made: Instruction, on: Value) -> None:
+        """Emit any operation of `isa.ops.tensors`."""
+        asked, b, frame = tensor_request(made), self.b, self.frame
+        rows = {each[0]: self._input(each, asked.map_space) for each in asked.inputs}
+        self.fill(rows)
+        bits = b.zext(self.lanes.bits(on), I64)
+        with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
+            self.place()
+            given = (
+                self.host_memory,
+                self.row(0),
+                self.scratch(0),
+                frame.pointer(Slot.ALLOCATIONS_AT),
+            )
+            if self.memory.sanitizing is not None:
+                self.memory.sanitizing.events.copies(index, on, given, asked.request)
+            if self.memory.copy_recording is not None:
+                row, scratch = self.row(0), self.scratch(0)
+                self.memory.copy_recording.copies(index, bits, row, scratch, asked.request)
+            failed = call(
+                self.lanes,
+                "issue_copies",
+                *given,
+                self.counts(index, Space.GLOBAL),
+                self.counts(index, Space.SHARED),
+                frame.pointer(Slot.PLAN_AT),
+                frame.pointer(Slot.QUEUE_AT),
+                self.work,
+                bits,
+                I64(asked.request),
+            )
+            with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
+                self.fail(index)
+
+    def fail(self, index: int) -> None:
+        """Record the fault and leave."""
+        b, frame = self.b, self.frame
+        in_shared = b.load(self.scratch(entries.FAULT_IN_SHARED), typ=I64)
+        near = b.icmp_unsigned("!=", in_shared, I64(0))
+        spaces = (I64(SPACE_CODES[space]) for space in (Space.SHARED, Space.GLOBAL))
+        frame.record(Slot.FAULT_INSTRUCTION, I64(index))
+        frame.record(Slot.FAULT_WARP, frame.warp)
+        frame.record(Slot.FAULT_SPACE, b.select(near, *spaces))
+        for slot, word in RECORD.items():
+            frame.record(slot, b.load(self.scratch(word), typ=I64))
+        frame.leave(Status.FAULT)
+
+    def _input(self, given: Input, map_space: Space) -> Value:
+        """Return the 32 words of a row."""
+        row, operand, type = given
+        if type is None:
+            window = WINDOWS.get(map_space, 0) if row == MAP_ROW else 0
+            address = self.operands.address(operand)
+            return self.b.add(address, splat_constant(window, I64)) if window else address
+        value = self.b.bitcast(self.operands.read(operand, type), vector(ir.IntType(type.bits)))
+        if type.bits == 64:
+            return value
+        return (self.b.sext if type.is_signed else self.b.zext)(value, vector(I64))
+
+    def fill(self, rows: dict[int, Value]) -> None:
+        """Store rows of operands, and zeros in the others."""
+        zero = splat_constant(0, I64)
+        for row in range(DATA_ROWS):
+            self.b.store(rows.get(row, zero), self.row(row), align=64)
+
+    def place(self) -> None:
+        """Store what the rules know of the warp (`entries.ALLOCATIONS` and those behind it)."""
+        b, frame = self.b, self.frame
+        block = frame.slot(Slot.BLOCK)
+        warps = b.add(b.shl(block, I64(THREADS_BITS)), frame.warp)
+        words = {
+            entries.ALLOCATIONS: frame.slot(Slot.ALLOCATIONS),
+            entries.OWN_SHARED: frame.slot(Slot.SHARED_AT),
+            entries.SHARED_BYTES: frame.slot(Slot.SHARED_BYTES),
+            entries.CLUSTER_SHARED: self.memory.clusters.start(),
+            entries.SHARED_STRIDE: frame.slot(Slot.SHARED_STRIDE),
+            entries.LIVE_BLOCKS: self.memory.clusters.live(),
+            entries.FIRST_THREAD: b.shl(warps, I64(THREADS_BITS)),
+            entries.BLOCK: block,
+            entries.WARP: frame.warp,
+        }
+        for word, value in words.items():
+            b.store(value, self.scratch(word))
+
+    def counts(self, index: int, space: Space) -> Value:
+        """Return the counts of an access row; of one that is not counted, room that nobody
+        reads."""
+        if (index, space) in self.memory.places.rows:
+            return self.memory.places.row(index, space)
+        return self._unread
+
+    # ---- places ---------------------------------------------------------------------------------
+
+    @property
+    def host_memory(self) -> Value:
+        """Return all memory, from `ORIGIN` on."""
+        return self.b.inttoptr(I64(ORIGIN), PTR)
+
+    def row(self, row: int) -> Value:
+        """Return a row of operands."""
+        return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
+
+    def scratch(self, word: int) -> Value:
+        """Return a word of what the rules work with."""
+        return self.b.gep(self._words, [I64(8 * word)], source_etype=I8)
+
+    @cached_property
+    def work(self) -> Value:
+        """Return room for an entry of the queue."""
+        size = work_words(self.frame.program.has_tensor_memory)
+        return self.frame.prologue.alloca(ir.ArrayType(I64, size), align=64)
+
+    @cached_property
+    def _data(self) -> Value:
+        size = ir.ArrayType(I8, ROW_BYTES * DATA_ROWS)
+        return self.frame.prologue.alloca(size, align=64)
+
+    @cached_property
+    def _words(self) -> Value:
+        return self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS), align=64)
+
+    @cached_property
+    def _unread(self) -> Value:
+        return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
+
+
+class TensorWaitCode:
+    """Emits what goes before waits for asynchronous copies, in code for orders under which they may
+    complete late."""
+
+    def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
+        self.tensors, self.operands = tensors, tensors.operands
+        self.frame, self.lanes, self.b = tensors.frame, tensors.lanes, tensors.b
+        self.delays = delays
+
+    def emit(self, made: Instruction, on: Value) -> None:
+        """Emit it for any instruction; most have nothing."""
+        if not self.delays:
+            return
+        wait, group = wait_request(made), group_request(made)
+        if wait is not None:
+            self._when_pending(on, lambda bits: self._wait(wait, bits))
+        elif group is not None:
+            self._when_pending(on, lambda bits: self._group(group, bits))
+
+    def _when_pending(self, on: Value, emit: Callable[[Value], None]) -> None:
+        """Emit code for where copies are kept, with the lanes as bits."""
+        b = self.b
+        bits = b.zext(self.lanes.bits(on), I64)
+        kept = b.add(
+            b.load(self.lanes.slot(self.frame.pointer(Slot.QUEUE_AT), COUNT), typ=I64),
+            b.load(self.lanes.slot(self.frame.pointer(Slot.HELD_AT), HELD_COUNT), typ=I64),
+        )
+        some = b.icmp_unsigned("!=", bits, I64(0))
+        with b.if_then(b.and_(some, b.icmp_unsigned("!=", kept, I64(0)))):
+            emit(bits)
+
+    def _state(self) -> tuple[Value, ...]:
+        """Return the arguments that the helpers have in common, behind memory and operands."""
+        self.tensors.place()
+        slots = Slot.PLAN_AT, Slot.QUEUE_AT, Slot.HELD_AT
+        lists = (self.frame.pointer(slot) for slot in slots)
+        return self.tensors.scratch(0), *lists, self.tensors.work
+
+    @contextmanager
+    def deferring(
+        self, copy: LateCopy | None, rows: Mapping[int, Value], on: Value
+    ) -> Generator[None]:
+        """Emit what goes around the accesses of copies: where they complete late, what they wrote
+        is put back behind them. `rows` are the operands of
+        `asynchronous.late_copies.hold.hold_copies`."""
+        if copy is None or not self.delays:
+            yield
+            return
+        b, frame, pointer = self.b, self.frame, self.frame.pointer
+        missing = {BARRIER_ROW: splat_constant(-1, I64)}
+        self.tensors.fill({**missing, **rows})
+        self.tensors.place()
+        held = call(
+            self.lanes,
+            "hold_copies",
+            self.tensors.host_memory,
+            self.tensors.row(0),
+            self.tensors.scratch(0),
+            pointer(Slot.ALLOCATIONS_AT),
+            pointer(Slot.PLAN_AT),
+            pointer(Slot.HELD_AT),
+            b.zext(self.lanes.bits(on), I64),
+            I64(copy.what),
+            I64(copy.groups),
+        )
+        kept = frame.variable(I64)
+        b.store(held, kept)
+        yield
+        some = b.icmp_unsigned("!=", b.load(kept, typ=I64), I64(0))
+        with b.if_then(some):
+            given = pointer(Slot.PLAN_AT), pointer(Slot.HELD_AT)
+            call(self.lanes, "defer_copies", self.tensors.host_memory, *given)
+
+    def _wait(self, wait: WaitRequest, bits: Value) -> None:
+        value = self.operands.read(wait.value, wait.type)
+        if wait.type.bits < 64:
+            value = self.b.zext(value, vector(I64))
+        address = self.operands.address(wait.barrier)
+        self.tensors.fill({BARRIER_ROW: address, VALUE_ROW: value})
+        given = (self.tensors.row(0), *self._state(), bits, I64(int(wait.by_parity)))
+        call(self.lanes, "wait_copies", self.tensors.host_memory, *given)
+
+    def _group(self, group: GroupRequest, bits: Value) -> None:
+        numbers = (I64(n) for n in (group.action, group.left, group.groups))
+        given = (*self._state(), bits, *numbers)
+        call(self.lanes, "group_copies", self.tensors.host_memory, *given)

@@ -1,0 +1,1 @@
+"""Lowers the terms that define instructions (`isa.terms`) to vector operations."""

@@ -1,0 +1,68 @@
+"""Lowers nodes of terms that convert a value from one type to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from warploom.isa.terms import Term
+from warploom.llvm.lanes import Value, mangled
+from warploom.llvm.rounding import rounded
+from warploom.llvm.vectors import Vectors
+from warploom.lower.terms.integers import Node
+
+
+def lower_extension(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+    """Returns an integer in a wider type."""
+    wide = vectors.b.sext if term.args[0].type.is_signed else vectors.b.zext
+    return wide(args[0], vectors.type(term.type))
+
+
+def lower_truncation(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+    """Returns the low bits of an integer."""
+    return vectors.b.trunc(args[0], vectors.type(term.type))
+
+
+def lower_reinterpretation(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+    """Returns the same bits as another type."""
+    return vectors.b.bitcast(args[0], vectors.type(term.type))
+
+
+def lower_float_to_int(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+    """Returns the integer of a number that is one, the nearest of the type's where it has none."""
+    result = vectors.type(term.type)
+    name = "fptosi" if term.type.is_signed else "fptoui"
+    made = f"v{vectors.width}{mangled(result.element)}"
+    full = f"llvm.{name}.sat.{made}.{vectors.suffix(args[0])}"
+    return vectors.lanes.intrinsic(full, result, args)
+
+
+def lower_int_to_float(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+    """Returns an integer as a number, in the rounding mode of the node."""
+    signed, result = term.args[0].type.is_signed, vectors.type(term.type)
+    if term.attr != "rn":
+        op = "sitofp" if signed else "uitofp"
+        return rounded(vectors.lanes, op, str(term.attr), args, result)
+    return (vectors.b.sitofp if signed else vectors.b.uitofp)(args[0], result)
+
+
+def lower_float_to_float(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+    """Returns a number in another precision, in the rounding mode of the node."""
+    result, source = vectors.type(term.type), term.args[0].type
+    if source.bits == term.type.bits:
+        return args[0]
+    if source.bits < term.type.bits:
+        return vectors.b.fpext(args[0], result)
+    if term.attr != "rn":
+        return rounded(vectors.lanes, "fptrunc", str(term.attr), args, result)
+    return vectors.b.fptrunc(args[0], result)
+
+
+CONVERSIONS: Mapping[str, Node] = {
+    "extend": lower_extension,
+    "truncate": lower_truncation,
+    "reinterpret": lower_reinterpretation,
+    "float_to_int": lower_float_to_int,
+    "int_to_float": lower_int_to_float,
+    "float_to_float": lower_float_to_float,
+}
+"""What lowers conversions, by the node's operation."""

@@ -1,0 +1,94 @@
+"""Lowers nodes of terms that compute integers, bits and predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from llvmlite import ir
+
+from warploom.core.types import ScalarType
+from warploom.isa.terms import Term
+from warploom.llvm.lanes import I1, Value
+from warploom.llvm.vectors import Vectors
+
+Node = Callable[[Vectors, Term, list[Value]], Value]
+"""Lowers a node of a term, where its arguments have these values."""
+
+_COUNTING = {"popc": "ctpop", "brev": "bitreverse"}
+
+
+def builder_node(name: str) -> Node:
+    """Returns what lowers a node to an instruction of LLVM on its arguments, by the name that the
+    builder has for it."""
+    return lambda vectors, _term, args: getattr(vectors.b, name)(*args)
+
+
+def lower_minimum(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+    """Returns the lesser or the greater of two integers."""
+    sign = "s" if term.type.is_signed else "u"
+    return vectors.intrinsic(f"{sign}{term.op}", args)
+
+
+def lower_count(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+    """Returns how many bits are set, or the bits the other way round."""
+    return vectors.intrinsic(_COUNTING[term.op], args)
+
+
+def lower_leading_zeros(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+    """Returns how many bits are zero before the first one that is set."""
+    name = f"llvm.ctlz.{vectors.suffix(args[0])}"
+    return vectors.lanes.intrinsic(name, args[0].type, [args[0], I1(0)])
+
+
+def lower_division(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+    """Returns a quotient or a remainder, with the inputs on which a processor traps replaced
+    first."""
+    b, (value, by) = vectors.b, args
+    zero = b.icmp_unsigned("==", by, vectors.constant(0, term.type))
+    unsafe = zero
+    if term.type.is_signed:
+        lowest = vectors.constant(1 << (term.type.bits - 1), term.type)
+        overflow = b.and_(
+            b.icmp_unsigned("==", value, lowest),
+            b.icmp_unsigned("==", by, vectors.constant(-1, term.type)),
+        )
+        unsafe = b.or_(zero, overflow)
+    divisor = b.select(unsafe, vectors.constant(1, term.type), by)
+    quotient = _quotient(vectors, term.type, value, divisor)
+    if term.op == "div":
+        return b.select(zero, vectors.constant(-1, term.type), quotient)
+    rest = b.sub(value, b.mul(quotient, divisor))
+    return b.select(zero, value, rest)
+
+
+def _quotient(vectors: Vectors, type: ScalarType, value: Value, by: Value) -> Value:
+    """Returns value / by towards zero, where it is defined.
+
+    Up to 32 bits by double precision, which no vector unit lacks: the rounding error of the
+    quotient, value/by * 2^-53 < 2^-21 / by, is below its distance 1/by to the next integer.
+    """
+    b = vectors.b
+    if type.bits > 32:
+        return (b.sdiv if type.is_signed else b.udiv)(value, by)
+    double = ir.VectorType(ir.DoubleType(), vectors.width)
+    to_float = b.sitofp if type.is_signed else b.uitofp
+    back = b.fptosi if type.is_signed else b.fptoui
+    return back(b.fdiv(to_float(value, double), to_float(by, double)), value.type)
+
+
+INTEGERS: Mapping[str, Node] = {
+    **{name: builder_node(name) for name in ("add", "sub", "mul", "xor", "shl", "lshr", "ashr")},
+    "and": builder_node("and_"),
+    "or": builder_node("or_"),
+    "not": builder_node("not_"),
+    "neg": builder_node("neg"),
+    "select": builder_node("select"),
+    "min": lower_minimum,
+    "max": lower_minimum,
+    "popc": lower_count,
+    "brev": lower_count,
+    "clz": lower_leading_zeros,
+    "div": lower_division,
+    "rem": lower_division,
+}
+"""What lowers nodes of integers, and `select` of any type, by the node's operation."""

@@ -1,0 +1,2 @@
+"""Runs launches in compiled code: their arrays, threads, tiers of code, and the counts they
+leave."""

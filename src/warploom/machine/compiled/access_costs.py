@@ -1,0 +1,59 @@
+"""Computes what single accesses cost by a device's rules; compiled code only counts them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from warploom.cost.device_rules import AccessRules
+from warploom.cost.fields import RECORD_WIDTH
+from warploom.helpers.table import count_compiled
+from warploom.machine.tally import Counts
+from warploom.program.accesses import FIELDS, AccessRow, bytes_of, route_of
+from warploom.program.program import Program
+from warploom.ptx.ir import Space
+
+ALL_LANES = 0xFFFFFFFF
+
+STRIDES = {Space.LOCAL: 4, Space.CONST: 0}
+"""Bytes from lane to lane in common accesses, where not those that a lane accesses."""
+
+
+@dataclass(frozen=True)
+class RowRule:
+    """Says by which rules accesses of a row are counted, and the bytes that each lane accesses."""
+
+    names: tuple[str, ...]
+    size: int
+
+    def cost(self, mask: int, addresses: tuple[int, ...]) -> Counts:
+        """Returns the counts of one access by the lanes of a mask, in the order of FIELDS."""
+        return _cost(self, mask, addresses)
+
+
+def row_rule(program: Program, row: AccessRow, rules: AccessRules) -> RowRule:
+    """Return how accesses of a row are counted by a device's rules."""
+    instruction = program.instructions[row.instruction]
+    names = [rules.cost(row.space.value, row.op, route=route_of(instruction))]
+    if row.op == "store" and (writes := rules.writes(row.space.value)):
+        names.append(writes)
+    return RowRule(tuple(names), bytes_of(instruction))
+
+
+def common_cost(program: Program, row: AccessRow, rules: AccessRules) -> Counts:
+    """Return the counts of one common access of a row, in the order of FIELDS."""
+    if row.space in (Space.TEXTURE, Space.SURFACE):  # they have no common access
+        return np.zeros(len(FIELDS), np.int64)
+    rule = row_rule(program, row, rules)
+    stride = STRIDES.get(row.space, rule.size)
+    return rule.cost(ALL_LANES, tuple(stride * lane for lane in range(32)))
+
+
+@lru_cache(maxsize=1 << 14)
+def _cost(rule: RowRule, mask: int, addresses: tuple[int, ...]) -> Counts:
+    counts = np.zeros(RECORD_WIDTH, np.int64)
+    for name in rule.names:
+        count_compiled(name, np.array(addresses, np.uint64), mask, rule.size, counts)
+    return counts[: len(FIELDS)]

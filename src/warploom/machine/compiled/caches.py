@@ -1,0 +1,81 @@
+"""The caches of a device before a launch: empty, with the sizes that the catalog has."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.cost.caches import (
+    CONSTANT,
+    ENTRY_WORDS,
+    HEADER_WORDS,
+    L1,
+    L2,
+    LOCAL_BASE,
+    ORIGIN,
+    SMS,
+    TEXTURE,
+)
+from warploom.cost.device_rules import AccessRules
+from warploom.devices.spec import DeviceSpec
+from warploom.machine.launch import WARP_SIZE, Launch, shared_bytes
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.program.program import Program
+
+LINE_BYTES = 128
+WAYS = {L1: 4, TEXTURE: 4, CONSTANT: 4, L2: 16}
+"""Estimates: NVIDIA does not publish them."""
+
+
+def empty_caches(
+    spec: DeviceSpec, rules: AccessRules, program: Program, launch: Launch, memory: DeviceMemory
+) -> npt.NDArray[np.int64]:
+    """Return the array of `cost.caches`; nothing of it where caches are not counted."""
+    if not rules.caches:
+        return np.zeros(1, np.int64)
+    sizes = {
+        L1: l1_bytes(spec, shared_bytes(program, launch), launch),
+        TEXTURE: spec.texture_cache_bytes,
+        CONSTANT: spec.constant_cache_bytes,
+        L2: spec.l2_bytes,
+    }
+    sms = min(spec.sms, launch.blocks)
+    header = np.zeros(HEADER_WORDS, np.int64)
+    header[SMS], header[ORIGIN] = sms, memory.base
+    end = HEADER_WORDS
+    for level, size in sizes.items():
+        sets = size // (LINE_BYTES * WAYS[level])
+        words = sets * WAYS[level] * ENTRY_WORDS
+        header[4 * level : 4 * level + 4] = end, sets, WAYS[level], words
+        end += words * (1 if level == L2 else sms)
+    caches = np.zeros(end, np.int64)
+    caches[:HEADER_WORDS] = header
+    return caches
+
+
+def l1_bytes(spec: DeviceSpec, shared: int, launch: Launch) -> int:
+    """Returns what shared memory, of which a block has so many bytes, leaves of L1.
+
+    On 2.x and 3.x as much is shared as can be, which is their default; later as little as will hold
+    the blocks that an SM has at once.
+    """
+    if not spec.l1_holds_shared:
+        return spec.l1_bytes
+    if spec.compute_capability < (7, 0):
+        return spec.l1_bytes - spec.shared_bytes_per_sm
+    blocks = max(1, launch.schedule.resident_blocks // spec.sms)
+    needed = blocks * (shared + spec.shared_reserved_per_block)
+    carved = next((c for c in spec.shared_capacities if c >= needed), spec.shared_bytes_per_sm)
+    return spec.l1_bytes - carved
+
+
+def local_address(program: Program, launch: Launch, block: int, warp: int) -> int:
+    """Returns where a warp's local memory begins among the lines of the caches."""
+    warps = block * launch.warps_per_block + warp
+    lines = local_lines(program) * (launch.warp_size // WARP_SIZE)
+    return LOCAL_BASE + warps * lines * LINE_BYTES
+
+
+def local_lines(program: Program) -> int:
+    """Lines of local memory of 32 lanes: one for each word of a thread's."""
+    return -(-program.local_bytes // 4)

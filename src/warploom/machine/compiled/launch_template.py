@@ -1,0 +1,291 @@
+"""The arrays of a launch of compiled code, laid out once for a kernel and its configuration.
+
+They lie in one stretch of memory, the environment first. What they hold at the start is kept as
+bytes, so that a launch begins with one copy; the counts and the rows of accesses, megabytes of a
+long kernel, are zeros but for one column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.abi.environment import ROW_WIDTH, CountLayout, Slot, local_stride
+from warploom.abi.range_cache import LAYOUT_SHIFT
+from warploom.analysis.shape_transfer import RUNS, warp_layout_of
+from warploom.asynchronous.late_copies.entries import LIST_WORDS
+from warploom.compilation.jit import CompiledKernel
+from warploom.cost.fields import EXAMPLE_COST, TRANSACTIONS
+from warploom.helpers.range_cache_filling import find_set
+from warploom.isa.special import LAUNCH_WIDE
+from warploom.machine.compiled.access_costs import common_cost
+from warploom.machine.compiled.pace import Pace
+from warploom.machine.launch import Launch, all_shared_bytes, launch_values, shared_stride
+from warploom.machine.warp_layouts import thread_indices, warp_layouts
+from warploom.program.effects.tensor_waits import completes_later
+from warploom.program.requests.tensor_memory import queue_words
+from warploom.program.services import service_of
+from warploom.simt import schedule_layout
+from warploom.simt.lane_counts import ALL_LANES
+
+Words = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+NO_LIMIT = 1 << 62
+
+ALIGNMENT = 128
+"""Of every array, in bytes."""
+
+
+KEPT_BYTES = 1 << 27
+"""Rooms of up to this size are kept for the next launch: to clear what was used of one is cheaper
+than to have the system make another."""
+
+KEPT_COUNTS = 1 << 20
+"""The same for the counts alone, all of which are cleared."""
+
+
+@dataclass(frozen=True)
+class LaunchTemplate:
+    """The state from which every launch of a kernel in one configuration starts.
+
+    `slots` is how many blocks it has room for at once. `starts` says where the array begins to
+    whose address a slot of the environment is set; `counts_at` and `rows_at` where those begin that
+    have no slot. `start` holds the first bytes, with those places where the environment has
+    addresses, in the slots `addressed`; behind them there are zeros up to `size`, and `costs`, one
+    in each row of accesses (see `_common_costs`). `by_slot` says of what a block has in its slot
+    how many bytes it takes. `serves` says whether the host serves calls of the kernel,
+    `launched_warps` how many there are, `pace` how far a launch goes at a time. `full_sets`: the
+    sets of lanes that its access caches know at first.
+    """
+
+    kernel: CompiledKernel
+    slots: int
+    starts: Mapping[Slot, int]
+    counts_at: int
+    rows_at: int
+    start: Bytes
+    costs: Words
+    size: int
+    addressed: npt.NDArray[np.intp]
+    by_slot: Mapping[Slot, int]
+    serves: bool
+    launched_warps: int
+    full_sets: Words
+    pace: Pace = field(default_factory=Pace)
+    _free: list[LaunchBuffers] = field(default_factory=list["LaunchBuffers"])
+
+    @classmethod
+    def of(cls, kernel: CompiledKernel, launch: Launch) -> LaunchTemplate:
+        """Return the outfit for launches like this one, whatever their arguments."""
+        plan = launch.schedule.plan(launch, kernel.program)
+        slots = int(plan[schedule_layout.SLOTS]) if kernel.suspends else 1
+        environment = np.zeros(len(Slot), np.int64)
+        filled = _filled(kernel, launch, plan)
+        filled[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)
+        by_slot = _by_slot(kernel, launch)
+        zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
+        if launch.schedule.shuffles and completes_later(kernel.program):
+            zeros[Slot.QUEUE_AT] = 8 * queue_words(kernel.program.has_tensor_memory)
+            zeros[Slot.HELD_AT] = 8 * LIST_WORDS
+        zeros |= {base: slots * size for base, size in by_slot.items()}
+        arrays = (environment, *filled.values())
+        counted = (8 * kernel.layout.size, 8 * kernel.layout.row_words)
+        sizes = (*(array.nbytes for array in arrays), *counted, *zeros.values())
+        places, end = _placed(sizes)
+        counts_at, rows_at = places[len(arrays) : len(arrays) + 2]
+        named = (*places[1 : len(arrays)], *places[len(arrays) + 2 :])
+        starts = dict(zip((*filled, *zeros), named, strict=True))
+        starts |= {at: starts[base] for base, at in CURRENT.items()}
+        for slot, value in (*_values(kernel, launch).items(), *starts.items()):
+            environment[slot] = value
+        start = np.zeros(counts_at, np.uint8)
+        for array, place in zip(arrays, places, strict=False):
+            start[place : place + array.nbytes] = array.view(np.uint8).reshape(-1)
+        addressed = np.array(sorted(starts), np.intp)
+        return cls(
+            kernel,
+            slots,
+            starts,
+            counts_at,
+            rows_at,
+            start,
+            _common_costs(kernel.layout),
+            end,
+            addressed,
+            by_slot,
+            any(service_of(made) for made in kernel.program.instructions),
+            launch.blocks * launch.warps_per_block,
+            _full_sets(launch.block, kernel.layout.caches.sets),
+        )
+
+    def buffers(self) -> LaunchBuffers:
+        """Return the arrays of one launch, as it starts."""
+        try:
+            buffers = self._free.pop()
+        except IndexError:
+            return LaunchBuffers(self)
+        buffers.clear()
+        return buffers
+
+    def give_back(self, buffers: LaunchBuffers) -> None:
+        """Take back the arrays of a launch that has ended, at which nobody looks any more."""
+        if self.keeps:
+            self._free.append(buffers)
+
+    def drop_buffers(self) -> None:
+        """Frees the arrays that are kept for later launches: there will be none."""
+        self._free.clear()
+
+    @property
+    def keeps(self) -> bool:
+        """Returns whether a room is kept for the next launch."""
+        counted = self.starts[Slot.CACHE_AT] - self.counts_at
+        return self.size <= KEPT_BYTES and counted <= KEPT_COUNTS
+
+
+class LaunchBuffers:
+    """The arrays of one launch: `arena` has them all, as `LaunchTemplate` lays them out; `address`
+    is its own."""
+
+    def __init__(self, launch_template: LaunchTemplate) -> None:
+        raw = np.zeros(launch_template.size + ALIGNMENT, np.uint8)
+        skipped = -int(raw.ctypes.data) % ALIGNMENT
+        self.arena = raw[skipped : skipped + launch_template.size]
+        self.address = int(self.arena.ctypes.data)
+        self._start = launch_template.start.copy()
+        self._start[: 8 * len(Slot)].view(np.int64)[launch_template.addressed] += self.address
+        self._head = self.arena[: len(self._start)]
+        self._launch_template = launch_template
+        layout = launch_template.kernel.layout
+        rows = len(layout.rows)
+        by_row = self.words(launch_template.rows_at, layout.row_words)
+        self._cost_of_row = by_row[EXAMPLE_COST : rows * ROW_WIDTH : ROW_WIDTH]
+        self._caches = by_row[rows * ROW_WIDTH :]
+        self._fill()
+        self.environment = self.words(0, len(Slot))
+        self.plan = self.words(launch_template.starts[Slot.PLAN_AT], schedule_layout.LAYOUT_WORDS)
+        self._bounds = self.words(launch_template.starts[Slot.CACHE_AT], 2 * max(1, rows))
+        ends = launch_template.starts[Slot.GLOBALS_AT]
+        self.parameters = self.arena[launch_template.starts[Slot.PARAMETERS_AT] : ends]
+        self.globals = self.words(ends, (launch_template.starts[Slot.SLOTS_AT] - ends) // 8)
+        self.counted = self.arena[launch_template.counts_at : launch_template.starts[Slot.CACHE_AT]]
+
+    def counts(self) -> Bytes:
+        """Returns what was counted, for whoever wants it when the room is given back: as it stands,
+        where no other launch will have the room."""
+        return self.counted.copy() if self._launch_template.keeps else self.counted
+
+    def clear(self) -> None:
+        """Make it what it was at first."""
+        launch_template = self._launch_template
+        used = (
+            int(self.plan[schedule_layout.MOST_RESIDENT]) if launch_template.kernel.suspends else 1
+        )
+        self.arena[launch_template.counts_at : launch_template.starts[Slot.STATES_BASE]] = 0
+        for base, size in launch_template.by_slot.items():
+            self.arena[launch_template.starts[base] :][: used * size] = 0
+        self._fill()
+
+    def _fill(self) -> None:
+        """Write what is not zero."""
+        self._head[:] = self._start
+        self._cost_of_row[:] = self._launch_template.costs
+        self._caches[: len(self._launch_template.full_sets)] = self._launch_template.full_sets
+
+    def forget_bounds(self) -> None:
+        """Allocations have come or gone: what checks of accesses know of them holds no more."""
+        self._bounds[:] = 0
+        self._caches[self._launch_template.kernel.layout.caches.entry_capacities()] = 0
+
+    def words(self, start: int, count: int) -> Words:
+        """Return so many 64-bit words."""
+        return self.arena[start : start + 8 * count].view(np.int64)
+
+
+def _placed(sizes: Iterable[int]) -> tuple[list[int], int]:
+    """Returns where arrays of these sizes begin, one after the other, and where the last ends."""
+    places: list[int] = []
+    end = 0
+    for size in sizes:
+        places.append(end)
+        end += -(-size // ALIGNMENT) * ALIGNMENT
+    return places, end
+
+
+CURRENT = {
+    Slot.SHARED_BASE: Slot.SHARED_AT,
+    Slot.LOCAL_BASE: Slot.LOCAL_AT,
+    Slot.CONTEXTS_BASE: Slot.CONTEXTS_AT,
+    Slot.STATES_BASE: Slot.STATES_AT,
+}
+"""Where the current block's arrays are, behind where the first slot's are; at first the same."""
+
+
+def _filled(kernel: CompiledKernel, launch: Launch, plan: Words) -> dict[Slot, npt.NDArray[Any]]:
+    """Return the arrays that do not begin as zeros, and those that each launch fills in anew."""
+    specials = launch_values(kernel.program, launch)
+    return {
+        Slot.PLAN_AT: plan,
+        Slot.SPECIALS_AT: np.array([specials[name] for name in LAUNCH_WIDE], np.uint32),
+        Slot.TIDS_AT: _thread_indices(launch.block),
+        Slot.PARAMETERS_AT: np.zeros(len(launch.parameters), np.uint8),
+        Slot.GLOBALS_AT: np.array(launch.globals, np.uint64),
+    }
+
+
+def _by_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
+    """Returns what a block has in its slot, with its size in bytes; zeros at first."""
+    warps = launch.warps_per_block
+    return {
+        Slot.STATES_BASE: 8 * warps * schedule_layout.STATE_WORDS,
+        Slot.CONTEXTS_BASE: kernel.context_bytes * warps,
+        Slot.SHARED_BASE: shared_stride(kernel.program, launch),
+        Slot.LOCAL_BASE: local_stride(kernel.program.local_bytes) * warps,
+    }
+
+
+def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
+    """Return the numbers of an environment that are no addresses."""
+    warps = launch.warps_per_block
+    return {
+        Slot.BUDGET: NO_LIMIT if launch.max_instructions is None else launch.max_instructions,
+        Slot.BLOCK: -1,
+        Slot.SHARED_STRIDE: shared_stride(kernel.program, launch),
+        Slot.SHARED_BYTES: all_shared_bytes(kernel.program, launch),
+        Slot.CONTEXT_BYTES: kernel.context_bytes,
+        Slot.THREADS: launch.threads_per_block,
+        Slot.WARPS: warps,
+        Slot.LOCAL_BYTES: local_stride(kernel.program.local_bytes) * warps,
+        **dict(zip((Slot.NTID_X, Slot.NTID_Y, Slot.NTID_Z), launch.block, strict=True)),
+        **dict(zip((Slot.NCTAID_X, Slot.NCTAID_Y, Slot.NCTAID_Z), launch.grid, strict=True)),
+    }
+
+
+def _common_costs(layout: CountLayout) -> Words:
+    """Returns what the common access of each row costs, in transactions: only a costlier one is
+    kept as the row's example."""
+    costs = (common_cost(layout.program, row, layout.rules) for row in layout.rows)
+    return np.fromiter((cost[TRANSACTIONS] for cost in costs), np.int64, len(layout.rows))
+
+
+def _full_sets(block: tuple[int, int, int], sets: int) -> Words:
+    """Returns the keys of all lanes of a warp, of each of the first layouts, at most half of so
+    many `sets`: caches know of them before any others come (`abi.range_cache`)."""
+    known = RUNS[warp_layout_of(block)] > 1
+    layouts = min(1 + max(warp_layouts(block)), sets // 2) if known else 1
+    keys = np.zeros(sets, np.int64)
+    keys[0] = ALL_LANES
+    for layout in range(1, layouts):
+        find_set(keys, ALL_LANES | layout << LAYOUT_SHIFT, sets)
+    return keys
+
+
+def _thread_indices(block: tuple[int, int, int]) -> npt.NDArray[np.uint32]:
+    """Return the thread indices of a block, and then the layout of each warp (`Slot.TIDS_AT`)."""
+    layouts = np.array(warp_layouts(block), np.uint32)
+    return np.concatenate((thread_indices(block).reshape(-1), layouts))

@@ -1,0 +1,95 @@
+"""The error that ended a launch of compiled code, from what it left behind."""
+
+from __future__ import annotations
+
+from warploom.abi.environment import SPACE_CODES, Slot, Status
+from warploom.core.errors import Allocation
+from warploom.isa.preconditions import PRECONDITIONS
+from warploom.machine.cancellation import cancelled
+from warploom.machine.compiled.work import Work
+from warploom.machine.faults.deadlock import deadlock_error, waiting_lanes
+from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error, limit_error
+from warploom.machine.faults.tensor_faults import NAMES as TENSOR_FAULTS
+from warploom.machine.launch import shared_bytes
+from warploom.machine.tally import Tally
+from warploom.ptx.ir import Space
+
+ALL_ONES = (1 << 64) - 1
+ACCESSES = {
+    FaultKind.OUT_OF_BOUNDS,
+    FaultKind.MISALIGNED,
+    FaultKind.READ_ONLY,
+    *PRECONDITIONS,
+    *TENSOR_FAULTS,
+}
+"""Kinds of fault that have an address."""
+
+
+def check_limit(tally: Tally, work: Work) -> None:
+    """Raise InstructionLimit where the last instructions of a launch passed its limit."""
+    limit = work.launch.max_instructions
+    if limit is not None and tally.warps.sum() > limit:
+        raise error_of(work, Status.LIMIT)
+
+
+def error_of(work: Work, status: Status) -> BaseException:
+    """Returns what to raise for a run that did not end."""
+    if work.host_callbacks is not None and work.host_callbacks.error is not None:
+        return work.host_callbacks.error
+    if status is Status.PAUSED:
+        return cancelled()
+    if status is Status.FAULT:
+        return _fault(work)
+    if status is Status.DEADLOCK:
+        return _deadlock(work)
+    return limit_error(work.kernel.program, work.launch)
+
+
+def _fault(work: Work) -> Exception:
+    at = {slot: int(work.environment[slot]) for slot in Slot}
+    space = {code: space for space, code in SPACE_CODES.items()}[at[Slot.FAULT_SPACE]]
+    kind = FaultKind(at[Slot.FAULT_KIND])
+    if kind in ACCESSES:  # an address from 2**63 on is negative in the environment
+        at[Slot.FAULT_ADDRESS] &= ALL_ONES
+    fault = Fault(
+        kind,
+        at[Slot.FAULT_INSTRUCTION],
+        at[Slot.BLOCK],
+        at[Slot.FAULT_WARP],
+        at[Slot.FAULT_LANE],
+        at[Slot.FAULT_ADDRESS],
+        at[Slot.FAULT_SIZE],
+        space,
+    )
+    nearest = _own(work, space) or work.memory.nearest(fault.address)
+    return fault_error(fault, work.kernel.program, work.launch, nearest)
+
+
+def _own(work: Work, space: Space) -> Allocation | None:
+    """Return the stretch that a space is, where it is the block's or the thread's own."""
+    program = work.kernel.program
+    shared = shared_bytes(program, work.launch)
+    return {
+        Space.SHARED: Allocation(0, shared, "the block's shared memory"),
+        Space.LOCAL: Allocation(0, program.local_bytes, "the thread's local memory"),
+        Space.PARAM: Allocation(0, program.parameter_bytes, "the kernel's parameters"),
+    }.get(space)
+
+
+def _deadlock(work: Work) -> Exception:
+    """Return everything that waits in the resident blocks."""
+    program, warps = work.kernel.program, work.launch.warps_per_block
+    waiting = [
+        found
+        for slot, block in enumerate(work.slots.tolist())
+        if block >= 0
+        for warp in range(warps)
+        for found in waiting_lanes(
+            program,
+            block,
+            warp,
+            work.states[slot * warps + warp],
+            work.tables[slot * warps + warp],
+        )
+    ]
+    return deadlock_error(program, work.launch, waiting, work.started)

@@ -1,0 +1,192 @@
+"""Prepares a launch of compiled code: its arrays, and the environment that names them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.abi.environment import Slot, Status
+from warploom.compilation.jit import CompiledKernel
+from warploom.machine.compiled.configurations import Configuration
+from warploom.machine.compiled.handover import hand_over
+from warploom.machine.compiled.host_callbacks import HostCallbacks
+from warploom.machine.compiled.launch_template import LaunchBuffers, LaunchTemplate
+from warploom.machine.launch import Launch
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.services import Services
+from warploom.simt import schedule_layout
+
+LIMIT_STEP = 1 << 20
+"""At most so many warp instructions are executed between two looks at `max_instructions`."""
+
+Words = npt.NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class Work:
+    """The arrays of a launch, or of the part of it that one worker has: the blocks from the first
+    of `blocks` up to but not including its last. `kept` holds what only the environment points to.
+    `configuration`: where it may find better code to go on in; None where it ends as it began.
+    """
+
+    launch_template: LaunchTemplate
+    launch: Launch
+    memory: DeviceMemory
+    blocks: range
+    buffers: LaunchBuffers
+    host_callbacks: HostCallbacks | None
+    kept: tuple[object, ...]
+    configuration: Configuration | None = None
+
+    @classmethod
+    def prepare(
+        cls,
+        launch_template: LaunchTemplate,
+        launch: Launch,
+        memory: DeviceMemory,
+        caches: Words,
+        blocks: range,
+        configuration: Configuration | None = None,
+    ) -> Work:
+        """Returns what a launch starts from; `caches` are the counted ones (`cost.caches`)."""
+        buffers = launch_template.buffers()
+        plan, environment = buffers.plan, buffers.environment
+        plan[schedule_layout.NEXT_BLOCK], plan[schedule_layout.BLOCKS] = blocks.start, blocks.stop
+        buffers.parameters[: len(launch.parameters)] = np.frombuffer(launch.parameters, np.uint8)
+        if launch.globals:
+            buffers.globals[: len(launch.globals)] = launch.globals
+        table, textures = memory.table(), memory.textures.table()
+        environment[Slot.ALLOCATIONS_AT] = table.address
+        environment[Slot.ALLOCATIONS] = table.count
+        environment[Slot.TEXTURES_AT] = textures.address
+        environment[Slot.BLOCKS_DONE] = blocks.start
+        environment[Slot.HIERARCHY_AT] = caches.ctypes.data
+        host_callbacks = None
+        if launch_template.serves:
+            services = Services(launch_template.kernel.program, launch, memory)
+            host_callbacks = HostCallbacks(services, buffers.forget_bounds, environment)
+            environment[Slot.SERVICE_AT] = host_callbacks.address
+        kept = caches, table, textures
+        return cls(
+            launch_template, launch, memory, blocks, buffers, host_callbacks, kept, configuration
+        )
+
+    def go_on(self) -> int:
+        """Run the blocks in this thread, but not for long; gives a Status, PAUSED where there is
+        more to do."""
+        launch_template, environment = self.launch_template, self.buffers.environment
+        kernel, pace, start = launch_template.kernel, launch_template.pace, self.buffers.address
+        first, last = self.blocks.start, self.blocks.stop
+        if kernel.suspends:
+            environment[Slot.PAUSE_AT] = environment[Slot.BUDGET] - pace.instructions
+        else:
+            first = int(environment[Slot.BLOCKS_DONE])
+            most = pace.instructions
+            if self.launch.max_instructions is not None:
+                most = min(most, LIMIT_STEP)
+            last = min(last, first + max(1, most // self._instructions_per_block))
+        counts, rows = start + launch_template.counts_at, start + launch_template.rows_at
+        began = time.perf_counter()
+        status = kernel.run(start, counts, rows, first, last)
+        if kernel.baseline and self.configuration is not None:
+            self.configuration.tiers.seconds += time.perf_counter() - began
+        if not kernel.suspends and status == Status.ENDED and last < self.blocks.stop:
+            status = Status.PAUSED
+        if status == Status.PAUSED:
+            pace.took(time.perf_counter() - began)
+            if self._is_past_limit():
+                return Status.LIMIT
+            self._go_on_better()
+        return status
+
+    def _go_on_better(self) -> None:
+        """Changes to better code of the kernel, if there is some by now."""
+        after = None
+        if self.configuration is not None:
+            after = self.configuration.better(self.launch_template)
+        if after is None:
+            return
+        before, old = self.launch_template, self.buffers
+        self.launch_template, self.buffers = after, hand_over(before, old, after)
+        if self.host_callbacks is not None:
+            stop = self.host_callbacks.stop
+            self.host_callbacks = HostCallbacks(
+                self.host_callbacks.services, self.buffers.forget_bounds, self.environment
+            )
+            self.host_callbacks.stop = stop
+            self.environment[Slot.SERVICE_AT] = self.host_callbacks.address
+        before.give_back(old)
+
+    def _is_past_limit(self) -> bool:
+        """Returns whether a kernel in which nothing repeats has executed more instructions than it
+        may; others look at their budget themselves."""
+        limit = self.launch.max_instructions
+        if limit is None or self.kernel.suspends:
+            return False
+        layout, buffers = self.kernel.layout, self.buffers
+        counts = buffers.counted[: 8 * layout.size].view(np.int64)
+        return layout.executed(counts) > limit
+
+    @property
+    def kernel(self) -> CompiledKernel:
+        return self.launch_template.kernel
+
+    @property
+    def environment(self) -> Words:
+        return self.buffers.environment
+
+    @property
+    def _instructions_per_block(self) -> int:
+        """Return, of a kernel in which nothing repeats, as many as there can be where no lanes
+        part."""
+        return len(self.kernel.program.instructions) * self.launch.warps_per_block
+
+    @property
+    def started(self) -> int:
+        """Return the first block that has not begun."""
+        return int(self.buffers.plan[schedule_layout.NEXT_BLOCK])
+
+    @cached_property
+    def slots(self) -> Words:
+        """Return the block in each slot, or -1."""
+        return self._array(Slot.SLOTS_AT, self._slots)
+
+    @cached_property
+    def states(self) -> Words:
+        """Return the states of all warps in the slots."""
+        warps = self._slots * self.launch.warps_per_block
+        words = self._array(Slot.STATES_BASE, warps * schedule_layout.STATE_WORDS)
+        return words.reshape(warps, schedule_layout.STATE_WORDS)
+
+    @cached_property
+    def tables(self) -> Words:
+        """Return the tables of all warps in the slots, each at the start of its context."""
+        warps, size = self._slots * self.launch.warps_per_block, self.kernel.context_bytes // 8
+        return self._array(Slot.CONTEXTS_BASE, warps * size).reshape(warps, size)
+
+    @property
+    def faulted(self) -> int:
+        """Return the instruction at which a fault was found."""
+        return int(self.environment[Slot.FAULT_INSTRUCTION])
+
+    def unfinished(self) -> dict[int, Words]:
+        """Return the tables of the warps that have not ended, by their number in the launch."""
+        warps = self.launch.warps_per_block
+        return {
+            block * warps + warp: self.tables[slot * warps + warp]
+            for slot, block in enumerate(self.slots.tolist())
+            if block >= 0
+            for warp in range(warps)
+            if self.states[slot * warps + warp][schedule_layout.STATUS] != schedule_layout.ENDED
+        }
+
+    @property
+    def _slots(self) -> int:
+        return self.launch_template.slots
+
+    def _array(self, slot: Slot, words: int) -> Words:
+        return self.buffers.words(self.launch_template.starts[slot], words)

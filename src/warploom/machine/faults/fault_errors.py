@@ -1,0 +1,355 @@
+"""From the bare record of a fault to the error that its user reads; the same for both machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import PurePath
+from typing import TypedDict
+
+from warploom.asynchronous.issue import tensor_copies
+from warploom.asynchronous.tensor_memory import checks
+from warploom.core.errors import (
+    Allocation,
+    DeviceTrap,
+    Dim3,
+    InstructionLimit,
+    KernelFault,
+    MemoryFault,
+)
+from warploom.core.source import BUILT_IN_HEADER
+from warploom.isa import preconditions
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
+from warploom.isa.ops.tensors import is_tensor_operation
+from warploom.isa.ops.wgmma import is_group_product
+from warploom.isa.preconditions import PRECONDITIONS
+from warploom.machine.faults.tensor_faults import NAMES as TENSOR_FAULTS
+from warploom.machine.faults.tensor_faults import tensor_fault
+from warploom.machine.faults.tensor_memory_faults import NAMES as TENSOR_MEMORY_FAULTS
+from warploom.machine.faults.tensor_memory_faults import tensor_memory_fault
+from warploom.machine.faults.texture_faults import texel_fault
+from warploom.machine.launch import Launch
+from warploom.program.accesses import accesses
+from warploom.program.program import Program
+from warploom.ptx.ir import Instruction, Space
+from warploom.simt import register_pool
+from warploom.simt.product_groups import CAPACITY
+from warploom.simt.register_pool import BEYOND_BLOCK, CODE_AT, HAS_LESS
+
+SHOWN_LOOPS = 8
+
+VERBS = {"cp": "copy", "mbarrier": "mbarrier access", "call": "read"}
+"""Nouns for accesses of instructions that do more than read or write; a `call` is one of printf or
+assert, which read their texts."""
+
+
+class FaultKind(IntEnum):
+    """The kinds of faults, by the numbers that compiled code reports."""
+
+    OUT_OF_BOUNDS = 1
+    MISALIGNED = 2
+    READ_ONLY = 3
+    TRAP = 4
+    BAD_INDEX = 5
+    NOT_A_MEMBER = 6
+    BAD_BARRIER = 7
+    BAD_HANDLE = 11
+    OTHER_GEOMETRY = 12
+    OUTSIDE_SURFACE = 13
+    INVALID_MBARRIER = preconditions.INITIALIZED.number
+    BAD_COUNT = preconditions.COUNT.number
+    BULK_SIZE = preconditions.BULK_SIZE.number
+    BULK_TARGET = preconditions.BULK_TARGET.number
+    BULK_SOURCE = preconditions.BULK_SOURCE.number
+    SOURCE_SIZE = preconditions.SOURCE_SIZE.number
+    SOURCE_ALIGNMENT = preconditions.SOURCE_ALIGNMENT.number
+    PART_OF_A_WARP_GROUP = 21
+    TOO_MANY_IN_FLIGHT = 22
+    NO_TENSOR_MAP = tensor_copies.NO_TENSOR_MAP
+    OTHER_TENSOR = tensor_copies.OTHER_TENSOR
+    TENSOR_ALIGNMENT = tensor_copies.TENSOR_ALIGNMENT
+    UNSUPPORTED_TENSOR = tensor_copies.UNSUPPORTED_TENSOR
+    NO_BLOCK = tensor_copies.NO_BLOCK
+    BULK_ALIGNMENT = tensor_copies.BULK_ALIGNMENT
+    COLUMN_OPERANDS = tensor_copies.COLUMN_OPERANDS
+    OPEN_HALO = tensor_copies.OPEN_HALO
+    PACKED_RULE = tensor_copies.PACKED_RULE
+    NOT_ALLOCATED = checks.NOT_ALLOCATED
+    ALLOCATION_SIZE = checks.ALLOCATION_SIZE
+    NO_PERMIT = checks.NO_PERMIT
+    GROWING_ALLOCATION = checks.GROWING_ALLOCATION
+    NO_COLUMNS = checks.NO_COLUMNS
+    NOT_AN_ALLOCATION = checks.NOT_AN_ALLOCATION
+    OTHER_LANES = checks.OTHER_LANES
+    NO_MATRIX_DESCRIPTOR = checks.NO_MATRIX_DESCRIPTOR
+    NO_SUCH_PRODUCT = checks.NO_SUCH_PRODUCT
+    STILL_ALLOCATED = checks.STILL_ALLOCATED
+    NO_PAIR = checks.NO_PAIR
+    REGISTER_COUNT = register_pool.FAULT
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first lane (lowest number) of the first warp instruction that failed.
+
+    `block` and `warp` are linear; `address` is in `space` (an offset in shared and local memory),
+    `size` the bytes that the lane wanted.
+    """
+
+    kind: FaultKind
+    instruction: int
+    block: int
+    warp: int
+    lane: int
+    address: int = 0
+    size: int = 0
+    space: Space = Space.GLOBAL
+
+
+def fault_error(
+    fault: Fault, program: Program, launch: Launch, nearest: Allocation | None
+) -> KernelFault:
+    """Return the error to raise. `nearest` is the live allocation closest to a global address; for
+    shared and local memory it is the block's or thread's own stretch."""
+    line = program.line(fault.instruction)
+    place: _Place = {
+        "kernel": program.name,
+        "line": line,
+        "block": launch.block_index(fault.block),
+        "thread": launch.thread_index(fault.warp, fault.lane),
+    }
+    at = (
+        f"at {line}{_header(fault, program)} in kernel {program.title}, by thread"
+        f" {place['thread']} in block {place['block']}"
+    )
+    trap = _trap_message(fault, program, launch, at)
+    if trap is not None:
+        return DeviceTrap(trap, kind=fault.kind.name.lower().replace("_", " "), **place)
+    if fault.kind in PRECONDITIONS:
+        kind, message = _precondition_message(fault, program, at)
+        nearest = None
+    elif fault.kind in TENSOR_FAULTS:
+        operation = program.instructions[fault.instruction].operation
+        kind, message = tensor_fault(fault.kind, operation, fault.address, fault.size, at)
+        nearest = None
+    elif fault.kind in TENSOR_MEMORY_FAULTS:
+        operation = program.instructions[fault.instruction].operation
+        given = fault.kind, operation, fault.address, fault.size
+        kind, message = tensor_memory_fault(*given, at)
+        nearest = None
+    elif fault.space in (Space.TEXTURE, Space.SURFACE):
+        operation = program.instructions[fault.instruction].operation
+        kind, message = texel_fault(fault.kind, operation, fault.address, fault.size, at)
+        nearest = None
+    else:
+        kind = fault.kind.name.lower().replace("_", " ")
+        message = _access_message(fault, program, at, nearest)
+    return MemoryFault(
+        message, kind=kind, address=fault.address, size=fault.size, nearest=nearest, **place
+    )
+
+
+def _header(fault: Fault, program: Program) -> str:
+    """Return the line of CUDA's header that stands at the user's line, if the fault is in one."""
+    location = program.instructions[fault.instruction].location
+    if location is None or location.written is location or location.file.endswith(BUILT_IN_HEADER):
+        return ""
+    return f" (in {PurePath(location.file).name}:{location.line})"
+
+
+class _Place(TypedDict):
+    """The place of a fault, as every error of a kernel tells it."""
+
+    kernel: str
+    line: str
+    block: Dim3
+    thread: Dim3
+
+
+def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation | None) -> str:
+    """Return the message for an access to memory that is not allowed."""
+    verb = _verb(program.instructions[fault.instruction])
+    title = {
+        FaultKind.OUT_OF_BOUNDS: f"Invalid __{fault.space.value}__ {verb}",
+        FaultKind.MISALIGNED: f"Misaligned __{fault.space.value}__ {verb}",
+        FaultKind.READ_ONLY: f"Forbidden __{fault.space.value}__ {verb} (read-only memory)",
+    }[fault.kind]
+    return (
+        f"{title} of size {fault.size} bytes\n    {at}\n"
+        f"    Address {fault.address:#x} is {_where(fault, nearest)}\n    {_advice(fault, program)}"
+    )
+
+
+def _verb(instruction: Instruction) -> str:
+    """Return the noun for what an instruction does to memory."""
+    name = instruction.operation.name
+    if name in VERBS:
+        return VERBS[name]
+    ops = [op for _, op in accesses(instruction)]
+    return {"load": "read", "store": "write"}.get(ops[0] if ops else "", "atomic")
+
+
+def _precondition_message(fault: Fault, program: Program, at: str) -> tuple[str, str]:
+    """Return the kind and the message of a fault where an instruction breaks a precondition."""
+    broken = PRECONDITIONS[fault.kind]
+    title = broken.title.format(
+        opcode=program.instructions[fault.instruction].operation.opcode,
+        value=fault.size,
+        address=fault.address,
+        space=fault.space.value,
+    )
+    return broken.kind, f"{title}\n    {at}\n    {broken.rule}\n    {broken.remedy}"
+
+
+def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
+    """Returns the message of a fault that is not about an access."""
+    if fault.kind is FaultKind.TRAP:
+        return (
+            f"trap executed\n    {at}\n    The kernel stopped itself; look at the condition that"
+            f" leads to this line."
+        )
+    if fault.kind is FaultKind.BAD_BARRIER:
+        return (
+            f"barrier {fault.address} for {fault.size or 'all'} threads\n    {at}\n    A block has"
+            f" the barriers 0 to 15, and the number of threads is a multiple of"
+            f" {launch.warp_size}."
+        )
+    found = _call_message(fault, program, at) or _members_message(fault, program, at)
+    found = found or _register_message(fault, program, launch, at)
+    return found or _group_message(fault, program, launch, at)
+
+
+def _call_message(fault: Fault, program: Program, at: str) -> str | None:
+    """Returns the message of a call or an indexed branch that leads nowhere, or of a full stack."""
+    own = fault.instruction in program.private
+    if own and fault.space is Space.LOCAL and fault.kind is FaultKind.OUT_OF_BOUNDS:
+        return (
+            f"the call stack of a thread is full\n    {at}\n    Calls are too deep, or alloca takes"
+            f" too much. Give the device more (stack_bytes), or let the recursion end earlier."
+        )
+    if fault.kind is not FaultKind.BAD_INDEX:
+        return None
+    if fault.instruction in program.hidden:
+        return (
+            f"call through an address that is no function with such parameters and results\n"
+            f"    {at}\n    Look whether the pointer was set, and by this module's code."
+        )
+    return (
+        f"indexed branch to a target that its list does not have: index {fault.address}\n"
+        f"    {at}\n    What such a branch does is undefined; check the index first."
+    )
+
+
+def _members_message(fault: Fault, program: Program, at: str) -> str | None:
+    """Returns the message of a lane that is not in the member mask which it names."""
+    if fault.kind is not FaultKind.NOT_A_MEMBER:
+        return None
+    opcode = program.instructions[fault.instruction].operation.opcode
+    return (
+        f"lane {fault.lane} is not in its own member mask {fault.address:#010x}\n    {at}\n"
+        f"    What {opcode} does then is undefined. Every lane that comes here must be in the mask:"
+        f" name the whole warp (0xffffffff), or find the lanes with __ballot_sync() before the"
+        f" branch that parts them."
+    )
+
+
+def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
+    """Returns the message of a `setmaxnreg` whose registers cannot be there."""
+    if fault.kind is not FaultKind.REGISTER_COUNT:
+        return None
+    opcode = program.instructions[fault.instruction].operation.opcode
+    code, number = fault.size >> CODE_AT, fault.size & (1 << CODE_AT) - 1
+    if code == BEYOND_BLOCK:
+        warps = launch.warps_per_block
+        return (
+            f"{opcode} {fault.address}: the warps of the block want {32 * number:,} registers, and"
+            f' it has {32 * launch.registers * warps:,}\n    {at}\n    PTX ISA, "setmaxnreg": a'
+            f" warp waits until others have released as many as it asks for; these never will. The"
+            f" block was launched with {launch.registers} registers for each of its {warps} warps'"
+            f" threads: ask for fewer in some warp group, or release more in another."
+        )
+    verb, less, other = (
+        ("releases", "fewer", "inc") if code == HAS_LESS else ("asks for", "more", "dec")
+    )
+    return (
+        f"{opcode} {fault.address} in a warp whose threads have {number} registers\n    {at}\n   "
+        f' PTX ISA, "setmaxnreg": what happens where one {verb} registers and has {less} than it'
+        f" names is undefined. Take .{other} here, or another number."
+    )
+
+
+def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
+    """Returns the message of a product that no warp group can compute, or that it cannot keep."""
+    opcode = program.instructions[fault.instruction].operation.opcode
+    if fault.kind is FaultKind.PART_OF_A_WARP_GROUP:
+        return (
+            f"{opcode} by a warp group that has fewer than 4 warps\n    {at}\n    The block has"
+            f" {launch.threads_per_block} threads; a warp group is 4 warps, the first of them a"
+            f" multiple of 4. Launch blocks of a multiple of 128 threads."
+        )
+    if fault.kind is FaultKind.TOO_MANY_IN_FLIGHT:
+        return (
+            f"{opcode} while {CAPACITY} products of the warp are in flight\n    {at}\n    With this"
+            f" schedule they complete only where they are waited for, and no more are kept. Wait"
+            f" for some (wgmma.wait_group), or take the default schedule."
+        )
+    return None
+
+
+def limit_error(program: Program, launch: Launch) -> InstructionLimit:
+    """Return the error for a launch that used up its instructions."""
+    return InstructionLimit(
+        f"kernel {program.title} did not end within its {launch.max_instructions:,} warp"
+        f" instructions (max_instructions).\n    {_loops(program)}"
+    )
+
+
+def _loops(program: Program) -> str:
+    """Advice that names the lines of the kernel's loops."""
+    backward = [
+        block.stop - 1
+        for block in program.blocks
+        if any(successor <= block.index for successor in block.successors)
+    ]
+    lines = list(dict.fromkeys(map(program.line, backward)))
+    if not lines:
+        return "It has no loop: give it more, or launch fewer blocks."
+    named = ", ".join(lines[:SHOWN_LOOPS]) + (", ..." if len(lines) > SHOWN_LOOPS else "")
+    loops = f"its loop at {named}" if len(lines) == 1 else f"its loops at {named}"
+    return f"Give it more if it merely runs long, or look whether {loops} can end."
+
+
+def _where(fault: Fault, nearest: Allocation | None) -> str:
+    if nearest is None:
+        return "in no allocation: none is live."
+    what = f"{nearest.name} ({nearest.size} bytes at {nearest.address:#x})"
+    end = nearest.address + nearest.size
+    if fault.address >= end:
+        return f"{fault.address - end} bytes after the nearest allocation, {what}."
+    if fault.address < nearest.address:
+        return f"{nearest.address - fault.address} bytes before the nearest allocation, {what}."
+    if fault.address + fault.size > end:
+        return f"{end - fault.address} bytes before the end of {what}, too few."
+    return f"inside {what}."
+
+
+def _advice(fault: Fault, program: Program) -> str:
+    operation = program.instructions[fault.instruction].operation
+    if is_tensor_operation(operation) and "tensor" in operation.modifiers:
+        return (
+            "Look at the tensor map: its address, dimensions and strides, and whether the memory"
+            " that it describes is still allocated; in shared memory, at the size of the box."
+        )
+    if is_group_product(operation) or is_tensor_memory_operation(operation):
+        return (
+            "Look at the matrix descriptor: its start address, leading and stride byte offset and"
+            " swizzle, and whether the matrix is transposed."
+        )
+    if fault.kind is FaultKind.MISALIGNED:
+        return f"An access of {fault.size} bytes needs an address that {fault.size} divides."
+    if fault.kind is FaultKind.READ_ONLY:
+        return "Constant memory cannot be written by a kernel; use __device__ memory."
+    return (
+        "Guard the access (for a tail: `if (i < n)`), or make the buffer as long as the grid"
+        " covers."
+    )

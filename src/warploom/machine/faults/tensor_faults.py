@@ -1,0 +1,132 @@
+"""Messages for faults of copies by the Tensor Memory Accelerator."""
+
+from __future__ import annotations
+
+from warploom.asynchronous.tensors.addresses import (
+    BULK_ALIGNMENT,
+    COLUMN_OPERANDS,
+    NO_BLOCK,
+    NO_TENSOR_MAP,
+    OPEN_HALO,
+    OTHER_TENSOR,
+    PACKED_RULE,
+    TENSOR_ALIGNMENT,
+    UNSUPPORTED_TENSOR,
+)
+from warploom.asynchronous.tensors.maps import ELEMENT_TYPES
+from warploom.asynchronous.tensors.packed import (
+    ALIGNMENT,
+    B6X16_P32,
+    FIRST_COORDINATE,
+    INTERLEAVE,
+    NAN_FILL,
+    REDUCED,
+    ROW_SIZE,
+    STORED,
+    SWIZZLE,
+    TENSOR_SIZE,
+)
+from warploom.isa.spec import Operation
+
+NAMES = {
+    NO_TENSOR_MAP: "no tensor map",
+    OTHER_TENSOR: "wrong tensor map",
+    TENSOR_ALIGNMENT: "misaligned",
+    UNSUPPORTED_TENSOR: "unsupported tensor map",
+    NO_BLOCK: "no such block",
+    BULK_ALIGNMENT: "misaligned",
+    COLUMN_OPERANDS: "invalid operand",
+    OPEN_HALO: "unsupported halo",
+    PACKED_RULE: "packed elements",
+}
+"""The kinds of these faults, as `MemoryFault.kind` says them."""
+
+PACKED_RULES = {
+    REDUCED: "reductions do not go with packed elements",
+    STORED: "stores do not go with this type",
+    NAN_FILL: "what is out of bounds is filled with zeros, not with NaNs",
+    ROW_SIZE: "a row of the box has 128 elements, of b4x16 a multiple of 32",
+    TENSOR_SIZE: "128 divides the innermost size of the tensor, of b4x16 2 does",
+    FIRST_COORDINATE: "128 divides the first coordinate, of b4x16 2 does",
+    ALIGNMENT: "32 divides the address and the strides of the tensor",
+    SWIZZLE: "the swizzle is none, 128B, or 128B in chunks of 32 bytes (in stores of 6 bits of 64,"
+    " too)",
+    INTERLEAVE: "the tensor is not interleaved",
+}
+"""Rules of PTX ISA, "Restriction on Tensor Copy instructions", and of cuda.h."""
+
+MODES = ("tile", "im2col", "im2col::w", "im2col::w::128")
+
+
+def tensor_fault(
+    kind: int, operation: Operation, address: int, size: int, at: str
+) -> tuple[str, str]:
+    """Return the kind and the message; `address` and `size` are what `asynchronous.tensors`
+    recorded, `at` says where it happened."""
+    name = operation.opcode
+    if kind == NO_TENSOR_MAP:
+        title = f"{name}: there is no tensor map at {address:#x}"
+        advice = (
+            "A tensor map is 128 bytes at a multiple of 64, made by cuTensorMapEncodeTiled or its"
+            " kin (or device.tensor_map). Pass it as a const __grid_constant__ parameter, or copy"
+            " it into device memory as it is."
+        )
+    elif kind == OTHER_TENSOR:
+        rank, mode = size & 15, MODES[size >> 4 & 3]
+        title = f"{name} with a tensor map of {rank} dimensions, made for {mode}"
+        advice = (
+            'PTX ISA, "cp.async.bulk.tensor": .dim and the mode are those of the tensor map.'
+            "\n    Use the instruction that fits how the map was made."
+        )
+    elif kind == TENSOR_ALIGNMENT:
+        title = f"{name}: address {address:#x} of shared memory is not a multiple of {size}"
+        advice = (
+            'PTX ISA, "cp.async.bulk.tensor": addresses of shared memory are multiples of 128,'
+            " of interleaved boxes of 32 bytes multiples of 256."
+            "\n    Align the buffer (alignas(128); 1024 where it is swizzled)."
+        )
+    elif kind == UNSUPPORTED_TENSOR:
+        title = f"{name} with a tensor map of several interleaved slices of channels"
+        advice = (
+            'Such copies are not supported here: PTX ISA, "Interleave layout", does not say how far'
+            " slices are apart.\n    Make the map without an interleave, with one axis more for the"
+            " slices."
+        )
+    elif kind == PACKED_RULE:
+        of_bytes = size == B6X16_P32 and "bulk_group" in operation.modifiers
+        type = "b6p2x16" if of_bytes else ELEMENT_TYPES[size]
+        title = f"{name} with elements of type {type}: {PACKED_RULES[address]}"
+        advice = (
+            'PTX ISA, "Restriction on Tensor Copy instructions"; cuda.h, cuTensorMapEncodeTiled.'
+            "\n    Make the map and choose coordinates by these rules."
+        )
+    elif kind == COLUMN_OPERANDS:
+        title = f"{name} with a wHalo of {address} and a wOffset of {size}"
+        advice = (
+            'PTX ISA, "cp.async.bulk.tensor": wHalo is below 512 in .im2col::w and below 32 in'
+            " .im2col::w::128, wOffset below 32."
+        )
+    elif kind == OPEN_HALO:
+        title = (
+            f"{name}: one of {address} pixels of a halo lies beyond the bounding box, which ends at"
+            f" {size} along W"
+        )
+        advice = (
+            'PTX ISA, "wHalo", says only in its figures which pixel that is, so it is not supported'
+            " here.\n    Choose pixels per column and the first coordinate so that a column ends"
+            " in front of the halo, or copy the halo by itself."
+        )
+    elif kind == NO_BLOCK:
+        title = f"{name} reaches block {address} of the cluster, which is not there"
+        advice = (
+            'PTX ISA, "mapa": a block of the cluster that has begun and has not ended.'
+            "\n    Let all blocks meet (barrier.cluster) before one reaches another's shared"
+            " memory, and before one ends."
+        )
+    else:
+        title = f"{name} of {address} bytes, or to or from an address, that 16 does not divide"
+        advice = (
+            'PTX ISA, "cp.async.bulk": size and addresses are multiples of 16.'
+            "\n    Align the buffer (alignas(16)), and copy the rest by loads and stores."
+        )
+    return NAMES[kind], f"{title}\n    {at}\n    {advice}"

@@ -1,0 +1,2 @@
+"""Holds the memory of a device: its allocations, module globals, heap, textures, and snapshots of
+it."""

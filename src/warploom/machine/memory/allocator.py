@@ -1,0 +1,69 @@
+"""Allocates ranges of addresses: first fit, with room between neighbours.
+
+Knows addresses only; `machine.memory.device_memory` holds what stands there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+ALIGNMENT = 256
+"""Allocations start on multiples of this many bytes (CUDA C++ Programming Guide, "Device Memory
+Accesses": memory from the runtime is aligned to at least 256 bytes)."""
+
+GUARD = 256
+"""At least so many bytes between two allocations belong to nobody."""
+
+
+class Allocator:
+    """Hands out stretches of the range from `start` up to `end`."""
+
+    def __init__(self, start: int, end: int) -> None:
+        first = _up(start, ALIGNMENT)
+        self._gaps: list[tuple[int, int]] = [(first, end)]
+
+    @property
+    def gaps(self) -> tuple[tuple[int, int], ...]:
+        """Return the stretches that are free, in order."""
+        return tuple(self._gaps)
+
+    @gaps.setter
+    def gaps(self, gaps: tuple[tuple[int, int], ...]) -> None:
+        self._gaps = list(gaps)
+
+    @property
+    def largest(self) -> int:
+        """Return the largest allocation that would fit now, in bytes."""
+        return max((end - start - GUARD for start, end in self._gaps), default=0)
+
+    def take(self, size: int, alignment: int = ALIGNMENT) -> int | None:
+        """Returns the address of a new allocation of `size` bytes, a multiple of `alignment` (a
+        power of 2, ALIGNMENT or more); None where none fits."""
+        extent = _extent(size)
+        for index, (start, end) in enumerate(self._gaps):
+            address = _up(start, alignment)
+            if end - address >= extent:
+                left = [(start, address), (address + extent, end)]
+                self._gaps[index : index + 1] = [gap for gap in left if gap[0] < gap[1]]
+                return address
+        return None
+
+    def give_back(self, address: int, size: int) -> None:
+        """Return an allocation that `take(size)` made at `address`."""
+        start, end = address, address + _extent(size)
+        index = bisect_left(self._gaps, (start, end))
+        if index < len(self._gaps) and self._gaps[index][0] == end:
+            end = self._gaps.pop(index)[1]
+        if index > 0 and self._gaps[index - 1][1] == start:
+            index -= 1
+            start = self._gaps.pop(index)[0]
+        self._gaps.insert(index, (start, end))
+
+
+def _up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+def _extent(size: int) -> int:
+    """Bytes that an allocation takes up with its padding and the guard behind it."""
+    return _up(size, ALIGNMENT) + GUARD

@@ -1,0 +1,118 @@
+"""Passes that choose how the accesses of each block to memory are done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.analysis.scattered import scattered_registers
+from warploom.analysis.shape_transfer import RUNS, Reading
+from warploom.ir.access_groups import by_instruction, find_groups
+from warploom.ir.access_plans import Guard
+from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
+from warploom.passes.store_batching import find_store_batches
+from warploom.ptx.ir import Register
+
+LEAST_FOR_FAST_VERSION = 4
+"""Accesses of a block, in groups that are looked up in the access cache, from which on it has two
+versions."""
+
+MOST_RUNS = 8
+"""Where warps have more runs, a block has one version: many warps of a grid have lanes at its edges
+then, and would take the slow one."""
+
+
+def find_scattered_registers(ir: WarpIR) -> WarpIR:
+    """Finds the registers whose lanes hold unrelated values, where steps of addresses are looked
+    for."""
+    if ir.variant.baseline or not (ir.access_facts.inlined and ir.access_facts.steps):
+        return ir
+    lasting = {r: s for r, s in ir.shapes.items() if r in ir.uniformity.lasting}
+    found = scattered_registers(ir.program, ir.variant.warp_layout, lasting)
+    return replace(ir, scattered=found)
+
+
+def group_accesses(ir: WarpIR) -> WarpIR:
+    """Finds the groups of accesses in code for lanes that are together: baseline code has none."""
+    if ir.variant.baseline or not ir.access_facts.inlined:
+        return ir
+    accesses, masks = ir.accesses_of(ir.program), _masks(ir)
+
+    def found(index: int, mask: Register | None = None) -> BlockAccesses:
+        reading, block = _reading(ir, index), ir.program.blocks[index]
+        return BlockAccesses(tuple(find_groups(accesses, reading, block, mask)))
+
+    def grouped(index: int, block: BasicBlock) -> BasicBlock:
+        masked = found(index, masks[index]) if index in masks else block.masked
+        return replace(block, accesses=found(index), masked=masked)
+
+    return ir.with_blocks(grouped)
+
+
+def _masks(ir: WarpIR) -> dict[int, Register | None]:
+    """Returns the registers that say which lanes are on, by the blocks that some run under a
+    mask; None where a table of branches does."""
+    ends = (
+        (predicated_block, ir.program.blocks[index].stop - 1)
+        for index, predicated_block in ir.predicated_blocks.items()
+    )
+    guards = (
+        (predicated_block, ir.program.instructions[end].guard) for predicated_block, end in ends
+    )
+    return {
+        predicated_block: None if guard is None else guard.register
+        for predicated_block, guard in guards
+    }
+
+
+def _reading(ir: WarpIR, index: int) -> Reading:
+    return Reading(ir.program, ir.variant.warp_layout, ir.uniformity.at(index))
+
+
+def batch_stores(ir: WarpIR) -> WarpIR:
+    """Puts stores of columns off to the last of their group, in a fast version of the block."""
+    if not ir.shapes:
+        return ir
+    accesses = ir.accesses_of(ir.program)
+
+    def with_batches(index: int, block: BasicBlock) -> BasicBlock:
+        groups = block.accesses.groups
+        sure = by_instruction(group for group in groups if group.plan.guard is Guard.CACHE)
+        found = find_store_batches(accesses, _reading(ir, index), ir.program.blocks[index], sure)
+        stores = by_instruction(found).keys()
+        rest = (one for one in groups if stores.isdisjoint(i for i, _ in one.members))
+        stored = BlockAccesses((*rest, *found), has_fast_version=True)
+        return replace(block, accesses=stored) if found else block
+
+    return ir.with_blocks(with_batches)
+
+
+def make_fast_versions(ir: WarpIR) -> WarpIR:
+    """Gives blocks with several accesses in the access cache a fast version."""
+    if RUNS.get(ir.variant.warp_layout, 1) > MOST_RUNS:
+        return ir
+
+    def with_fast_version(_: int, block: BasicBlock) -> BasicBlock:
+        groups = block.accesses.groups
+        cached = (group for group in groups if group.plan.guard is Guard.CACHE)
+        if sum(len(group.members) for group in cached) < LEAST_FOR_FAST_VERSION:
+            return block
+        return replace(block, accesses=BlockAccesses(groups, has_fast_version=True))
+
+    return ir.with_blocks(with_fast_version)
+
+
+def fit_plans(ir: WarpIR) -> WarpIR:
+    """Fits the plans of accesses to blocks without a fast version: code does not leave these."""
+
+    def fitted(accesses: BlockAccesses) -> BlockAccesses:
+        if accesses.has_fast_version or not accesses.groups:
+            return accesses
+        return BlockAccesses(
+            tuple(replace(group, plan=group.plan.in_one_version()) for group in accesses.groups)
+        )
+
+    return ir.with_blocks(
+        lambda _, block: replace(
+            block, accesses=fitted(block.accesses), masked=fitted(block.masked)
+        ),
+    )

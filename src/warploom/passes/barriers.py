@@ -1,0 +1,60 @@
+"""Passes that find how the warps of a block come from one barrier to the next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.abi.pieces import frame_pieces
+from warploom.analysis.shape_transfer import WHOLE
+from warploom.analysis.static_schedule import static_schedule_of
+from warploom.analysis.warp_loops import block_wide, warp_loops
+from warploom.ir.options import Pass
+from warploom.ir.warp_ir import WarpIR
+from warploom.passes.divergence import divergence_points
+from warploom.program.program import Program
+
+
+def copy_for_rounds(ir: WarpIR) -> WarpIR:
+    """Gives blocks between barriers a copy for warps in relay."""
+    region_versions = divergence_points(ir).region_versions if ir.shapes else frozenset[int]()
+    return ir.with_blocks(
+        lambda index, block: replace(block, in_region_version=index in region_versions)
+    )
+
+
+def find_block_shapes(ir: WarpIR) -> WarpIR:
+    """Adds the shapes that registers have in a whole block of threads."""
+    if not _can_loop(ir):
+        return ir
+    return replace(ir, block_shapes=block_wide(ir.program, ir.variant.warp_layout).shapes)
+
+
+def find_warp_loops(ir: WarpIR) -> WarpIR:
+    """Adds the ways between barriers that all warps of a block may go at once."""
+    if not _can_loop(ir):
+        return ir
+    partly, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout
+    found = warp_loops(ir.program, ir.region_versions(), partly, warp_layout, ir.uniformity)
+    return replace(ir, warp_loops=tuple(warp_loop.path for warp_loop in found))
+
+
+def find_static_schedule(ir: WarpIR) -> WarpIR:
+    """Adds all that a block does, where that is known before it runs."""
+    if not (_can_loop(ir) and ir.variant.does(Pass.WARP_LOOPS)):
+        return ir
+    warp_layout, size = ir.variant.warp_layout, ir.variant.size
+    found = static_schedule_of(ir.program, warp_layout, ir.uniformity, size)
+    return replace(ir, static_schedule=tuple(warp_loop.path for warp_loop in found))
+
+
+def _can_loop(ir: WarpIR) -> bool:
+    """Returns whether code may run all warps of a block at once: their accesses are inlined, no
+    detector takes them, and no call passes parameters in the frame."""
+    wanted = ir.variant.sanitizes
+    taken = wanted is not None and bool(wanted.accesses)
+    known = ir.variant.warp_layout in WHOLE and bool(ir.shapes)
+    return known and ir.access_facts.inlined and not taken and not _has_pieces(ir.program)
+
+
+def _has_pieces(program: Program) -> bool:
+    return bool(frame_pieces(program))

@@ -1,0 +1,60 @@
+"""Passes that find how the lanes of a warp diverge and reconverge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.analysis.divergence import DivergencePoints
+from warploom.analysis.predicated_blocks import predicated_blocks
+from warploom.ir.warp_ir import BasicBlock, BranchKind, Reconvergence, WarpIR
+from warploom.ptx.ir import Register
+
+
+def divergence_points(ir: WarpIR) -> DivergencePoints:
+    """Returns where the lanes of a kernel diverge, under the scheduling of its variant."""
+    variant = ir.variant
+    return DivergencePoints(ir.program, variant.independent, variant.mixes, variant.chooses)
+
+
+def find_reconvergence(ir: WarpIR) -> WarpIR:
+    """Adds where diverged lanes reconverge, wait, and are taken up again."""
+    found = divergence_points(ir)
+    points = {point: tuple(found.others[point]) for point in sorted(found.joins)}
+    resumable = found.resumable if found.suspends else frozenset[int]()
+    reconvergence = Reconvergence(found.suspends, points, found.diverged, resumable)
+    return replace(ir, reconvergence=reconvergence)
+
+
+def find_predicated_blocks(ir: WarpIR) -> WarpIR:
+    """Adds the blocks behind branches that can be run under a mask."""
+    if not ir.shapes:
+        return ir
+    found = predicated_blocks(ir.program, ir.variant.warp_layout, ir.uniformity)
+    return ir.with_blocks(lambda index, block: replace(block, predicated_block=found.get(index)))
+
+
+def find_branches(ir: WarpIR) -> WarpIR:
+    """Adds what lanes do at each guarded branch to which they come together."""
+    return ir.with_blocks(lambda index, block: replace(block, branch=_branch(ir, index, block)))
+
+
+def _branch(ir: WarpIR, index: int, block: BasicBlock) -> BranchKind | None:
+    last = ir.program.instructions[ir.program.blocks[index].stop - 1]
+    if last.operation.name != "bra" or last.guard is None:
+        return None
+    if last.guard.register in ir.uniformity.at(index):
+        return BranchKind.UNIFORM
+    if any(index in region.exits for region in ir.exits):
+        return BranchKind.EXIT
+    return BranchKind.SPLIT if block.predicated_block is None else BranchKind.PREDICATED
+
+
+def spill_registers(ir: WarpIR) -> WarpIR:
+    """Adds the registers that are stored as soon as they are written: those of which what is
+    written last is what all lanes hold, and that are kept alike everywhere."""
+    if not (ir.reconvergence.suspends and ir.shapes):
+        return ir
+    shapes = ir.uniformity
+    kept = frozenset[Register]().union(*(region.kept for region in shapes.left))
+    other = kept | (shapes.known.keys() - shapes.lasting)
+    return replace(ir, spilled=divergence_points(ir).spilled - other)

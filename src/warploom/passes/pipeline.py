@@ -1,0 +1,91 @@
+"""The passes that make the Warp IR of a kernel, in their order.
+
+Each takes an IR and returns one that says more. Those that can be left out have the names of
+`ir.options`. `WARPLOOM_PRINT_AFTER=PASS,...` prints the IR behind any to standard error, `all`
+behind each, whenever a kernel is compiled; not where its code comes from the cache.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warploom.abi.environment import CountLayout
+from warploom.ir.kernel_accesses import facts_of
+from warploom.ir.options import PRINT_VARIABLE, Pass, named_passes
+from warploom.ir.text import print_warp_ir
+from warploom.ir.variant import KernelVariant
+from warploom.ir.warp_ir import BasicBlock, WarpIR
+from warploom.passes import accesses, barriers, divergence, registers
+from warploom.passes import strided_loops as loops
+from warploom.ptx.printer import print_instruction
+
+
+@dataclass(frozen=True)
+class WarpPass:
+    """A pass: what it is called, and what it does to an IR."""
+
+    name: str
+    transform: Callable[[WarpIR], WarpIR]
+
+    def run(self, ir: WarpIR) -> WarpIR:
+        """Returns what becomes of an IR; the same where the variant leaves the pass out."""
+        return ir if self.name in ir.variant.disabled else self.transform(ir)
+
+
+def warp_ir(layout: CountLayout, variant: KernelVariant) -> WarpIR:
+    """Returns a variant of a kernel with all that passes find of it."""
+    printed, ir = printed_passes(), begin(layout, variant)
+    for one in PIPELINE:
+        ir = one.run(ir)
+        if one.name in printed:
+            print(f"# after {one.name}\n{print_warp_ir(ir)}", file=sys.stderr)
+    return ir
+
+
+def printed_passes() -> frozenset[str]:
+    """Returns the passes behind which the environment wants the IR printed. Raises WarploomError
+    for a name that is none."""
+    return named_passes(PRINT_VARIABLE, [one.name for one in PIPELINE])
+
+
+def begin(layout: CountLayout, variant: KernelVariant) -> WarpIR:
+    """Returns a variant of a kernel of which nothing is known yet."""
+    program = layout.program
+    blocks = tuple(
+        BasicBlock(
+            f"b{block.index}",
+            block.start,
+            tuple(map(print_instruction, program.instructions[block.start : block.stop])),
+            block.successors,
+            program.reconvergence[block.index],
+        )
+        for block in program.blocks
+    )
+    facts = facts_of(layout, variant)
+    return WarpIR(program.name, variant, facts, program.registers, blocks, origin=layout)
+
+
+PIPELINE: tuple[WarpPass, ...] = (
+    WarpPass("live-registers", registers.find_live_registers),
+    WarpPass("regions", registers.find_regions),
+    WarpPass(Pass.MASKED_LOOPS, registers.find_exits),
+    WarpPass(Pass.UNIFORMITY, registers.find_shapes),
+    WarpPass(Pass.MEMORY, registers.keep_in_memory),
+    WarpPass("reconvergence", divergence.find_reconvergence),
+    WarpPass("spills", divergence.spill_registers),
+    WarpPass(Pass.PREDICATED_BLOCKS, divergence.find_predicated_blocks),
+    WarpPass("branches", divergence.find_branches),
+    WarpPass("scattered", accesses.find_scattered_registers),
+    WarpPass(Pass.GROUPS, accesses.group_accesses),
+    WarpPass(Pass.STORE_BATCHING, accesses.batch_stores),
+    WarpPass(Pass.VERSIONS, accesses.make_fast_versions),
+    WarpPass("plans", accesses.fit_plans),
+    WarpPass(Pass.STRIDED_LOOPS, loops.find_strided_loops),
+    WarpPass(Pass.REGION_VERSIONS, barriers.copy_for_rounds),
+    WarpPass("block-shapes", barriers.find_block_shapes),
+    WarpPass(Pass.WARP_LOOPS, barriers.find_warp_loops),
+    WarpPass(Pass.STATIC_SCHEDULE, barriers.find_static_schedule),
+)
+"""All passes, in order."""

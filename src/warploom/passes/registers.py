@@ -1,0 +1,49 @@
+"""Passes that find what is known of a kernel's registers and of the order of its blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.abi.context_layout import long_lived_registers
+from warploom.analysis.masked_loops import masked_regions
+from warploom.analysis.regions import regions
+from warploom.analysis.uniformity import shapes_of
+from warploom.ir.warp_ir import WarpIR
+from warploom.llvm.opt_level import is_long
+
+
+def find_live_registers(ir: WarpIR) -> WarpIR:
+    """Adds to each block the registers that are live where it begins."""
+    live = ir.program.live_in
+    return ir.with_blocks(lambda index, block: replace(block, live=live[index]))
+
+
+def find_regions(ir: WarpIR) -> WarpIR:
+    """Adds the region tree: loops, and the parts between barriers."""
+    return replace(ir, regions=regions(ir.program))
+
+
+def find_exits(ir: WarpIR) -> WarpIR:
+    """Adds the regions that lanes may leave one by one."""
+    return replace(ir, exits=masked_regions(ir.program)) if _keeps_shapes(ir) else ir
+
+
+def find_shapes(ir: WarpIR) -> WarpIR:
+    """Adds the shapes of registers, and keeps of the exits those at which lanes may diverge."""
+    if not _keeps_shapes(ir):
+        return ir
+    found = shapes_of(ir.program, ir.variant.warp_layout, ir.exits)
+    ir = replace(ir, shapes=found.known, exits=found.left)
+    return ir.with_blocks(lambda index, block: replace(block, loose=found.becomes_varying(index)))
+
+
+def _keeps_shapes(ir: WarpIR) -> bool:
+    """Returns whether registers are kept by their shapes, where they have any."""
+    return not (ir.variant.plain or is_long(ir.program))
+
+
+def keep_in_memory(ir: WarpIR) -> WarpIR:
+    """Adds the registers that all code keeps in memory."""
+    if ir.variant.baseline:
+        return ir
+    return replace(ir, memory=long_lived_registers(ir.program) - ir.shapes.keys())

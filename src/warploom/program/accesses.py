@@ -1,0 +1,159 @@
+"""Lists the memory accesses that a program can make: the rows in which both machines count them.
+
+An access row is one instruction reaching one state space in one way. A generic instruction has a
+row for each space that its addresses may fall into.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from warploom.cost.fields import FIELDS
+from warploom.isa.moves import matrix_move, pieces
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
+from warploom.isa.ops.tensors import is_tensor_operation
+from warploom.isa.ops.wgmma import is_group_product
+from warploom.isa.shared_matrices import UNIT_BYTES
+from warploom.isa.spec import Operation, Unit
+from warploom.program.program import Program
+from warploom.program.requests.tensor_memory import memory_accesses
+from warploom.program.requests.tensors import tensor_accesses
+from warploom.ptx.ir import Immediate, Instruction, Space, Vector
+
+__all__ = ["FIELDS", "AccessRow", "access_rows", "space_of"]
+
+OPS = {
+    **dict.fromkeys(("ld", "ldu", "ldmatrix"), "load"),
+    **dict.fromkeys(("st", "stmatrix"), "store"),
+}
+"""What each memory instruction does to memory; `wmma` says it in a modifier, atomics by their
+unit."""
+
+TEXELS = {
+    **dict.fromkeys(("tex", "tld4"), (Space.TEXTURE, "load")),
+    "suld": (Space.SURFACE, "load"),
+    "sust": (Space.SURFACE, "store"),
+    "sured": (Space.SURFACE, "atomic"),
+}
+"""What instructions do to texels."""
+
+MATRIX_ROW_BYTES = 16
+"""What a lane of `ldmatrix` or `stmatrix` points at: a row of eight 16-bit elements."""
+
+BULK_PIECE_BYTES = 16
+"""A bulk copy goes on by pieces of this size, to which its addresses are aligned."""
+
+BULK_FILL_BYTES = 8
+"""The same of `st.bulk`."""
+
+PAST_L1, READ_ONLY = "past L1", "read only"
+
+GENERIC_SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
+"""Where a generic address can lead."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRow:
+    """Instruction `instruction` of the program, reaching `space` to `op`: load, store, atomic."""
+
+    instruction: int
+    space: Space
+    op: str
+
+
+def space_of(instruction: Instruction) -> Space:
+    """Return the state space that a memory instruction names; GENERIC where it names none."""
+    return _named_space(instruction.operation)
+
+
+def _named_space(operation: Operation) -> Space:
+    text = operation.modifiers["space"]
+    return Space(text.partition("::")[0]) if text else Space.GENERIC
+
+
+def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
+    """Returns what an instruction does to memory: each space that it names, and the op there."""
+    return _accesses(instruction.operation)
+
+
+@cache
+def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
+    if is_tensor_operation(operation):
+        return tensor_accesses(operation)
+    if is_tensor_memory_operation(operation):
+        return memory_accesses(operation)
+    if is_bulk_copy(operation):
+        ends = (operation.modifiers.text(name, "").partition("::")[0] for name in ("from", "to"))
+        return tuple(zip(map(Space, ends), ("load", "store"), strict=True))
+    if operation.name == "cp" and "global" in operation.modifiers:
+        return ((Space.GLOBAL, "load"), (Space.SHARED, "store"))
+    if operation.spec.unit is Unit.ATOMIC:
+        return ((_named_space(operation), "atomic"),)
+    if operation.name in TEXELS:
+        return (TEXELS[operation.name],)
+    if is_group_product(operation):
+        return ((Space.SHARED, "load"),)
+    op = operation.modifiers["access"] or OPS.get(operation.name)
+    return ((_named_space(operation), op),) if op else ()
+
+
+def is_bulk_copy(operation: Operation) -> bool:
+    """Returns whether it is a `cp.async.bulk` that copies."""
+    return operation.name == "cp" and "from" in operation.modifiers
+
+
+def is_bulk_fill(operation: Operation) -> bool:
+    """Returns whether it is a `st.bulk`."""
+    return operation.name == "st" and "bulk" in operation.modifiers
+
+
+def bytes_of(instruction: Instruction) -> int:
+    """Return the bytes that a memory instruction moves in each lane, in one access."""
+    operation = instruction.operation
+    if is_bulk_copy(operation) or is_tensor_operation(operation):
+        return BULK_PIECE_BYTES
+    if is_tensor_memory_operation(operation):
+        return UNIT_BYTES
+    if is_bulk_fill(operation):
+        return BULK_FILL_BYTES
+    if operation.name == "cp" and operation.spec.unit is not Unit.ATOMIC:
+        size = instruction.operands[2]
+        assert isinstance(size, Immediate)
+        return size.value
+    if operation.name in ("ldmatrix", "stmatrix"):
+        return MATRIX_ROW_BYTES
+    if is_group_product(operation):
+        return UNIT_BYTES
+    if operation.name == "wmma":
+        return next(pieces(matrix_move(operation))).type.bytes
+    vectors = [o for o in instruction.operands if isinstance(o, Vector)]
+    return operation.modifiers.scalar().bytes * (len(vectors[0].elements) if vectors else 1)
+
+
+def route_of(instruction: Instruction) -> str:
+    """Return the way that a load asks for: "past L1" (PTX ISA, "Cache Operators", and ld.volatile),
+    "read only" (ld.nc, ldu) or "", the device's own."""
+    modifiers = instruction.operation.modifiers
+    if modifiers["cop"] in ("cg", "cv") or "volatile" in modifiers:
+        return PAST_L1
+    return READ_ONLY if "nc" in modifiers or instruction.operation.name == "ldu" else ""
+
+
+def spaces_of(space: Space) -> tuple[Space, ...]:
+    """Return the spaces that addresses in a space can lead to."""
+    return GENERIC_SPACES if space is Space.GENERIC else (space,)
+
+
+def access_rows(program: Program) -> tuple[AccessRow, ...]:
+    """Return every access row of a program, in instruction order; parameters are not counted, nor
+    is the stack of calls."""
+    private = program.private
+    return tuple(
+        AccessRow(index, each, op)
+        for index, instruction in enumerate(program.instructions)
+        if (found := _accesses(instruction.operation)) and index not in private
+        for space, op in found
+        if space is not Space.PARAM
+        for each in spaces_of(space)
+    )

@@ -1,0 +1,48 @@
+"""Memory on a thread's stack: `alloca`, `stacksave`, `stackrestore` (PTX ISA, "Stack Manipulation
+Instructions").
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.isa.spec import decode
+from warploom.program.flat import Flat
+from warploom.program.program import Site
+from warploom.program.stack import ALIGNMENT, COPIES, TOP, Code
+from warploom.ptx.ir import Address, Function, Immediate, Instruction
+
+NAMES = frozenset({"alloca", "stacksave", "stackrestore"})
+
+DEFAULT_ALIGNMENT = 8
+"""Of `alloca` where it asks for none (PTX ISA, alloca)."""
+
+
+def stack_instruction(flat: Flat, like: Instruction, site: Site) -> None:
+    """`alloca`, `stacksave` or `stackrestore`: the stack ends elsewhere, or says where it ends."""
+    code, first = Code(flat, like, site), like.operands[0]
+    move = decode("mov.b64")
+    if like.operation.name == "stackrestore":
+        flat.add(replace(like, operation=move, operands=(TOP, first)), site)
+        return
+    if like.operation.name == "stacksave":
+        flat.add(replace(like, operation=move, operands=(first, TOP)), site)
+        return
+    size, *alignment = like.operands[1:]
+    for asked in alignment or (Immediate(DEFAULT_ALIGNMENT),):
+        assert isinstance(asked, Immediate)
+        _align_top(code, asked.value)
+    flat.add(replace(like, operation=move, operands=(first, TOP)), site)
+    code.do("add.u64", TOP, TOP, size)
+    _align_top(code, ALIGNMENT)
+    code.touch("ld.local.b8", COPIES[8], Address(TOP, -1))
+
+
+def _align_top(code: Code, alignment: int) -> None:
+    code.do("add.u64", TOP, TOP, Immediate(alignment - 1))
+    code.do("and.b64", TOP, TOP, Immediate(-alignment))
+
+
+def uses_stack(function: Function) -> bool:
+    """Returns whether a function takes memory that its end gives back."""
+    return any(i.operation.name == "alloca" for i in function.instructions)

@@ -1,0 +1,76 @@
+"""From a module and the name of a kernel to the `Program` that the machines run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.core.errors import LaunchError
+from warploom.isa.ops.multimem import lowered
+from warploom.program.cfg import cut
+from warploom.program.inline import flatten
+from warploom.program.layout import lay_out
+from warploom.program.program import Program
+from warploom.program.warp_groups import with_registers_in_flight
+from warploom.ptx.ir import Function, Instruction, Module
+
+STACK_BYTES = 4096
+"""What a thread's stack has if nobody says: for calls that cannot be inlined, and for `alloca`.
+CUDA gives 1024 bytes, to frames that keep fewer registers than these."""
+
+
+def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> Program:
+    """Return the kernel, its calls inlined or kept, cut into blocks, with its storage laid out.
+
+    Raises LaunchError where the module has no such kernel, UnsupportedInstruction for the call of a
+    function that nobody provides.
+    """
+    kernel = _kernel(module, kernel_name)
+    flat = flatten(module, kernel, stack_bytes)
+    blocks, targets = cut(flat.instructions, flat.labels)
+    by_function = blocks
+    if flat.inside:
+        by_function, _ = cut(flat.instructions, flat.labels, flat.inside)
+    layout = lay_out(module, kernel, flat)
+    return Program(
+        name=kernel_name,
+        module=module,
+        instructions=with_registers_in_flight(tuple(map(_on_one_device, flat.instructions))),
+        sites=tuple(flat.sites),
+        blocks=blocks,
+        targets=targets,
+        onward=tuple(block.successors for block in by_function),
+        registers=tuple(flat.registers),
+        places=layout.places,
+        globals=tuple(layout.globals),
+        parameter_bytes=layout.parameter_bytes,
+        frame_bytes=layout.frame_bytes,
+        shared_bytes=layout.shared_bytes,
+        dynamic_shared_offset=layout.dynamic_shared_offset,
+        reserved_shared_bytes=layout.reserved_shared_bytes,
+        local_bytes=layout.local_bytes,
+        depth=flat.depth,
+        hidden=frozenset(flat.hidden),
+        private=frozenset(flat.private),
+    )
+
+
+def _on_one_device(made: Instruction) -> Instruction:
+    """Return an instruction as one device executes it (`isa.ops.multimem`)."""
+    operation = lowered(made.operation)
+    return made if operation is made.operation else replace(made, operation=operation)
+
+
+def _kernel(module: Module, name: str) -> Function:
+    for kernel in module.entries:
+        if kernel.name == name:
+            return kernel
+    names = ", ".join(kernel.name for kernel in module.entries) or "none at all"
+    if module.function(name) is not None:
+        raise LaunchError(
+            f"{name} in {module.name} is not a kernel but a function that kernels call; declare it"
+            f" __global__ to launch it. Kernels: {names}."
+        )
+    raise LaunchError(
+        f"{module.name} has no kernel named {name}. Kernels: {names}. A C++ kernel keeps its name"
+        f' where it is declared extern "C".'
+    )

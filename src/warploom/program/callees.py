@@ -1,0 +1,229 @@
+"""The called side of calls that are not inlined (`program.calls`): a function behind the kernel,
+its frame, its variables on the stack, and its way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from warploom.core.types import TYPES
+from warploom.isa.spec import decode
+from warploom.program.calls import Kept, Part, end_label, entry_label
+from warploom.program.cfg import cut
+from warploom.program.flat import EXIT, Flat
+from warploom.program.liveness import live_in
+from warploom.program.program import Site
+from warploom.program.stack import (
+    ALIGNMENT,
+    DEPTH,
+    FRAME,
+    LINK_BYTES,
+    REGISTERS,
+    RETURN,
+    STACK,
+    TOP,
+    WIDE,
+    Code,
+    aligned,
+    own_register,
+    slots,
+)
+from warploom.ptx.ir import (
+    Address,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Sink,
+    Space,
+    Symbol,
+    Variable,
+    Vector,
+)
+
+
+def assemble(
+    kernel: Part, functions: Iterable[Part], stack_bytes: int, reachable: Reachable
+) -> Flat:
+    """Return the whole program: the kernel, and behind it the functions that it calls."""
+    parts = [*functions]
+    whole = Flat()
+    first = kernel.flat.instructions[0]
+    start = Code(whole, first, kernel.flat.sites[0])
+    whole.variables.update(kernel.flat.variables)
+    start.do("mov.u64", TOP, Symbol(STACK))
+    _append(whole, kernel.flat)
+    if parts:
+        last = Code(whole, kernel.flat.instructions[-1], kernel.flat.sites[-1])
+        last.do("exit")
+    calls = [kept for part in (kernel, *parts) for kept in part.kept]
+    for part in parts:
+        _append_function(whole, part, calls, reachable)
+    whole.mark(EXIT)
+    whole.registers.extend(REGISTERS)
+    whole.depth = DEPTH if parts else None
+    whole.variables[STACK] = Variable(
+        STACK, Space.LOCAL, TYPES["b8"], (aligned(stack_bytes, ALIGNMENT),), align=ALIGNMENT
+    )
+    return whole
+
+
+Reachable = Callable[[str], frozenset[str]]
+"""By the name of a function, those that it can come to call."""
+
+
+def _append(whole: Flat, flat: Flat) -> None:
+    """Add one list behind another."""
+    shift = len(whole.instructions)
+    whole.instructions += flat.instructions
+    whole.sites += flat.sites
+    whole.labels |= {label: at + shift for label, at in flat.labels.items()}
+    whole.hidden |= {at + shift for at in flat.hidden}
+    whole.private |= {at + shift for at in flat.private}
+    whole.inside |= {at + shift: labels for at, labels in flat.inside.items()}
+    whole.registers += flat.registers
+
+
+def _append_function(whole: Flat, part: Part, calls: Sequence[Kept], reachable: Reachable) -> None:
+    """Add a function: its entry, its body, its way back."""
+    function = part.function
+    inputs, outputs, end = slots(function)
+    recursive = function.name in reachable(function.name)
+    places, end = _own_places(part, inputs, outputs, end, recursive=recursive)
+    saved, end = _saved(part, end, reachable)
+    size = aligned(end + LINK_BYTES, ALIGNMENT)
+    like, site = _place_of(part)
+    whole.mark(entry_label(function.name))
+    code = Code(whole, like, site)
+    code.store(TOP, size - 16, FRAME, 64)
+    code.store(TOP, size - 8, RETURN, 32)
+    code.do("mov.b64", FRAME, TOP)
+    code.do("add.u64", TOP, TOP, Immediate(size))
+    code.do("add.u32", DEPTH, DEPTH, Immediate(1))
+    for formal, at in zip(function.parameters, inputs, strict=True):
+        if formal.space is Space.REG:
+            code.load(own_register(formal, function), FRAME, at)
+    _append(whole, _rewritten(part, places, saved))
+    whole.variables |= {n: v for n, v in part.flat.variables.items() if n not in places}
+    whole.mark(end_label(function.name))
+    for formal, at in zip(function.returns, outputs, strict=True):
+        if formal.space is Space.REG:
+            code.store(FRAME, at, own_register(formal, function), formal.type.bits)
+    code.do("mov.b64", TOP, FRAME)
+    code.load(RETURN, TOP, size - 8)
+    code.load(FRAME, TOP, size - 16)
+    code.do("sub.u32", DEPTH, DEPTH, Immediate(1))
+    ways = {kept.number: Symbol(kept.label) for kept in calls if function.name in kept.callees}
+    table = tuple(ways.get(number, Sink()) for number in range(max(ways, default=0) + 1))
+    code.do("brx.idx", RETURN, Vector(table))
+    whole.inside[len(whole.instructions) - 1] = (EXIT,)
+
+
+def _place_of(part: Part) -> tuple[Instruction, Site]:
+    """Returns where the code at a function's entry and end says that it is from: its first
+    instruction."""
+    if part.flat.instructions:
+        return part.flat.instructions[0], part.flat.sites[0]
+    return Instruction(decode("ret"), (), span=part.function.span), Site(part.function.name, 0)
+
+
+def _own_places(
+    part: Part, inputs: Sequence[int], outputs: Sequence[int], end: int, *, recursive: bool
+) -> tuple[dict[str, int], int]:
+    """Returns where in the frame a function's variables stand, and where those end. A thread is in
+    a function that is not recursive once at most: its own variables need no frame."""
+    function = part.function
+    formals = zip((*function.parameters, *function.returns), (*inputs, *outputs), strict=True)
+    places = {f"{formal.name}@{function.name}": at for formal, at in formals}
+    for name, variable in part.flat.variables.items():
+        framed = recursive and variable.space in (Space.LOCAL, Space.PARAM)
+        if name not in places and framed:
+            start = aligned(end, min(ALIGNMENT, variable.alignment))
+            places[name] = start
+            end = start + variable.size
+    return places, end
+
+
+def _saved(
+    part: Part, end: int, reachable: Reachable
+) -> tuple[dict[int, list[tuple[Register, int]]], int]:
+    """Return, by the number of a call, the registers that it must keep and where: those that are
+    read behind it, if it may lead back into this function."""
+    name, flat = part.function.name, part.flat
+    again = [
+        kept
+        for kept in part.kept
+        if any(name == callee or name in reachable(callee) for callee in kept.callees)
+    ]
+    if not again:
+        return {}, end
+    ends = dict.fromkeys((EXIT, end_label(name)), len(flat.instructions))
+    blocks, targets = cut(flat.instructions, flat.labels | ends, flat.inside)
+    live = live_in(flat.instructions, blocks, (*flat.registers, *REGISTERS))
+    places: dict[Register, int] = {}
+    saved: dict[int, list[tuple[Register, int]]] = {}
+    for kept in again:
+        block = targets[kept.label]
+        needed = live[block].difference(REGISTERS) if block < len(blocks) else ()
+        needed = sorted(needed, key=lambda r: r.name)
+        for register in needed:
+            if register not in places:
+                size = max(4, register.type.bits // 8)
+                places[register] = end = aligned(end, size)
+                end += size
+        saved[kept.number] = [(register, places[register]) for register in needed]
+    return saved, end
+
+
+def _rewritten(
+    part: Part, places: Mapping[str, int], saved: Mapping[int, list[tuple[Register, int]]]
+) -> Flat:
+    """Return a function's body with its variables on the stack and its registers kept over
+    calls."""
+    old, new = part.flat, Flat(registers=part.flat.registers)
+    marks: dict[int, list[str]] = {}
+    for label, at in old.labels.items():
+        marks.setdefault(at, []).append(label)
+    jumps = {kept.jump: saved.get(kept.number, []) for kept in part.kept}
+    backs = {kept.back: (saved.get(kept.number, []), kept.jump) for kept in part.kept}
+    for at in range(len(old.instructions) + 1):
+        for label in marks.get(at, ()):
+            new.mark(label)
+        if at in backs:
+            code = Code(new, old.instructions[backs[at][1]], old.sites[backs[at][1]])
+            for register, offset in backs[at][0]:
+                code.load(register, FRAME, offset)
+        if at == len(old.instructions):
+            break
+        for register, offset in jumps.get(at, ()):
+            Code(new, old.instructions[at], old.sites[at]).store(
+                FRAME, offset, register, register.type.bits
+            )
+        _add_rewritten(new, old, at, places)
+    return new
+
+
+def _add_rewritten(new: Flat, old: Flat, at: int, places: Mapping[str, int]) -> None:
+    """Add one instruction, with what it names on the stack."""
+    instruction, site = old.instructions[at], old.sites[at]
+    hidden, private = at in old.hidden, at in old.private
+    operands: list[Operand] = []
+    operation = instruction.operation
+    for operand in instruction.operands:
+        match operand:
+            case Address(Symbol(name) as base) if name in places:
+                operands.append(Address(FRAME, places[name] + base.offset + operand.offset))
+                if operation.modifiers["space"] != "local":
+                    space = f".{operation.modifiers['space']}"
+                    operation, private = decode(operation.text.replace(space, ".local")), True
+            case Symbol(name) if name in places:
+                whole = Immediate(places[name] + operand.offset)
+                Code(new, instruction, site).do("add.u64", WIDE, FRAME, whole)
+                operands.append(WIDE)
+            case _:
+                operands.append(operand)
+    one = replace(instruction, operation=operation, operands=tuple(operands))
+    if at in old.inside:
+        new.inside[len(new.instructions)] = old.inside[at]
+    new.add(one, site, hidden=hidden, private=private)

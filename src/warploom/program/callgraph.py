@@ -1,0 +1,163 @@
+"""Finds which functions of a module can call which, and which of them cannot be inlined.
+
+A function that can come to call itself has no end of copies. A call through a register may reach
+any function whose address is taken and that takes and gives what the prototype says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from warploom.program.services import service_function
+from warploom.program.uses import leaves
+from warploom.ptx.ir import (
+    Function,
+    Initializer,
+    Instruction,
+    Masked,
+    Module,
+    Prototype,
+    Symbol,
+    Targets,
+    Variable,
+)
+
+FUNCTION_BASE, FUNCTION_STEP = 0x1000, 16
+"""Where the addresses of functions begin, and how far apart they are: below all memory, even, and
+not 0."""
+
+
+class CallGraph:
+    """The calls between the functions of a module."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._functions = {f.name: f for f in module.functions if f.body is not None}
+        self._reachable: dict[str, frozenset[str]] = {}
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """Return the functions that have a body, numbered in order."""
+        return {name: number for number, name in enumerate(self._functions)}
+
+    def address(self, name: str) -> int | None:
+        """Return the address of a function; None where there is none of that name."""
+        number = self.number.get(name)
+        return None if number is None else FUNCTION_BASE + FUNCTION_STEP * number
+
+    @cached_property
+    def taken(self) -> tuple[str, ...]:
+        """Return the functions whose address some instruction or initial value takes, in order."""
+        named = {name for variable in self._variables() for name in _named(variable.initial)}
+        for function in self._functions.values():
+            for made in function.instructions:
+                skipped = 2 if made.operation.name == "call" else 0
+                for operand in made.operands[skipped:]:
+                    named |= {o.name for o in leaves(operand) if isinstance(o, Symbol)}
+        return tuple(name for name in self._functions if name in named)
+
+    def shape(self, call: Instruction, caller: Function) -> Function | Prototype:
+        """Returns the parameters and results of a call: its function's, or its prototype."""
+        callee = call.operands[1]
+        if isinstance(callee, Symbol):
+            return self._functions[callee.name]
+        found = self._declared(call, caller)
+        if isinstance(found, Prototype):
+            return found
+        return self._functions[found.names[0]]
+
+    def _declared(self, call: Instruction, caller: Function) -> Targets | Prototype:
+        """Returns the list of targets or the prototype that an indirect call names."""
+        declared = call.operands[3]
+        assert isinstance(declared, Symbol)
+        shapes = (s for s in caller.body or () if isinstance(s, Targets | Prototype))
+        return next(shape for shape in shapes if shape.name == declared.name)
+
+    def candidates(self, call: Instruction, caller: Function) -> tuple[Function, ...]:
+        """Return the functions that a call may reach: the one that it names, else those that its
+        list of targets names, or that fit its prototype."""
+        callee = call.operands[1]
+        if isinstance(callee, Symbol):
+            found = self._functions.get(callee.name)
+            return (found,) if found else ()
+        shape = self._declared(call, caller)
+        if isinstance(shape, Targets):
+            return tuple(self._functions[n] for n in shape.names if n in self._functions)
+        wanted = signature(shape)
+        fitting = (self._functions[name] for name in self.taken)
+        return tuple(f for f in fitting if not f.is_entry and signature(f) == wanted)
+
+    def reachable(self, name: str) -> frozenset[str]:
+        """Return the functions that one can come to call, itself among them if it can call
+        itself."""
+        if name not in self._reachable:
+            found: set[str] = set()
+            pending = list(self.callees(name))
+            while pending:
+                one = pending.pop()
+                if one not in found:
+                    found.add(one)
+                    pending += self.callees(one)
+            self._reachable[name] = frozenset(found)
+        return self._reachable[name]
+
+    def is_recursive(self, name: str) -> bool:
+        """Returns whether a function can come to call itself."""
+        return name in self.reachable(name)
+
+    def may_exit(self, name: str) -> bool:
+        """Returns whether a thread may exit in a function, or in one that it calls."""
+        return any(
+            made.operation.name == "exit"
+            for each in {name, *self.reachable(name)}
+            for made in self._functions[each].instructions
+        )
+
+    def function(self, name: str) -> Function:
+        """Returns the function of that name that has a body."""
+        return self._functions[name]
+
+    def direct_callees(self, name: str) -> list[str]:
+        """Returns the functions that the calls in one name, once for each call."""
+        return [
+            callee.name
+            for made in self._functions[name].instructions
+            if made.operation.name == "call"
+            and isinstance(callee := made.operands[1], Symbol)
+            and callee.name in self._functions
+            and service_function(self.module, made) is None
+        ]
+
+    def callees(self, name: str) -> list[str]:
+        """Returns the functions that the calls in one may reach, for each call."""
+        function = self._functions[name]
+        calls = (i for i in function.instructions if i.operation.name == "call")
+        return [
+            callee.name
+            for call in calls
+            if service_function(self.module, call) is None
+            for callee in self.candidates(call, function)
+        ]
+
+    def _variables(self) -> Iterator[Variable]:
+        yield from self.module.variables
+        for function in self._functions.values():
+            yield from (s for s in function.body or () if isinstance(s, Variable))
+
+
+def signature(shape: Function | Prototype) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the sizes of what a function takes and of what it gives."""
+    return tuple(p.size for p in shape.parameters), tuple(r.size for r in shape.returns)
+
+
+def _named(initial: Initializer | None) -> Iterator[str]:
+    """Yield the symbols in an initial value."""
+    match initial:
+        case tuple():
+            for item in initial:
+                yield from _named(item)
+        case Symbol(name) | Masked(Symbol(name)):
+            yield name
+        case _:
+            return

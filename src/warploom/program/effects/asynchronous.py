@@ -1,0 +1,130 @@
+"""Classifies instructions by their part in asynchronous work: what begins it, what makes a group of
+it or ties it to an mbarrier, and what waits for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from warploom.asynchronous.issue.waits import END_GROUP
+from warploom.asynchronous.late_copies.entries import ASYNC_GROUP, NO_GROUP
+from warploom.asynchronous.tensors.requests import BARRIER_ROW
+from warploom.isa.ops.launch_control import is_cancellation
+from warploom.isa.ops.memory import COMPLETES
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation, waits_for_loads, waits_for_stores
+from warploom.isa.ops.tensors import is_tensor_operation, is_tensor_prefetch
+from warploom.isa.ops.wgmma import is_group_product, is_wait
+from warploom.isa.spec import Unit
+from warploom.program.effects.tensor_waits import group_request, late_copy, wait_request
+from warploom.program.requests.tensors import tensor_accesses, tensor_request
+from warploom.ptx.ir import Immediate, Instruction, Operand
+
+KINDS = (
+    "copy by threads",
+    "bulk copy",
+    "store with mbarrier",
+    "warp group product",
+    "tensor memory work",
+    "tensor memory load",
+    "tensor memory store",
+)
+"""Kinds of asynchronous work: `cp.async`; `cp.async.bulk` and its kin; `st.async` and `red.async`;
+`wgmma.mma_async`; `tcgen05.mma`, `.cp` and `.shift`; `tcgen05.ld`; `tcgen05.st`."""
+
+COPY, BULK, SEND, PRODUCT, TENSOR, TENSOR_LOAD, TENSOR_STORE = range(len(KINDS))
+
+ALL = -1
+"""Of a wait: for all groups, and for work in no group."""
+
+
+class Role(Enum):
+    """Says what an instruction does: it begins work, groups or ties what was begun, waits for
+    groups, initialises an mbarrier, or looks whether a phase of one is complete."""
+
+    BEGIN = auto()
+    GROUP = auto()
+    WAIT = auto()
+    INIT = auto()
+    LOOK = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class AsynchronousPart:
+    """The part of an instruction: its role, the kind of work, the mbarrier that it has to do with,
+    and of a wait how many of the newest groups it leaves out."""
+
+    role: Role
+    kind: int
+    barrier: Operand | None = None
+    left: int = ALL
+
+
+def asynchronous_part(made: Instruction) -> AsynchronousPart | None:
+    """Return the part that an instruction has in asynchronous work; None where it has none."""
+    operation = made.operation
+    asked = wait_request(made)
+    if asked is not None:
+        return AsynchronousPart(Role.LOOK, BULK, asked.barrier)
+    if operation.name == "mbarrier":
+        begins = operation.modifiers["op"] == "init"
+        return AsynchronousPart(Role.INIT, BULK, made.operands[0]) if begins else None
+    if operation.name == "wgmma":
+        return _of_products(made)
+    if is_tensor_memory_operation(operation):
+        return _of_tensor_memory(made)
+    return _of_copies(made)
+
+
+def _of_copies(made: Instruction) -> AsynchronousPart | None:
+    operation = made.operation
+    if is_tensor_operation(operation):
+        if is_tensor_prefetch(operation) or is_cancellation(operation):
+            return None
+        if not tensor_accesses(operation):
+            return None
+        rows = tensor_request(made).inputs
+        barrier = next((operand for row, operand, _ in rows if row == BARRIER_ROW), None)
+        return AsynchronousPart(Role.BEGIN, BULK, barrier)
+    late = late_copy(made)
+    if late is not None:
+        if operation.name in ("st", "red"):
+            return AsynchronousPart(Role.BEGIN, SEND, made.operands[2])
+        if late.groups == ASYNC_GROUP:
+            return AsynchronousPart(Role.BEGIN, COPY)
+        barrier = made.operands[3] if COMPLETES in operation.modifiers else None
+        assert (barrier is not None) == (late.groups == NO_GROUP)
+        return AsynchronousPart(Role.BEGIN, BULK, barrier)
+    if operation.name == "cp" and operation.spec.unit is Unit.ATOMIC:
+        return AsynchronousPart(Role.GROUP, COPY, made.operands[0])
+    groups = group_request(made)
+    if groups is None:
+        return None
+    kind = COPY if groups.groups == ASYNC_GROUP else BULK
+    role = Role.GROUP if groups.action == END_GROUP else Role.WAIT
+    return AsynchronousPart(role, kind, None, groups.left)
+
+
+def _of_products(made: Instruction) -> AsynchronousPart | None:
+    if is_group_product(made.operation):
+        return AsynchronousPart(Role.BEGIN, PRODUCT)
+    if is_wait(made.operation):
+        count = made.operands[-1]
+        left = count.value if isinstance(count, Immediate) else 0
+        return AsynchronousPart(Role.WAIT, PRODUCT, None, left)
+    groups = "commit_group" in made.operation.modifiers
+    return AsynchronousPart(Role.GROUP, PRODUCT) if groups else None
+
+
+def _of_tensor_memory(made: Instruction) -> AsynchronousPart | None:
+    operation = made.operation
+    if waits_for_loads(operation):
+        return AsynchronousPart(Role.WAIT, TENSOR_LOAD)
+    if waits_for_stores(operation):
+        return AsynchronousPart(Role.WAIT, TENSOR_STORE)
+    if "commit" in operation.modifiers:
+        return AsynchronousPart(Role.GROUP, TENSOR, made.operands[0])
+    for name, kind in (("ld", TENSOR_LOAD), ("st", TENSOR_STORE)):
+        if name in operation.modifiers:
+            return AsynchronousPart(Role.BEGIN, kind)
+    begins = any(name in operation.modifiers for name in ("mma", "cp", "shift"))
+    return AsynchronousPart(Role.BEGIN, TENSOR) if begins else None

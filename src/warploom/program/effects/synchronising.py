@@ -1,0 +1,61 @@
+"""Instructions by which threads synchronise, other than accesses to memory."""
+
+from __future__ import annotations
+
+from warploom.detector import layout as words
+from warploom.isa.ops.cluster import is_cluster_barrier
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
+from warploom.isa.spec import Unit
+from warploom.ptx.ir import Instruction
+
+TENSOR_EVENTS = {
+    "wait::ld": words.TENSOR_LOADS_WAIT,
+    "wait::st": words.TENSOR_STORES_WAIT,
+    "fence::before_thread_sync": words.TENSOR_FENCE_BEFORE,
+    "fence::after_thread_sync": words.TENSOR_FENCE_AFTER,
+}
+"""The events of tensor memory that are no accesses."""
+
+
+LAUNCH_EVENTS = {"launch_dependents": words.LAUNCH_TRIGGER, "wait": words.LAUNCH_WAIT}
+"""The events of `griddepcontrol`."""
+
+
+def triggers_launch(made: Instruction) -> bool:
+    """Returns whether an instruction lets the next launch of the stream begin."""
+    return event_of(made) == words.LAUNCH_TRIGGER
+
+
+def is_warp_barrier(made: Instruction) -> bool:
+    """Returns whether it is a `bar.warp.sync`."""
+    return made.operation.name == "bar" and "warp" in made.operation.modifiers
+
+
+def event_of(made: Instruction) -> int | None:
+    """Returns the kind of event that an instruction is, where it is one besides an access."""
+    modifiers, name = made.operation.modifiers, made.operation.name
+    if is_warp_barrier(made):
+        return words.WARP_SYNC
+    if is_cluster_barrier(made.operation):
+        return words.CLUSTER_ARRIVE if "arrive" in modifiers else words.CLUSTER_WAIT
+    if made.operation.spec.unit is Unit.BARRIER:
+        return words.BARRIER_ARRIVE if "arrive" in modifiers else words.BARRIER_SYNC
+    if name in ("fence", "membar"):
+        if any(each.startswith("proxy") for each in modifiers.values):
+            return words.PROXY_FENCE if _fences_copies(made) else None
+        return None if "mbarrier_init" in modifiers else words.FENCE
+    if is_tensor_memory_operation(made.operation):
+        return TENSOR_EVENTS.get(modifiers["op"] or modifiers["when"] or "")
+    if name == "griddepcontrol":
+        return LAUNCH_EVENTS[modifiers["action"] or ""]
+    if name == "cp" and "commit_group" in modifiers:
+        return words.ASYNC_COMMIT
+    if name == "cp" and ("wait_group" in modifiers or "wait_all" in modifiers):
+        return words.ASYNC_WAIT
+    return None
+
+
+def _fences_copies(made: Instruction) -> bool:
+    """Returns whether a fence of proxies is one of asynchronous copies."""
+    modifiers = made.operation.modifiers
+    return modifiers["kind"] == "async" or any("async" in each for each in modifiers.values)

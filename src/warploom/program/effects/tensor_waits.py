@@ -1,0 +1,132 @@
+"""Instructions that wait for asynchronous copies, with the operands that say for which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.asynchronous.issue.waits import END_GROUP, WAIT_GROUPS
+from warploom.asynchronous.late_copies.entries import (
+    ASYNC_GROUP,
+    BULK_GROUP,
+    LOAD,
+    NO_GROUP,
+    OPERATION_AT,
+    SEND,
+    STORE,
+    TYPE_AT,
+    UPDATE,
+)
+from warploom.asynchronous.tensors.maps import S32 as S32_NUMBERS
+from warploom.asynchronous.tensors.maps import U32 as U32_NUMBERS
+from warploom.asynchronous.tensors.maps import U64 as U64_NUMBERS
+from warploom.asynchronous.tensors.numbers import OPERATIONS
+from warploom.core.types import U32, U64, ScalarType
+from warploom.isa.ops.mbarrier import WAITS
+from warploom.isa.ops.memory import COMPLETES
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
+from warploom.isa.ops.tensors import is_tensor_operation
+from warploom.isa.spec import Operation, Unit
+from warploom.program.accesses import accesses, is_bulk_copy
+from warploom.program.effects.completions import completion
+from warploom.program.program import Program
+from warploom.ptx.ir import Immediate, Instruction, Operand, Space
+
+INTEGERS = {"u32": U32_NUMBERS, "b32": U32_NUMBERS, "s32": S32_NUMBERS, "u64": U64_NUMBERS}
+"""The types of `red.async`, as `asynchronous.tensors.numbers` knows them."""
+
+
+@dataclass(frozen=True)
+class WaitRequest:
+    """A look at an mbarrier: its address, and the token or the parity of the phase."""
+
+    barrier: Operand
+    value: Operand
+    type: ScalarType
+    by_parity: bool
+
+
+@dataclass(frozen=True)
+class LateCopy:
+    """A copy of each lane: what is copied, and the kind of its group
+    (`asynchronous.late_copies`)."""
+
+    what: int
+    groups: int
+
+
+@dataclass(frozen=True)
+class GroupRequest:
+    """The end of a group of copies, or a wait for all groups but the newest `left` (-1: and for
+    copies in no group): what `asynchronous.issue.waits.group_copies` takes."""
+
+    action: int
+    left: int
+    groups: int
+
+
+def wait_request(made: Instruction) -> WaitRequest | None:
+    """Return what an instruction waits for at an mbarrier; None where it does not."""
+    operation = made.operation
+    if operation.name != "mbarrier" or operation.modifiers["op"] not in WAITS:
+        return None
+    by_parity = "parity" in operation.modifiers
+    _, barrier, value, *_ = made.operands
+    return WaitRequest(barrier, value, U32 if by_parity else U64, by_parity)
+
+
+def waits_for_phases(program: Program) -> bool:
+    """Return whether a program has waits for phases of mbarriers."""
+    return any(wait_request(made) is not None for made in program.instructions)
+
+
+def group_request(made: Instruction) -> GroupRequest | None:
+    """Return what an instruction does to groups of copies; None where it does nothing."""
+    m = made.operation.modifiers
+    if made.operation.name != "cp":
+        return None
+    groups = BULK_GROUP if "bulk" in m else ASYNC_GROUP
+    if "commit_group" in m:
+        return GroupRequest(END_GROUP, 0, groups)
+    # An mbarrier is told of `cp.async` when they are complete: they complete there.
+    if "wait_all" in m or made.operation.spec.unit is Unit.ATOMIC:
+        return GroupRequest(WAIT_GROUPS, -1, groups)
+    if "wait_group" not in m:
+        return None
+    left = made.operands[0]
+    # A wait for a number that a register holds waits for all.
+    return GroupRequest(WAIT_GROUPS, left.value if isinstance(left, Immediate) else 0, groups)
+
+
+def late_copy(made: Instruction) -> LateCopy | None:
+    """Return what `asynchronous.late_copies` is told of an instruction; None where it copies
+    nothing."""
+    operation = made.operation
+    if operation.name in ("st", "red"):
+        if completion(made) is None:
+            return None
+        return LateCopy(SEND if operation.name == "st" else _update(operation), NO_GROUP)
+    if operation.name != "cp" or is_tensor_operation(operation):
+        return None
+    found = accesses(made)
+    if operation.spec.unit is Unit.ATOMIC or len(found) != 2 or Space.GLOBAL not in dict(found):
+        return None
+    what = STORE if found[0][0] is Space.SHARED else LOAD
+    if COMPLETES in operation.modifiers:
+        return LateCopy(what, NO_GROUP)
+    return LateCopy(what, BULK_GROUP if is_bulk_copy(operation) else ASYNC_GROUP)
+
+
+def _update(operation: Operation) -> int:
+    """Return what `asynchronous.late_copies` is told of a `red.async`."""
+    name, type = (operation.modifiers.text(slot, "") for slot in ("op", "type"))
+    return UPDATE | OPERATIONS.index(name) << OPERATION_AT | INTEGERS[type] << TYPE_AT
+
+
+def completes_later(program: Program) -> bool:
+    """Return whether a program has copies that may complete late."""
+    return any(
+        is_tensor_operation(made.operation)
+        or is_tensor_memory_operation(made.operation)
+        or late_copy(made) is not None
+        for made in program.instructions
+    )

@@ -1,0 +1,341 @@
+"""Puts the functions that a kernel calls into the kernel, so that one list of instructions is left.
+
+The `call` stays in front of the body that it brings in: it is issued and counted and does nothing.
+A `ret` of the callee becomes a branch behind that body. What the callee declares is renamed for
+each call ("%r1@3"), except for static variables, of which there is one ("s@callee"). A `.param`
+variable that is passed becomes the callee's parameter; any other argument is copied into it.
+What cannot be inlined, or would make the kernel too large (`program.inlining`), `program.calls`
+keeps as a call.
+Source: PTX ISA, "Abstracting the ABI: Function Declarations and Definitions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from warploom.core.errors import UnsupportedInstruction
+from warploom.core.types import TYPES
+from warploom.isa.ops.wgmma import is_wait
+from warploom.isa.spec import decode
+from warploom.program import alloca, callees, calls, stack
+from warploom.program.callgraph import CallGraph
+from warploom.program.calls import Part
+from warploom.program.flat import Flat
+from warploom.program.inlining import kept_functions
+from warploom.program.program import Copy, Site
+from warploom.program.services import service_function
+from warploom.program.warp_groups import group_barrier_after
+from warploom.ptx.ir import (
+    Address,
+    Function,
+    Guard,
+    Immediate,
+    Instruction,
+    Label,
+    Module,
+    Operand,
+    Register,
+    Space,
+    Symbol,
+    Targets,
+    Variable,
+    Vector,
+)
+from warploom.ptx.rename import Renaming
+
+JUMPS = frozenset({"bra", "brx"})
+
+STATIC = (Space.SHARED, Space.GLOBAL, Space.CONST)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """A function on its way into the kernel; `end` is the label behind it, None for the kernel,
+    which has no `copy` either."""
+
+    function: Function
+    renaming: Renaming
+    end: str | None
+    copy: Copy | None = None
+
+
+def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
+    """Return the kernel with everything it calls in place. Calls that cannot be inlined, and
+    `alloca`, have a stack of `stack_bytes` for each thread.
+
+    Raises UnsupportedInstruction for the call of a function without a body, CompileError where the
+    kernel is too large.
+    """
+    inliner = _Inliner(module, kernel)
+    first = inliner.begin(kernel)
+    inliner.body(_Frame(kernel, Renaming(), None))
+    parts: dict[str, Part] = {}
+    waiting = [*inliner.wanted()]
+    while waiting:
+        function = waiting.pop(0)
+        if function.name not in parts:
+            parts[function.name] = inliner.begin(function)
+            suffix = f"@{function.name}"
+            formals = (*function.parameters, *function.returns)
+            renaming = Renaming(suffix, {f.name: f.name + suffix for f in formals})
+            end = calls.end_label(function.name)
+            inliner.body(_Frame(function, renaming, end, Copy(suffix)))
+            waiting += inliner.wanted()
+    if not first.flat.instructions:
+        _end_at_once(first)
+    if not (parts or first.kept or inliner.has_stack):
+        return first.flat
+    return callees.assemble(first, parts.values(), stack_bytes, inliner.graph.reachable)
+
+
+def _end_at_once(kernel: Part) -> None:
+    """Gives a kernel without instructions the `ret` that PTX implies at the end of a body; it is
+    not counted."""
+    function = kernel.function
+    end = Instruction(decode("ret"), (), span=function.span)
+    kernel.flat.add(end, Site(function.name, 0), hidden=True)
+
+
+class _Inliner:
+    """Fills one part of the program after the other: the kernel, functions that are not inlined."""
+
+    def __init__(self, module: Module, kernel: Function) -> None:
+        self.module = module
+        self.graph = CallGraph(module)
+        self.kept = kept_functions(self.graph, kernel)
+        self.calls = 0
+        self.has_stack = False
+        self.module_names = {v.name for v in module.variables}
+
+    def begin(self, function: Function) -> Part:
+        """Begin the part of a function."""
+        self.part = Part(function)
+        self.flat = self.part.flat
+        return self.part
+
+    def wanted(self) -> list[Function]:
+        """Return the functions that the calls of this part may reach."""
+        found = (self.module.function(name) for kept in self.part.kept for name in kept.callees)
+        return [function for function in found if function is not None]
+
+    def body(self, frame: _Frame) -> None:
+        """Add a function's declarations and instructions."""
+        self._declare(frame)
+        index = 0
+        for statement in frame.function.body or ():
+            if isinstance(statement, Label):
+                self.flat.mark(frame.renaming.name(statement.name))
+            elif isinstance(statement, Instruction):
+                made = frame.renaming.instruction(with_targets(statement, frame.function))
+                site = Site(frame.function.name, index, frame.copy)
+                self._instruction(made, site, frame)
+                index += 1
+
+    def _declare(self, frame: _Frame) -> None:
+        """Give what the function declares its names here."""
+        renaming = frame.renaming
+        self.flat.registers.extend(renaming.register(r) for r in frame.function.registers)
+        for statement in frame.function.body or ():
+            if isinstance(statement, Label):
+                renaming.change(statement.name, statement.name + renaming.suffix)
+            elif isinstance(statement, Variable):
+                name = self._variable_name(frame.function, statement, renaming.suffix)
+                renaming.change(statement.name, name)
+                self.flat.variables[name] = replace(statement, name=name)
+
+    def _variable_name(self, function: Function, variable: Variable, suffix: str) -> str:
+        if variable.space in STATIC and (suffix or variable.name in self.module_names):
+            return f"{variable.name}@{function.name}"
+        return variable.name + suffix
+
+    def _instruction(self, made: Instruction, site: Site, frame: _Frame) -> None:
+        if made.operation.name == "call":
+            self._call(made, site, frame)
+        elif made.operation.name in alloca.NAMES:
+            self.has_stack = True
+            alloca.stack_instruction(self.flat, made, site)
+        elif made.operation.name == "ret" and frame.end is not None:
+            self.flat.add(_branch(made, frame.end), site)
+        else:
+            self.flat.add(self._with_addresses(made), site)
+            if is_wait(made.operation):
+                self.flat.add(group_barrier_after(made), site, hidden=True)
+
+    def _with_addresses(self, made: Instruction) -> Instruction:
+        """Return the instruction with the addresses of functions in place of their names."""
+        if Symbol not in map(type, made.operands) or made.operation.name in JUMPS:
+            return made
+        operands = tuple(
+            Immediate(address)
+            if isinstance(o, Symbol) and (address := self.graph.address(o.name)) is not None
+            else o
+            for o in made.operands
+        )
+        return replace(made, operands=operands)
+
+    def _call(self, call: Instruction, site: Site, caller: _Frame) -> None:
+        service = service_function(self.module, call)
+        if service is not None:
+            self._service(call, service, site)
+            return
+        self.calls += 1
+        end = f"return@{self.calls}"
+        if call.guard is not None:
+            around = Guard(call.guard.register, not call.guard.negated)
+            self.flat.add(_branch(replace(call, guard=around), end), site)
+        call = replace(call, guard=None)
+        callee = self._callee(call)
+        if callee is None or callee.name in self.kept or self.graph.is_recursive(callee.name):
+            self._keep(call, site, caller)
+            self.flat.mark(end)
+        else:
+            self._inline(call, site, callee, end)
+
+    def _keep(self, call: Instruction, site: Site, caller: _Frame) -> None:
+        """Keep a call as one."""
+        graph = self.graph
+        reachable = {f.name: graph.number[f.name] for f in graph.candidates(call, caller.function)}
+        to = calls.CallTargets(reachable, any(graph.may_exit(name) for name in reachable))
+        shape = graph.shape(call, caller.function)
+        calls.keep_call(self.part, call, site, self.calls, shape, to)
+
+    def _inline(self, call: Instruction, site: Site, callee: Function, end: str) -> None:
+        """Put a function in the place of its call."""
+        suffix = f"@{self.calls}"
+        renaming = Renaming(suffix)
+        top = self._keep_top(call, site, callee, suffix)
+        arguments = self._bind(call, callee.parameters, call.operands[2], renaming)
+        results = self._bind(call, callee.returns, call.operands[0], renaming)
+        self.flat.add(replace(call, operands=(Vector(()), call.operands[1], Vector(()))), site)
+        for formal, actual in arguments:
+            self.flat.add(_copy_in(call, formal, actual), site)
+        self.body(_Frame(callee, renaming, end, Copy(suffix, site, call.location, call.span.line)))
+        self.flat.mark(end)
+        if top is not None:
+            stack.Code(self.flat, call, site).do("mov.b64", stack.TOP, top)
+        for formal, actual in results:
+            self.flat.add(_copy_out(call, formal, actual), site)
+
+    def _keep_top(
+        self, call: Instruction, site: Site, callee: Function, suffix: str
+    ) -> Register | None:
+        """Return the register that keeps where the stack ends, for a function that takes memory
+        there."""
+        if not alloca.uses_stack(callee):
+            return None
+        top = Register(f"@top{suffix}", stack.TOP.type)
+        self.flat.registers.append(top)
+        stack.Code(self.flat, call, site).do("mov.b64", top, stack.TOP)
+        return top
+
+    def _service(self, call: Instruction, service: Function, site: Site) -> None:
+        """Lower a call that the machine answers: its arguments and results go through registers."""
+        self.calls += 1
+        returns, target, given = call.operands[:3]
+        assert isinstance(returns, Vector)
+        assert isinstance(given, Vector)
+        arguments: list[Operand] = []
+        for formal, actual in zip(service.parameters, given.elements, strict=True):
+            if isinstance(actual, Symbol):
+                register = self._register(formal)
+                load = decode(f"ld.param.{register.type.name}")
+                self.flat.add(
+                    replace(call, operation=load, operands=(register, Address(actual))), site
+                )
+                actual = register
+            arguments.append(actual)
+        results = [
+            self._register(formal) if isinstance(actual, Symbol) else actual
+            for formal, actual in zip(service.returns, returns.elements, strict=True)
+        ]
+        operands = (Vector(tuple(results)), target, Vector(tuple(arguments)))
+        self.flat.add(replace(call, operands=operands), site)
+        for register, actual in zip(results, returns.elements, strict=True):
+            if isinstance(actual, Symbol) and isinstance(register, Register):
+                store = decode(f"st.param.{register.type.name}")
+                self.flat.add(
+                    replace(call, operation=store, operands=(Address(actual), register)), site
+                )
+
+    def _register(self, formal: Variable) -> Register:
+        """Return a new register for what a service takes or gives."""
+        made = Register(f"{formal.name}@{self.calls}", TYPES[f"b{formal.type.bits}"])
+        self.flat.registers.append(made)
+        return made
+
+    def _callee(self, call: Instruction) -> Function | None:
+        """Return the function that a call names; None where it is through a register."""
+        target = call.operands[1]
+        if not isinstance(target, Symbol):
+            return None
+        callee = self.module.function(target.name)
+        if callee is None:
+            raise UnsupportedInstruction(f"`{target.name}` is not a function", target.span)
+        if callee.body is None:
+            message = (
+                f"`{target.name}` has no body, {callee.span} only declares it; link the source"
+                f" that defines it: gpu.link([...])"
+            )
+            raise UnsupportedInstruction(message, target.span)
+        return callee
+
+    def _bind(
+        self, call: Instruction, formals: Iterable[Variable], given: Operand, renaming: Renaming
+    ) -> list[tuple[Variable, Operand]]:
+        """Connect parameters with what is passed; gives the pairs that have to be copied."""
+        assert isinstance(given, Vector)
+        wanted = tuple(formals)
+        if len(wanted) != len(given.elements):
+            message = f"the function takes {len(wanted)} here, the call gives {len(given.elements)}"
+            raise UnsupportedInstruction(message, call.span)
+        copied: list[tuple[Variable, Operand]] = []
+        for formal, actual in zip(wanted, given.elements, strict=True):
+            if formal.space is Space.PARAM and isinstance(actual, Symbol):
+                renaming.names[formal.name] = actual.name
+                continue
+            own = replace(formal, name=formal.name + renaming.suffix)
+            renaming.names[formal.name] = own.name
+            if formal.space is Space.PARAM:
+                self.flat.variables[own.name] = own
+            copied.append((own, actual))
+        return copied
+
+
+def _branch(origin: Instruction, label: str) -> Instruction:
+    """Return a branch under the guard and at the place of `origin`."""
+    return replace(origin, operation=decode("bra"), operands=(Symbol(label),))
+
+
+def with_targets(made: Instruction, function: Function) -> Instruction:
+    """Return an indexed branch with its targets in place of the name of their list."""
+    if made.operation.name != "brx":
+        return made
+    index, name = made.operands
+    assert isinstance(name, Symbol)
+    lists = (s for s in function.body or () if isinstance(s, Targets) and s.name == name.name)
+    labels = tuple(Symbol(label, span=name.span) for label in next(lists).names)
+    return replace(made, operands=(index, Vector(labels, name.span)))
+
+
+def _copy_in(call: Instruction, formal: Variable, actual: Operand) -> Instruction:
+    """Puts an argument into a parameter that is not a variable of the caller."""
+    if formal.space is Space.PARAM:
+        operation = decode(f"st.param.{formal.type.name}")
+        return replace(call, operation=operation, operands=(Address(Symbol(formal.name)), actual))
+    return _move(call, formal, Register(formal.name, formal.type), actual)
+
+
+def _copy_out(call: Instruction, formal: Variable, actual: Operand) -> Instruction:
+    """Takes a result from a parameter that is not a variable of the caller."""
+    if formal.space is Space.PARAM:
+        operation = decode(f"ld.param.{formal.type.name}")
+        return replace(call, operation=operation, operands=(actual, Address(Symbol(formal.name))))
+    return _move(call, formal, actual, Register(formal.name, formal.type))
+
+
+def _move(
+    call: Instruction, formal: Variable, destination: Operand, source: Operand
+) -> Instruction:
+    kind = "pred" if formal.type.bits == 1 else f"b{max(16, formal.type.bits)}"
+    return replace(call, operation=decode(f"mov.{kind}"), operands=(destination, source))

@@ -1,0 +1,104 @@
+"""Chooses the functions whose calls stay calls: as few as keep a kernel's size within bounds.
+
+Inlining repeats a function at each of its calls, so that a chain of functions which call each other
+twice grows as 2^n. Calls are inlined as long as the kernel stays below MAX_INLINED instructions and
+MAX_DEPTH calls deep; otherwise the larger functions with several calls are kept, with a threshold
+that falls until the kernel fits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from warploom.core.errors import CompileError
+from warploom.core.mangled import shown_name
+from warploom.program.callgraph import CallGraph
+from warploom.ptx.ir import Function
+
+MAX_INLINED = 5_000
+"""Instructions up to which everything is inlined."""
+
+MAX_DEPTH = 64
+"""Calls inlined into each other."""
+
+THRESHOLDS = (64, 16)
+"""Sizes above which a function with several calls is kept, tried in turn."""
+
+MAX_INSTRUCTIONS = 100_000
+"""Instructions of a kernel and the functions that it calls, beyond which it is not compiled."""
+
+
+@dataclass(frozen=True)
+class _Size:
+    """A function with what is inlined into it: instructions, and calls inside of each other."""
+
+    instructions: int
+    depth: int
+
+
+def kept_functions(graph: CallGraph, kernel: Function) -> frozenset[str]:
+    """Returns the functions whose calls are not inlined though they could be.
+
+    Raises CompileError where the kernel is too large whatever is inlined.
+    """
+    order = _callees_first(graph, kernel)
+    called = Counter(name for one in order for name in graph.direct_callees(one.name))
+    kept, total = _keep(graph, order, called, None)
+    for threshold in THRESHOLDS:
+        if total <= MAX_INLINED:
+            return kept
+        kept, total = _keep(graph, order, called, threshold)
+    if total > MAX_INSTRUCTIONS:
+        raise _too_large(kernel, order, called, total)
+    return kept
+
+
+def _callees_first(graph: CallGraph, kernel: Function) -> list[Function]:
+    """Returns the kernel and the functions that it reaches, each behind those that it calls."""
+    order: list[Function] = []
+    entered: set[str] = set()
+    pending = [(kernel, False)]
+    while pending:
+        function, done = pending.pop()
+        if done:
+            order.append(function)
+        elif function.name not in entered:
+            entered.add(function.name)
+            pending.append((function, True))
+            pending += [(graph.function(name), False) for name in graph.callees(function.name)]
+    return order
+
+
+def _keep(
+    graph: CallGraph, order: Sequence[Function], called: Mapping[str, int], threshold: int | None
+) -> tuple[frozenset[str], int]:
+    """Returns the functions that a threshold keeps, and the instructions of the whole program."""
+    sizes: dict[str, _Size] = {}
+    kept: set[str] = set()
+    for function in order:
+        name = function.name
+        instructions, depth = len(function.instructions), 0
+        for callee in graph.direct_callees(name):
+            if callee not in kept and callee in sizes and not graph.is_recursive(callee):
+                instructions += sizes[callee].instructions
+                depth = max(depth, 1 + sizes[callee].depth)
+        sizes[name] = _Size(instructions, depth)
+        large = threshold is not None and called[name] > 1 and instructions > threshold
+        if name != order[-1].name and (large or depth >= MAX_DEPTH):
+            kept.add(name)
+    total = sum(sizes[name].instructions for name in (*kept, order[-1].name))
+    return frozenset(kept), total
+
+
+def _too_large(
+    kernel: Function, order: Sequence[Function], called: Mapping[str, int], total: int
+) -> CompileError:
+    largest = max(order, key=lambda one: len(one.instructions) * max(1, called[one.name]))
+    return CompileError(
+        f"kernel {shown_name(kernel.name)} is too large to compile: {total:,} instructions with the"
+        f" functions that it calls, of at most {MAX_INSTRUCTIONS:,}. Most are in"
+        f" {shown_name(largest.name)}, called in {called[largest.name] or 1} places: split the"
+        f" kernel, unroll less, or call less."
+    )

@@ -1,0 +1,159 @@
+"""Gives every variable that a kernel uses its place in memory.
+
+Source: PTX ISA, "State Spaces"; parameters stand in order, each at its own alignment, as the CUDA
+driver lays out a kernel's arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from warploom.core.errors import UnsupportedInstruction
+from warploom.program.flat import Flat
+from warploom.program.program import PARAMETERS, Place
+from warploom.program.uses import symbols
+from warploom.ptx.ir import Function, Instruction, Module, Space, Special, Symbol, Variable
+
+DYNAMIC_SHARED_ALIGNMENT = 16
+"""Dynamic shared memory begins at a multiple of this or of what its declaration asks, in bytes.
+
+Nothing documents where it begins; this suits every scalar and vector type.
+"""
+
+RESERVED_BYTES = 1024
+"""What the system keeps of a block's shared memory from 8.0 on (CUDA C++ Programming Guide,
+"Compute Capability 8.x: Shared Memory"). NVIDIA's headers keep the barriers of groups there; a
+kernel that asks where it is has it, behind its own."""
+
+ASKS_FOR_RESERVED = ("%reserved_smem", "%aggr_smem")
+
+NAMES_NO_STORAGE = frozenset({"bra", "brx", "call"})
+
+
+@dataclass
+class Layout:
+    """Places by name, the globals that a launch must locate, and sizes in bytes."""
+
+    places: dict[str, Place] = field(default_factory=dict[str, Place])
+    globals: list[str] = field(default_factory=list[str])
+    parameter_bytes: int = 0
+    frame_bytes: int = 0
+    shared_bytes: int = 0
+    dynamic_shared_offset: int = 0
+    reserved_shared_bytes: int = 0
+    local_bytes: int = 0
+
+
+def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
+    """Place the kernel's parameters and every variable that its instructions name.
+
+    Raises UnsupportedInstruction where an instruction names what has no storage.
+    """
+    layout = Layout()
+    layout.parameter_bytes = _stack(layout, kernel.parameters)
+    layout.reserved_shared_bytes = _reserved(flat)
+    used = _used(module, kernel, flat)
+    by_space: dict[Space, list[Variable]] = {}
+    for variable in used:
+        by_space.setdefault(variable.space, []).append(variable)
+    layout.frame_bytes = _stack(layout, by_space.get(Space.PARAM, ()), frame=True)
+    layout.local_bytes = _stack(layout, by_space.get(Space.LOCAL, ()))
+    _share(layout, by_space.get(Space.SHARED, ()))
+    for variable in (*by_space.get(Space.GLOBAL, ()), *by_space.get(Space.CONST, ())):
+        index = len(layout.globals)
+        layout.places[variable.name] = Place(variable.space, index, variable.size)
+        layout.globals.append(variable.name)
+    _check_pointers(module, flat)
+    one_each = {made.operation: made for made in flat.instructions}.values()
+    if any(map(points_to_parameters, one_each)):
+        layout.places[PARAMETERS] = Place(Space.GLOBAL, len(layout.globals), layout.parameter_bytes)
+    return layout
+
+
+def _check_pointers(module: Module, flat: Flat) -> None:
+    """Refuse pointers to the parameters of calls, which are registers here, or on a stack that no
+    generic address reaches."""
+    for name in {site.function for site in flat.sites}:
+        function = module.function(name) or next(e for e in module.entries if e.name == name)
+        variables = [s for s in function.body or () if isinstance(s, Variable)]
+        passed = {variable.name for variable in variables if variable.space is Space.PARAM}
+        if function not in module.entries:
+            passed |= {formal.name for formal in (*function.parameters, *function.returns)}
+        for instruction in function.instructions if passed else ():
+            for operand in instruction.operands:
+                if isinstance(operand, Symbol) and operand.name in passed:
+                    message = (
+                        f"`{operand.name}` is a parameter of a call, which has no address here:"
+                        f" copy it into a .local variable, and take the address of that"
+                    )
+                    raise UnsupportedInstruction(message, operand.span)
+
+
+def points_to_parameters(instruction: Instruction) -> bool:
+    """Returns whether it deals in generic addresses of the kernel's parameters. They are global
+    ones (PTX ISA, "Generic Addressing": the window of parameters is inside that of global
+    memory)."""
+    operation = instruction.operation
+    space = operation.modifiers.text("space", "")
+    return operation.name in ("cvta", "isspacep") and space.startswith("param")
+
+
+def _reserved(flat: Flat) -> int:
+    """Return the bytes of shared memory that the system keeps, if the kernel asks for them."""
+    special = (o for made in flat.instructions for o in made.operands if type(o) is Special)
+    return RESERVED_BYTES if any(o.name.startswith(ASKS_FOR_RESERVED) for o in special) else 0
+
+
+def _used(module: Module, kernel: Function, flat: Flat) -> list[Variable]:
+    """Return the variables that instructions name, in the order of their declaration."""
+    known = _definitions(module.variables) | flat.variables
+    parameters = {p.name for p in kernel.parameters}
+    named: set[str] = set()
+    for instruction in flat.instructions:
+        if instruction.operation.name in NAMES_NO_STORAGE:
+            continue
+        for symbol in symbols(instruction):
+            if symbol.name not in parameters and symbol.name not in known:
+                raise _no_storage(module, symbol)
+            named.add(symbol.name)
+    return [variable for name, variable in known.items() if name in named]
+
+
+def _definitions(variables: Iterable[Variable]) -> dict[str, Variable]:
+    """Variables by name; where one is declared `.extern` too, its definition."""
+    found: dict[str, Variable] = {}
+    for variable in variables:
+        if variable.name not in found or variable.linkage != "extern":
+            found[variable.name] = variable
+    return found
+
+
+def _no_storage(module: Module, symbol: Symbol) -> UnsupportedInstruction:
+    what = "a function" if module.function(symbol.name) else "a label"
+    message = f"`{symbol.name}` is {what}: its address cannot be taken here"
+    return UnsupportedInstruction(message, symbol.span)
+
+
+def _stack(layout: Layout, variables: Iterable[Variable], *, frame: bool = False) -> int:
+    """Place variables one after another, each aligned; gives the bytes they take together."""
+    end = 0
+    for variable in variables:
+        start = _aligned(end, variable.alignment)
+        layout.places[variable.name] = Place(variable.space, start, variable.size, frame)
+        end = start + variable.size
+    return end
+
+
+def _share(layout: Layout, variables: Iterable[Variable]) -> None:
+    """Static shared variables first; open arrays all begin where dynamic memory does."""
+    opened = [v for v in variables if v.linkage == "extern" and None in v.shape]
+    layout.shared_bytes = _stack(layout, (v for v in variables if v not in opened))
+    alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in opened)))
+    layout.dynamic_shared_offset = _aligned(layout.shared_bytes, alignment)
+    for variable in opened:
+        layout.places[variable.name] = Place(Space.SHARED, layout.dynamic_shared_offset, 0)
+
+
+def _aligned(offset: int, alignment: int) -> int:
+    return -(-offset // alignment) * alignment

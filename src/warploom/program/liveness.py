@@ -1,0 +1,64 @@
+"""Finds the registers that still matter at the start of each block.
+
+A register is live where some path reads it before writing it. A guarded write may leave the old
+value, so it ends nothing; a plain write does, lane by lane, whatever the mask. Sets of registers
+are bit masks here, one bit for each register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from warploom.program.uses import reads, writes
+from warploom.ptx.ir import Instruction, Register
+
+if TYPE_CHECKING:
+    from warploom.program.program import Block
+
+
+def live_in(
+    instructions: Sequence[Instruction], blocks: Sequence[Block], registers: Sequence[Register]
+) -> tuple[frozenset[Register], ...]:
+    """Return the registers that are live at the start of each block."""
+    bits = {register.name: 1 << i for i, register in enumerate(registers)}
+    effects = [_effect(instructions[b.start : b.stop], bits) for b in blocks]
+    live = [0] * (len(blocks) + 1)  # the last is the exit, where nothing is live
+    predecessors: list[list[int]] = [[] for _ in live]
+    for block in blocks:
+        for successor in block.successors:
+            predecessors[successor].append(block.index)
+    pending = [block.index for block in blocks]
+    while pending:
+        index = pending.pop()
+        read, written = effects[index]
+        after = 0
+        for successor in blocks[index].successors:
+            after |= live[successor]
+        before = read | (after & ~written)
+        if before != live[index]:
+            live[index] = before
+            pending.extend(predecessors[index])
+    sets = {mask: _registers(mask, registers) for mask in set(live[:-1])}
+    return tuple(sets[mask] for mask in live[:-1])
+
+
+def _effect(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[int, int]:
+    """Returns what a block reads before writing it, and what it surely writes."""
+    read, written = set[str](), set[str]()
+    for instruction in instructions:
+        for register in reads(instruction):
+            if register.name not in written:
+                read.add(register.name)
+        if instruction.guard is None:
+            written.update(register.name for register in writes(instruction))
+    return sum(map(bits.__getitem__, read)), sum(map(bits.__getitem__, written))
+
+
+def _registers(mask: int, registers: Sequence[Register]) -> frozenset[Register]:
+    found: list[Register] = []
+    while mask:
+        lowest = mask & -mask
+        found.append(registers[lowest.bit_length() - 1])
+        mask ^= lowest
+    return frozenset(found)

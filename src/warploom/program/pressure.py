@@ -1,0 +1,45 @@
+"""Computes register pressure: the most registers of a kernel that are live at one place.
+
+An estimate for want of ptxas, which reorders code, rematerialises values and keeps addresses in
+pairs aligned: it may take more, or fewer.
+"""
+
+from __future__ import annotations
+
+from warploom.core.types import Kind
+from warploom.program.program import Program
+from warploom.program.uses import reads, writes
+from warploom.ptx.ir import Register
+
+RESERVED = 4
+"""Registers beside the live ones: the stack pointer, and what addresses are put together in."""
+
+
+def estimated_registers(program: Program) -> int:
+    """Registers of 32 bits that a thread needs. Predicates have registers of their own."""
+    return RESERVED + max(_most_live(program, block) for block in range(len(program.blocks)))
+
+
+def _most_live(program: Program, index: int) -> int:
+    """Return the most 32-bit registers that are live before or after any instruction of a block."""
+    block = program.blocks[index]
+    live: dict[str, Register] = {}
+    for successor in block.successors:
+        if successor != program.exit:
+            live |= {register.name: register for register in program.live_in[successor]}
+    most = _words(live)
+    for instruction in reversed(program.instructions[block.start : block.stop]):
+        if instruction.guard is None:
+            for register in writes(instruction):
+                live.pop(register.name, None)
+        live |= {register.name: register for register in reads(instruction)}
+        most = max(most, _words(live))
+    return most
+
+
+def _words(live: dict[str, Register]) -> int:
+    return sum(
+        max(1, register.type.bits // 32)
+        for register in live.values()
+        if register.type.kind is not Kind.PREDICATE
+    )

@@ -1,0 +1,219 @@
+"""Reads what a `tcgen05` instruction wants of tensor memory: a number, and operands in rows.
+
+Both machines read their operands from here and give them to `asynchronous.tensor_memory`; what the
+rows and the number hold is in `asynchronous.tensor_memory.layout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from warploom.asynchronous.issue.late_stores import LIST_WORDS
+from warploom.asynchronous.issue.queue import QUEUE_WORDS
+from warploom.asynchronous.tensor_memory import layout as w
+from warploom.asynchronous.tensors.entries import ENTRY_WORDS
+from warploom.core.types import PRED, U16, U32, U64, ScalarType
+from warploom.isa.ops.tcgen05 import changes_nothing, is_tensor_memory_operation
+from warploom.isa.spec import Modifiers, Operation
+from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Space, Vector
+
+Input = tuple[int, Operand, ScalarType | None]
+"""A row of operands: its number, the operand, and the type by which it is read; of addresses
+None."""
+
+SHAPE_NUMBERS = {
+    "32x32b": w.S32X32B,
+    "16x64b": w.S16X64B,
+    "16x128b": w.S16X128B,
+    "16x256b": w.S16X256B,
+    "16x32bx2": w.S16X32BX2,
+}
+COPY_SHAPES = {
+    "128x256b": w.C128X256B,
+    "4x256b": w.C4X256B,
+    "128x128b": w.C128X128B,
+    "warpx2::02_13": w.C64X128B_02_13,
+    "warpx2::01_23": w.C64X128B_01_23,
+    "warpx4": w.C32X128B,
+}
+FORMATS = {"b6x16_p32": w.PACKED_6, "b4x16_p64": w.PACKED_4}
+KINDS = {
+    "kind::f16": w.F16,
+    "kind::tf32": w.TF32,
+    "kind::f8f6f4": w.F8F6F4,
+    "kind::i8": w.I8,
+    "kind::mxf8f6f4": w.MXF8F6F4,
+    "kind::mxf4": w.MXF4,
+    "kind::mxf4nvf4": w.MXF4NVF4,
+}
+SCALES = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
+"""Blocks with a scale along k. A block of 32 elements is the whole of mxf8f6f4."""
+
+
+@dataclass(frozen=True)
+class MemoryRequest:
+    """`request`, and the operands that go with it; `registers` are those that a load writes or a
+    store reads."""
+
+    request: int
+    inputs: tuple[Input, ...]
+    registers: tuple[Operand, ...] = ()
+
+
+def memory_request(made: Instruction) -> MemoryRequest:
+    """Return what an instruction wants, unless it changes nothing."""
+    m = made.operation.modifiers
+    flags = w.PAIR if m["cta_group"] == "cta_group::2" else 0
+    found = next(read for name, read in READERS.items() if name in m)(made, m)
+    return MemoryRequest(found.request | flags, found.inputs, found.registers)
+
+
+@cache
+def memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
+    """Return what an operation does to shared memory."""
+    m = operation.modifiers
+    if "alloc" in m:
+        return ((Space.SHARED, "store"),)
+    return ((Space.SHARED, "load"),) if "mma" in m or "cp" in m else ()
+
+
+def uses_tensor_memory(instructions: tuple[Instruction, ...]) -> bool:
+    """Return whether a program has a `tcgen05` that does anything."""
+    return any(
+        is_tensor_memory_operation(made.operation) and not changes_nothing(made.operation)
+        for made in instructions
+    )
+
+
+def work_words(has_tensor_memory: bool) -> int:
+    """Return how many words the rules of tensors work in, an entry and what is behind it."""
+    return w.WORK_WORDS if has_tensor_memory else ENTRY_WORDS
+
+
+def queue_words(has_tensor_memory: bool) -> int:
+    """Return how many words the queue of late copies takes, with the stores behind it."""
+    return QUEUE_WORDS + LIST_WORDS if has_tensor_memory else QUEUE_WORDS
+
+
+def _field(at: int, value: int) -> int:
+    return value << at
+
+
+def _elements(operand: Operand) -> tuple[Operand, ...]:
+    return operand.elements if isinstance(operand, Vector) else (operand,)
+
+
+def _alloc(made: Instruction, m: Modifiers) -> MemoryRequest:
+    target, columns = made.operands
+    inputs = ((w.SHARED_ROW, target, None), (w.COLUMNS_ROW, columns, U32))
+    return MemoryRequest(w.ALLOC, inputs)
+
+
+def _free(made: Instruction, m: Modifiers) -> MemoryRequest:
+    address, columns = made.operands
+    return MemoryRequest(w.FREE, ((w.D_ROW, address, U32), (w.COLUMNS_ROW, columns, U32)))
+
+
+def _relinquish(made: Instruction, m: Modifiers) -> MemoryRequest:
+    return MemoryRequest(w.RELINQUISH, ())
+
+
+def _move(
+    op: int, registers: Operand, address: Operand, split: list[Operand], m: Modifiers
+) -> MemoryRequest:
+    held = _elements(registers)
+    request = op | _field(w.SHAPE, SHAPE_NUMBERS[m.text("shape", "")])
+    request |= _field(w.REGISTERS, len(held))
+    if "pack::16b" in m or "unpack::16b" in m:
+        request |= w.HALVES
+    inputs: list[Input] = [(w.D_ROW, address, None)]
+    inputs += [(w.A_ROW, each, U32) for each in split]
+    return MemoryRequest(request, tuple(inputs), held)
+
+
+def _load(made: Instruction, m: Modifiers) -> MemoryRequest:
+    if "red" not in m:
+        registers, address, *split = made.operands
+        return _move(w.LOAD, registers, address, split, m)
+    registers, found, address, *split = made.operands
+    asked = _move(w.LOAD, registers, address, split, m)
+    flags = w.REDUCES | (w.TAKES_LEAST if m["redop"] == "min" else 0)
+    flags |= (w.BY_SIZE if "abs" in m else 0) | (w.KEEPS_NANS if "NaN" in m else 0)
+    flags |= {"f32": w.FLOATS, "s32": w.SIGNED}.get(m.text("type", ""), 0)
+    return MemoryRequest(asked.request | flags, asked.inputs, (*asked.registers, found))
+
+
+def _store(made: Instruction, m: Modifiers) -> MemoryRequest:
+    address, *split, registers = made.operands
+    return _move(w.STORE, registers, address, split, m)
+
+
+def _copy(made: Instruction, m: Modifiers) -> MemoryRequest:
+    shape = next(number for name, number in COPY_SHAPES.items() if name in m)
+    format = FORMATS.get(m.text("format", ""), w.PLAIN_BYTES)
+    request = w.COPY | _field(w.SHAPE, shape) | _field(w.FORMAT, format)
+    address, source = made.operands
+    return MemoryRequest(request, ((w.D_ROW, address, None), (w.B_ROW, source, U64)))
+
+
+def _shift(made: Instruction, m: Modifiers) -> MemoryRequest:
+    return MemoryRequest(w.SHIFT, ((w.D_ROW, made.operands[0], None),))
+
+
+def _commit(made: Instruction, m: Modifiers) -> MemoryRequest:
+    barrier, *blocks = made.operands
+    inputs: list[Input] = [(w.SHARED_ROW, barrier, None)]
+    return MemoryRequest(w.COMMIT, (*inputs, *((w.BLOCKS_ROW, each, U16) for each in blocks)))
+
+
+def _multiply(made: Instruction, m: Modifiers) -> MemoryRequest:
+    kind = m.text("kind", "")
+    request = w.MULTIPLY | _field(w.KIND, KINDS[kind]) | _field(w.SCALES, _scales(kind, m))
+    d, a, b, *rest = made.operands
+    request |= w.A_IN_TENSOR_MEMORY if isinstance(a, Address) else 0
+    request |= w.WEIGHT_STATIONARY if "ws" in m else 0
+    request |= w.SHIFTS_A if "ashift" in m else 0
+    inputs: list[Input] = [(w.D_ROW, d, None), (w.B_ROW, b, U64)]
+    inputs.append((w.A_ROW, a, None if isinstance(a, Address) else U64))
+    if "sp" in m:
+        request |= w.SPARSE
+        inputs.append((w.METADATA_ROW, rest.pop(0), None))
+    inputs.append((w.DESCRIPTOR_ROW, rest.pop(0), U32))
+    if "block_scale" in m:
+        inputs += [(w.SCALE_A_ROW, rest.pop(0), None), (w.SCALE_B_ROW, rest.pop(0), None)]
+    first = rest[0]
+    if isinstance(first, Vector):
+        inputs += [
+            (w.DISABLED_ROW + number, word, U32) for number, word in enumerate(first.elements)
+        ]
+        rest.pop(0)
+    inputs.append((w.ENABLE_ROW, rest.pop(0), PRED))
+    if rest and "ws" in m:
+        inputs.append((w.ZEROS_ROW, rest[0], U64))
+    elif rest and isinstance(rest[0], Immediate):
+        inputs.append((w.SCALE_D_ROW, rest[0], U32))
+    return MemoryRequest(request, tuple(inputs))
+
+
+def _scales(kind: str, m: Modifiers) -> int:
+    """Return how many scales a row has, 0 without any."""
+    if "block_scale" not in m:
+        return 0
+    whole = 1 if kind == "kind::mxf8f6f4" else 2
+    return SCALES.get(m.text("size", ""), whole)
+
+
+READERS: dict[str, Callable[[Instruction, Modifiers], MemoryRequest]] = {
+    "alloc": _alloc,
+    "dealloc": _free,
+    "relinquish_alloc_permit": _relinquish,
+    "ld": _load,
+    "st": _store,
+    "cp": _copy,
+    "shift": _shift,
+    "mma": _multiply,
+    "commit": _commit,
+}
+"""By the part of an opcode that says what it does."""

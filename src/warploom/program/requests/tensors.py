@@ -1,0 +1,172 @@
+"""Reads the request that an instruction makes of the Tensor Memory Accelerator (TMA): a number, and
+operands in rows.
+
+Both machines read their operands from here and give them to `asynchronous.tensors`; what the rows
+and the number hold is in `asynchronous.tensors.requests`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from warploom.asynchronous.tensors import maps
+from warploom.asynchronous.tensors import requests as r
+from warploom.core.types import S32, U16, U32, U64, ScalarType
+from warploom.isa.ops.launch_control import is_cancellation
+from warploom.isa.ops.tensors import HINT, MULTICAST, OPERATIONS, WIDE
+from warploom.isa.spec import Operation
+from warploom.ptx.ir import Immediate, Instruction, Operand, Space, Vector
+
+Input = tuple[int, Operand, ScalarType | None]
+"""A row of operands: its number, the operand, and the type by which it is read; of addresses
+None."""
+
+TYPES = {
+    **{name: number for number, name in enumerate(maps.ELEMENT_TYPES)},
+    "b32": maps.U32,
+    "b64": maps.U64,
+}
+"""The numbers of types of reductions."""
+
+MODES = {
+    **dict.fromkeys(("im2col", "im2col_no_offs"), r.IM2COL_MODE),
+    **dict(zip((mode[1:] for mode in WIDE), (r.WIDE_MODE, r.WIDE_128_MODE), strict=True)),
+    **dict.fromkeys(("tile::gather4", "tile::scatter4"), r.GATHER),
+}
+
+
+@dataclass(frozen=True)
+class TensorRequest:
+    """`request` and the operands that go with it. `map_space`: the state space of the address in
+    `MAP_ROW`, GENERIC where it is a generic one."""
+
+    request: int
+    inputs: tuple[Input, ...]
+    map_space: Space = Space.GENERIC
+
+
+def tensor_request(made: Instruction) -> TensorRequest:
+    """Return what an instruction wants (`isa.ops.tensors.is_tensor_operation`)."""
+    operation = made.operation
+    if operation.name == "tensormap":
+        return _map_request(made)
+    if is_cancellation(operation):
+        return _cancellation(made)
+    if "tensor" in operation.modifiers:
+        return _box_request(made)
+    return _bytes_request(made)
+
+
+@cache
+def tensor_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
+    """Return what such an operation does to memory: each space that it reaches, and the op
+    there."""
+    if operation.name == "tensormap":
+        return ()
+    if is_cancellation(operation):
+        return ((Space.SHARED, "store"),)
+    m = operation.modifiers
+    if "L2" in m:
+        return ((Space.GLOBAL, "load"),)
+    if m["into"] is not None or (MULTICAST in m and "global" in m):
+        return ((Space.GLOBAL, "load"), (Space.SHARED, "store"))
+    if "shared::cluster" in m:
+        return ((Space.SHARED, "store"),)
+    return ((Space.SHARED, "load"), (Space.GLOBAL, "atomic" if "reduce" in m else "store"))
+
+
+def _field(at: int, value: int) -> int:
+    return value << at
+
+
+def _elements(operand: Operand) -> tuple[Operand, ...]:
+    return operand.elements if isinstance(operand, Vector) else (operand,)
+
+
+def _reduction(operation: Operation) -> int:
+    name = operation.modifiers["redop"]
+    return _field(r.OPERATION, OPERATIONS.index(name)) if name else 0
+
+
+def _box_request(made: Instruction) -> TensorRequest:
+    """Return a load, a store, a reduction or a prefetch of a box."""
+    operation, operands = made.operation, list(made.operands)
+    m = operation.modifiers
+    mode = next((MODES[name] for name in MODES if name in m), r.TILE)
+    rank = int(m.text("dim", "1d")[0])
+    request = _field(r.MODE, mode) | _field(r.RANK, rank) | _reduction(operation)
+    request |= _field(r.PAIR, int(m["cta_group"] == "cta_group::2"))
+    inputs: list[Input] = []
+    if HINT in m:
+        operands.pop()
+    if MULTICAST in m:
+        inputs.append((r.BLOCKS_ROW, operands.pop(), U16))
+    if "L2" in m:
+        request |= r.PREFETCH
+        tensor, *offsets = operands
+    elif m["into"] is not None:
+        request |= r.LOAD
+        target, tensor, barrier, *offsets = operands
+        inputs += [(r.SHARED_ROW, target, None), (r.BARRIER_ROW, barrier, None)]
+    else:
+        request |= (r.REDUCE if "reduce" in m else r.STORE) | _field(r.GROUPED, 1)
+        tensor, source, *offsets = operands
+        inputs.append((r.SHARED_ROW, source, None))
+    place, coordinates = _elements(tensor)
+    inputs.append((r.MAP_ROW, place, None))
+    inputs += [
+        (r.COORDINATE_ROW + axis, each, S32) for axis, each in enumerate(_elements(coordinates))
+    ]
+    for operand in offsets:
+        inputs += [(r.OFFSET_ROW + axis, each, U16) for axis, each in enumerate(_elements(operand))]
+    return TensorRequest(request, tuple(inputs))
+
+
+def _bytes_request(made: Instruction) -> TensorRequest:
+    """Return a copy or a reduction of bytes side by side."""
+    operation, operands = made.operation, list(made.operands)
+    m = operation.modifiers
+    request = (r.REDUCE_BYTES if "reduce" in m else r.COPY_BYTES) | _reduction(operation)
+    if "reduce" in m:
+        request |= _field(r.TYPE, TYPES[m.text("type", "")])
+    request |= _field(r.MODE, int("global" in m)) | _field(r.GROUPED, int("bulk_group" in m))
+    inputs: list[Input] = []
+    if "cp_mask" in m:
+        request |= _field(r.FIELD, 1)
+        inputs.append((r.VALUE_ROW, operands.pop(), U16))
+    if HINT in m:
+        operands.pop()
+    if MULTICAST in m:
+        inputs.append((r.BLOCKS_ROW, operands.pop(), U16))
+    target, source, size, *barrier = operands
+    rows = (r.GLOBAL_ROW, r.SHARED_ROW) if "bulk_group" in m else (r.SHARED_ROW, r.GLOBAL_ROW)
+    inputs += [(rows[0], target, None), (rows[1], source, None), (r.SIZE_ROW, size, U32)]
+    inputs += [(r.BARRIER_ROW, each, None) for each in barrier]
+    return TensorRequest(request, tuple(inputs))
+
+
+def _cancellation(made: Instruction) -> TensorRequest:
+    """Return a request for the work of another cluster."""
+    target, barrier = made.operands
+    inputs: list[Input] = [(r.SHARED_ROW, target, None), (r.BARRIER_ROW, barrier, None)]
+    if "multicast::cluster::all" in made.operation.modifiers:
+        inputs.append((r.BLOCKS_ROW, Immediate(r.ALL_BLOCKS), U16))
+    return TensorRequest(_field(r.OP, r.CANCEL), tuple(inputs))
+
+
+def _map_request(made: Instruction) -> TensorRequest:
+    """Return a change or a copy of a tensor map."""
+    m = made.operation.modifiers
+    if "cp_fenceproxy" in m:
+        target, source, _ = made.operands
+        inputs = ((r.MAP_ROW, target, None), (r.SHARED_ROW, source, None))
+        return TensorRequest(r.COPY_MAP, inputs, Space.GLOBAL)
+    target, *axis, value = made.operands
+    request = r.REPLACE | _field(r.FIELD, maps.FIELDS.index(m.text("field", "")))
+    for operand in axis:
+        assert isinstance(operand, Immediate)
+        request |= _field(r.AXIS, operand.value)
+    type = U64 if "b64" in m else U32
+    space = Space((m["space"] or "").partition("::")[0] or Space.GENERIC.value)
+    return TensorRequest(request, ((r.MAP_ROW, target, None), (r.VALUE_ROW, value, type)), space)

@@ -1,0 +1,167 @@
+"""Reads the request of a texture or surface instruction: a number, and operands in rows.
+
+Both machines read their operands from here and give them to `texture.requests`; what the rows
+and the number hold is in `texture.descriptors`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.core.types import B16, B32, F32, PRED, S32, U32, ScalarType, unsigned
+from warploom.isa.spec import Modifiers
+from warploom.ptx.ir import Instruction, Operand, Pair, Vector
+from warploom.texture import descriptors as d
+
+Input = tuple[int, Operand, ScalarType]
+"""A row of operands: its number, the operand, and the type by which it is read."""
+
+AXES = {
+    "1d": (d.X_ROW,),
+    "2d": (d.X_ROW, d.Y_ROW),
+    "3d": (d.X_ROW, d.Y_ROW, d.Z_ROW),
+    "a1d": (d.LAYER_ROW, d.X_ROW),
+    "a2d": (d.LAYER_ROW, d.X_ROW, d.Y_ROW),
+    "cube": (d.X_ROW, d.Y_ROW, d.Z_ROW),
+    "acube": (d.LAYER_ROW, d.X_ROW, d.Y_ROW, d.Z_ROW),
+}
+"""The rows of coordinates, in the order in which an instruction has them."""
+
+LEVELS = {"level": d.GIVEN_LEVEL, "grad": d.GRADIENTS}
+MODES = {"trap": d.TRAP, "clamp": d.CLAMPED, "zero": d.ZERO}
+
+
+@dataclass(frozen=True)
+class TexelRequest:
+    """`request` and the operands that go with it; `handle` and `sampler` are addresses, or a value
+    (of istypep). `results` are what it writes, by rows from RESULT_ROW on; `resident`, where it is
+    asked for, is always true: everything is in memory."""
+
+    request: int
+    handle: Operand
+    sampler: Operand | None
+    inputs: tuple[Input, ...]
+    results: tuple[tuple[Operand, ScalarType], ...]
+    resident: Operand | None = None
+
+
+def texel_request(made: Instruction) -> TexelRequest:
+    """Returns what an instruction of that unit asks."""
+    name = made.operation.name
+    if name in ("tex", "tld4"):
+        return _fetch(made)
+    if name in ("txq", "suq", "istypep"):
+        return _query(made)
+    return _surface(made)
+
+
+def axes(modifiers: Modifiers) -> int:
+    """Returns how many coordinates an instruction needs."""
+    return len(AXES[modifiers.text("geom", "")])
+
+
+def elements(operand: Operand) -> tuple[Operand, ...]:
+    return operand.elements if isinstance(operand, Vector) else (operand,)
+
+
+def _fetch(made: Instruction) -> TexelRequest:
+    m = made.operation.modifiers
+    target, texels, *others = made.operands
+    given = F32 if m["ctype"] != "s32" else S32
+    request = _shape(m) | _field(d.INTEGER, given is S32)
+    request |= _field(d.OP, d.GATHER if "comp" in m else d.FETCH)
+    request |= _field(d.COMPONENT, "rgba".index(m.text("comp", "r")))
+    inputs = _coordinates(m, texels, given)
+    level = next((LEVELS[name] for name in LEVELS if name in m), d.BASE_LEVEL)
+    request |= _field(d.LOD, level)
+    if level == d.GIVEN_LEVEL:
+        inputs.append((d.LOD_ROW, others.pop(0), given))
+    elif level == d.GRADIENTS:
+        inputs += _spatial(m, d.DX_ROW, others.pop(0), F32)
+        inputs += _spatial(m, d.DY_ROW, others.pop(0), F32)
+    if others:
+        inputs += _spatial(m, d.OFFSET_ROW, others[0], S32)
+    resident = None
+    if isinstance(target, Pair):
+        target, resident = target.first, target.second
+    type = B32
+    if m["dtype"] == "f16":
+        type, request = B16, request | _field(d.HALVES, d.SINGLE_HALVES)
+    elif "f16x2" in m:
+        request |= _field(d.HALVES, d.PACKED_HALVES)
+    handle, sampler = _handles(texels)
+    request |= _field(d.HAS_SAMPLER, sampler is not None)
+    results = tuple((element, type) for element in elements(target))
+    return TexelRequest(request, handle, sampler, tuple(inputs), results, resident)
+
+
+def _query(made: Instruction) -> TexelRequest:
+    m = made.operation.modifiers
+    target, handle, *level = made.operands
+    if "kind" in m:
+        request = _field(d.OP, d.IS_TYPE) | _field(d.COMPONENT, d.KINDS.index(m.text("kind", "")))
+        return TexelRequest(request, handle, None, (), ((target, PRED),))
+    request = _field(d.OP, d.QUERY) | _field(d.COMPONENT, d.QUERIES.index(m.text("query", "")))
+    inputs = tuple((d.LOD_ROW, operand, S32) for operand in level)
+    return TexelRequest(request, handle, None, inputs, ((target, B32),))
+
+
+def _surface(made: Instruction) -> TexelRequest:
+    m, name = made.operation.modifiers, made.operation.name
+    type = unsigned(m.scalar().bits)
+    target, texels, source = _surface_operands(made)
+    parts = {"v2": 2, "v4": 4}.get(m.text("vec", ""), 1)
+    request = _shape(m) | _field(d.ELEMENT, type.bytes) | _field(d.PARTS, parts)
+    request |= _field(d.MODE, MODES[m.text("mode", "trap")])
+    request |= _field(d.OP, _SURFACE_OPS[name, "p" in m])
+    if name == "sured":
+        request |= _field(d.REDUCTION, d.REDUCTIONS.index(m.text("op", "")))
+        request |= _field(d.SIGNED, m.scalar().is_signed)
+    inputs = _coordinates(m, texels, S32)
+    if source is not None:
+        inputs += [(d.VALUE_ROW + i, e, type) for i, e in enumerate(elements(source))]
+    results = tuple((element, type) for element in elements(target)) if target else ()
+    return TexelRequest(request, _handles(texels)[0], None, tuple(inputs), results)
+
+
+_SURFACE_OPS = {
+    ("suld", False): d.LOAD,
+    ("sust", False): d.STORE,
+    ("sust", True): d.STORE_FORMATTED,
+    ("sured", False): d.REDUCE,
+    ("sured", True): d.REDUCE_FORMATTED,
+}
+
+
+def _surface_operands(made: Instruction) -> tuple[Operand | None, Operand, Operand | None]:
+    """Destination, place and source."""
+    if made.operation.name == "suld":
+        return made.operands[0], made.operands[1], None
+    return None, made.operands[0], made.operands[1]
+
+
+def _field(at: int, value: int) -> int:
+    return int(value) << at
+
+
+def _shape(m: Modifiers) -> int:
+    return _field(d.SHAPE, d.GEOMETRIES.index(m.text("geom", "")))
+
+
+def _handles(texels: Operand) -> tuple[Operand, Operand | None]:
+    """Return the texture, and the sampler where there is one."""
+    handle, *sampler, _ = elements(texels)
+    return handle, sampler[0] if sampler else None
+
+
+def _coordinates(m: Modifiers, texels: Operand, type: ScalarType) -> list[Input]:
+    rows = AXES[m.text("geom", "")]
+    given = elements(elements(texels)[-1])
+    types = (U32 if row == d.LAYER_ROW and type is F32 else type for row in rows)
+    return list(zip(rows, given, types, strict=False))
+
+
+def _spatial(m: Modifiers, first: int, operand: Operand, type: ScalarType) -> list[Input]:
+    """Rows for the axes of space, of which the first is `first`."""
+    count = sum(row != d.LAYER_ROW for row in AXES[m.text("geom", "")])
+    return [(first + i, e, type) for i, e in enumerate(elements(operand)[:count])]

@@ -1,0 +1,388 @@
+"""Serves the requests of a warp for textures and surfaces: finds handles, serves lanes, counts
+sectors.
+
+Both machines call `serve_texels` with the same arrays (`texture.descriptors`): the table of
+textures, device memory as bytes, the operands of 32 lanes, room to work. It answers 0, or 1 with
+the fault of the lowest lane recorded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.cost.atomics import count_passes, lane_order
+from warploom.cost.caches import SMS, look_up_sector
+from warploom.cost.fields import (
+    BYTES_MOVED,
+    BYTES_REQUESTED,
+    REQUESTS,
+    SECTORS,
+    TRANSACTIONS,
+    TRANSACTIONS_32,
+)
+from warploom.cost.writes import lasting
+from warploom.simt.lane_counts import Addresses, Row, jitable
+from warploom.simt.schedule_layout import (
+    CHANGES,
+)
+from warploom.texture.descriptors import (
+    ADDRESS_ROW,
+    AS_FLOAT,
+    BAD_HANDLE,
+    BASE,
+    COMPONENT,
+    COMPONENTS,
+    COUNT,
+    CUBE,
+    CUBE_ARRAY,
+    DEPTH,
+    DEPTH_OF,
+    FAULT_ADDRESS,
+    FAULT_KIND,
+    FAULT_LANE,
+    FAULT_SIZE,
+    FETCH,
+    FILTER_OF,
+    FORMAT,
+    FREE,
+    GATHER,
+    GEOMETRY,
+    HANDLE_ROW,
+    HANDLE_TAG,
+    HAS_SAMPLER,
+    HEADER_WORDS,
+    HEIGHT,
+    HEIGHT_OF,
+    IS_SAMPLER,
+    IS_SURFACE,
+    IS_TYPE,
+    KIND,
+    LAYERS,
+    LAYERS_OF,
+    LAYOUT_OF,
+    LEVELS,
+    LEVELS_OF,
+    LINEAR,
+    LOAD,
+    LOD_ROW,
+    MODE_OF,
+    MOST_LEVELS,
+    NORMALIZED,
+    NORMALIZED_OF,
+    OP,
+    ORDER_OF,
+    OTHER_GEOMETRY,
+    OUTSIDE_SURFACE,
+    QUERY,
+    REDUCE,
+    REDUCE_FORMATTED,
+    RESULT_ROW,
+    ROW_WORDS,
+    SAMPLER,
+    SAMPLER_ROW,
+    SAMPLES_OF,
+    SHAPE,
+    SIZE,
+    STORE,
+    STORE_FORMATTED,
+    SURFACE,
+    TEXTURE,
+    TOUCHED,
+    TWO_ARRAY,
+    UNNORMALIZED_OF,
+    WIDTH,
+    WIDTH_OF,
+    X_ROW,
+    Y_ROW,
+)
+from warploom.texture.fetch import extent, fetch, gather, mode_of, signed_at
+from warploom.texture.surface import (
+    access_bytes,
+    load_lane,
+    place,
+    reduce_lane,
+    store_lane,
+    store_texel,
+)
+from warploom.texture.texels import Memory, format_bytes, read_bytes, touch
+
+NO_PATH = -1
+"""The path of `cost.caches` where nothing is to be looked up."""
+
+
+@jitable
+def serve_texels(
+    table: Row, memory: Memory, data: Addresses, scratch: Row, row: Row, caches: Row, plan: Row,
+    mask: int, request: int, path: int, block: int,
+) -> int:  # fmt: skip
+    """Do what a request asks, in the lanes of the mask."""
+    scratch[FAULT_KIND] = 0
+    scratch[TOUCHED] = 0
+    if mask == 0:
+        return 0
+    op = request >> OP & 15
+    if op in (QUERY, IS_TYPE):
+        return answer(table, memory, data, scratch, mask, request)
+    sectors = int(row[SECTORS])
+    if op in (FETCH, GATHER):
+        failed = fetch_lanes(table, memory, data, scratch, row, mask, request)
+    else:
+        failed = surface_lanes(table, memory, data, scratch, row, plan, mask, request, block)
+    if failed:
+        return 1
+    moved = int(row[SECTORS]) - sectors
+    row[REQUESTS] += 1
+    row[TRANSACTIONS] += moved
+    row[TRANSACTIONS_32] += moved
+    row[BYTES_MOVED] += 32 * moved
+    if path != NO_PATH:
+        sm = block % int(caches[SMS])
+        for index in range(1, int(scratch[TOUCHED]) + 1):
+            sector = int(scratch[TOUCHED + index])
+            look_up_sector(caches, sm, sector >> 2, 1 << (sector & 3), path, row)
+    return 0
+
+
+@jitable
+def fail(scratch: Row, kind: int, lane: int, address: int, size: int) -> int:
+    scratch[FAULT_KIND] = kind
+    scratch[FAULT_LANE] = lane
+    scratch[FAULT_ADDRESS] = address
+    scratch[FAULT_SIZE] = size
+    return 1
+
+
+# ---- handles ------------------------------------------------------------------------------------
+
+
+@jitable
+def resolved(table: Row, memory: Memory, value: int) -> int:
+    """Return a handle or a sampler: the value itself, or what lies where it points, in a
+    variable."""
+    offset = value - int(table[BASE])
+    if offset >= 0 and offset + 8 <= table[SIZE]:
+        return read_bytes(memory, offset, 8)
+    return value
+
+
+@jitable
+def row_of(table: Row, value: int) -> int:
+    """Returns where the row of a handle begins; -1 where it has none that is in use."""
+    index = value - HANDLE_TAG
+    if index < 0 or index >= table[COUNT]:
+        return -1
+    start = HEADER_WORDS + int(index) * ROW_WORDS
+    return -1 if table[start + KIND] == FREE else start
+
+
+@jitable
+def handle_at(table: Row, memory: Memory, data: Addresses, at: int, lane: int) -> int:
+    return resolved(table, memory, int(np.int64(data[32 * at + lane])))
+
+
+@jitable
+def sampler_at(table: Row, memory: Memory, data: Addresses, lane: int) -> int:
+    """Return the sampler that an operand names, a texture's own where it is one; 0 where it is
+    none."""
+    value = handle_at(table, memory, data, SAMPLER_ROW, lane)
+    start = row_of(table, value)
+    if start >= 0:
+        return int(table[start + SAMPLER])
+    return value if value >> 61 == 1 else 0
+
+
+@jitable
+def fitting(table: Row, start: int, kind: int, shape: int) -> bool:
+    """Returns whether a row describes what an instruction expects. A surface of cubes is one of
+    layers (CUDA compiles surfCubemapread to `suld.a2d`)."""
+    if table[start + KIND] != kind:
+        return False
+    geometry = int(table[start + GEOMETRY])
+    if kind == SURFACE and (geometry in (CUBE, CUBE_ARRAY)):
+        geometry = TWO_ARRAY
+    return geometry == shape
+
+
+@jitable
+def shown_shape(table: Row, start: int) -> int:
+    """Returns what a row describes, for the record of a fault: 16 where it is a surface, and the
+    shape."""
+    return 16 * (int(table[start + KIND]) - TEXTURE) + int(table[start + GEOMETRY])
+
+
+# ---- lanes --------------------------------------------------------------------------------------
+
+
+@jitable
+def fetch_lanes(
+    table: Row, memory: Memory, data: Addresses, scratch: Row, row: Row, mask: int, request: int
+) -> int:
+    """`tex` and `tld4`, lane by lane."""
+    for lane in range(32):
+        if mask >> lane & 1:
+            handle = handle_at(table, memory, data, HANDLE_ROW, lane)
+            start = row_of(table, handle)
+            if start < 0:
+                return fail(scratch, BAD_HANDLE, lane, handle, 0)
+            if not fitting(table, start, TEXTURE, request >> SHAPE & 15):
+                return fail(scratch, OTHER_GEOMETRY, lane, handle, shown_shape(table, start))
+            sampler = int(table[start + SAMPLER])
+            if request >> HAS_SAMPLER & 1:
+                sampler = sampler_at(table, memory, data, lane)
+                if sampler == 0:
+                    return fail(scratch, BAD_HANDLE, lane, handle, 1)
+            if request >> OP & 15 == GATHER:
+                gather(table, start, sampler, memory, data, lane, request, scratch, row)
+            else:
+                fetch(table, start, sampler, memory, data, lane, request, scratch, row)
+            texel = format_bytes(int(table[start + FORMAT])) * int(table[start + COMPONENTS])
+            row[BYTES_REQUESTED] += texel
+    return 0
+
+
+@jitable
+def surface_lanes(
+    table: Row, memory: Memory, data: Addresses, scratch: Row, row: Row, plan: Row,
+    mask: int, request: int, block: int,
+) -> int:  # fmt: skip
+    """`suld`, `sust` and `sured`: every lane is checked before any takes effect."""
+    addressed, size = 0, 0
+    for lane in range(32):
+        if mask >> lane & 1:
+            handle = handle_at(table, memory, data, HANDLE_ROW, lane)
+            start = row_of(table, handle)
+            if start < 0:
+                return fail(scratch, BAD_HANDLE, lane, handle, 0)
+            if not fitting(table, start, SURFACE, request >> SHAPE & 15):
+                return fail(scratch, OTHER_GEOMETRY, lane, handle, shown_shape(table, start))
+            size = access_bytes(table, start, request)
+            kind = place(table, start, data, lane, request)
+            if kind != 0:
+                x, y = signed_at(data, X_ROW, lane), signed_at(data, Y_ROW, lane)
+                return fail(scratch, kind, lane, x, y if kind == OUTSIDE_SURFACE else size)
+            row[BYTES_REQUESTED] += size
+            address = int(np.int64(data[32 * ADDRESS_ROW + lane]))
+            if address >= 0:
+                addressed |= 1 << lane
+                touch(address, scratch, row)
+                touch(address + size - 1, scratch, row)
+            data[32 * HANDLE_ROW + lane] = start
+    move(table, memory, data, row, plan, mask, addressed, request, block)
+    return 0
+
+
+@jitable
+def move(
+    table: Row, memory: Memory, data: Addresses, row: Row, plan: Row,
+    mask: int, addressed: int, request: int, block: int,
+) -> None:  # fmt: skip
+    """Load, store or reduce; of `mask`, the lanes of `addressed` have addresses, and where their
+    rows begin stands in the place of their handles."""
+    op = request >> OP & 15
+    if op in (STORE, STORE_FORMATTED):
+        plan[CHANGES] += 1
+        addressed = lasting(data, addressed, plan, block)
+    order = 32
+    if op in (REDUCE, REDUCE_FORMATTED) and addressed != 0:
+        count_passes(data, addressed, 1, row)
+        order = lane_order(data, addressed, plan, block)
+    for turn in range(32):
+        lane = (order + turn * (order >> 5)) % 32
+        address = int(np.int64(data[32 * ADDRESS_ROW + lane]))
+        start = int(np.int64(data[32 * HANDLE_ROW + lane]))
+        if op == LOAD:
+            if mask >> lane & 1:
+                load_lane(memory, data, lane, address, request)
+        elif addressed >> lane & 1:
+            if op == STORE:
+                store_lane(memory, data, lane, address, request)
+            elif op == STORE_FORMATTED:
+                store_texel(table, start, memory, data, lane, address, request)
+            else:
+                plan[CHANGES] += reduce_lane(table, start, memory, data, lane, address, request)
+
+
+# ---- queries ------------------------------------------------------------------------------------
+
+
+@jitable
+def answer(
+    table: Row, memory: Memory, data: Addresses, scratch: Row, mask: int, request: int
+) -> int:
+    """`txq`, `suq` and `istypep`."""
+    asked = request >> COMPONENT & 15
+    for lane in range(32):
+        if mask >> lane & 1:
+            handle = handle_at(table, memory, data, HANDLE_ROW, lane)
+            start = row_of(table, handle)
+            if request >> OP & 15 == IS_TYPE:
+                found = is_kind(table, start, handle, asked)
+            else:
+                sampler = handle if handle >> 61 == 1 else 0
+                if start >= 0:
+                    sampler = int(table[start + SAMPLER])
+                if sampler == 0 or (start < 0 and asked < NORMALIZED_OF):
+                    return fail(scratch, BAD_HANDLE, lane, handle, 0)
+                if asked >= NORMALIZED_OF:
+                    found = of_sampler(sampler, asked)
+                else:
+                    level = min(max(signed_at(data, LOD_ROW, lane), 0), MOST_LEVELS)
+                    found = of_texels(table, start, level, asked)
+            data[32 * RESULT_ROW + lane] = found
+    return 0
+
+
+@jitable
+def is_kind(table: Row, start: int, value: int, asked: int) -> int:
+    """Returns whether a value is a texture, a surface or a sampler (PTX ISA, istypep)."""
+    if asked == IS_SAMPLER:
+        return 1 if value >> 61 == 1 else 0
+    wanted = SURFACE if asked == IS_SURFACE else TEXTURE
+    return 1 if start >= 0 and table[start + KIND] == wanted else 0
+
+
+@jitable
+def of_sampler(sampler: int, asked: int) -> int:
+    """Returns how coordinates are meant and texels filtered (PTX ISA, txq)."""
+    if asked == FILTER_OF:
+        return sampler & LINEAR
+    if asked >= MODE_OF:
+        return mode_of(sampler, asked - MODE_OF)
+    normalized = 1 if sampler & NORMALIZED else 0
+    return 1 - normalized if asked == UNNORMALIZED_OF else normalized
+
+
+@jitable
+def of_texels(table: Row, start: int, level: int, asked: int) -> int:
+    """Sizes of a level, and what texels are made of (PTX ISA, txq and suq)."""
+    if asked == WIDTH_OF:
+        return extent(table, start, WIDTH, level)
+    if asked == HEIGHT_OF:
+        return extent(table, start, HEIGHT, level)
+    if asked == DEPTH_OF:
+        return extent(table, start, DEPTH, level)
+    if asked == LAYERS_OF:
+        return int(table[start + LAYERS])
+    if asked == LEVELS_OF:
+        return int(table[start + LEVELS])
+    if asked == ORDER_OF:
+        return channel_order(int(table[start + COMPONENTS]))
+    if asked in (SAMPLES_OF, LAYOUT_OF):
+        return 1
+    return channel_type(int(table[start + FORMAT]), int(table[start + AS_FLOAT]))
+
+
+@jitable
+def channel_order(components: int) -> int:
+    """R, RG or RGBA, by OpenCL's numbers (PTX ISA, "Channel Data Type and Channel Order")."""
+    if components == 1:
+        return 0x10B0
+    return 0x10B2 if components == 2 else 0x10B5
+
+
+@jitable
+def channel_type(format: int, as_float: int) -> int:
+    """Return the type of a component, by OpenCL's numbers (ibid.)."""
+    numbers = (0x10DA, 0x10D7, 0x10DB, 0x10D8, 0x10DD, 0x10DC, 0x10D9, 0x10DE)
+    normalized = (0x10D2, 0x10D0, 0x10D3, 0x10D1)
+    return normalized[format] if as_float and format < 4 else numbers[format]

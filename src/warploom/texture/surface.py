@@ -1,0 +1,167 @@
+"""One access to a surface: where it leads, and what it moves there.
+
+Coordinates are whole numbers: of bytes along a row, of rows, slices and layers otherwise. Source:
+PTX ISA, "Surface Instructions" (suld, sust, sured).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.simt.lane_counts import Addresses, Row, jitable
+from warploom.texture.descriptors import (
+    ADD,
+    ADDRESS_ROW,
+    AND,
+    COMPONENTS,
+    DEPTH,
+    ELEMENT,
+    FORMAT,
+    HEIGHT,
+    LAYER_ROW,
+    LAYERS,
+    LEVEL_AT,
+    MAX,
+    MISALIGNED,
+    MODE,
+    OP,
+    OR,
+    OUTSIDE_SURFACE,
+    PARTS,
+    REDUCE_FORMATTED,
+    REDUCTION,
+    RESULT_ROW,
+    S8,
+    S16,
+    S32,
+    SIGNED,
+    STORE_FORMATTED,
+    TRAP,
+    VALUE_ROW,
+    WIDTH,
+    X_ROW,
+    Y_ROW,
+    Z_ROW,
+    ZERO,
+)
+from warploom.texture.fetch import signed_at
+from warploom.texture.texels import (
+    Memory,
+    format_bytes,
+    read_bytes,
+    signed_value,
+    write_bytes,
+    write_component,
+)
+
+
+@jitable
+def access_bytes(table: Row, t: int, request: int) -> int:
+    """Returns what one lane moves: whole texels where they are formatted."""
+    op = request >> OP & 15
+    if op == STORE_FORMATTED:
+        return format_bytes(int(table[t + FORMAT])) * int(table[t + COMPONENTS])
+    return (request >> ELEMENT & 31) * (request >> PARTS & 7)
+
+
+@jitable
+def place(table: Row, t: int, data: Addresses, lane: int, request: int) -> int:
+    """Find where a lane's access leads, from BASE on, and leave it in its row of addresses; gives
+    the kind of fault, or 0. What needs no memory leaves all ones."""
+    op, mode = request >> OP & 15, request >> MODE & 3
+    size = access_bytes(table, t, request)
+    texel = format_bytes(int(table[t + FORMAT])) * int(table[t + COMPONENTS])
+    length = int(table[t + WIDTH]) * texel
+    x, y = signed_at(data, X_ROW, lane), signed_at(data, Y_ROW, lane)
+    z = signed_at(data, Z_ROW, lane)
+    layer = signed_at(data, LAYER_ROW, lane)
+    if op in (STORE_FORMATTED, REDUCE_FORMATTED):
+        x *= texel
+    height, depth = int(table[t + HEIGHT]), int(table[t + DEPTH])
+    layers = int(table[t + LAYERS])
+    inside = x >= 0 and x + size <= length and 0 <= y < height
+    inside = inside and 0 <= z < depth and 0 <= layer < layers
+    data[32 * ADDRESS_ROW + lane] = np.uint64(0xFFFFFFFFFFFFFFFF)
+    if not inside:
+        if mode == ZERO:
+            return 0
+        if mode == TRAP or size > length:
+            return OUTSIDE_SURFACE
+        x = min(max(x, 0), (length - size) // size * size)
+        y, z = min(max(y, 0), height - 1), min(max(z, 0), depth - 1)
+        layer = min(max(layer, 0), layers - 1)
+    if x % size != 0:
+        return MISALIGNED
+    start = int(table[t + LEVEL_AT]) + ((layer * depth + z) * height + y) * length + x
+    data[32 * ADDRESS_ROW + lane] = start
+    return 0
+
+
+@jitable
+def load_lane(memory: Memory, data: Addresses, lane: int, address: int, request: int) -> None:
+    """`suld.b`: elements side by side; zeros where there is no address (-1)."""
+    size = request >> ELEMENT & 31
+    for part in range(request >> PARTS & 7):
+        value = read_bytes(memory, address + part * size, size) if address >= 0 else 0
+        data[32 * (RESULT_ROW + part) + lane] = np.uint64(np.int64(value))
+
+
+@jitable
+def store_lane(memory: Memory, data: Addresses, lane: int, address: int, request: int) -> None:
+    """`sust.b`."""
+    size = request >> ELEMENT & 31
+    for part in range(request >> PARTS & 7):
+        value = int(np.int64(data[32 * (VALUE_ROW + part) + lane]))
+        write_bytes(memory, address + part * size, size, value)
+
+
+@jitable
+def store_texel(
+    table: Row, t: int, memory: Memory, data: Addresses, lane: int, address: int, request: int
+) -> None:
+    """`sust.p`: a texel from words, those that are not given 0."""
+    format = int(table[t + FORMAT])
+    for component in range(int(table[t + COMPONENTS])):
+        word = 0
+        if component < request >> PARTS & 7:
+            word = int(np.int64(data[32 * (VALUE_ROW + component) + lane])) & 0xFFFFFFFF
+        write_component(memory, address + component * format_bytes(format), format, word)
+
+
+@jitable
+def reduce_lane(
+    table: Row, t: int, memory: Memory, data: Addresses, lane: int, address: int, request: int
+) -> int:
+    """`sured`: read, combine, write; whether memory changed."""
+    size, op = request >> ELEMENT & 31, request >> REDUCTION & 7
+    signed = request >> SIGNED & 1
+    if request >> OP & 15 == REDUCE_FORMATTED:
+        format = int(table[t + FORMAT])
+        signed = 1 if format in (S8, S16, S32) else 0
+    old = read_bytes(memory, address, size)
+    given = int(np.int64(data[32 * VALUE_ROW + lane]))
+    if size == 4:
+        given &= 0xFFFFFFFF
+    new = combined(op, old, given, size, signed)
+    write_bytes(memory, address, size, new)
+    return 1 if new != old else 0
+
+
+@jitable
+def combined(op: int, old: int, given: int, size: int, signed: int) -> int:
+    """Returns what a reduction leaves; 8 bytes come as signed numbers."""
+    if op == ADD:
+        if size == 4:
+            return (old + given) & 0xFFFFFFFF
+        return int(np.int64(np.uint64(np.int64(old)) + np.uint64(np.int64(given))))
+    if op == AND:
+        return old & given
+    if op == OR:
+        return old | given
+    less = given < old
+    if size == 4 and signed:
+        less = signed_value(given, 32) < signed_value(old, 32)
+    elif size == 8 and not signed:
+        less = np.uint64(np.int64(given)) < np.uint64(np.int64(old))
+    takes = not less and given != old if op == MAX else less
+    return given if takes else old

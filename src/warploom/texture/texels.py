@@ -1,0 +1,171 @@
+"""Single texels: which sectors of memory they touch, and their bits as words and as numbers.
+
+Nothing here knows coordinates. `memory` is all device memory as bytes; addresses count from there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.cost.fields import LINES, SECTORS
+from warploom.simt.lane_counts import Row, jitable
+from warploom.texture.descriptors import (
+    F16,
+    F32,
+    S8,
+    S16,
+    TOUCHED,
+    U8,
+    U16,
+)
+
+Memory = npt.NDArray[np.uint8]
+
+CANONICAL_NAN = 0x7FFFFFFF
+INFINITY_BITS = 0x7F800000
+
+
+@jitable
+def format_bytes(format: int) -> int:
+    """Bytes of one component."""
+    if format <= S8:
+        return 1
+    return 2 if format <= F16 else 4
+
+
+@jitable
+def touch(address: int, scratch: Row, row: Row) -> None:
+    """Count the sector and the line of an address, if this request has not touched them yet."""
+    sector, new_line = address >> 5, 1
+    count = int(scratch[TOUCHED])
+    for index in range(count, 0, -1):
+        known = int(scratch[TOUCHED + index])
+        if known == sector:
+            return
+        if known >> 2 == sector >> 2:
+            new_line = 0
+    scratch[TOUCHED + count + 1] = sector
+    scratch[TOUCHED] = count + 1
+    row[SECTORS] += 1
+    row[LINES] += new_line
+
+
+@jitable
+def read_bytes(memory: Memory, address: int, size: int) -> int:
+    """Return a little-endian integer of up to 8 bytes; 8 bytes are signed."""
+    value = 0
+    for place in range(size):
+        value |= int(np.int64(memory[address + place])) << (8 * place)
+    if size == 8 and value >> 63 & 1:
+        value = (value & 0x7FFFFFFFFFFFFFFF) - 0x4000000000000000 - 0x4000000000000000
+    return value
+
+
+@jitable
+def write_bytes(memory: Memory, address: int, size: int, value: int) -> None:
+    for place in range(size):
+        memory[address + place] = np.uint8((value >> (8 * place)) & 0xFF)
+
+
+@jitable
+def signed_value(bits: int, width: int) -> int:
+    """Two's complement of up to 32 bits."""
+    return bits - ((bits >> (width - 1) & 1) << width)
+
+
+@jitable
+def float_bits(number: float) -> int:
+    """Return the bits of a number rounded to single precision; of a NaN, the canonical one's."""
+    bits = int(np.int64(np.float32(number).view(np.uint32)))
+    return CANONICAL_NAN if bits & 0x7FFFFFFF > INFINITY_BITS else bits
+
+
+@jitable
+def float_value(bits: int) -> float:
+    """Return the number that 32 bits are, in double precision: what is reckoned with it must be the
+    same in Python, where every number is, and in compiled code, where `float` would keep 32
+    bits."""
+    return float(np.float64(np.uint32(bits).view(np.float32)))
+
+
+@jitable
+def half_to_single(half: int) -> int:
+    """Return the bits of a half-precision number in single precision."""
+    sign, exponent, fraction = (half & 0x8000) << 16, half >> 10 & 31, half & 1023
+    if exponent == 31:
+        return CANONICAL_NAN if fraction else sign | INFINITY_BITS
+    if exponent == 0:
+        return sign | float_bits(fraction * 2.0**-24)
+    return sign | (exponent + 112) << 23 | fraction << 13
+
+
+@jitable
+def single_to_half(bits: int) -> int:
+    """Return the bits of a number rounded to half precision, ties to even."""
+    sign, size = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
+    if size > INFINITY_BITS:
+        return 0x7FFF
+    if size >= 0x477FF000:  # halfway between the largest half and twice its last power of two
+        return sign | 0x7C00
+    if size < 0x38800000:  # below the smallest normal half: multiples of 2^-24
+        scaled = float_value(size) * 2.0**24
+        return sign | int(np.rint(scaled))
+    rounded = size + 0xFFF + (size >> 13 & 1)
+    return sign | (rounded >> 13) - (112 << 10)
+
+
+@jitable
+def is_number(format: int, as_float: int) -> bool:
+    """Returns whether a component of that format is read as a float."""
+    return format in (F16, F32) or (as_float != 0 and format <= S16)
+
+
+@jitable
+def component_number(memory: Memory, address: int, format: int) -> float:
+    """Return a component as a number: floats as they are, integers from -1 or 0 to 1.
+
+    Source: CUDA C++ Programming Guide, "Texture Memory" (read mode); that the two lowest signed
+    values are -1 is how graphics interfaces define signed normalized formats.
+    """
+    bits = read_bytes(memory, address, format_bytes(format))
+    if format == F32:
+        return float_value(bits)
+    if format == F16:
+        return float_value(half_to_single(bits))
+    if format == U8:
+        return bits / 255.0
+    if format == U16:
+        return bits / 65535.0
+    if format == S8:
+        return max(signed_value(bits, 8) / 127.0, -1.0)
+    return max(signed_value(bits, 16) / 32767.0, -1.0)
+
+
+@jitable
+def component_word(memory: Memory, address: int, format: int, as_float: int) -> int:
+    """Return a component as the 32 bits that a fetch gives."""
+    bits = read_bytes(memory, address, format_bytes(format))
+    if format == F16:
+        return half_to_single(bits)
+    if as_float and format <= S16:
+        return float_bits(component_number(memory, address, format))
+    if format == S8:
+        return signed_value(bits, 8) & 0xFFFFFFFF
+    if format == S16:
+        return signed_value(bits, 16) & 0xFFFFFFFF
+    return bits
+
+
+@jitable
+def write_component(memory: Memory, address: int, format: int, word: int) -> None:
+    """Store 32 bits as a component: integers clamped to its range, floats rounded."""
+    value = word
+    if format == F16:
+        value = single_to_half(word)
+    elif format in (U8, U16):
+        value = min(word, (1 << (8 * format_bytes(format))) - 1)
+    elif format in (S8, S16):
+        highest = (1 << (8 * format_bytes(format) - 1)) - 1
+        value = min(max(signed_value(word, 32), -highest - 1), highest)
+    write_bytes(memory, address, format_bytes(format), value)

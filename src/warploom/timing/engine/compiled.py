@@ -1,0 +1,30 @@
+"""The engine as machine code, which is found or made as that of the helpers is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from warploom.helpers.objects import SOURCES, HelperObject
+from warploom.helpers.table import load_separately
+from warploom.timing.engine.machine import register_pointers
+from warploom.timing.engine.quantum import run_sms, serve_all
+
+_OF_SMS = f"int64({', '.join(['i64*'] * 13)}, int64, int64, int64)"
+_OF_ALL = "int64(i64*, i64*, i64*, int64, int64)"
+
+
+def _functions() -> Mapping[str, Callable[..., object]]:
+    register_pointers()
+    return {"run_sms": run_sms, "serve_all": serve_all}
+
+
+ENGINE = HelperObject(
+    "timing", (("run_sms", _OF_SMS), ("serve_all", _OF_ALL)), _functions, (*SOURCES, "timing")
+)
+
+
+@lru_cache
+def functions() -> Mapping[str, Callable[..., int]]:
+    """`run_sms` and `serve_all` of `timing.engine.quantum`; arrays are given by address."""
+    return load_separately(ENGINE)

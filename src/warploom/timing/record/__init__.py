@@ -1,0 +1,1 @@
+"""Turns the log of a launch into the record that timing replays."""

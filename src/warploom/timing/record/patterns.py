@@ -1,0 +1,273 @@
+"""The patterns in which warps reach into memory: each once, with what it costs by the device's own
+rules and the lines that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.abi import log as words
+from warploom.abi.log import OPS, SPACES, TEXEL_SPACES
+from warploom.abi.log_copies import AT_BARRIER, COPY_ADD, COPY_IN, COPY_OUT
+from warploom.cost import caches
+from warploom.cost.device_rules import AccessRules
+from warploom.cost.fields import PASSES, RECORD_WIDTH, WAVEFRONTS
+from warploom.cost.paired_banks import registers_returned
+from warploom.cost.served import served
+from warploom.helpers.table import count_compiled
+from warploom.machine.compiled.logs import Log
+from warploom.machine.launch import WARP_SIZE
+from warploom.ptx.ir import Space
+from warploom.simt.lane_counts import ALL_LANES, count_distinct
+from warploom.simt.warp_table import NONE
+from warploom.timing import layout as w
+from warploom.timing.record.distinct import unique_rows
+
+Words = npt.NDArray[np.int64]
+
+SECTOR_RULES = ("global_by_sectors",)
+"""Rules whose sectors are those of the first bytes of the lanes: found for many accesses at
+once."""
+
+WAVEFRONT_BYTES = 128
+
+
+class PatternTable:
+    """The patterns of a launch, numbered as they come. `rules` count caches, so that they tell the
+    way of each access through them; `route` says by which an instruction goes
+    (`program.accesses.route_of`)."""
+
+    def __init__(self, route: Callable[[int], str], rules: AccessRules) -> None:
+        self._route, self._rules = route, rules
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._keys: list[tuple[int, ...]] = []
+        self._rows: list[list[int]] = []
+        self._lines: list[tuple[int, int]] = []
+
+    @property
+    def rows(self) -> Words:
+        """Shape (patterns, P_WORDS)."""
+        return np.array(self._rows, np.int64).reshape(-1, w.P_WORDS)
+
+    @property
+    def lines(self) -> Words:
+        """Shape (lines, 2): how far behind the base, and which sectors."""
+        return np.array(self._lines, np.int64).reshape(-1, 2)
+
+    @property
+    def unit(self) -> int:
+        """Return the bytes of which bases are multiples, those of local memory apart."""
+        return self._rules.unit
+
+    def of(self, log: Log, rows: Words) -> tuple[Words, Words]:
+        """Return the patterns of rows of a log's accesses, and the bases from which they count."""
+        lanes = rows[:, words.A_LANES]
+        first, stride = rows[:, words.A_FIRST], rows[:, words.A_STRIDE]
+        even = rows[:, words.A_SCATTERED] == NONE
+        base = first - first % self._rules.unit
+        local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
+        base[local] = 0
+        found = np.zeros(len(rows), np.int64)
+        columns = (rows[:, words.A_INSTRUCTION], rows[:, words.A_KIND], lanes, first - base, stride)
+        self._find_even(np.stack(columns, axis=1)[even], found, np.flatnonzero(even))
+        if not even.all():
+            region = log.rows(words.SCATTERED, words.SCATTERED_AT, words.SCATTERED_WORDS)
+            some = np.flatnonzero(~even)
+            offsets = region[rows[some, words.A_SCATTERED]] + (first - base)[some, None]
+            inside = (lanes[some, None] >> np.arange(WARP_SIZE)) & 1
+            keys = np.concatenate(
+                [np.stack(columns[:3], axis=1)[some], np.where(inside, offsets, 0)], axis=1
+            )
+            self._find(keys, found, some)
+        return found, base
+
+    def lanes_of(self, number: int) -> tuple[int, int, tuple[int, ...], Space]:
+        """Return of a pattern the bytes of a lane, the lanes as bits, how far behind the base each
+        lane of the warp reaches, and the space."""
+        _, kind, lanes, *offsets = self._keys[number]
+        return kind >> 16, lanes, tuple(offsets), SPACES[kind & 0xFF]
+
+    def widened(self, numbers: Words, sizes: Words) -> Words:
+        """Return the patterns of the same first bytes whose lanes reach so many bytes each."""
+        kinds, which = np.unique(np.stack([numbers, sizes], axis=1), axis=0, return_inverse=True)
+        found = [self.number(self._of_size(*kind)) for kind in kinds.tolist()]
+        return np.array(found, np.int64)[which.reshape(-1)]
+
+    def of_one_lane(self, numbers: Words) -> Words:
+        """Return the patterns of the same accesses by the first lane alone."""
+        kinds, which = np.unique(numbers, return_inverse=True)
+        found = [self.number(self._of_first(number)) for number in kinds.tolist()]
+        return np.array(found, np.int64)[which.reshape(-1)]
+
+    def _of_first(self, number: int) -> tuple[int, ...]:
+        instruction, kind, lanes, *offsets = self._keys[number]
+        first = (lanes & -lanes).bit_length() - 1
+        kept = (offset if lane == first else 0 for lane, offset in enumerate(offsets))
+        return instruction, kind, lanes & -lanes, *kept
+
+    def _of_size(self, number: int, size: int) -> tuple[int, ...]:
+        instruction, kind, *rest = self._keys[number]
+        return instruction, kind & 0xFFFF | size << 16, *rest
+
+    def _find_even(self, keys: Words, found: Words, where: Words) -> None:
+        """Number accesses whose lanes are evenly apart."""
+        if not len(keys):
+            return
+        kinds, _, which = unique_rows(keys)
+        instruction, kind, lanes, first, stride = kinds.T
+        leader = np.log2((lanes & -lanes).astype(np.float64)).astype(np.int64)
+        numbers = np.arange(WARP_SIZE)
+        offsets = first[:, None] + (numbers - leader[:, None]) * stride[:, None]
+        inside = (lanes[:, None] >> numbers) & 1
+        full = np.concatenate(
+            [np.stack([instruction, kind, lanes], axis=1), np.where(inside, offsets, 0)], axis=1
+        )
+        places = np.zeros(len(kinds), np.int64)
+        self._find(full, places, np.arange(len(kinds)))
+        found[where] = places[which]
+
+    def _find(self, keys: Words, found: Words, where: Words) -> None:
+        """Number accesses by instruction, kind, lanes and the offsets of all lanes."""
+        kinds, _, which = unique_rows(keys)
+        numbers = [self.number(tuple(row)) for row in kinds.tolist()]
+        found[where] = np.array(numbers, np.int64)[which]
+
+    def number(self, key: tuple[int, ...]) -> int:
+        """Return the pattern of an instruction, kind, lanes, and offsets of all lanes."""
+        if key not in self._numbers:
+            self._numbers[key] = len(self._rows)
+            self._keys.append(key)
+            instruction, kind, lanes, *offsets = key
+            self._rows.append(self._row(instruction, kind, lanes, offsets))
+        return self._numbers[key]
+
+    def _row(self, instruction: int, kind: int, lanes: int, offsets: list[int]) -> list[int]:
+        space, number, size = SPACES[kind & 0xFF], kind >> 8 & 0xFF, kind >> 16
+        if number >= len(OPS):
+            return self._copied(number, size, lanes, offsets)
+        op = OPS[number]
+        if space in TEXEL_SPACES:
+            return self._texels(space, op, lanes, offsets)
+        if space is Space.LOCAL:
+            offsets = [
+                (offset // 4 * WARP_SIZE + lane) * 4 + offset % 4
+                for lane, offset in enumerate(offsets)
+            ]
+        route = self._route(instruction)
+        rule = self._rules.cost(space.value, op, route=route)
+        inside = [offset for lane, offset in enumerate(offsets) if lanes >> lane & 1]
+        ahead = -min(0, *inside, 0)
+        ahead += -ahead % self._rules.unit
+        addresses = np.zeros(WARP_SIZE, np.uint64)
+        addresses[:] = [max(0, offset + ahead) for offset in offsets]
+        cost = np.zeros(RECORD_WIDTH, np.int64)
+        count_compiled(rule, addresses, lanes, size, cost)
+        if op == "atomic":
+            count_compiled("count_passes", addresses, lanes, size, cost)
+        row = [0] * w.P_WORDS
+        row[w.P_PASSES] = max(1, int(cost[PASSES]))
+        if space is Space.SHARED:
+            row[w.P_KIND] = w.SHARED_ACCESS
+            row[w.P_WAVEFRONTS] = int(cost[WAVEFRONTS]) * row[w.P_PASSES]
+            halves = 2 if rule.startswith("shared_16") else 1
+            row[w.P_EXTRA] = max(0, row[w.P_WAVEFRONTS] - halves)
+            return row
+        if space is Space.CONST:
+            row[w.P_KIND] = w.CONSTANT_ACCESS
+            parts = (0xFFFF, 0xFFFF << 16) if rule.endswith("by_halves") else (ALL_LANES,)
+            found = sum(count_distinct(addresses, lanes & part, 0) for part in parts)
+            row[w.P_WAVEFRONTS] = max(1, found)
+            return row
+        lines = self._lines_of(rule, addresses.tolist(), lanes, size, ahead)
+        if op == "store":
+            first = addresses.astype(np.int64)[lanes >> np.arange(WARP_SIZE) & 1 == 1] - ahead
+            lines = _with_left(lines, first, size)
+        row[w.P_KIND] = self._kind(space, op, route)
+        registers = -(-size // 4)
+        if op == "load" and self._rules.returns_pairs:
+            registers = registers_returned(addresses, lanes, size)
+        wide = -(-bin(lanes).count("1") * min(4, size) * registers // WAVEFRONT_BYTES)
+        row[w.P_WAVEFRONTS] = max(wide, len({line for line, _ in lines}))
+        row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(lines)
+        row[w.P_SIZE] = registers
+        if op == "load":
+            banked = np.zeros(RECORD_WIDTH, np.int64)
+            in_banks = self._rules.cost(Space.SHARED.value, op)
+            count_compiled(in_banks, addresses, lanes, size, banked)
+            row[w.P_BANKS] = max(1, int(banked[WAVEFRONTS]))
+        self._lines += lines
+        return row
+
+    def _texels(self, space: Space, op: str, lanes: int, offsets: list[int]) -> list[int]:
+        """Return the row of the sectors that a request for texels touches, each in a lane's
+        place."""
+        return self._sectors(self._kind(space, op, "") | w.TEXELS, lanes, offsets)
+
+    def _copied(self, op: int, size: int, lanes: int, offsets: list[int]) -> list[int]:
+        """Return the row of the sectors that a copy moves (`abi.log_copies`), or of nothing."""
+        kinds = {COPY_IN: w.LOAD, COPY_OUT: w.STORE, COPY_ADD: w.ATOMIC, AT_BARRIER: w.NOTHING}
+        return self._sectors(kinds[op], lanes if size else 0, offsets)
+
+    def _sectors(self, kind: int, lanes: int, offsets: list[int]) -> list[int]:
+        """Return the row of sectors, each in a lane's place."""
+        masks: dict[int, int] = {}
+        for lane in range(bin(lanes).count("1")):
+            line, sector = divmod(offsets[lane] >> 5, 4)
+            masks[line] = masks.get(line, 0) | 1 << sector
+        row = [0] * w.P_WORDS
+        row[w.P_KIND] = kind
+        row[w.P_PASSES], row[w.P_WAVEFRONTS] = 1, len(masks)
+        row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(masks)
+        self._lines += sorted(masks.items())
+        return row
+
+    def _kind(self, space: Space, op: str, route: str) -> int:
+        path = self._rules.path(space.value, op, route=route) or 0
+        kind = {"load": w.LOAD, "store": w.STORE, "atomic": w.ATOMIC}[op]
+        if path & (caches.THROUGH_L1 | caches.THROUGH_TEXTURE) and op == "load":
+            kind |= w.THROUGH_L1
+        return kind | (w.DROPS_L1 if path & caches.DROPS_L1 else 0)
+
+    def _lines_of(
+        self, rule: str, addresses: list[int], lanes: int, size: int, ahead: int
+    ) -> list[tuple[int, int]]:
+        """Return the lines that an access needs, each with its sectors. Those of one line are asked
+        for together, but on 1.x, where there is no cache, transaction by transaction."""
+        if rule in SECTOR_RULES:
+            sectors = {addresses[lane] >> 5 for lane in range(WARP_SIZE) if lanes >> lane & 1}
+            parts = [(sector << 5, 32) for sector in sorted(sectors)]
+        else:
+            parts = [(part.start, part.size) for part in served(rule, addresses, lanes, size)]
+        found: list[tuple[int, int]] = []
+        by_rule = rule.endswith(("in_order", "by_halves"))
+        masks: dict[int, int] = {}
+        for start, moved in parts:
+            line = (start - ahead) >> 7
+            mask = ((1 << max(1, moved // 32)) - 1) << ((start - ahead >> 5) & 3)
+            if by_rule:
+                found.append((line, mask & 15))
+            else:
+                masks[line] = masks.get(line, 0) | mask & 15
+        return found + sorted(masks.items())
+
+
+def _with_left(lines: list[tuple[int, int]], first: Words, size: int) -> list[tuple[int, int]]:
+    """Return lines with how many bytes of each sector a store leaves out (`words.LEFT_BITS`), given
+    the first bytes of its lanes, each of which writes so many."""
+    written = np.unique(first[:, None] + np.arange(size))
+    sectors, counts = np.unique(written // w.SECTOR_BYTES, return_counts=True)
+    left = dict(zip(sectors.tolist(), (w.SECTOR_BYTES - counts).tolist(), strict=True))
+    return [
+        (
+            line,
+            mask
+            | sum(
+                left.get(w.SECTORS * line + sector, 0) << w.SECTORS + w.LEFT_BITS * sector
+                for sector in range(w.SECTORS)
+                if mask >> sector & 1
+            ),
+        )
+        for line, mask in lines
+    ]

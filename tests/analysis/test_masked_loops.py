@@ -1,0 +1,164 @@
+"""Which regions lanes leave one by one, and what is known of registers inside and behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from warploom.analysis.masked_loops import Region, masked_regions
+from warploom.analysis.shape_transfer import RegisterShapes, WarpLayout
+from warploom.analysis.uniformity import shapes_of
+from warploom.analysis.vector_shape import UNIFORM
+from warploom.program.build import build
+from warploom.program.program import Program
+from warploom.ptx.parser import parse
+
+KERNEL = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 words, .param .u32 most)
+{{
+.reg .u32 %x, %n, %most, %value, %other; .reg .u64 %at, %base; .reg .pred %p, %q;
+ld.param.u64 %base, [words];
+ld.param.u32 %most, [most];
+mov.u32 %x, %tid.x;
+mul.wide.u32 %at, %x, 4;
+add.u64 %at, %at, %base;
+mov.u32 %n, 0;
+mov.u32 %value, %x;
+mov.u32 %other, 0;
+LAP:
+{middle}
+add.u32 %n, %n, 1;
+mul.lo.u32 %value, %value, %value;
+setp.lt.u32 %p, %n, {limit};
+@%p bra LAP;
+OUT:
+st.global.u32 [%at], %n;
+ret;
+}}
+"""
+
+
+def program(middle: str = "", limit: str = "%x") -> Program:
+    return build(parse(KERNEL.format(middle=middle, limit=limit)), "k")
+
+
+def loops(middle: str = "", limit: str = "%x") -> list[Region]:
+    return list(masked_regions(program(middle, limit)))
+
+
+def names(registers: frozenset[object]) -> set[str]:
+    return {getattr(register, "name") for register in registers}  # noqa: B009
+
+
+def test_what_is_read_behind_a_loop_is_kept() -> None:
+    (loop,) = loops()
+    assert names(loop.written) == {"%n", "%value", "%p"}
+    assert names(loop.kept) == {"%n"}
+    assert loop.header == 1
+    assert loop.blocks == {1}
+    assert loop.exits == {1}
+    assert loop.point == 2
+
+
+def test_ways_out_may_lead_from_several_blocks_to_one() -> None:
+    (loop,) = loops("setp.eq.u32 %q, %value, 7;\n@%q bra OUT;")
+    assert loop.exits == {1, 2}
+    assert loop.point == 3
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [
+        "bar.sync 0;",
+        "shfl.sync.down.b32 %other, %n, 1, 31, -1;",
+        "vote.sync.any.pred %q, %p, -1;",
+        "activemask.b32 %other;",
+        "setp.eq.u32 %q, %value, 7;\n@%q exit;",
+        "setp.eq.u32 %q, %value, 7;\n@%q ret;",
+    ],
+)
+def test_no_loop_in_which_lanes_wait_or_look_at_others_or_end(middle: str) -> None:
+    assert not loops(middle)
+
+
+def test_no_loop_with_ways_out_to_different_places() -> None:
+    elsewhere = "setp.eq.u32 %q, %value, 7;\n@%q bra ELSE;\nbra ON;\nELSE:\nst.global.u32 [%at], 0;"
+    assert not loops(f"{elsewhere}\nbra OUT;\nON:")
+
+
+def test_a_loop_inside_of_another_comes_behind_it() -> None:
+    step = "add.u32 %other, %other, 1;\nsetp.lt.u32 %q, %other, %x;"
+    inner = f"mov.u32 %other, 0;\nMORE:\n{step}\n@%q bra MORE;"
+    outside, inside = loops(inner)
+    assert inside.blocks < outside.blocks
+    assert inside.point in outside.blocks
+
+
+def of(shapes: RegisterShapes, block: int) -> set[str]:
+    return {r.name for r, shape in shapes.at(block).items() if shape == UNIFORM}
+
+
+def test_lanes_in_a_loop_agree_on_how_often_they_have_been_round() -> None:
+    shapes = shapes_of(program(), WarpLayout.LINE)
+    assert [loop.point for loop in shapes.left] == [2]
+    assert "%n" in of(shapes, 1)
+    assert "%n" not in of(shapes, 2)
+    assert "%n" not in names(shapes.lasting)
+
+
+def test_nobody_leaves_a_loop_alone_that_all_leave_at_once() -> None:
+    shapes = shapes_of(program(limit="%most"), WarpLayout.LINE)
+    assert not shapes.left
+    assert "%n" in of(shapes, 2)
+
+
+def test_threads_of_a_block_agree_on_nothing_that_they_do_not_agree_on_everywhere() -> None:
+    known = {r.name for r in shapes_of(program(), WarpLayout.BLOCK).known}
+    assert "%n" not in known
+    assert "%most" in known
+
+
+def test_what_one_side_writes_has_no_shape_behind_the_meeting_until_it_is_written_anew() -> None:
+    middle = (
+        "mov.u32 %other, 1;\nsetp.eq.u32 %q, %x, 7;\n@%q bra MEET;\nmov.u32 %other, 2;\nMEET:\n"
+        "add.u32 %value, %value, %other;"
+    )
+    shapes = shapes_of(program(middle, "%most"), WarpLayout.LINE)
+    before, side, meet = 1, 2, 3
+    assert "%other" in of(shapes, before)
+    assert "%other" not in of(shapes, side) | of(shapes, meet)
+
+
+JUMP = """
+setp.ge.u32 %q, %x, 7;
+@%q bra OVER;
+mov.u32 %other, 1;
+setp.eq.u32 %p, %x, %value;
+@%p bra OVER;
+mul.lo.u32 %value, %other, 3;
+IN:
+add.u32 %other, %other, 1;
+setp.lt.u32 %p, %other, 9;
+@%p bra IN;
+OVER:
+st.global.u32 [%at], %value;
+"""
+
+
+def test_a_branch_jumps_over_a_region() -> None:
+    """Block 1 jumps over blocks 2 to 4. The loop of block 4 leads to the same place: its lanes
+    leave the region with it."""
+    around, jumped = loops(JUMP)
+    assert around.blocks == {1, 2, 3, 4, 5}
+    assert jumped.header == 1
+    assert jumped.blocks == {1, 2, 3, 4}
+    assert jumped.exits == {1, 2, 4}
+    assert jumped.point == 5
+    assert names(jumped.kept) == {"%value"}
+
+
+def test_what_runs_under_a_mask_is_no_region() -> None:
+    (loop,) = loops("setp.ge.u32 %q, %x, 7;\n@%q bra OVER;\nmov.u32 %other, 1;\nOVER:")
+    assert loop.exits == {3}

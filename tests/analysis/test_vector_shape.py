@@ -1,0 +1,87 @@
+"""Terms of constants are what the reference machine makes of them; unknown ones stay unknown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warploom.analysis.vector_shape import UNIFORM, VECTOR, Known, TermShapes, VectorShape
+from warploom.core.types import F32, PRED, S32, S64, U16, U32, U64, ScalarType
+from warploom.isa.terms import Term, argument
+from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lanes import splat
+
+INTEGERS = (U16, U32, S32, U64, S64)
+OF_TWO = ("add", "sub", "mul", "div", "rem", "and", "or", "xor", "min", "max")
+COMPARED = ("lt", "le", "gt", "ge", "eq", "ne")
+SHIFTS = ("shl", "lshr", "ashr")
+
+
+def words(type: ScalarType) -> st.SearchStrategy[int]:
+    """Any bits of a type, those at its ends among them."""
+    top = 1 << type.bits
+    ends = st.sampled_from([0, 1, 2, top // 2 - 1, top // 2, top - 2, top - 1])
+    return ends | st.integers(0, top - 1)
+
+
+@st.composite
+def operations(draw: st.DrawFn) -> tuple[Term, list[int]]:
+    type = draw(st.sampled_from(INTEGERS))
+    op = draw(st.sampled_from((*OF_TWO, *COMPARED, *SHIFTS, "neg", "not", "extend", "truncate")))
+    args = [
+        argument(n, type) for n in range(1 if op in ("neg", "not", "extend", "truncate") else 2)
+    ]
+    given = [draw(words(type)) for _ in args]
+    if op in SHIFTS:
+        given[1] %= type.bits
+    result = {"extend": U64 if type is not S32 else S64, "truncate": U16}.get(op, type)
+    return Term(op, PRED if op in COMPARED else result, tuple(args)), given
+
+
+@given(operations())
+def test_constants_are_folded_as_terms_say(drawn: tuple[Term, list[int]]) -> None:
+    term, given = drawn
+    types = [argument.type for argument in term.args]
+    lanes = [splat(value, type, 1) for value, type in zip(given, types, strict=True)]
+    [expected] = evaluate(term, lanes, 1)
+    found = TermShapes([Known(UNIFORM, value) for value in given]).constant(term)
+    assert found == int(expected) % (1 << term.type.bits)
+
+
+def test_only_integers_are_folded() -> None:
+    """-1.0 is below 0.0, though its bits are not."""
+    minus_one = int(np.float32(-1).view(np.uint32))
+    term = Term("lt", PRED, (argument(0, F32), argument(1, F32)))
+    assert TermShapes([Known(UNIFORM, minus_one), Known(UNIFORM, 0)]).constant(term) is None
+
+
+def test_what_is_unknown_stays_so() -> None:
+    term = Term("add", U32, (argument(0, U32), argument(1, U32)))
+    assert TermShapes([Known(UNIFORM, 1), Known(UNIFORM)]).constant(term) is None
+
+
+@pytest.mark.parametrize("type", INTEGERS)
+def test_the_complement_of_a_stride_falls_as_fast(type: ScalarType) -> None:
+    """Of 5, 8, 11, ... it is -6, -9, -12, ...: ~x is -1 - x, which wraps around as x does."""
+    term = Term("not", type, (argument(0, type),))
+    assert TermShapes([Known(VectorShape(1, 3))]).shape(term) == VectorShape(1, -3)
+    assert TermShapes([Known(VectorShape(4, -1))]).shape(term) == VectorShape(4, 1)
+    assert TermShapes([Known(UNIFORM)]).shape(term) == UNIFORM
+    assert TermShapes([Known(VECTOR)]).shape(term) == VECTOR
+
+
+def test_the_complement_of_half_the_range_is_itself() -> None:
+    """Lanes 0 and 1 hold 0 and 0x8000, then 0xffff and 0x7fff: 0x8000 apart, either way."""
+    term = Term("not", U16, (argument(0, U16),))
+    assert TermShapes([Known(VectorShape(1, -0x8000))]).shape(term) == VectorShape(1, -0x8000)
+
+
+def test_the_complement_grows_from_row_to_row_by_the_same() -> None:
+    """Rows that begin at 0, 16, 32 and so on: their complements begin at -1, -17, -33."""
+    term = Term("not", U32, (argument(0, U32),))
+    assert TermShapes([Known(VectorShape(2, 1))], linear=True).shape(term) == VectorShape(2, -1)
+    shifted = Term("xor", U32, (argument(0, U32), argument(1, U32)))
+    operands = [Known(VectorShape(2)), Known(UNIFORM)]
+    assert TermShapes(operands, linear=True).shape(shifted) == VECTOR

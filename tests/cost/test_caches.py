@@ -1,0 +1,156 @@
+"""Counted caches by hand: what hits, what is replaced, what stores do; and compiled."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given
+from hypothesis import strategies as st
+from rule_costs import ALL, accesses
+
+from warploom.cost.caches import (
+    CONSTANT,
+    DROPS_L1,
+    ENTRY_WORDS,
+    HEADER_WORDS,
+    L1,
+    L2,
+    ORIGIN,
+    SMS,
+    TEXTURE,
+    THROUGH_CONSTANT,
+    THROUGH_L1,
+    WRITES,
+    count_cached,
+)
+from warploom.cost.fields import FIELDS, RECORD_WIDTH
+from warploom.simt.lane_counts import register_jitables
+
+Words = npt.NDArray[np.int64]
+
+register_jitables()
+COMPILED = numba.njit(count_cached)
+
+
+def caches(l1_sets: int = 2, l1_ways: int = 2, l2_sets: int = 4, sms: int = 2) -> Words:
+    """Small caches: L1 of so many sets and ways an SM, L2 of 2 ways; constants have one line."""
+    sizes = {L1: (l1_sets, l1_ways), TEXTURE: (0, 1), CONSTANT: (1, 1), L2: (l2_sets, 2)}
+    header = [0] * HEADER_WORDS
+    header[SMS] = sms
+    end = HEADER_WORDS
+    for level, (sets, ways) in sizes.items():
+        words = sets * ways * ENTRY_WORDS
+        header[4 * level : 4 * level + 4] = end, sets, ways, words
+        end += words * (1 if level == L2 else sms)
+    made = np.zeros(end, np.int64)
+    made[:HEADER_WORDS] = header
+    return made
+
+
+def ask(
+    held: Words, addresses: list[int], path: int = THROUGH_L1, block: int = 0, size: int = 4
+) -> dict[str, int]:
+    """Hits and misses of one access by as many lanes as there are addresses."""
+    row = np.zeros(RECORD_WIDTH, np.int64)
+    where = np.zeros(32, np.uint64)
+    where[: len(addresses)] = addresses
+    count_cached(where, (1 << len(addresses)) - 1, size, row, held, path, block, 0)
+    return {name: int(n) for name, n in zip(FIELDS, row, strict=False) if n}
+
+
+def test_a_sector_misses_once_and_hits_after() -> None:
+    held = caches()
+    assert ask(held, [0, 4, 32]) == {"l1_misses": 2, "l2_misses": 2}
+    assert ask(held, [0, 4, 32]) == {"l1_hits": 2}
+    assert ask(held, [64]) == {"l1_misses": 1, "l2_misses": 1}  # the line is there, not the sector
+
+
+def test_each_sm_has_its_own_l1_and_all_share_l2() -> None:
+    held = caches()
+    ask(held, [0], block=0)
+    assert ask(held, [0], block=1) == {"l1_misses": 1, "l2_hits": 1}
+    assert ask(held, [0], block=2) == {"l1_hits": 1}  # block 2 is on SM 0 again
+
+
+def test_the_least_recently_used_line_of_a_set_goes() -> None:
+    """Two sets of two ways: lines 0, 2 and 4 share a set."""
+    held = caches()
+    ask(held, [0])
+    ask(held, [256])
+    ask(held, [0])
+    ask(held, [512])  # takes the place of line 2
+    assert "l1_hits" in ask(held, [0])
+    assert "l1_misses" in ask(held, [256])
+
+
+def test_paths_past_l1_and_through_constants() -> None:
+    held = caches()
+    assert ask(held, [0], path=0) == {"l2_misses": 1}
+    assert ask(held, [0], path=THROUGH_CONSTANT) == {"l1_misses": 1, "l2_hits": 1}
+    assert ask(held, [0], path=THROUGH_CONSTANT) == {"l1_hits": 1}
+    assert ask(held, [128], path=THROUGH_CONSTANT)["l1_misses"] == 1
+    assert ask(held, [0], path=THROUGH_CONSTANT)["l1_misses"] == 1  # the one line was replaced
+
+
+def test_stores_go_to_l2_and_may_drop_what_l1_has() -> None:
+    held = caches()
+    ask(held, [0])
+    assert ask(held, [0], path=WRITES) == {"l2_hits": 1}
+    assert ask(held, [0]) == {"l1_hits": 1}
+    ask(held, [0], path=WRITES | DROPS_L1)
+    assert ask(held, [0]) == {"l1_misses": 1, "l2_hits": 1}
+
+
+def test_a_device_without_caches_counts_nothing() -> None:
+    held = caches(l1_sets=0, l2_sets=0)
+    assert ask(held, [0, 512]) == {}
+
+
+def test_addresses_count_from_the_origin() -> None:
+    held, moved = caches(), caches()
+    moved[ORIGIN] = 1 << 40
+    for step in (0, 256, 512, 0, 768, 256):
+        assert ask(held, [step]) == ask(moved, [(1 << 40) + step])
+
+
+@given(st.lists(accesses(), min_size=1, max_size=6), st.integers(0, 3))
+def test_hits_and_misses_are_those_of_a_plain_lru(
+    requests: list[tuple[list[int], int, int]], block: int
+) -> None:
+    """By lists: each set has its lines in order of use, each line its sectors."""
+    held, sets = caches(4, 2), [list[tuple[int, set[int]]]() for _ in range(4)]
+    for addresses, _, size in requests:
+        hits = misses = 0
+        for sector in dict.fromkeys(a // 32 for a in addresses):
+            line = sector // 4
+            ways = sets[line % 4]
+            found = next((way for way in ways if way[0] == line), None)
+            if found is None:
+                found = (line, set[int]())
+            else:
+                ways.remove(found)
+            if sector in found[1]:
+                hits += 1
+            else:
+                misses += 1
+            found[1].add(sector)
+            ways.append(found)
+            del ways[:-2]
+        seen = ask(held, addresses, block=block, size=size)
+        assert (seen.get("l1_hits", 0), seen.get("l1_misses", 0)) == (hits, misses)
+
+
+@given(accesses(), st.integers(0, 3), st.sampled_from([0, 1, 4, 16, 24]))
+def test_compiled_caches_count_as_plain_ones_do(
+    case: tuple[list[int], int, int], block: int, path: int
+) -> None:
+    addresses, mask, size = case
+    where = np.array(addresses, np.uint64)
+    plain, compiled = caches(), caches()
+    rows = np.zeros((2, RECORD_WIDTH), np.int64)
+    for lanes in (mask, ALL):
+        count_cached(where, lanes, size, rows[0], plain, path, block, 0)
+        COMPILED(where, lanes, size, rows[1], compiled, path, block, 0)
+    assert rows[0].tolist() == rows[1].tolist()
+    assert plain.tolist() == compiled.tolist()

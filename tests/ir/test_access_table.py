@@ -1,0 +1,173 @@
+"""The table of access plans: whole, shown on the page as it is, and what code is emitted from."""
+
+from __future__ import annotations
+
+import runpy
+from itertools import product
+from pathlib import Path
+
+import pytest
+from llvmlite import ir
+
+import warploom as wl
+from warploom.abi.access_type import STACK, AccessType
+from warploom.abi.environment import CountLayout
+from warploom.analysis.vector_shape import VECTOR, VectorShape
+from warploom.core.types import unsigned
+from warploom.ir.access_plans import (
+    ANY_OP,
+    ANYWHERE,
+    TABLE,
+    AccessPlan,
+    Addresses,
+    Facts,
+    Guard,
+    Move,
+    Pattern,
+    general,
+    select,
+)
+from warploom.ir.plan_listing import planned_accesses
+from warploom.lower.access.access_moves import MOVES
+from warploom.lower.access.affine_access import ShapedAccess
+from warploom.lower.access.groups import Group
+from warploom.lower.access.loads import LOADS, covering
+from warploom.lower.access.stores import STORES
+from warploom.lower.kernel.warp import WarpFunction
+from warploom.machine.compiled.engine import CompiledEngine
+from warploom.machine.launch import Launch
+from warploom.passes.pipeline import warp_ir
+from warploom.ptx.ir import Space
+
+ROOT = Path(__file__).parents[2]
+TOOL = runpy.run_path(str(ROOT / "tools" / "access_plans.py"))
+REWRITE = "the choice of access plans has changed: run `python tools/access_plans.py` and look at"
+
+SHAPES = [
+    AccessType(op, space, unsigned(bits), parts, route)
+    for op, space, bits, parts, route in product(
+        ANY_OP, Space, (8, 16, 32, 64), (1, 2), ("", STACK)
+    )
+]
+LANES = [VectorShape(w, s) for w, s in product((1, 2, 8, 16), (-4, 0, 1, 2, 4, 8, 12, 16))]
+"""Shapes of addresses."""
+FACTS = [
+    Facts(deferred=True),
+    Facts(deferred=False),
+    Facts(inlined=False),
+    Facts(fixed=False, deferred=True),
+    Facts(steps=False, batched=False),
+]
+
+
+def at_all(shape: AccessType) -> list[Addresses]:
+    """Returns all that may be known of the addresses of an access."""
+    known = [Addresses.of(shape, lanes, lanes.width) for lanes in LANES]
+    unknown = [Addresses.of(shape, VECTOR, runs) for runs in (1, 2, 16, 32)]
+    return [*known, *unknown, ANYWHERE, Addresses(Pattern.COLUMNS)]
+
+
+def test_every_access_has_a_plan_and_every_row_is_chosen() -> None:
+    chosen: set[int] = set()
+    for shape in SHAPES:
+        for at, facts in product(at_all(shape), FACTS):
+            chosen.add(next(n for n, row in enumerate(TABLE) if row.fits(shape, at, facts)))
+    assert chosen == set(range(len(TABLE)))
+
+
+def test_what_may_not_be_inlined_is_done_at_any_addresses() -> None:
+    for shape in SHAPES:
+        for at in at_all(shape):
+            assert select(shape, at, Facts(inlined=False)) is general(shape)
+
+
+def test_where_a_policy_chooses_lanes_do_not_store_to_one_place_by_a_short_way() -> None:
+    """The highest lane's value lasts in every inlined store; a policy may want another's."""
+    for shape in SHAPES:
+        for lanes in (*LANES, VECTOR):
+            plan = select(shape, Addresses.of(shape, lanes, lanes.width), Facts(fixed=False))
+            apart = lanes.width == 1 and lanes.stride >= shape.size
+            if shape.op == "store" and shape.space is not Space.LOCAL and not apart:
+                assert plan.is_general
+
+
+def test_every_move_has_a_function_that_emits_it() -> None:
+    for row in TABLE:
+        plan = row.plan
+        if plan.guard in (Guard.CACHE, Guard.STEP, Guard.ELEMENT, Guard.LANES):
+            emitters = {"load": LOADS, "store": STORES}
+            assert all(plan.move in emitters[op] for op in row.ops)
+        elif plan.is_general and plan.move not in (Move.BY_SPACE, Move.LANE_BY_LANE):
+            assert plan.move in MOVES
+
+
+@pytest.mark.parametrize("length", [4, 8, 16, 32])
+@pytest.mark.parametrize(("apart", "parts"), [(2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (8, 1)])
+def test_vectors_cover_a_run_and_nothing_beyond(length: int, apart: int, parts: int) -> None:
+    reached = {apart * lane + part for lane in range(length) for part in range(parts)}
+    covered = {begin + n for begin in covering(length, apart, parts) for n in range(length)}
+    assert reached <= covered <= set(range(max(reached) + 1))
+
+
+def test_the_page_shows_the_table() -> None:
+    assert TOOL["PAGE"].read_text() == TOOL["page_with_table"](), f"{REWRITE} docs/engine.md"
+
+
+def test_kernels_have_the_plans_that_they_had() -> None:
+    """A change of a plan is to be seen in review: tests/ir/golden has a file for a kernel."""
+    files = sorted(TOOL["GOLDEN"].glob("*.txt"))
+    assert len(files) >= 30
+    made = files[0].read_text().partition("\n")[0].rpartition(", ")[2]
+    if made != TOOL["made_with"]():
+        pytest.skip(f"the plans are of PTX by {made}, here is {TOOL['made_with']()}")
+    now = dict(TOOL["golden"]())
+    assert sorted(now) == files, f"{REWRITE} the diff"
+    for path, text in now.items():
+        assert path.read_text() == text, f"{REWRITE} the diff of {path.relative_to(ROOT)}"
+
+
+SOURCE = """
+extern "C" __global__ void k(int *x, const int *y, const double *z, int step, int n) {
+  __shared__ int own[256];
+  int i = threadIdx.x;
+  own[i] = y[i] + y[2 * i] + y[step * i] + y[blockIdx.x] + z[3 * i];
+  x[i] = 1; x[i + 64] = 2; x[i + 128] = y[own[i]]; x[4 * i + 256] = 4;
+  __syncthreads();
+  int *p = x + n * i;
+  p[0] = own[255 - i]; p[1] = 7;
+}
+"""
+
+
+@pytest.mark.parametrize("block", [(256, 1, 1), (8, 8, 1), (6, 6, 1)])
+def test_code_is_emitted_from_the_plans_that_are_listed(
+    block: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emitted: dict[int, set[AccessPlan]] = {}
+
+    def noting(way: str) -> None:
+        original = getattr(ShapedAccess, way)
+
+        def noted(self: ShapedAccess, index: int, group: Group, *others: object) -> object:
+            emitted.setdefault(index, set()).add(group.plan)
+            return original(self, index, group, *others)
+
+        monkeypatch.setattr(ShapedAccess, way, noted)
+
+    noting("_load_known")
+    noting("_store_known")
+    program = wl.Device("h100").compile(SOURCE)["k"].program
+    engine = CompiledEngine()
+    layout = CountLayout(program, engine._rules)
+    variant = engine._variant(program, Launch((1, 1, 1), block, b""), records=False)
+    facts = warp_ir(layout, variant)
+    WarpFunction(ir.Module("k"), layout, facts).emit(lambda: None)
+    deferred = {one.instruction: one.plan for one in planned_accesses(facts)}
+    grouped = {i for i, plan in deferred.items() if not plan.is_general}
+    assert grouped
+    for index in grouped:
+        plan = deferred[index]
+        if plan.move is not Move.DEFERRED:
+            assert emitted[index] <= {plan, plan.in_one_version()}
+            assert plan in emitted[index]
+    assert not any(deferred[i].is_general for i in emitted)

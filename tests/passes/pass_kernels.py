@@ -1,0 +1,32 @@
+"""The kernels that show what each pass of the compiler does: passes/NAME.ptx is for the pass of
+that name, and its comments are for FileCheck (LLVM's "FileCheck - Flexible pattern matching file
+verifier").
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from filecheck.matcher import Matcher
+from filecheck.options import Options
+
+from warploom.ir.options import Pass
+from warploom.program.build import build
+from warploom.program.program import Program
+from warploom.ptx.parser import parse
+
+FOLDER = Path(__file__).parent / "kernels"
+
+
+def kernel_for(name: Pass) -> Program:
+    """Returns the kernel for a pass."""
+    return build(parse((FOLDER / f"{name}.ptx").read_text()), "k")
+
+
+def check(text: str, name: Pass, prefix: str, folder: Path) -> int:
+    """Match what is made of a kernel with its comments that have a prefix; 0 where all is as they
+    say. FileCheck says on standard output what is not."""
+    found = folder / f"{name}.ll"
+    found.write_text(text)
+    options = Options(str(FOLDER / f"{name}.ptx"), str(found), check_prefixes=[prefix])
+    return Matcher.from_opts(options).run()
