@@ -36,7 +36,7 @@ find = disk_cache.find
 
 
 def found(kind: str, key: str) -> bytes | None:
-    """What is in the disk_cache, but for kernels."""
+    """What is in the cache, but for kernels."""
     return None if kind == "kernel" else find(kind, key)
 
 

@@ -1,4 +1,4 @@
-"""The machine code of helpers: shipped with the package, else kept in the disk_cache, else
+"""The machine code of helpers: shipped with the package, else kept in the cache, else
 compiled."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Functions:
 
 @pytest.fixture
 def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Functions:
-    """With an empty disk_cache, and a package that ships nothing."""
+    """With an empty cache, and a package that ships nothing."""
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(objects, "SHIPPED", tmp_path / "shipped")
     return Functions()

@@ -65,7 +65,7 @@ def test_passes_that_are_switched_off_leave_any_addresses(
     monkeypatch.setenv(VARIABLE, "groups")
     [found] = plans(loaded, "rows", 64)
     assert found.startswith("any addresses; bounds of all lanes; a vector where lanes follow")
-    monkeypatch.setenv(VARIABLE, "shapes")
+    monkeypatch.setenv(VARIABLE, "uniformity")
     assert plans(loaded, "rows", 64)[0].startswith("a step found at run time")
 
 

@@ -19,7 +19,7 @@ from warploom.observe import trace
 
 
 def compile_anew() -> None:
-    """Leaves compiled kernels out of the disk_cache, which holds those without the error."""
+    """Leaves compiled kernels out of the cache, which holds those without the error."""
     find, keep = disk_cache.find, disk_cache.keep
 
     def find_helpers(kind: str, key: str) -> bytes | None:

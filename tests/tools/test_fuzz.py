@@ -107,7 +107,7 @@ def test_exceptions_hangs_and_ends_of_the_process_are_found(tmp_path: Path) -> N
 
 
 def test_nothing_is_found_where_nothing_is_planted(tmp_path: Path) -> None:
-    options = ("--targets", "fatbin,disk_cache,launches", "--examples", "5")
+    options = ("--targets", "fatbin,cache,launches", "--examples", "5")
     assert fuzz(tmp_path, *options) == (NOTHING, [])
 
 
