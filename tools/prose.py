@@ -1,5 +1,5 @@
 """Checks the words of the documentation, the lessons and the page by `styles/Warploom/Words.yml`,
-and the first words of docstrings.
+the names and docstrings of the engine by `Names.yml` beside it, and the first words of docstrings.
 
 python tools/prose.py [FILE ...]
 
@@ -17,7 +17,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parent.parent
-STYLE = ROOT / "styles" / "Warploom" / "Words.yml"
+STYLES = ROOT / "styles" / "Warploom"
 
 WHERE = (
     "*.md",
@@ -37,6 +37,12 @@ PACKAGES = sorted(
     folder.name for folder in (ROOT / "src" / "warploom").iterdir() if folder.is_dir()
 )
 """Packages whose docstrings are checked."""
+
+ENGINE = (
+    *("simt", "cost", "texture", "asynchronous", "detector", "program", "analysis", "llvm", "abi"),
+    *("helpers", "ir", "passes", "lower", "compilation", "machine", "timing"),
+)
+"""Packages whose names, and the words of whose docstrings, are checked."""
 
 QUESTIONS = frozenset(["How", "What", "When", "Where", "Whether", "Which", "Who", "Why"])
 """Words that no docstring begins with."""
@@ -81,8 +87,34 @@ def findings(file: Path, words: dict[str, str]) -> Iterator[str]:
                 yield f"{where}:{number}: write {better!r} instead of {found[0]!r}"
 
 
+def name_findings(file: Path, terms: dict[str, str]) -> Iterator[str]:
+    """Yields where a name of a file, the file's own among them, or a docstring has a term that is
+    to be avoided, and what to write."""
+    tree = ast.parse(file.read_text())
+    texts = {(1, file.stem)}
+    for node in ast.walk(tree):
+        names = (getattr(node, field, None) for field in ("id", "name", "attr", "arg", "asname"))
+        texts |= {(getattr(node, "lineno", 1), name) for name in names if isinstance(name, str)}
+        if isinstance(node, FUNCTIONS | ast.ClassDef | ast.Module):
+            texts.add((getattr(node, "lineno", 1), ast.get_docstring(node) or ""))
+    for line, text in sorted(texts):
+        for term, better in terms.items():
+            for found in re.finditer(rf"\b(?:{term})\b", _as_words(text)):
+                yield f"{file.relative_to(ROOT)}:{line}: write {better!r} instead of {found[0]!r}"
+
+
+def _as_words(text: str) -> str:
+    """Returns a text in lower case, with the words of names parted by spaces."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).replace("_", " ").lower()
+
+
+def _swaps(name: str) -> dict[str, str]:
+    found: dict[str, str] = yaml.safe_load((STYLES / name).read_text())["swap"]
+    return found
+
+
 def main() -> None:
-    words: dict[str, str] = yaml.safe_load(STYLE.read_text())["swap"]
+    words: dict[str, str] = _swaps("Words.yml")
     named = [Path(name).absolute() for name in sys.argv[1:]]
     files = named or sorted(file for pattern in WHERE for file in ROOT.glob(pattern))
     found = [told for file in files for told in findings(file, words)]
@@ -90,6 +122,10 @@ def main() -> None:
         sources = (ROOT / "src" / "warploom" / name for name in PACKAGES)
         modules = sorted(file for folder in sources for file in folder.rglob("*.py"))
         found += [told for file in modules for told in docstring_findings(file)]
+        terms = _swaps("Names.yml")
+        engine = (ROOT / "src" / "warploom" / name for name in ENGINE)
+        names = sorted(file for folder in engine for file in folder.rglob("*.py"))
+        found += [told for file in names for told in name_findings(file, terms)]
     print("\n".join(found), end="\n" if found else "")
     sys.exit(bool(found))
 

@@ -1,0 +1,3 @@
+"""Types, errors and options that every other package may use: PTX scalar types, errors with source
+positions, checked options.
+"""
