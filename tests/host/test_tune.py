@@ -15,7 +15,8 @@ from warploom.host.programs import builds
 from warploom.host.tuning import tune as module
 from warploom.program.program import Program
 from warploom.ptx.ir import Module
-from warploom.tuning.result import Costs, Trial, Tuned
+from warploom.tuning.result import Tuned
+from warploom.tuning.trial import Costs, Trial
 
 STRIDED = Path(__file__).with_name("tuned.cu")
 SAXPY = STRIDED.parents[2] / "examples" / "saxpy.cu"

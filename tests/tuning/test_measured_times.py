@@ -10,8 +10,9 @@ import pytest
 
 from warploom.core.errors import WarploomError
 from warploom.tuning.measured import Measurement, read_measured
-from warploom.tuning.result import About, Costs, Trial, Tuned
+from warploom.tuning.result import Tuned
 from warploom.tuning.space import Configuration
+from warploom.tuning.trial import About, Costs, Trial
 
 SPACE = {"block_size_x": [64, 128], "TILE": [1, 2]}
 

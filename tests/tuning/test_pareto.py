@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warploom.core.errors import WarploomError
-from warploom.tuning.result import Costs, Trial, Tuned, check_objectives
+from warploom.tuning.result import Tuned, check_objectives
+from warploom.tuning.trial import Costs, Trial
 
 
 def costs(cycles: int, dram_bytes: int) -> Costs:

@@ -1,4 +1,4 @@
-"""Runs launches, in compiled code (`compiled`) or by the reference machine (`reference`), on the memory
-of a device (`memory`); makes the errors that users read (`faults`). It publishes events and never
-imports who listens.
+"""Runs launches, in compiled code (`compiled`) or by the reference machine (`reference`), on the
+memory of a device (`memory`); makes the errors that users read (`faults`). It publishes events and
+never imports who listens.
 """

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from warploom.report.render import WIDTH, styled_table
 from warploom.tuning.plan import Plan
-from warploom.tuning.result import Costs, Trial, Tuned
+from warploom.tuning.result import Tuned
 from warploom.tuning.space import described
+from warploom.tuning.trial import Costs, Trial
 
 REFUSED = 5
 """So many of the configurations that did not run are shown."""

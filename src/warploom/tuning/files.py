@@ -4,11 +4,12 @@ with which it also tunes in simulation, and results in the T4 format, version 1.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from warploom.core.errors import WarploomError
-from warploom.tuning.result import About, Trial, Tuned
+from warploom.tuning.trial import About, Trial
 
 FORMATS = ("kernel-tuner", "t4")
 
@@ -16,15 +17,13 @@ _DURATIONS = ("compile_time", "verification_time", "benchmark_time", "strategy_t
 """Times of the tuner itself that Kernel Tuner's readers want; ours say nothing of a GPU."""
 
 
-def write_results(tuned: Tuned, path: str | Path, form: str) -> None:
+def write_results(trials: Sequence[Trial], about: About, path: str | Path, form: str) -> None:
     """Write the trials in one of FORMATS. Times are those that were measured, else the modelled
     ones; "time_source" says which. Raises WarploomError for another format, and where the file
     cannot be written."""
     if form not in FORMATS:
         raise WarploomError(f"there is no format {form!r}; choose of {', '.join(FORMATS)}")
-    if tuned.about is None:
-        raise WarploomError("only what tune() returned can be written, for the rest is not known")
-    content = _cache(tuned, tuned.about) if form == "kernel-tuner" else _results(tuned)
+    content = _cache(trials, about) if form == "kernel-tuner" else _results(trials)
     try:
         Path(path).write_text(json.dumps(content, indent="") + "\n", "utf-8")
     except OSError as error:
@@ -41,10 +40,10 @@ def _source(trial: Trial) -> str:
     return "modelled" if trial.measured is None else "measured"
 
 
-def _cache(tuned: Tuned, about: About) -> dict[str, Any]:
+def _cache(trials: Sequence[Trial], about: About) -> dict[str, Any]:
     names = list(about.space)
     rows: dict[str, dict[str, Any]] = {}
-    for trial in tuned.trials:
+    for trial in trials:
         time = _milliseconds(trial)
         row: dict[str, Any] = dict(trial.configuration)
         row["time"] = "RuntimeFailedConfig" if time is None else time
@@ -62,9 +61,9 @@ def _cache(tuned: Tuned, about: About) -> dict[str, Any]:
     }
 
 
-def _results(tuned: Tuned) -> dict[str, Any]:
+def _results(trials: Sequence[Trial]) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
-    for trial in tuned.trials:
+    for trial in trials:
         time = _milliseconds(trial)
         found = {"name": "time", "value": time, "unit": "ms"}
         source = {"name": "time_source", "value": _source(trial), "unit": ""}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warploom.core.errors import WarploomError
+from warploom.debug.dap.client import Client
+from warploom.debug.dap.inspecting import Inspecting
 from warploom.debug.session import DebugError, Session
 from warploom.debug.stops import COUNTED, FINDINGS, Breakpoint
-
-if TYPE_CHECKING:
-    from warploom.debug.dap.server import Server
 
 Wanted = dict[str, Any]
 """Holds the fields of one breakpoint in a request."""
@@ -21,8 +20,8 @@ class Breaking:
     """Keeps what the client wants, by kind and source, and binds it to each session. `messages` are
     those of log points, by the numbers of their breakpoints."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, client: Client, inspecting: Inspecting) -> None:
+        self._client, self._inspecting = client, inspecting
         self._wanted: dict[str, list[Wanted]] = {}
         self.messages: dict[int, str] = {}
         self._bound: dict[str, list[Breakpoint]] = {}
@@ -42,13 +41,13 @@ class Breaking:
         self._bound.clear()
         for group in list(self._wanted):
             for told in self._make(session, group):
-                self._server.connection.event("breakpoint", reason="changed", breakpoint=told)
+                self._client.connection.event("breakpoint", reason="changed", breakpoint=told)
 
     def _of_source(self, arguments: dict[str, Any]) -> Any:
         path = arguments["source"].get("path") or arguments["source"].get("name", "")
         lines = arguments.get("lines", ())
         wanted = arguments.get("breakpoints") or [{"line": line} for line in lines]
-        first = 1 - self._server.lines_from
+        first = 1 - self._client.lines_from
         return self._set(f"source:{path}", [{**w, "line": w["line"] + first} for w in wanted])
 
     def _of_events(self, arguments: dict[str, Any]) -> Any:
@@ -58,7 +57,7 @@ class Breaking:
 
     def _set(self, group: str, wanted: list[Wanted]) -> Any:
         self._wanted[group] = wanted
-        session = self._server.session
+        session = self._client.session
         if session is None:
             waits = "it is set when a kernel is launched"
             return {
@@ -127,15 +126,15 @@ class Breaking:
         frame = session.places.frames(index)[0]
         told: dict[str, Any] = {"instructionReference": f"{index:#x}"}
         if frame.line:
-            told["line"] = frame.line - 1 + self._server.lines_from
-            told["source"] = self._server.inspecting.source(frame.file)
+            told["line"] = frame.line - 1 + self._client.lines_from
+            told["source"] = self._inspecting.source(frame.file)
         return told
 
     def _data_info(self, arguments: dict[str, Any]) -> Any:
-        session = self._server.opened()
+        session = self._client.opened()
         name = arguments["name"]
         parent = arguments.get("variablesReference", 0)
-        text = self._server.inspecting.expression(parent, name) if parent else name
+        text = self._inspecting.expression(parent, name) if parent else name
         try:
             watched = session.watched(text)
         except WarploomError as error:
@@ -145,7 +144,7 @@ class Breaking:
         return {"dataId": text, "description": described, "accessTypes": kinds}
 
     def _locations(self, arguments: dict[str, Any]) -> Any:
-        session, first = self._server.session, 1 - self._server.lines_from
+        session, first = self._client.session, 1 - self._client.lines_from
         if session is None:
             return {"breakpoints": []}
         path = arguments["source"].get("path") or arguments["source"].get("name", "")

@@ -10,18 +10,16 @@ import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warploom.core.errors import WarploomError
+from warploom.debug.dap.client import Client
 from warploom.debug.scene import Place, Thread
 from warploom.debug.session import DebugError, Focus
 from warploom.debug.types import Array, Pointer, Structure
 from warploom.debug.values import Value, written
 from warploom.ptx.ir import Space
 from warploom.ptx.printer import print_instruction
-
-if TYPE_CHECKING:
-    from warploom.debug.dap.server import Server
 
 MOST_THREADS = 128
 """The most warps that are listed."""
@@ -41,8 +39,8 @@ class Held:
 class Inspecting:
     """Answers what the client asks about the state; references hold until the launch goes on."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._held: list[Held] = []
         self._frames: list[Focus] = []
         self.handlers: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -71,11 +69,11 @@ class Inspecting:
 
     def thread_id(self, block: int, warp: int) -> int:
         """Return the number of a warp for the client."""
-        return block * self._server.opened().launch.warps_per_block + warp + 1
+        return block * self._client.opened().launch.warps_per_block + warp + 1
 
     def focus(self, thread: int) -> None:
         """Look at the warp of a number; stay at the lane if it is looked at already."""
-        session = self._server.opened()
+        session = self._client.opened()
         block, warp = divmod(thread - 1, session.launch.warps_per_block)
         if (block, warp) == (session.focus.block, session.focus.warp):
             return
@@ -86,7 +84,7 @@ class Inspecting:
         session.set_focus(block, warp, (lanes & -lanes).bit_length() - 1)
 
     def _threads(self, _: dict[str, Any]) -> Any:
-        session = self._server.session
+        session = self._client.session
         if session is None:
             return {"threads": [{"id": 1, "name": "host"}]}
         launch, found = session.launch, list[dict[str, Any]]()
@@ -100,7 +98,7 @@ class Inspecting:
         return {"threads": found}
 
     def _name(self, block: int, warp: int) -> str:
-        session = self._server.opened()
+        session = self._client.opened()
         launch = session.launch
         name = f"block {launch.block_index(block)} warp {warp}"
         if (block, warp) == _pair(session.focus):
@@ -108,7 +106,7 @@ class Inspecting:
         return name
 
     def _stack_trace(self, arguments: dict[str, Any]) -> Any:
-        session = self._server.opened()
+        session = self._client.opened()
         if session.stepper.has_warp:
             self.focus(int(arguments["threadId"]))
         try:
@@ -121,7 +119,7 @@ class Inspecting:
         told: list[dict[str, Any]] = []
         for number, frame in list(enumerate(frames))[first:last]:
             self._frames.append(Focus(*_triple(session.focus), number))
-            line = frame.line - 1 + self._server.lines_from if frame.line else 0
+            line = frame.line - 1 + self._client.lines_from if frame.line else 0
             shown: dict[str, Any] = {"id": len(self._frames), "name": frame.function, "line": line}
             shown["column"] = frame.location.column if frame.location else 0
             if frame.line:
@@ -133,13 +131,13 @@ class Inspecting:
 
     def _at_frame(self, id: int | None) -> None:
         """Look at a frame that the client was told of."""
-        session = self._server.opened()
+        session = self._client.opened()
         if id and id <= len(self._frames):
             session.focus = self._frames[id - 1]
 
     def _set_focus(self, arguments: dict[str, Any]) -> Any:
         """Look at a thread: by `block` and `thread` in the grid and in the block, or by `lane`."""
-        session, launch = self._server.opened(), self._server.opened().launch
+        session, launch = self._client.opened(), self._client.opened().launch
         block = int(arguments.get("block", session.focus.block))
         if "thread" in arguments:
             warp, lane = divmod(int(arguments["thread"]), launch.warp_size)
@@ -152,7 +150,7 @@ class Inspecting:
 
     def _warps(self, _: dict[str, Any]) -> Any:
         """Tell where the lanes of each warp of the block in focus are."""
-        session, told = self._server.opened(), list[dict[str, Any]]()
+        session, told = self._client.opened(), list[dict[str, Any]]()
         for number in range(session.launch.warps_per_block):
             warp = session.warp(session.focus.block, number)
             groups = session.groups(warp) if warp is not None else ()
@@ -172,7 +170,7 @@ class Inspecting:
 
     def _scopes(self, arguments: dict[str, Any]) -> Any:
         self._at_frame(arguments.get("frameId"))
-        session = self._server.opened()
+        session = self._client.opened()
         names = ("Locals", "Registers", "Thread", "Lanes", "Buffers")
         return {
             "scopes": [
@@ -196,7 +194,7 @@ class Inspecting:
 
     def _variables(self, arguments: dict[str, Any]) -> Any:
         held = self._held[int(arguments["variablesReference"]) - 1]
-        session = self._server.opened()
+        session = self._client.opened()
         session.focus = held.focus
         thread = session.evaluator().thread
         if held.value is not None:
@@ -210,7 +208,7 @@ class Inspecting:
         return {"variables": self._in_scope(held.scope, thread)}
 
     def _in_scope(self, scope: str, thread: Thread) -> list[dict[str, Any]]:
-        session = self._server.opened()
+        session = self._client.opened()
         match scope:
             case "Locals":
                 found = [(n, v, n) for n, v in session.variables()]
@@ -237,7 +235,7 @@ class Inspecting:
         return [self._shown(*each, thread) for each in found]
 
     def _lanes(self, thread: Thread) -> list[tuple[str, str]]:
-        session = self._server.opened()
+        session = self._client.opened()
         found: list[tuple[str, str]] = []
         for group in session.groups(thread.warp):
             line = ""
@@ -272,7 +270,7 @@ class Inspecting:
         if isinstance(value.type, (Structure, Array)) or (
             isinstance(value.type, Pointer) and value.type.to is not None
         ):
-            focus = self._server.opened().focus
+            focus = self._client.opened().focus
             held = Held(focus, value=value, expression=expression)
             told["variablesReference"] = self._hold(held)
             if isinstance(value.type, Array):
@@ -286,7 +284,7 @@ class Inspecting:
     def expression(self, reference: int, name: str) -> str:
         """Return the expression of a variable among those of a reference."""
         held = self._held[reference - 1]
-        self._server.opened().focus = held.focus
+        self._client.opened().focus = held.focus
         return name if held.value is None else _part_of(held.expression, held.value, name)
 
     def _set_variable(self, arguments: dict[str, Any]) -> Any:
@@ -298,13 +296,13 @@ class Inspecting:
         return self._assigned(arguments["expression"], arguments["value"])
 
     def _assigned(self, target: str, value: str) -> Any:
-        session = self._server.opened()
+        session = self._client.opened()
         made = session.evaluate(f"{target} = {value}")
         return self._described(made, target, session.evaluator().thread)
 
     def _evaluate(self, arguments: dict[str, Any]) -> Any:
         self._at_frame(arguments.get("frameId"))
-        session, text = self._server.opened(), arguments["expression"]
+        session, text = self._client.opened(), arguments["expression"]
         value = session.evaluate(text)
         told = self._described(value, text, session.evaluator().thread)
         return {"result": told.pop("value"), **told}
@@ -315,17 +313,17 @@ class Inspecting:
         """Return a source file as the client is told of it."""
         path = Path(file)
         if not path.is_absolute():
-            name = self._server.opened().kernel.source.name
+            name = self._client.opened().kernel.source.name
             same = PurePath(name).name == path.name
             path = Path(name) if same and Path(name).exists() else path
         if path.exists():
             return {"name": path.name, "path": str(path.resolve())}
-        files = self._server.opened().places.files
+        files = self._client.opened().places.files
         reference = files.index(file) + 1 if file in files else 0
         return {"name": path.name, "sourceReference": reference}
 
     def _source_text(self, arguments: dict[str, Any]) -> Any:
-        session = self._server.opened()
+        session = self._client.opened()
         reference = int(arguments.get("sourceReference") or 0)
         files = session.places.files
         file = files[reference - 1] if reference else str(arguments["source"]["path"])
@@ -335,12 +333,12 @@ class Inspecting:
         return {"content": "\n".join(lines)}
 
     def _loaded_sources(self, _: dict[str, Any]) -> Any:
-        files = self._server.opened().places.files
+        files = self._client.opened().places.files
         return {"sources": [self.source(file) for file in files]}
 
     def _disassemble(self, arguments: dict[str, Any]) -> Any:
         """Instructions of PTX have their numbers for addresses."""
-        session = self._server.opened()
+        session = self._client.opened()
         start = int(arguments["memoryReference"], 0) + (arguments.get("instructionOffset") or 0)
         told: list[dict[str, Any]] = []
         for index in range(start, start + int(arguments["instructionCount"])):
@@ -353,7 +351,7 @@ class Inspecting:
             text = print_instruction(session.program.instructions[index])
             shown: dict[str, Any] = {"address": f"{index:#x}", "instruction": text}
             if frame.line:
-                shown["line"] = frame.line - 1 + self._server.lines_from
+                shown["line"] = frame.line - 1 + self._client.lines_from
                 shown["location"] = self.source(frame.file)
             told.append(shown)
         return {"instructions": told}
@@ -362,7 +360,7 @@ class Inspecting:
 
     def _read_memory(self, arguments: dict[str, Any]) -> Any:
         address = int(arguments["memoryReference"], 0) + (arguments.get("offset") or 0)
-        thread, count = self._server.opened().evaluator().thread, int(arguments["count"])
+        thread, count = self._client.opened().evaluator().thread, int(arguments["count"])
         data = bytearray()
         for offset in range(count):
             try:
@@ -377,7 +375,7 @@ class Inspecting:
     def _write_memory(self, arguments: dict[str, Any]) -> Any:
         address = int(arguments["memoryReference"], 0) + (arguments.get("offset") or 0)
         data = base64.b64decode(arguments["data"])
-        session = self._server.opened()
+        session = self._client.opened()
         session.write_memory(Place(Space.GENERIC, address), data)
         return {"bytesWritten": len(data)}
 

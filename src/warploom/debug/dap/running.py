@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warploom.core.errors import WarploomError
+from warploom.debug.dap.breaking import Breaking
+from warploom.debug.dap.client import Client
+from warploom.debug.dap.inspecting import Inspecting
 from warploom.debug.session import Session, Stop
 from warploom.debug.values import written
-
-if TYPE_CHECKING:
-    from warploom.debug.dap.server import Server
 
 Handler = Callable[[dict[str, Any]], Any]
 Motion = Callable[[Session], Stop]
@@ -30,8 +30,8 @@ class Running:
     """Goes when a request has been answered. `leaves` says that the launch is to run to its end and
     the program to go on; `moving` that a search is under way."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, client: Client, inspecting: Inspecting, breaking: Breaking) -> None:
+        self._client, self._inspecting, self._breaking = client, inspecting, breaking
         self._motion: Motion | None = None
         self.leaves = self.moving = False
         self.handlers: dict[str, Handler] = {
@@ -51,7 +51,7 @@ class Running:
 
     def go(self) -> None:
         """Go where the last request wants to, if it does."""
-        motion, session = self._motion, self._server.session
+        motion, session = self._motion, self._client.session
         self._motion = None
         if motion is None or session is None:
             return
@@ -61,18 +61,18 @@ class Running:
             while self._logs(session, stop):
                 stop = motion(session)
         except WarploomError as error:
-            self._server.connection.event("output", category="console", output=f"{error}\n")
+            self._client.connection.event("output", category="console", output=f"{error}\n")
             stop = Stop("step")
         self.moving = False
         self.report(stop)
 
     def report(self, stop: Stop) -> None:
         """Say where the launch stands, and why."""
-        session = self._server.opened()
-        self._server.inspecting.forget()
+        session = self._client.opened()
+        self._inspecting.forget()
         if stop.reason == "none":
-            self._server.connection.event("output", category="console", output=f"{stop.message}\n")
-        thread = self._server.inspecting.thread_id(session.focus.block, session.focus.warp)
+            self._client.connection.event("output", category="console", output=f"{stop.message}\n")
+        thread = self._inspecting.thread_id(session.focus.block, session.focus.warp)
         reason = REASONS.get(stop.reason, stop.reason)
         if stop.breakpoints and stop.breakpoints[0].event:
             reason = "exception"
@@ -83,13 +83,13 @@ class Running:
             body["text"] = body["description"] = stop.message.split("\n")[0]
         if stop.breakpoints:
             body["hitBreakpointIds"] = [each.number for each in stop.breakpoints]
-        self._server.connection.event("stopped", **body)
+        self._client.connection.event("stopped", **body)
 
     def _logs(self, session: Session, stop: Stop) -> bool:
         """Write the messages of log points; return whether only such were hit."""
-        logged = [self._server.breaking.messages.get(each.number) for each in stop.breakpoints]
+        logged = [self._breaking.messages.get(each.number) for each in stop.breakpoints]
         for message in filter(None, logged):
-            self._server.connection.event(
+            self._client.connection.event(
                 "output", category="console", output=_filled(message, session) + "\n"
             )
         return bool(logged) and all(logged)
@@ -100,7 +100,7 @@ class Running:
         """Return the request that goes so."""
 
         def do(arguments: dict[str, Any]) -> Any:
-            session, alone = self._server.opened(), bool(arguments.get("singleThread"))
+            session, alone = self._client.opened(), bool(arguments.get("singleThread"))
             self._focus(arguments)
             session.locking = "on" if alone else "off"
             self._motion = motion
@@ -109,7 +109,7 @@ class Running:
         return do
 
     def _continue(self, arguments: dict[str, Any]) -> Any:
-        session = self._server.opened()
+        session = self._client.opened()
         if session.has_ended:
             self.leaves = True
             return {"allThreadsContinued": True}
@@ -138,15 +138,15 @@ class Running:
         return self._goes(lambda session: session.goto(position))({})
 
     def _exception_info(self, _: dict[str, Any]) -> Any:
-        stop = self._server.opened().stop
-        error = self._server.opened().stepper.error
+        stop = self._client.opened().stop
+        error = self._client.opened().stepper.error
         name = type(error).__name__ if error is not None else stop.reason
         return {"exceptionId": name, "description": stop.message, "breakMode": "always"}
 
     def _focus(self, arguments: dict[str, Any]) -> None:
         """Look at the warp that a request names, and stay at the lane if it is that already."""
         if "threadId" in arguments:
-            self._server.inspecting.focus(int(arguments["threadId"]))
+            self._inspecting.focus(int(arguments["threadId"]))
 
 
 def _filled(message: str, session: Session) -> str:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from warploom.core.errors import WarploomError
 from warploom.debug.attaching import AttachedDebugger
 from warploom.debug.dap.breaking import Breaking
+from warploom.debug.dap.client import Client
 from warploom.debug.dap.connection import Connection, Message
 from warploom.debug.dap.inspecting import Inspecting
 from warploom.debug.dap.running import Running
@@ -79,14 +80,13 @@ class Server:
 
     def __init__(self, source: BinaryIO, sink: BinaryIO, start: Start) -> None:
         self._start = start
-        self.session: Session | None = None
-        # Its thread reads at once, and looks at the session.
-        self.connection = Connection(source, sink, self._urgent)
+        # The connection's thread reads at once, and looks at the session.
+        self._client = Client(Connection(source, sink, self._urgent))
         self._wanted: dict[str, Any] = {}
         self._configured = self._over = False
-        self.breaking = Breaking(self)
-        self.inspecting = Inspecting(self)
-        self.running = Running(self)
+        self._inspecting = Inspecting(self._client)
+        self._breaking = Breaking(self._client, self._inspecting)
+        self._running = Running(self._client, self._inspecting, self._breaking)
         self._handlers: dict[str, Handler] = {
             "initialize": self._initialize,
             "launch": self._launch,
@@ -95,9 +95,9 @@ class Server:
             "disconnect": self._disconnect,
             "terminate": self._disconnect,
             "cancel": lambda _: None,
-            **self.breaking.handlers,
-            **self.inspecting.handlers,
-            **self.running.handlers,
+            **self._breaking.handlers,
+            **self._inspecting.handlers,
+            **self._running.handlers,
         }
 
     def serve(self) -> int:
@@ -107,9 +107,9 @@ class Server:
         if self._over:
             return 0
         code = self._run()
-        self.session = None
-        self.connection.event("exited", exitCode=code)
-        self.connection.event("terminated")
+        self._client.session = None
+        self._client.connection.event("exited", exitCode=code)
+        self._client.connection.event("terminated")
         while not self._over:
             self._next()
         return code
@@ -122,7 +122,7 @@ class Server:
         except Quit as quit:
             return quit.code
         except WarploomError as error:
-            self.connection.event("output", category="stderr", output=f"error: {error}\n")
+            self._client.connection.event("output", category="stderr", output=f"error: {error}\n")
             return 1
         except SystemExit as end:
             return end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -133,28 +133,28 @@ class Server:
     def _debug(self, session: Session) -> bool:
         """Debug one launch; returns whether further ones are to be."""
         session.target.output.write = self._output
-        self.session = session
-        self.breaking.bind(session)
+        self._client.session = session
+        self._breaking.bind(session)
         if self._wanted.get("stopOnEntry"):
-            self.running.report(session.begin())
+            self._running.report(session.begin())
         else:
-            self.running.report(session.start())
-        while not self.running.leaves:
+            self._running.report(session.start())
+        while not self._running.leaves:
             if self._over:
                 raise Quit
             self._next()
-        self.running.leaves = False
-        self.session = None
+        self._running.leaves = False
+        self._client.session = None
         return not self._over
 
     def _output(self, text: str) -> None:
-        self.connection.event("output", category="stdout", output=text)
+        self._client.connection.event("output", category="stdout", output=text)
 
     # ---- requests -------------------------------------------------------------------------------
 
     def _next(self) -> None:
         """Do the next request."""
-        message = self.connection.receive()
+        message = self._client.connection.receive()
         if message is None:
             self._over = True
             return
@@ -162,36 +162,33 @@ class Server:
             return
         handler = self._handlers.get(message["command"])
         if handler is None:
-            self.connection.refuse(message, f"there is no request {message['command']}")
+            self._client.connection.refuse(message, f"there is no request {message['command']}")
             return
         try:
             body = handler(message.get("arguments") or {})
         except (WarploomError, KeyError, ValueError) as error:
             missing = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            self.connection.refuse(message, missing)
+            self._client.connection.refuse(message, missing)
             return
-        self.connection.answer(message, body)
+        self._client.connection.answer(message, body)
         self._after(message["command"])
 
     def _after(self, command: str) -> None:
         """Do what follows the answer to a request."""
         if command in ("launch", "attach"):
-            self.connection.event("initialized")
-        self.running.go()
+            self._client.connection.event("initialized")
+        self._running.go()
 
     def _urgent(self, message: Message) -> None:
         """End what runs where the client wants it; called in the thread that reads."""
-        session = self.session
+        session = self._client.session
         ends = message.get("command") in ("pause", "disconnect", "terminate")
-        if session is not None and ends and self.running.moving:
+        if session is not None and ends and self._running.moving:
             session.timeline.interrupted = True
 
     def _initialize(self, arguments: dict[str, Any]) -> Any:
-        self.lines_from = 0 if arguments.get("linesStartAt1") is False else 1
+        self._client.lines_from = 0 if arguments.get("linesStartAt1") is False else 1
         return CAPABILITIES
-
-    lines_from = 1
-    """The number of the first line, for the client."""
 
     def _launch(self, arguments: dict[str, Any]) -> None:
         self._wanted = arguments
@@ -201,9 +198,3 @@ class Server:
 
     def _disconnect(self, _: dict[str, Any]) -> None:
         self._over = True
-
-    def opened(self) -> Session:
-        """Return the session. Raises WarploomError where no kernel runs."""
-        if self.session is None:
-            raise WarploomError("no kernel is being debugged now")
-        return self.session

@@ -17,8 +17,8 @@ from warploom.host.programs.assembly import NoAssembly
 from warploom.host.programs.builds import Builds, shared_builds, sharing
 from warploom.host.requests import only_kernel
 from warploom.host.run import Run
-from warploom.tuning.result import Costs, Trial
 from warploom.tuning.space import Configuration, Division, compiler_options, geometry
+from warploom.tuning.trial import Costs, Trial
 
 
 @dataclass(frozen=True)

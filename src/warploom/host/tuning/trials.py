@@ -21,8 +21,8 @@ from warploom.devices.catalog import find_device
 from warploom.devices.timing import find_timing
 from warploom.host.buffer import Array
 from warploom.host.programs.ptxas import find_tool, identity
-from warploom.tuning.result import Trial
 from warploom.tuning.space import Configuration
+from warploom.tuning.trial import Trial
 
 if TYPE_CHECKING:
     from warploom.host.tuning.trial import TuneJob

@@ -27,7 +27,7 @@ from warploom.host.tuning.trials import TrialFile
 from warploom.timing.engine.schedulers import POLICIES as SCHEDULERS
 from warploom.tuning.measured import MeasuredTimes, read_measured
 from warploom.tuning.restrictions import Restriction
-from warploom.tuning.result import About, Trial, Tuned, check_objectives
+from warploom.tuning.result import Tuned, check_objectives
 from warploom.tuning.space import (
     AXES,
     Configuration,
@@ -36,6 +36,7 @@ from warploom.tuning.space import (
     configurations,
     plain,
 )
+from warploom.tuning.trial import About, Trial
 
 Shape = int | str | Sequence[int]
 
