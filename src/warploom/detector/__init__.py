@@ -2,5 +2,5 @@
 (docs/decisions/0032-happens-before.md explains the algorithm).
 
 In: accesses, barriers, fences and copies in the order of their execution; out: findings in the
-detector's state (`layout`). In these files `s` is that state and `e` the event.
+detector's state (`layout`). In these files `state` is that state and `event` the event.
 """

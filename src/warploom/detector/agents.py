@@ -14,14 +14,14 @@ from warploom.detector.layout import (
     AGENT,
     AGENT_KIND_AT,
     AGENTS,
+    CLOCK_WORDS,
     L_AGENT_STAMP,
     LOADS_OF_WARP,
     LOW,
-    ME_MIND_AT,
-    ME_ROW_AT,
+    ME_CLOCK_AT,
+    ME_HOLDER_AT,
     ME_SLOT,
-    ROW,
-    SLOT_ROWS,
+    SLOT_CLOCKS,
     THREADS,
     WORK_OF_THREAD,
 )
@@ -42,22 +42,22 @@ def count_agents(threads: int, *, tensor_memory: bool) -> int:
 
 
 @jitable
-def agent_of(s: Any, who: int) -> int:
+def agent_index(state: Any, who: int) -> int:
     """Return the number of the agent's word, by the low bits of a record's second word."""
     kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
     if kind <= WORK_OF_THREAD:
-        return int(kind * s[THREADS] + thread)
-    return int(3 * s[THREADS] + OF_WARP * (thread >> 5) + 2 * (kind - LOADS_OF_WARP))
+        return int(kind * state[THREADS] + thread)
+    return int(3 * state[THREADS] + OF_WARP * (thread >> 5) + 2 * (kind - LOADS_OF_WARP))
 
 
 @jitable
-def begun_by(s: Any, thread: int) -> int:
+def begun_index(state: Any, thread: int) -> int:
     """Return the number of the word of what a thread's tensor core had begun before a fence."""
-    return int(2 * s[THREADS] + thread)
+    return int(2 * state[THREADS] + thread)
 
 
 @jitable
-def knows_copy(word: int, copy: int) -> int:
+def includes_copy(word: int, copy: int) -> int:
     """Returns whether a copy is among those that `word` says are known: all before its low half,
     and of those from there on the bits of its high half."""
     ahead = copy - (word & LOW)
@@ -67,15 +67,15 @@ def knows_copy(word: int, copy: int) -> int:
 
 
 @jitable
-def copies_of_both(a: int, b: int) -> int:
+def join_agent_word(a: int, b: int) -> int:
     """Returns what two such words know together."""
     if a & LOW < b & LOW:
         a, b = b, a
     bound = a & LOW
-    behind = bound - (b & LOW)
+    offset_behind = bound - (b & LOW)
     known = a >> 32
-    if behind < WINDOW:
-        known |= (b >> 32) >> behind
+    if offset_behind < WINDOW:
+        known |= (b >> 32) >> offset_behind
     while known & 1:
         known >>= 1
         bound += 1
@@ -83,7 +83,7 @@ def copies_of_both(a: int, b: int) -> int:
 
 
 @jitable
-def one_copy(copy: int) -> int:
+def word_of_copy(copy: int) -> int:
     """Returns the word that knows of one copy alone, as far as a word can: of those more than a
     window old, it knows of those before as well."""
     if copy < WINDOW:
@@ -92,23 +92,23 @@ def one_copy(copy: int) -> int:
 
 
 @jitable
-def agents_base(s: Any) -> int:
+def block_agent_words(state: Any) -> int:
     """Returns where the words begin that all threads of the current block know of agents."""
-    return int(s[ME_SLOT] + s[SLOT_ROWS] + s[THREADS] * s[ROW])
+    return int(state[ME_SLOT] + state[SLOT_CLOCKS] + state[THREADS] * state[CLOCK_WORDS])
 
 
 @jitable
-def agent_known(s: Any, agent: int) -> int:
+def current_agent_word(state: Any, agent: int) -> int:
     """Returns the word of what the current thread knows of an agent."""
-    word = s[agents_base(s) + agent]
-    if s[s[ME_MIND_AT] + L_AGENT_STAMP]:
-        word = copies_of_both(word, s[s[ME_ROW_AT] + s[THREADS] + agent])
+    word = state[block_agent_words(state) + agent]
+    if state[state[ME_HOLDER_AT] + L_AGENT_STAMP]:
+        word = join_agent_word(word, state[state[ME_CLOCK_AT] + state[THREADS] + agent])
     return int(word)
 
 
 @jitable
-def join_words(s: Any, to: int, source: int) -> None:
+def join_agent_words(state: Any, to: int, source: int) -> None:
     """Add to the words of what is known of agents those of another."""
-    for agent in range(s[AGENTS]):
-        if s[source + agent]:
-            s[to + agent] = copies_of_both(s[to + agent], s[source + agent])
+    for agent in range(state[AGENTS]):
+        if state[source + agent]:
+            state[to + agent] = join_agent_word(state[to + agent], state[source + agent])

@@ -15,7 +15,7 @@ from __future__ import annotations
     WARPS,
     THREADS,
     BLOCK_THREADS,
-    ROW,
+    CLOCK_WORDS,
     AGENTS,
     SITES_AT,
     ALLOCATIONS,
@@ -26,7 +26,7 @@ from __future__ import annotations
     SLOT_LANES,
     SLOT_WARPS,
     SLOT_BARRIERS,
-    SLOT_ROWS,
+    SLOT_CLOCKS,
     SLOT_CELLS,
     SLOT_LINES,
     SLOT_WRITTEN,
@@ -55,8 +55,8 @@ from __future__ import annotations
     ME_TIME,
     ME_THREAD,
     ME_LANE_AT,
-    ME_MIND_AT,
-    ME_ROW_AT,
+    ME_HOLDER_AT,
+    ME_CLOCK_AT,
     ME_AGENT,
     ME_ADDRESS,
     ME_SIZE,
@@ -64,14 +64,14 @@ from __future__ import annotations
     ME_SPACE,
     ME_INSTRUCTION,
     ME_DISTANCE,
-    ME_HOME,
+    ME_OWNER_SLOT,
     ME_OWNER,
     ME_BASE,
     NOT_ALIGNED,
     EARLIER_LAUNCH,
     TRIGGERED,
-    FEW_STEPS,
-    TOGETHER,
+    FAST_PATH,
+    ALIGNED,
     HEAD_WORDS,
 ) = range(64)
 """The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
@@ -113,7 +113,7 @@ MEM, RACE, SYNC, INIT = 1, 2, 4, 8
     E_NUMBER,
     E_COUNT,
     E_HEADS,
-    E_SHOWN,
+    E_CHECKED,
     EVENT_WORDS,
 ) = range(17)
 """An event. LANES: those that execute it, of EXISTING. An access is of OP on SIZE bytes a lane, in
@@ -149,7 +149,7 @@ GLOBAL, SHARED, TENSOR = 0, 1, 3
 LOAD, STORE, ATOMIC = 0, 1, 2
 
 # ---- what is known of an instruction ----
-SITE_FLAGS, SITE_LINE, SITE_UNSEEN, SITE_WORDS = range(4)
+SITE_FLAGS, SITE_LINE, SITE_EXEMPT, SITE_WORDS = range(4)
 """Its flags; the number of its line; whether it need not be seen, so that it may store to what is
 CLOSED."""
 STRONG, VOLATILE, ACQUIRES, RELEASES, COMPARES, ASYNC, BULK, MBARRIER, ARRIVES = (
@@ -182,11 +182,11 @@ SITE_BITS = (1 << 24) - 1
 LOW = (1 << 32) - 1
 
 # ---- a cell: what is known of four bytes of memory ----
-W_FIRST, W_SECOND, W_THIRD, W_VALUE, R_FIRST, R_SECOND, R_THIRD, LISTS = range(8)
+W_INTERVAL, W_THREAD, W_ACCESS, W_VALUE, R_INTERVAL, R_THREAD, R_ACCESS, LISTS = range(8)
 CELL_WORDS = 8
 """The last weak write with its value, one weak read, and two lists of further records: in the low
 half of LISTS any, in the high half strong ones of all bytes at gpu scope or wider."""
-N_NEXT, N_FIRST, N_SECOND, N_THIRD, N_VALUE = range(5)
+N_NEXT, N_INTERVAL, N_THREAD, N_ACCESS, N_VALUE = range(5)
 NODE_WORDS = 5
 
 # ---- an allocation ----
@@ -225,15 +225,15 @@ written at once. TAG, in shared memory: the block and the interval of the last a
 first word of its record. COUNT runs, the oldest first: RUN is the first; IN_CELLS: the cells go on
 for the line. REST: where the line goes on, in the pool; 0 while it needs no more. A line is one
 cache line of the host: most are written once, by one run of lanes."""
-X_SETTLED, X_FAR_WORDS, X_FEW, X_MORE, X_RUN = range(5)
+X_SETTLED, X_GRID_WORDS, X_FEW, X_MORE, X_RUN = range(5)
 REST_WORDS = X_RUN + RUN_WORDS
 FEW_FROM, MORE_FROM = 2, 6
 """The rest of a line, one cache line of the host: where its settled bytes stand, with IN_FORCE
 added while there are such; a bit for each aligned four bytes that are settled for all; where its
 runs from the third on (FEW_FROM) stand, and from the seventh on (MORE_FROM); its second RUN."""
 IN_FORCE = 1
-Q_TAG, Q_OWN_TAG, Q_OWN_WARP = range(3)
-Q_FAR, Q_NEAR, Q_OWN, SETTLED_WORDS = 4, 8, 12, 16
+Q_BLOCK_TAG, Q_WARP_TAG, Q_WARP_EPOCH = range(3)
+Q_GRID, Q_BLOCK, Q_WARP, SETTLED_WORDS = 4, 8, 12, 16
 """Settled bytes of a line (`settled`): FAR, NEAR and OWN have a bit for each byte, 32 in a word.
 NEAR holds for the block and interval of TAG, OWN for those of OWN_TAG and the warp of OWN_WARP,
 since it synchronised last."""
@@ -259,8 +259,8 @@ MOST_STRIDE = 64
 (
     B_BLOCK,
     B_INTERVAL,
-    B_KNOWN,
-    B_NEXT_KNOWN,
+    B_SET,
+    B_NEXT_SET,
     B_FENCED,
     B_BARRIER_LINE,
     B_WRITTEN_FROM,
@@ -290,10 +290,10 @@ STORES: how many of tensor memory it has begun; LOADED, STORED: how many of them
 for. PASSED: where threads come to barriers
 TOGETHER, those of all threads that all lanes have come to: the interval."""
 (
-    L_ROW_STAMP,
+    L_CLOCK_STAMP,
     L_AGENT_STAMP,
-    L_KNOWN,
-    L_KNOWN_STAMP,
+    L_SET,
+    L_SET_STAMP,
     L_WAITS,
     L_GENERATION,
     L_READ,
@@ -319,26 +319,36 @@ the chain of releases that it acquired last; how often it has arrived at the bar
 how many products, copies and shifts in tensor memory it has begun. Behind the rings stands the
 release that its last fence made, and, where that was of a narrow scope, that of its last fence of a
 wide one before it."""
-G_ARRIVED, G_GENERATION, G_KNOWN, BARRIER_HEAD = 0, 1, 2, 4
+G_ARRIVED, G_GENERATION, G_SET, BARRIER_HEAD = 0, 1, 2, 4
 """A barrier of some threads, or an mbarrier: arrivals, generation (of an mbarrier: the phase), two
 sets, and two rows behind the head, for even and odd generations."""
 OF_ALL, OF_CLUSTER = 1 << 8, 1 << 9
 """Mark a wait at a barrier of all threads of the block, and at that of the cluster."""
 
-M_PHASE, M_INTERVAL, M_KNOWN, M_SET, M_BEFORE, M_AFTER, CLUSTER_BARRIER_HEAD = range(7)
+M_PHASE, M_INTERVAL, M_OWN_SET, M_JOINED_SET, M_BEFORE, M_AFTER, CLUSTER_BARRIER_HEAD = range(7)
 """What the threads of a block bring to a phase of their cluster's barrier: the PHASE, counted from
 1 on; the last INTERVAL in which one arrived, for which the row behind the head holds; what they
 KNOWN of other blocks. In the first block's, SET is what all of them have brought, 0 until someone
 asks; a thread that knew BEFORE knows AFTER that."""
 
 # ---- a release: what a thread knew ----
-K_BLOCK, K_INTERVAL, K_THREAD, K_TIME, K_SYNCED, K_ROW, K_KNOWN, K_SCOPE, RELEASE_WORDS = range(9)
+(
+    REL_BLOCK,
+    REL_INTERVAL,
+    REL_THREAD,
+    REL_TIME,
+    REL_SYNCED,
+    REL_CLOCK,
+    REL_SET,
+    REL_SCOPE,
+    RELEASE_WORDS,
+) = range(9)
 L_WIDE_FENCE = L_FENCE + RELEASE_WORDS
 LANE_WORDS = L_WIDE_FENCE + RELEASE_WORDS
 """BLOCK: and one. THREAD knew its own accesses before TIME, and before SYNCED those of its warp.
 ROW: a copy of its row, 0 for none. KNOWN: its set. SCOPE: of the release pattern."""
 
-S_BLOCK, S_INTERVAL, S_ROW, S_THREAD, S_TIME, S_SYNCED, SET_WORDS = range(7)
+S_BLOCK, S_INTERVAL, S_CLOCK, S_THREAD, S_TIME, S_SYNCED, SET_WORDS = range(7)
 """A set of what is known of other blocks: how many, then for each, by rising number, what a release
 has, where ROW holds the rest."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.cells import distance, distance_between, keep_write
+from warploom.detector.cells import distance, distance_between, record_weak_write
 from warploom.detector.layout import (
     BLOCK_AT,
     BYTES_AT,
     CELL_WORDS,
+    CLOCK_WORDS,
     CLUSTER_BLOCKS,
     E_BLOCK,
     E_INSTRUCTION,
@@ -43,8 +44,7 @@ from warploom.detector.layout import (
     MORE_FROM,
     MOST_RUNS,
     OP_AT,
-    R_FIRST,
-    ROW,
+    R_INTERVAL,
     RUN_WORDS,
     SHARED,
     SITE_BITS,
@@ -55,7 +55,7 @@ from warploom.detector.layout import (
     X_MORE,
     X_SETTLED,
 )
-from warploom.detector.pool import give_back_all, push
+from warploom.detector.pool import free_lists, push_record
 from warploom.detector.quick_words import stored_word
 from warploom.detector.runs import (
     WORD,
@@ -68,11 +68,11 @@ from warploom.detector.runs import (
     stride_of,
 )
 from warploom.detector.settled import (
+    allocate_for_lines,
+    clear_settled_line,
     rest_of,
     run_at,
     settle_run,
-    take_for_lines,
-    unsettle_line,
 )
 from warploom.simt.lane_counts import jitable
 
@@ -83,240 +83,287 @@ FEW_WORDS, MORE_WORDS = (MORE_FROM - FEW_FROM) * RUN_WORDS, (MOST_RUNS - MORE_FR
 
 
 @jitable
-def take_run(s: Any, line: int, thread: int, op: int, place: int, words: int) -> int:
+def record_run(state: Any, line: int, thread: int, op: int, place: int, words: int) -> int:
     """Take a weak access of lanes from `thread` on to a place of a line and its words (`runs`);
     return whether the line could, 0 where its cells must."""
-    if s[line + H_COUNT] == IN_CELLS:
+    if state[line + H_COUNT] == IN_CELLS:
         return 0
     covered, one, two = 0, 0, 0
-    for number in range(s[line + H_COUNT]):
-        run = run_at(s, line, number)
-        third, own = s[run + 2], s[run + 3]
+    for number in range(state[line + H_COUNT]):
+        run = run_at(state, line, number)
+        access_word, own = state[run + 2], state[run + 3]
         if own & words == 0:
             continue
-        is_read = third >> OP_AT & 3 == LOAD
-        before = precedes(s, run, thread, place)
-        if not (before or (is_read and op == LOAD) or never_overlap(third, own, place, words)):
+        is_read = access_word >> OP_AT & 3 == LOAD
+        before = is_run_ordered(state, run, thread, place)
+        if not (
+            before or (is_read and op == LOAD) or never_overlap(access_word, own, place, words)
+        ):
             return 0
-        if before and (op != LOAD or is_read) and covers(place, words, third, own):
+        if before and (op != LOAD or is_read) and covers(place, words, access_word, own):
             covered |= 1 << number
-        elif is_read and not before and covers(third, own, place, words):
-            if one and (two == 0 or distance_between(s, one, run) > distance_between(s, one, two)):
+        elif is_read and not before and covers(access_word, own, place, words):
+            if one and (
+                two == 0 or distance_between(state, one, run) > distance_between(state, one, two)
+            ):
                 two = run
             one = run if one == 0 else one
-    first, second = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL], s[ME_TIME] << TIME_AT | thread
-    stand = op == LOAD and s[EXACT] == 0 and two and stand_for(s, one, two, first, second)
+    interval_word, thread_word = (
+        state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL],
+        state[ME_TIME] << TIME_AT | thread,
+    )
+    stand = (
+        op == LOAD
+        and state[EXACT] == 0
+        and two
+        and retained_pair_covers(state, one, two, interval_word, thread_word)
+    )
     if covered:
-        drop_runs(s, line, covered)
+        drop_runs(state, line, covered)
     if stand:
-        settle_run(s, line, place, words)
+        settle_run(state, line, place, words)
         return 1
-    kept = s[line + H_COUNT]
-    if kept == MOST_RUNS or not has_slot(s, line, kept):
+    kept = state[line + H_COUNT]
+    if kept == MOST_RUNS or not reserve_run(state, line, kept):
         return 0
-    run = run_at(s, line, kept)
-    s[line + H_COUNT] = kept + 1
-    s[run], s[run + 1] = first, second
-    s[run + 2], s[run + 3] = s[ME_INSTRUCTION] | op << OP_AT | place, words
+    run = run_at(state, line, kept)
+    state[line + H_COUNT] = kept + 1
+    state[run], state[run + 1] = interval_word, thread_word
+    state[run + 2], state[run + 3] = state[ME_INSTRUCTION] | op << OP_AT | place, words
     return 1
 
 
 @jitable
-def drop_runs(s: Any, line: int, numbers: int) -> None:
+def drop_runs(state: Any, line: int, numbers: int) -> None:
     """Drop those runs of a line whose bits are set."""
     kept = 0
-    for number in range(s[line + H_COUNT]):
+    for number in range(state[line + H_COUNT]):
         if numbers >> number & 1 == 0:
-            move_run(s, run_at(s, line, kept), run_at(s, line, number))
+            move_run(state, run_at(state, line, kept), run_at(state, line, number))
             kept += 1
-    s[line + H_COUNT] = kept
+    state[line + H_COUNT] = kept
 
 
 @jitable
-def take_alone(s: Any, line: int, first: int, second: int, third: int, words: int) -> int:
-    """Take a weak access, whose run has these words, as `take_run` does where the line's other runs
+def record_ordered_run(
+    state: Any, line: int, interval_word: int, thread_word: int, access_word: int, words: int
+) -> int:
+    """Take a weak access, whose run has these words, as `record_run` does where the line's other runs
     with any of them are of the same lanes in the same interval, or of earlier intervals of the
     block; return whether it was taken. A run that the access stands for gives way to it."""
-    count, rest, place = s[line + H_COUNT], s[line + H_REST], -1
-    if count >= MORE_FROM or count < 0 or (rest and s[rest + X_SETTLED] & IN_FORCE):
+    count, rest, place = state[line + H_COUNT], state[line + H_REST], -1
+    if count >= MORE_FROM or count < 0 or (rest and state[rest + X_SETTLED] & IN_FORCE):
         return 0
-    reads = third >> OP_AT & 3 == LOAD
+    reads = access_word >> OP_AT & 3 == LOAD
     for number in range(count):
-        run = run_at(s, line, number)
-        if s[run + 3] & words:
-            if not is_in_order(s, run, first, second, third):
+        run = run_at(state, line, number)
+        if state[run + 3] & words:
+            if not is_run_before(state, run, interval_word, thread_word, access_word):
                 return 0
-            stands = s[run + 3] & ~words == 0 and size_of(third) >= WORD
-            if stands and (not reads or s[run + 2] >> OP_AT & 3 == LOAD):
+            stands = state[run + 3] & ~words == 0 and size_of(access_word) >= WORD
+            if stands and (not reads or state[run + 2] >> OP_AT & 3 == LOAD):
                 place = number
     if place < 0:
-        if not has_slot(s, line, count):
+        if not reserve_run(state, line, count):
             return 0
-        s[line + H_COUNT], place = count + 1, count
-    run = run_at(s, line, place)
-    s[run], s[run + 1], s[run + 2], s[run + 3] = first, second, third, words
+        state[line + H_COUNT], place = count + 1, count
+    run = run_at(state, line, place)
+    state[run], state[run + 1], state[run + 2], state[run + 3] = (
+        interval_word,
+        thread_word,
+        access_word,
+        words,
+    )
     return 1
 
 
 @jitable
-def is_in_order(s: Any, run: int, first: int, second: int, third: int) -> int:
+def is_run_before(
+    state: Any, run: int, interval_word: int, thread_word: int, access_word: int
+) -> int:
     """Return whether a run comes before an access that would be another, since it is of an earlier
     interval of the block, or since each of its lanes reaches what it reaches there."""
-    if s[run] != first:
-        return int(s[run] >> BLOCK_AT == first >> BLOCK_AT and s[run] < first)
-    lanes = (second & THREAD_BITS) - (s[run + 1] & THREAD_BITS)
-    return are_lanes_own(s[run + 2], third, lanes)
+    if state[run] != interval_word:
+        return int(
+            state[run] >> BLOCK_AT == interval_word >> BLOCK_AT and state[run] < interval_word
+        )
+    lanes = (thread_word & THREAD_BITS) - (state[run + 1] & THREAD_BITS)
+    return are_lanes_own(state[run + 2], access_word, lanes)
 
 
 @jitable
-def has_slot(s: Any, line: int, number: int) -> int:
+def reserve_run(state: Any, line: int, number: int) -> int:
     """Returns whether a line has room for a run of that number, which it is given when it first
     needs it."""
     if number == 0:
         return 1
-    rest = rest_of(s, line)
+    rest = rest_of(state, line)
     if rest == 0 or number < FEW_FROM:
         return int(rest != 0)
     at, size = rest + X_FEW, FEW_WORDS
     if number >= MORE_FROM:
         at, size = rest + X_MORE, MORE_WORDS
-    if s[at] == 0:
-        s[at] = take_for_lines(s, size)
-    return int(s[at] != 0)
+    if state[at] == 0:
+        state[at] = allocate_for_lines(state, size)
+    return int(state[at] != 0)
 
 
 @jitable
-def precedes(s: Any, run: int, thread: int, place: int) -> int:
+def is_run_ordered(state: Any, run: int, thread: int, place: int) -> int:
     """Return whether a run of the current block is ordered before the current warp's access by
     lanes from `thread` on to a place of the line; 0 where its cells would tell."""
-    first, second = s[run], s[run + 1]
-    if first >> BLOCK_AT != s[ME_BLOCK] + 1:
+    interval_word, thread_word = state[run], state[run + 1]
+    if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
         return 0
-    if first & LOW < s[ME_INTERVAL]:
+    if interval_word & LOW < state[ME_INTERVAL]:
         return 1
-    other = second & THREAD_BITS
-    if other >> 5 == thread >> 5 and second >> TIME_AT < s[ME_SYNCED]:
+    other = thread_word & THREAD_BITS
+    if other >> 5 == thread >> 5 and thread_word >> TIME_AT < state[ME_SYNCED]:
         return 1
-    return are_lanes_own(s[run + 2], place, thread - other)
+    return are_lanes_own(state[run + 2], place, thread - other)
 
 
 @jitable
-def stand_for(s: Any, one: int, two: int, first: int, second: int) -> int:
+def retained_pair_covers(
+    state: Any, one: int, two: int, interval_word: int, thread_word: int
+) -> int:
     """Returns whether two reads stand for another, too (`cells.keep_read`)."""
-    between = s[ME_DISTANCE] = distance_between(s, one, two)
-    if between < distance(s[one], s[one + 1], first, second):
+    between = state[ME_DISTANCE] = distance_between(state, one, two)
+    if between < distance(state[one], state[one + 1], interval_word, thread_word):
         return 0
-    return int(between >= distance(s[two], s[two + 1], first, second))
+    return int(between >= distance(state[two], state[two + 1], interval_word, thread_word))
 
 
 @jitable
-def move_run(s: Any, to: int, run: int) -> None:
+def move_run(state: Any, to: int, run: int) -> None:
     """Copies a run to another place of its line."""
     if to != run:
         for word in range(RUN_WORDS):
-            s[to + word] = s[run + word]
+            state[to + word] = state[run + word]
 
 
 @jitable
-def stamp(s: Any, line: int, tag: int, space: int) -> None:
+def tag_line(state: Any, line: int, tag: int, space: int) -> None:
     """Note that a line is reached. In shared memory, what it knows of an earlier block than that of
     the tag is forgotten, and what it knows of earlier intervals, which is ordered before all that
     follows, but for what agents and other blocks do."""
-    s[line + H_TOUCHED] = 1
-    before = s[line + H_TAG]
+    state[line + H_TOUCHED] = 1
+    before = state[line + H_TAG]
     if space == SHARED and before != tag:
-        s[line + H_TAG] = tag
-        if before >> BLOCK_AT != tag >> BLOCK_AT or knows_by_barriers(s):
-            forget(s, line)
+        state[line + H_TAG] = tag
+        if before >> BLOCK_AT != tag >> BLOCK_AT or only_barriers_order(state):
+            reset_line(state, line)
 
 
 @jitable
-def tag_here(s: Any) -> int:
+def current_tag(state: Any) -> int:
     """Return the tag of lines of the memory turned to."""
-    return int(s[ME_OWNER] + 1 << BLOCK_AT | s[ME_INTERVAL])
+    return int(state[ME_OWNER] + 1 << BLOCK_AT | state[ME_INTERVAL])
 
 
 @jitable
-def knows_by_barriers(s: Any) -> int:
+def only_barriers_order(state: Any) -> int:
     """Return whether all that reached shared memory before a barrier of the block is ordered before
     what follows: neither agents nor other blocks are there."""
-    return int(s[ROW] == s[THREADS] and s[CLUSTER_BLOCKS] == 1)
+    return int(state[CLOCK_WORDS] == state[THREADS] and state[CLUSTER_BLOCKS] == 1)
 
 
 @jitable
-def forget(s: Any, line: int) -> None:
+def reset_line(state: Any, line: int) -> None:
     """Makes a line one that nobody has reached. What its cells have is ordered before all that
     follows: they are written anew only when runs are put into them."""
-    s[line + H_COUNT] = 0
-    unsettle_line(s, line)
+    state[line + H_COUNT] = 0
+    clear_settled_line(state, line)
 
 
 @jitable
-def open_line(
-    s: Any, e: Any, line: int, cells: int, begins: int, memory: Any, addresses: Any, data: Any
+def expand_line(
+    state: Any,
+    event: Any,
+    line: int,
+    cells: int,
+    begins: int,
+    memory: Any,
+    addresses: Any,
+    data: Any,
 ) -> None:
     """Has a line's cells go on for it; `begins` is the address of its bytes. What the current event
     stores, at the addresses of its lanes, is not in memory yet, but in `data`."""
-    count = s[line + H_COUNT]
+    count = state[line + H_COUNT]
     if count == IN_CELLS:
         return
-    s[line + H_COUNT] = IN_CELLS
-    if count and s[ME_SPACE] == SHARED:
+    state[line + H_COUNT] = IN_CELLS
+    if count and state[ME_SPACE] == SHARED:
         for word in range(LINE_BYTES // 4):
-            clear_cell(s, cells + word * CELL_WORDS)
+            clear_cell(state, cells + word * CELL_WORDS)
     for number in range(count):
-        open_run(s, e, run_at(s, line, number), cells, begins, memory, addresses, data)
+        expand_run(
+            state, event, run_at(state, line, number), cells, begins, memory, addresses, data
+        )
 
 
 @jitable
-def clear_cell(s: Any, cell: int) -> None:
+def clear_cell(state: Any, cell: int) -> None:
     """Makes a cell one that nobody has reached."""
-    give_back_all(s, s[cell + LISTS])
+    free_lists(state, state[cell + LISTS])
     for word in range(CELL_WORDS):
-        s[cell + word] = 0
+        state[cell + word] = 0
 
 
 @jitable
-def open_run(
-    s: Any, e: Any, run: int, cells: int, begins: int, memory: Any, addresses: Any, data: Any
+def expand_run(
+    state: Any,
+    event: Any,
+    run: int,
+    cells: int,
+    begins: int,
+    memory: Any,
+    addresses: Any,
+    data: Any,
 ) -> None:
     """Put what a run did to its line's words into their cells, lane by lane."""
-    third, second = s[run + 2], s[run + 1]
-    at, size = begin_of(third), size_of(third)
-    stride = max(stride_of(third), size)
-    step = -1 if third & FALLS else 1
+    access_word, thread_word = state[run + 2], state[run + 1]
+    at, size = begin_of(access_word), size_of(access_word)
+    stride = max(stride_of(access_word), size)
+    step = -1 if access_word & FALLS else 1
     count = min(size, 4)
-    while at < end_of(third):
-        if s[run + 3] >> (at >> 2) & 1 == 0:
-            at, second = at + stride, second + step
+    while at < end_of(access_word):
+        if state[run + 3] >> (at >> 2) & 1 == 0:
+            at, thread_word = at + stride, thread_word + step
             continue
         for byte in range(at, at + size, count):
             cell = cells + byte // 4 * CELL_WORDS
             bytes_ = (1 << count) - 1 << (byte & 3)
-            kept = third & RUN_BITS | bytes_ << BYTES_AT
-            if third >> OP_AT & 3 == LOAD:
-                add_read(s, cell, s[run], second, kept)
+            kept = access_word & RUN_BITS | bytes_ << BYTES_AT
+            if access_word >> OP_AT & 3 == LOAD:
+                add_read(state, cell, state[run], thread_word, kept)
             else:
-                value = word_of(memory, s[ME_BASE] + begins + (byte & -4))
-                lane = second & 31
-                if is_of_event(s, e, run, second) and addresses[lane] == begins + at:
-                    value = stored_word(e, data, lane, (byte & -4) - at)
-                keep_write(s, cell, bytes_, s[run], second, kept, value)
+                value = read_word(memory, state[ME_BASE] + begins + (byte & -4))
+                lane = thread_word & 31
+                if is_of_event(state, event, run, thread_word) and addresses[lane] == begins + at:
+                    value = stored_word(event, data, lane, (byte & -4) - at)
+                record_weak_write(state, cell, bytes_, state[run], thread_word, kept, value)
         at += stride
-        second += step
+        thread_word += step
 
 
 @jitable
-def is_of_event(s: Any, e: Any, run: int, second: int) -> int:
+def is_of_event(state: Any, event: Any, run: int, thread_word: int) -> int:
     """Return whether a run is of the current event's instruction, and the thread of a second word
     one that executes it."""
-    own = s[run] >> BLOCK_AT == e[E_BLOCK] + 1 and second >> 5 & THREAD_BITS >> 5 == e[E_WARP]
-    here = s[run + 2] & SITE_BITS == e[E_INSTRUCTION] and e[E_LANES] >> (second & 31) & 1
+    own = (
+        state[run] >> BLOCK_AT == event[E_BLOCK] + 1
+        and thread_word >> 5 & THREAD_BITS >> 5 == event[E_WARP]
+    )
+    here = (
+        state[run + 2] & SITE_BITS == event[E_INSTRUCTION]
+        and event[E_LANES] >> (thread_word & 31) & 1
+    )
     return int(own and here)
 
 
 @jitable
-def word_of(memory: Any, address: int) -> int:
+def read_word(memory: Any, address: int) -> int:
     """Return the 32-bit word at an address of the host."""
     value = 0
     for byte in range(4):
@@ -325,11 +372,15 @@ def word_of(memory: Any, address: int) -> int:
 
 
 @jitable
-def add_read(s: Any, cell: int, first: int, second: int, third: int) -> None:
+def add_read(state: Any, cell: int, interval_word: int, thread_word: int, access_word: int) -> None:
     """Puts a weak read into a cell, beside those that it has."""
-    if s[cell + R_FIRST] == 0:
-        s[cell + R_FIRST], s[cell + R_FIRST + 1], s[cell + R_FIRST + 2] = first, second, third
+    if state[cell + R_INTERVAL] == 0:
+        state[cell + R_INTERVAL], state[cell + R_INTERVAL + 1], state[cell + R_INTERVAL + 2] = (
+            interval_word,
+            thread_word,
+            access_word,
+        )
         return
-    lists = s[cell + LISTS]
-    low = push(s, lists & LOW, first, second, third, 0)
-    s[cell + LISTS] = lists >> 32 << 32 | low
+    lists = state[cell + LISTS]
+    low = push_record(state, lists & LOW, interval_word, thread_word, access_word, 0)
+    state[cell + LISTS] = lists >> 32 << 32 | low

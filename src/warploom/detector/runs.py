@@ -27,7 +27,7 @@ WORD, WORDS = 4, 32
 
 
 @jitable
-def place_of(size: int, stride: int, begin: int, end: int) -> int:
+def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
     """Return the place of lanes that reach `size` bytes each, `stride` bytes apart, which is
     negative where addresses fall, from byte `begin` to byte `end` of a line."""
     step = 0 if end - begin == size else abs(stride)
@@ -42,7 +42,7 @@ def place_of(size: int, stride: int, begin: int, end: int) -> int:
 
 
 @jitable
-def place_of_row(size: int, begin: int, end: int) -> int:
+def footprint_of_contiguous(size: int, begin: int, end: int) -> int:
     """Return the place of lanes that reach `size` bytes each, one behind the other."""
     step = 0 if end - begin == size else size
     lanes_of_place = size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT
@@ -50,8 +50,8 @@ def place_of_row(size: int, begin: int, end: int) -> int:
 
 
 @jitable
-def words_of_row(size: int, begin: int, end: int, lanes: int) -> int:
-    """Return the words of `place_of_row` of which the lanes of a mask are there, the bit of the one
+def words_of_contiguous(size: int, begin: int, end: int, lanes: int) -> int:
+    """Return the words of `footprint_of_contiguous` of which the lanes of a mask are there, the bit of the one
     that reaches the first byte first; lanes of less than four bytes are all there."""
     if size < WORD or lanes & lanes + 1 == 0:
         return (1 << ((end + 3) >> 2)) - (1 << (begin >> 2))
@@ -145,8 +145,8 @@ def never_overlap(one: int, words: int, other: int, other_words: int) -> int:
     stride = common_stride(one, other)
     if stride <= 0:
         return 0
-    behind = (begin_of(other) - begin_of(one)) % stride
-    return int(behind >= size_of(one) and behind + size_of(other) <= stride)
+    offset_behind = (begin_of(other) - begin_of(one)) % stride
+    return int(offset_behind >= size_of(one) and offset_behind + size_of(other) <= stride)
 
 
 @jitable
@@ -180,8 +180,8 @@ def are_lanes_own(one: int, other: int, lanes: int) -> int:
     if (one ^ other) & FALLS and stride_of(one) and stride_of(other):
         return 0
     step = -stride if (one | other) & FALLS else stride
-    behind = begin_of(other) - begin_of(one) - lanes * step
-    return int(size_of(one) - stride <= behind <= stride - size_of(other))
+    offset_behind = begin_of(other) - begin_of(one) - lanes * step
+    return int(size_of(one) - stride <= offset_behind <= stride - size_of(other))
 
 
 @jitable

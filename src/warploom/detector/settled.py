@@ -25,30 +25,30 @@ from warploom.detector.layout import (
     ME_SYNCED,
     ME_WARP,
     MORE_FROM,
+    N_ACCESS,
     N_NEXT,
-    N_THIRD,
     OP_AT,
     POOL_AT,
     POOL_END,
-    Q_FAR,
-    Q_NEAR,
-    Q_OWN,
-    Q_OWN_TAG,
-    Q_OWN_WARP,
-    Q_TAG,
+    Q_BLOCK,
+    Q_BLOCK_TAG,
+    Q_GRID,
+    Q_WARP,
+    Q_WARP_EPOCH,
+    Q_WARP_TAG,
     REST_WORDS,
     RUN_WORDS,
     SETTLED_WORDS,
     SHARED,
     STRONG,
-    W_FIRST,
-    X_FAR_WORDS,
+    W_INTERVAL,
     X_FEW,
+    X_GRID_WORDS,
     X_MORE,
     X_RUN,
     X_SETTLED,
 )
-from warploom.detector.pool import take
+from warploom.detector.pool import allocate
 from warploom.detector.runs import begin_of, bytes_of, end_of
 from warploom.simt.lane_counts import jitable
 
@@ -63,153 +63,159 @@ WARP_BITS = 8
 
 
 @jitable
-def are_settled_for_all(s: Any, line: int, words: int) -> int:
+def are_settled_for_all(state: Any, line: int, words: int) -> int:
     """Return whether some words of a line are settled for all threads."""
-    rest = s[line + H_REST]
-    return int(rest != 0 and words & ~s[rest + X_FAR_WORDS] == 0)
+    rest = state[line + H_REST]
+    return int(rest != 0 and words & ~state[rest + X_GRID_WORDS] == 0)
 
 
 @jitable
-def is_settled(s: Any, line: int, place: int, words: int) -> int:
+def is_settled(state: Any, line: int, place: int, words: int) -> int:
     """Return whether the bytes of a place of a line and its words (`runs`) are settled for the
     current thread."""
-    at = settled_at(s, line)
+    at = settled_at(state, line)
     if at == 0:
         return 0
-    if are_settled_for_all(s, line, words):
+    if are_settled_for_all(state, line, words):
         return 1
-    now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
-    near = s[at + Q_TAG] == now
-    own = s[at + Q_OWN_TAG] == now and s[at + Q_OWN_WARP] == own_warp(s)
+    now = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
+    near = state[at + Q_BLOCK_TAG] == now
+    own = state[at + Q_WARP_TAG] == now and state[at + Q_WARP_EPOCH] == warp_epoch(state)
     missing = 0
     for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
-        known = s[at + Q_FAR + word]
+        known = state[at + Q_GRID + word]
         if near:
-            known |= s[at + Q_NEAR + word]
+            known |= state[at + Q_BLOCK + word]
         if own:
-            known |= s[at + Q_OWN + word]
+            known |= state[at + Q_WARP + word]
         missing |= bytes_of(place, words, word) & ~known
     return int(missing == 0)
 
 
 @jitable
-def settled_at(s: Any, line: int) -> int:
+def settled_at(state: Any, line: int) -> int:
     """Return where the settled bytes of a line stand; 0 where it has none."""
-    rest = s[line + H_REST]
-    if rest == 0 or s[rest + X_SETTLED] & IN_FORCE == 0:
+    rest = state[line + H_REST]
+    if rest == 0 or state[rest + X_SETTLED] & IN_FORCE == 0:
         return 0
-    return int(s[rest + X_SETTLED] - IN_FORCE)
+    return int(state[rest + X_SETTLED] - IN_FORCE)
 
 
 @jitable
-def own_warp(s: Any) -> int:
+def warp_epoch(state: Any) -> int:
     """Returns the current warp and the time when its lanes synchronised last."""
-    return int(s[ME_SYNCED] << WARP_BITS | s[ME_WARP])
+    return int(state[ME_SYNCED] << WARP_BITS | state[ME_WARP])
 
 
 @jitable
-def settle(s: Any, line: int, cell: int, place: int, bytes_: int) -> None:
+def settle(state: Any, line: int, cell: int, place: int, bytes_: int) -> None:
     """Notes that bytes of a cell, which begins at byte `place` of its line, are settled, if the
     weak read that came last makes them so: for all, where two blocks have read them and nobody has
     written them; for its block until the next barrier, where two warps have read them; for its warp
     until this synchronises, where two of its lanes have."""
-    write = s[cell + W_FIRST]
-    now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
-    if s[EXACT] or s[ME_DISTANCE] == 0 or not has_weak_reads_only(s, s[cell + LISTS]):
+    write = state[cell + W_INTERVAL]
+    now = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
+    if (
+        state[EXACT]
+        or state[ME_DISTANCE] == 0
+        or not has_weak_reads_only(state, state[cell + LISTS])
+    ):
         return
-    if s[ME_DISTANCE] == OTHER_BLOCK:
+    if state[ME_DISTANCE] == OTHER_BLOCK:
         if write == 0:
-            mark(s, line, place >> 5, bytes_ << (place & 31))
+            mark_settled(state, line, place >> 5, bytes_ << (place & 31))
         return
-    here = write >> BLOCK_AT == s[ME_BLOCK] + 1 or s[ME_SPACE] == SHARED
+    here = write >> BLOCK_AT == state[ME_BLOCK] + 1 or state[ME_SPACE] == SHARED
     if write == 0 or (write != now and here):
-        mark(s, line, place >> 5, bytes_ << (place & 31))
+        mark_settled(state, line, place >> 5, bytes_ << (place & 31))
 
 
 @jitable
-def settle_run(s: Any, line: int, place: int, words: int) -> None:
+def settle_run(state: Any, line: int, place: int, words: int) -> None:
     """Note that the bytes of a place of a line and its words are settled, if two runs that stand
     for the current weak read make them so, and no run of the line writes there."""
-    if s[EXACT] or s[ME_DISTANCE] == 0:
+    if state[EXACT] or state[ME_DISTANCE] == 0:
         return
-    for number in range(s[line + H_COUNT]):
-        run = run_at(s, line, number)
-        if s[run + 2] >> OP_AT & 3 != LOAD and s[run + 3] & words:
+    for number in range(state[line + H_COUNT]):
+        run = run_at(state, line, number)
+        if state[run + 2] >> OP_AT & 3 != LOAD and state[run + 3] & words:
             return
     for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
-        mark(s, line, word, bytes_of(place, words, word))
+        mark_settled(state, line, word, bytes_of(place, words, word))
 
 
 @jitable
-def run_at(s: Any, line: int, number: int) -> int:
+def run_at(state: Any, line: int, number: int) -> int:
     """Returns where a line has a run."""
     if number == 0:
         return line + H_RUN
-    rest = s[line + H_REST]
+    rest = state[line + H_REST]
     if number < FEW_FROM:
         return int(rest + X_RUN)
     if number < MORE_FROM:
-        return int(s[rest + X_FEW] + (number - FEW_FROM) * RUN_WORDS)
-    return int(s[rest + X_MORE] + (number - MORE_FROM) * RUN_WORDS)
+        return int(state[rest + X_FEW] + (number - FEW_FROM) * RUN_WORDS)
+    return int(state[rest + X_MORE] + (number - MORE_FROM) * RUN_WORDS)
 
 
 @jitable
-def rest_of(s: Any, line: int) -> int:
+def rest_of(state: Any, line: int) -> int:
     """Returns where the rest of a line is, which it is given when it first needs it; 0 where there
     is no room."""
-    if s[line + H_REST] == 0:
-        s[line + H_REST] = take_for_lines(s, REST_WORDS)
-    return int(s[line + H_REST])
+    if state[line + H_REST] == 0:
+        state[line + H_REST] = allocate_for_lines(state, REST_WORDS)
+    return int(state[line + H_REST])
 
 
 @jitable
-def take_for_lines(s: Any, size: int) -> int:
+def allocate_for_lines(state: Any, size: int) -> int:
     """Return the index of so many words, where a cache line of the host begins; 0 where too little
     would be left for what threads know of each other: lines can do without."""
-    s[POOL_AT] = (s[POOL_AT] + 7) & -8
-    if s[POOL_AT] + size + POOL_FOR_THREADS > s[POOL_END]:
+    state[POOL_AT] = (state[POOL_AT] + 7) & -8
+    if state[POOL_AT] + size + POOL_FOR_THREADS > state[POOL_END]:
         return 0
-    return take(s, size)
+    return allocate(state, size)
 
 
 @jitable
-def mark(s: Any, line: int, word: int, bits: int) -> None:
+def mark_settled(state: Any, line: int, word: int, bits: int) -> None:
     """Adds to the settled bytes of a line, for as long as the distance of the two reads says."""
-    now, at = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL], put_in_force(s, line)
+    now, at = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL], enable_settled(state, line)
     if at == 0:
         return
-    if s[ME_DISTANCE] == OTHER_BLOCK:
-        s[at + Q_FAR + word] |= bits
-        s[s[line + H_REST] + X_FAR_WORDS] |= whole_words(s[at + Q_FAR + word]) << 8 * word
+    if state[ME_DISTANCE] == OTHER_BLOCK:
+        state[at + Q_GRID + word] |= bits
+        state[state[line + H_REST] + X_GRID_WORDS] |= (
+            full_words(state[at + Q_GRID + word]) << 8 * word
+        )
         return
-    if s[ME_DISTANCE] == OTHER_WARP:
-        if s[at + Q_TAG] != now:
-            s[at + Q_TAG] = now
-            clear_bits(s, at + Q_NEAR)
-        s[at + Q_NEAR + word] |= bits
+    if state[ME_DISTANCE] == OTHER_WARP:
+        if state[at + Q_BLOCK_TAG] != now:
+            state[at + Q_BLOCK_TAG] = now
+            clear_bits(state, at + Q_BLOCK)
+        state[at + Q_BLOCK + word] |= bits
         return
-    if s[at + Q_OWN_TAG] != now or s[at + Q_OWN_WARP] != own_warp(s):
-        s[at + Q_OWN_TAG], s[at + Q_OWN_WARP] = now, own_warp(s)
-        clear_bits(s, at + Q_OWN)
-    s[at + Q_OWN + word] |= bits
+    if state[at + Q_WARP_TAG] != now or state[at + Q_WARP_EPOCH] != warp_epoch(state):
+        state[at + Q_WARP_TAG], state[at + Q_WARP_EPOCH] = now, warp_epoch(state)
+        clear_bits(state, at + Q_WARP)
+    state[at + Q_WARP + word] |= bits
 
 
 @jitable
-def put_in_force(s: Any, line: int) -> int:
+def enable_settled(state: Any, line: int) -> int:
     """Return where the settled bytes of a line stand, which has such from now on; 0 where there is
     no room."""
-    rest = rest_of(s, line)
+    rest = rest_of(state, line)
     if rest == 0:
         return 0
-    if s[rest + X_SETTLED] == 0:
-        s[rest + X_SETTLED] = take_for_lines(s, SETTLED_WORDS)
-    if s[rest + X_SETTLED]:
-        s[rest + X_SETTLED] |= IN_FORCE
-    return settled_at(s, line)
+    if state[rest + X_SETTLED] == 0:
+        state[rest + X_SETTLED] = allocate_for_lines(state, SETTLED_WORDS)
+    if state[rest + X_SETTLED]:
+        state[rest + X_SETTLED] |= IN_FORCE
+    return settled_at(state, line)
 
 
 @jitable
-def whole_words(bits: int) -> int:
+def full_words(bits: int) -> int:
     """Return a bit for each four of 32 bits that are all set."""
     whole = 0
     for word in range(8):
@@ -218,46 +224,46 @@ def whole_words(bits: int) -> int:
 
 
 @jitable
-def clear_bits(s: Any, at: int) -> None:
+def clear_bits(state: Any, at: int) -> None:
     """Clears the bits of a line's bytes."""
     for number in range(LINE_BYTES // 32):
-        s[at + number] = 0
+        state[at + number] = 0
 
 
 @jitable
-def has_weak_reads_only(s: Any, lists: int) -> int:
+def has_weak_reads_only(state: Any, lists: int) -> int:
     """Returns whether the lists of a cell have nothing but weak reads."""
     node = lists & LOW
     only = int(lists >> 32 == 0)
     while node and only:
-        third = s[node + N_THIRD]
-        only = int(third >> OP_AT & 3 == LOAD and third >> FLAGS_AT & STRONG == 0)
-        node = s[node + N_NEXT]
+        access_word = state[node + N_ACCESS]
+        only = int(access_word >> OP_AT & 3 == LOAD and access_word >> FLAGS_AT & STRONG == 0)
+        node = state[node + N_NEXT]
     return only
 
 
 @jitable
-def unsettle(s: Any, line: int, place: int, words: int) -> None:
+def clear_settled(state: Any, line: int, place: int, words: int) -> None:
     """Note that a place of a line and its words are written."""
-    at = settled_at(s, line)
+    at = settled_at(state, line)
     if at == 0:
         return
-    s[s[line + H_REST] + X_FAR_WORDS] &= ~words
+    state[state[line + H_REST] + X_GRID_WORDS] &= ~words
     for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
         if words >> 8 * word & 255 == 0:
             continue
         left = ~bytes_of(place, words, word)
-        s[at + Q_FAR + word] &= left
-        s[at + Q_NEAR + word] &= left
-        s[at + Q_OWN + word] &= left
+        state[at + Q_GRID + word] &= left
+        state[at + Q_BLOCK + word] &= left
+        state[at + Q_WARP + word] &= left
 
 
 @jitable
-def unsettle_line(s: Any, line: int) -> None:
+def clear_settled_line(state: Any, line: int) -> None:
     """Note that no byte of a line is settled."""
-    at = settled_at(s, line)
+    at = settled_at(state, line)
     if at:
-        rest = s[line + H_REST]
-        s[rest + X_SETTLED], s[rest + X_FAR_WORDS] = at, 0
-        s[at + Q_TAG] = s[at + Q_OWN_TAG] = 0
-        clear_bits(s, at + Q_FAR)
+        rest = state[line + H_REST]
+        state[rest + X_SETTLED], state[rest + X_GRID_WORDS] = at, 0
+        state[at + Q_BLOCK_TAG] = state[at + Q_WARP_TAG] = 0
+        clear_bits(state, at + Q_GRID)

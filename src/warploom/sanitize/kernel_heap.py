@@ -13,8 +13,8 @@ import numpy as np
 from warploom.core.errors import Allocation
 from warploom.detector import layout as words
 from warploom.detector.detect import begin_event
-from warploom.detector.knowledge import become, become_lane
-from warploom.detector.tensor.tensor_copies import PIECE, take_stretch
+from warploom.detector.knowledge import set_current_lane, set_current_thread
+from warploom.detector.tensor.tensor_copies import PIECE, record_bytes
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.services import Call
 from warploom.sanitize.events import LANES, HostMemory
@@ -125,8 +125,8 @@ class KernelHeap:
         event[words.E_INSTRUCTION], event[words.E_BLOCK] = call.instruction, call.block
         event[words.E_WARP], event[words.E_LANES] = call.warp, 1 << lane
         begin_event(state, event, plan)
-        become(state, call.warp << 5)
-        become_lane(state, (call.warp << 5) + lane)
+        set_current_thread(state, call.warp << 5)
+        set_current_lane(state, (call.warp << 5) + lane)
         values = np.full(LANES * PIECE, FREED, np.uint8)
         start, end = row[words.A_START], row[words.A_END]
         base = start & -words.LINE_BYTES
@@ -137,4 +137,4 @@ class KernelHeap:
             at = max(start, base + number * words.LINE_BYTES)
             size = min(end, base + (number + 1) * words.LINE_BYTES) - at
             access = words.GLOBAL, words.STORE
-            take_stretch(state, event, HostMemory(), values, lane, access, at, size)
+            record_bytes(state, event, HostMemory(), values, lane, access, at, size)

@@ -16,7 +16,7 @@ from warploom.asynchronous.tensor_memory.layout import COLUMNS, LANES
 from warploom.core.errors import Allocation
 from warploom.detector import layout as words
 from warploom.detector.agents import count_agents
-from warploom.detector.skips import look_for_skips
+from warploom.detector.skips import report_skips
 from warploom.ir.variant import Sanitizing
 from warploom.machine.launch import Launch, all_shared_bytes, shared_stride
 from warploom.machine.memory.device_memory import WRITTEN_BITS, DeviceMemory
@@ -90,7 +90,7 @@ class Detector:
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
         some = bool(unwritten) or allocates(program)
-        together = bool(data[words.TOGETHER])
+        together = bool(data[words.ALIGNED])
         wanted = _wanted(tools, program, sites, unchecked, unwritten=some, together=together)
         most = layout.most_allocations
         return cls(program, launch, data, memory.live(), unwritten, wanted, most)
@@ -127,7 +127,7 @@ class Detector:
         count, size = slots_of(self.launch), int(data[words.SLOT_WORDS])
         slots = int(data[words.SLOTS_AT]) + size * np.arange(count)
         for slot in slots[data[slots + words.B_BARRIER_LINE] != 0].tolist():
-            look_for_skips(state, slot, int(data[slot + words.B_BLOCK]) - 1)
+            report_skips(state, slot, int(data[slot + words.B_BLOCK]) - 1)
 
     def keep_written(self) -> None:
         """Writes back which bytes of the allocations are written now."""
@@ -223,7 +223,7 @@ class _Layout:
         head[words.BLOCK_THREADS] = launch.threads_per_block
         agents = count_agents(threads, tensor_memory=program.has_tensor_memory)
         head[words.AGENTS] = agents * self.sites.agents
-        head[words.ROW] = threads + head[words.AGENTS]
+        head[words.CLOCK_WORDS] = threads + head[words.AGENTS]
         exact = self.sites.exact or launch.cluster_blocks > 1 or self.kept.early
         head[words.EXACT] = int(exact)
         head[words.LOCKSTEP] = int(not launch.schedule.independent)
@@ -233,9 +233,9 @@ class _Layout:
         head[words.LOCATIONS] = LOCATION_ROOM
         alone = launch.cluster_blocks == 1 and not self.kept.early
         plain = self.kept.races and launch.schedule.independent and alone
-        head[words.FEW_STEPS] = int(plain)
+        head[words.FAST_PATH] = int(plain)
         together = plain and not exact and comes_to_barriers_together(program)
-        head[words.TOGETHER] = int(together)
+        head[words.ALIGNED] = int(together)
         live = self.memory.live()
         head[words.ALLOCATIONS] = len(live)
         self._put(words.SITES_AT, len(program.instructions) * words.SITE_WORDS)
@@ -260,7 +260,7 @@ class _Layout:
         sites = data[head[words.SITES_AT] :][: words.SITE_WORDS * len(program.instructions)]
         sites[words.SITE_FLAGS :: words.SITE_WORDS] = self.sites.flags
         sites[words.SITE_LINE :: words.SITE_WORDS] = self.sites.lines
-        sites[words.SITE_UNSEEN :: words.SITE_WORDS][list(self.kept.unseen)] = 1
+        sites[words.SITE_EXEMPT :: words.SITE_WORDS][list(self.kept.unseen)] = 1
         for number, row in enumerate(rows):
             at = head[words.ALLOCATIONS_AT] + number * words.ALLOCATION_WORDS
             data[at : at + len(row)] = row
@@ -282,7 +282,7 @@ class _Layout:
     def _put_slots(self) -> None:
         """Places the state of the blocks that can be resident at once."""
         head = self.head
-        threads, row = head[words.THREADS], head[words.ROW]
+        threads, row = head[words.THREADS], head[words.CLOCK_WORDS]
         lines = -(-head[words.SHARED_BYTES] // words.LINE_BYTES)
         cells = lines * words.LINE_BYTES // 4 * words.CELL_WORDS
         barrier = words.BARRIER_HEAD + 2 * row
@@ -294,7 +294,7 @@ class _Layout:
             (words.SLOT_CELLS, cells),
             (words.SLOT_LINES, lines * words.LINE_WORDS),
             (words.SLOT_BARRIERS, (1 + ALL_BARRIERS) * barrier),
-            (words.SLOT_ROWS, threads * row + 2 * head[words.AGENTS]),
+            (words.SLOT_CLOCKS, threads * row + 2 * head[words.AGENTS]),
         ):
             head[word] = at
             at += padded(size)

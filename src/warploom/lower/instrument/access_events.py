@@ -35,7 +35,7 @@ SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}
 OPS = ("load", "store", "atomic")
 
 FEW_ROWS = 4
-"""So many rows of lanes of one access `detect_rows` is always asked to take."""
+"""So many rows of lanes of one access `detect_lane_runs` is always asked to take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +82,13 @@ def emit_event(lanes: Lanes, shape: AccessType, runs: VectorShape) -> None:
         heads = _heads(lanes, shape.size, steps.strays, shown)
         if runs.width == LANES and shape.size >= WORD:
             heads = _one_head(lanes, shape.size, firsts, shown, heads)
-        told = {words.E_SHOWN: b.zext(shown, I64), words.E_HEADS: b.zext(heads, I64)}
+        told = {words.E_CHECKED: b.zext(shown, I64), words.E_HEADS: b.zext(heads, I64)}
         fill_event(lanes, event, told)
         with b.if_then(_are_rows(lanes, heads, steps)):
             b.store(firsts, places)
             shift = (LANES // runs.width).bit_length() - 1
             told_steps = I64(shift), I64(runs.stride)
-            taken = call(lanes, "detect_rows", state, event, plan, places, *told_steps)
+            taken = call(lanes, "detect_lane_runs", state, event, plan, places, *told_steps)
             with b.if_then(b.icmp_signed("!=", taken, I64(0))):
                 b.ret(mask)
     rest = {
