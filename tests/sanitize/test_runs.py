@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from warploom.detector.runs import (
-    are_lanes_own,
+    overlap_is_same_thread,
     bytes_of,
     covers,
     footprint_of,
@@ -59,7 +59,7 @@ def test_what_is_said_of_two_places_holds_for_their_bytes() -> None:
         if covers(one, words, other, other_words):
             assert second.keys() <= first.keys()
             said[1] += 1
-        if are_lanes_own(one, other, lanes):
+        if overlap_is_same_thread(one, other, lanes):
             assert all(first[byte] == second[byte] + lanes for byte in common)
             said[2] += bool(common)
     assert min(said) > 20, "each was said often enough to be tested"
@@ -69,7 +69,7 @@ def test_fields_of_structures_are_apart_and_alike() -> None:
     places = footprint_of(4, 12, 0, 124), footprint_of(4, 12, 4, 128), footprint_of(4, 4, 0, 128)
     x, y, whole = ((place, words_of(place, ALL)) for place in places)
     assert never_overlap(*x, *y)
-    assert are_lanes_own(x[0], y[0], 0)
+    assert overlap_is_same_thread(x[0], y[0], 0)
     assert covers(*whole, *x)
     assert not covers(*x, *y)
     assert not covers(*x, *whole)

@@ -78,57 +78,57 @@ def check_access(state: Any, event: Any, plan: Any, memory: Any, addresses: Any,
     set_current_thread(state, event[E_WARP] << 5)
     weak = event[E_OP] != ATOMIC and flags & ~COPIES == 0
     if weak and event[E_SPACE] <= SHARED and block_has_waited(state):
-        kept = record_runs(state, event, plan, memory, addresses, data)
+        admitted = record_runs(state, event, plan, memory, addresses, data)
     else:
-        kept = record_lanes(state, event, plan, memory, addresses, data, lanes)
+        admitted = record_lanes(state, event, plan, memory, addresses, data, lanes)
     if flags & (RELEASES | STRONG | ARRIVES | COMPLETES) and state[EXACT]:
         state[state[ME_WARP_AT] + V_TIME] += 1
-    return kept if state[TOOLS] & MEM else lanes
+    return admitted if state[TOOLS] & MEM else lanes
 
 
 @jitable
 def record_runs(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
     """Takes a weak access, by runs of lanes that reach consecutive memory if there are few; returns
     the lanes that may do it. A warp whose addresses fall is one run from its last lane on."""
-    lanes, wanted, falls = event[E_LANES], event[E_LANES], 0
-    begins = heads_of_contiguous_runs(addresses, lanes, event[E_SIZE])
-    rows = 1
-    if begins & begins - 1:
+    lanes, retained, descending = event[E_LANES], event[E_LANES], 0
+    heads = heads_of_contiguous_runs(addresses, lanes, event[E_SIZE])
+    contiguous = 1
+    if heads & heads - 1:
         if state[EXACT] == 0 and event[E_OP] == LOAD:
-            wanted = without_repeats(addresses, lanes)
-            begins = heads_of_contiguous_runs(addresses, wanted, event[E_SIZE])
-        if count_lanes(begins) > MOST_LANE_RUNS:
-            falls = int(
+            retained = without_repeats(addresses, lanes)
+            heads = heads_of_contiguous_runs(addresses, retained, event[E_SIZE])
+        if count_lanes(heads) > MOST_LANE_RUNS:
+            descending = int(
                 lanes == ALL_LANES and has_descending_addresses(addresses, event[E_SIZE]) != 0
             )
-            rows = 0
-            begins = 1
-            if falls == 0:
-                begins = heads_of_strided_runs(addresses, wanted, event[E_SIZE])
-    if count_lanes(begins) > MOST_LANE_RUNS:
+            contiguous = 0
+            heads = 1
+            if descending == 0:
+                heads = heads_of_strided_runs(addresses, retained, event[E_SIZE])
+    if count_lanes(heads) > MOST_LANE_RUNS:
         return int(record_lanes(state, event, plan, memory, addresses, data, lanes))
-    while begins:
-        following = begins & begins - 1
-        run = wanted & -(begins & -begins)
+    while heads:
+        following = heads & heads - 1
+        run = retained & -(heads & -heads)
         if following:
             run &= (following & -following) - 1
-        lane, last = first_lane(begins) + 31 * falls, last_lane(run)
-        offset_behind = last - first_lane(begins)
+        lane, last = first_lane(heads) + 31 * descending, last_lane(run)
+        steps_to_last = last - first_lane(heads)
         state[ME_ADDRESS] = select_address(state, event, addresses[lane])
         stride = event[E_SIZE]
-        if offset_behind and rows | falls == 0:
+        if steps_to_last and contiguous | descending == 0:
             stride = addresses[lane + 1] - addresses[lane]
-        state[ME_STRIDE] = -stride if falls else stride
-        end = state[ME_ADDRESS] + offset_behind * stride + event[E_SIZE]
-        row = allocation_of_range(state, event, state[ME_ADDRESS], end)
-        if row < 0:
+        state[ME_STRIDE] = -stride if descending else stride
+        end = state[ME_ADDRESS] + steps_to_last * stride + event[E_SIZE]
+        allocation = allocation_of_range(state, event, state[ME_ADDRESS], end)
+        if allocation < 0:
             return int(record_lanes(state, event, plan, memory, addresses, data, lanes))
-        if row > 0:
+        if allocation > 0:
             set_current_lane(state, (event[E_WARP] << 5) + lane)
             record_in_lines(
-                state, event, memory, addresses, data, run >> first_lane(begins), end, row
+                state, event, memory, addresses, data, run >> first_lane(heads), end, allocation
             )
-        begins = following
+        heads = following
     return int(lanes)
 
 
@@ -158,31 +158,31 @@ def heads_of_contiguous_runs(addresses: Any, lanes: int, size: int) -> int:
     """Returns those of some lanes that do not go on what the lanes before them began, where each
     lane reaches what follows the lane before it. Lanes between them need not be among them, unless
     they reach less than a word each (`runs`)."""
-    begins, begin, before = 0, 0, -2
+    heads, begin, before = 0, 0, -2
     for lane in range(32):
         if lanes >> lane & 1:
             at = addresses[lane] - lane * size
             if before < 0 or at != begin or (size < WORD and before != lane - 1):
-                begins |= 1 << lane
+                heads |= 1 << lane
             begin, before = at, lane
-    return begins
+    return heads
 
 
 @jitable
 def heads_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
     """Return those of some lanes that do not go on what the lanes before them began: addresses that
     rise by one stride, a multiple of the size."""
-    begins, stride, before = 0, 0, 0
+    heads, stride, before = 0, 0, 0
     for lane in range(32):
         here = lanes >> lane & 1
         rise = addresses[lane] - addresses[lane - 1] if here and before else 0
         if stride == 0 and size <= rise <= MOST_STRIDE and rise % size == 0:
             stride = rise
         elif here and (stride == 0 or rise != stride):
-            begins |= 1 << lane
+            heads |= 1 << lane
             stride = 0
         before = here
-    return begins
+    return heads
 
 
 @jitable
@@ -190,39 +190,41 @@ def record_lanes(
     state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any, lanes: int
 ) -> int:
     """Takes the access of some lanes one by one; returns those that may do it."""
-    kept, wrote, plain = 0, 0, 0
+    admitted, swapped, fast_allocation = 0, 0, 0
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     if state[TOOLS] & RACE:
-        plain = prefetch_records(state, event, addresses, lanes)
+        fast_allocation = prefetch_records(state, event, addresses, lanes)
     order = 1 << 5
     if event[E_OP] == ATOMIC:
         order = lane_order(addresses, lanes, plan, event[E_BLOCK])
-    for turn in range(32):
-        lane = (order + turn * (order >> 5)) % 32
+    for step in range(32):
+        lane = (order + step * (order >> 5)) % 32
         thread = (event[E_WARP] << 5) + lane
         if (
-            plain
+            fast_allocation
             and lanes >> lane & 1
-            and record_lone_lane(state, event, data, addresses[lane], lane, thread, plain)
+            and record_lone_lane(state, event, data, addresses[lane], lane, thread, fast_allocation)
         ):
-            kept |= 1 << lane
+            admitted |= 1 << lane
         elif lanes >> lane & 1:
             set_current_lane(state, thread)
             state[ME_ADDRESS] = select_address(state, event, addresses[lane])
             if state[ME_ADDRESS] == NO_BLOCK:
-                kept |= 1 << lane  # a fault, which stops the launch
+                admitted |= 1 << lane  # a fault, which stops the launch
                 continue
-            row = check_bounds(state, event)
-            if row >= 0:
-                kept |= 1 << lane
-                if row > 0 and state[TOOLS] & (RACE | INIT):
+            allocation = check_bounds(state, event)
+            if allocation >= 0:
+                admitted |= 1 << lane
+                if allocation > 0 and state[TOOLS] & (RACE | INIT):
                     writes = int(event[E_OP] != LOAD)
                     if flags & COMPARES:
                         at = state[ME_BASE] + state[ME_ADDRESS]
-                        writes = compare_succeeds(event, memory, at, addresses, data, lane, wrote)
-                    wrote |= writes << lane
-                    record_lane_access(state, event, memory, addresses, data, lane, row, writes)
-    return int(kept)
+                        writes = compare_succeeds(event, memory, at, addresses, data, lane, swapped)
+                    swapped |= writes << lane
+                    record_lane_access(
+                        state, event, memory, addresses, data, lane, allocation, writes
+                    )
+    return int(admitted)
 
 
 @jitable
@@ -234,7 +236,14 @@ def select_address(state: Any, event: Any, address: int) -> int:
 
 @jitable
 def record_lane_access(
-    state: Any, event: Any, memory: Any, addresses: Any, data: Any, lane: int, row: int, writes: int
+    state: Any,
+    event: Any,
+    memory: Any,
+    addresses: Any,
+    data: Any,
+    lane: int,
+    allocation: int,
+    writes: int,
 ) -> None:
     """Takes the access of one lane to memory that it may reach."""
     at, flags = state[ME_ADDRESS], state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
@@ -249,13 +258,13 @@ def record_lane_access(
         else:
             complete_copy(state, key, word)
         return
-    record_touched_lane(state, event, row, writes)
+    record_touched_lane(state, event, allocation, writes)
     if flags & ASYNC:
         state[ME_AGENT], state[ME_TIME] = AGENT, state[state[ME_LANE_AT] + L_COPIES]
     if state[TOOLS] & INIT:
-        check_written(state, event, flags, row)
+        check_written(state, event, flags, allocation)
     if state[TOOLS] & RACE:
-        check_words(state, event, memory, addresses, data, lane, row, writes)
+        check_words(state, event, memory, addresses, data, lane, allocation, writes)
         if state[EXACT] and flags & STRONG:
             if event[E_OP] != STORE:
                 acquire_by_read(state, key, flags)
@@ -265,20 +274,20 @@ def record_lane_access(
 
 @jitable
 def compare_succeeds(
-    event: Any, memory: Any, at: int, addresses: Any, data: Any, lane: int, wrote: int
+    event: Any, memory: Any, at: int, addresses: Any, data: Any, lane: int, swapped: int
 ) -> int:
     """Returns whether a compare-and-swap finds the value that it compares with: in memory, whose
-    byte `at` on the host it reaches, or what a lane before it has left there. `wrote` are the lanes
+    byte `at` on the host it reaches, or what a lane before it has left there. `swapped` are the lanes
     that swapped."""
     size = event[E_SIZE]
-    left = -1
+    swapper = -1
     for other in range(32):
-        if wrote >> other & 1 and addresses[other] == addresses[lane]:
-            left = other
+        if swapped >> other & 1 and addresses[other] == addresses[lane]:
+            swapper = other
     for byte in range(size):
         old = memory[at + byte]
-        if left >= 0:
-            old = data[(32 + left) * size + byte]
+        if swapper >= 0:
+            old = data[(32 + swapper) * size + byte]
         if old != data[lane * size + byte]:
             return 0
     return 1

@@ -60,10 +60,10 @@ def begun_index(state: Any, thread: int) -> int:
 def includes_copy(word: int, copy: int) -> int:
     """Returns whether a copy is among those that `word` says are known: all before its low half,
     and of those from there on the bits of its high half."""
-    ahead = copy - (word & LOW)
-    if ahead < 0:
+    copies_after = copy - (word & LOW)
+    if copies_after < 0:
         return 1
-    return int(ahead < WINDOW and (word >> 32) >> ahead & 1)
+    return int(copies_after < WINDOW and (word >> 32) >> copies_after & 1)
 
 
 @jitable
@@ -72,14 +72,14 @@ def join_agent_word(a: int, b: int) -> int:
     if a & LOW < b & LOW:
         a, b = b, a
     bound = a & LOW
-    offset_behind = bound - (b & LOW)
-    known = a >> 32
-    if offset_behind < WINDOW:
-        known |= (b >> 32) >> offset_behind
-    while known & 1:
-        known >>= 1
+    shift = bound - (b & LOW)
+    bits = a >> 32
+    if shift < WINDOW:
+        bits |= (b >> 32) >> shift
+    while bits & 1:
+        bits >>= 1
         bound += 1
-    return known << 32 | bound
+    return bits << 32 | bound
 
 
 @jitable

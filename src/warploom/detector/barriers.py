@@ -90,33 +90,33 @@ def arrive_at_barrier(state: Any, event: Any, waits: int) -> None:
     """Let the lanes of an event arrive at a barrier; if `waits`, they go on when it is complete."""
     warp, lanes, awaited = event[E_WARP], event[E_LANES], event[E_COUNT]
     warp_at = state[ME_SLOT] + state[SLOT_WARPS] + warp * WARP_WORDS
-    whole = awaited == 0 or awaited >= state[WARPS] * 32
+    all_threads = awaited == 0 or awaited >= state[WARPS] * 32
     left = lanes
-    if whole and waits and state[ALIGNED]:
+    if all_threads and waits and state[ALIGNED]:
         pass_aligned_barrier(state, event, warp_at)
         return
-    if whole:
+    if all_threads:
         count_arrivals(state, warp, lanes)
     if state[EXACT] == 0:
         state[warp_at + V_WAITING] |= lanes * waits
         left = 0
-    if not whole and state[barrier_at(state, event[E_NUMBER]) + G_ARRIVED] == 0:
+    if not all_threads and state[barrier_at(state, event[E_NUMBER]) + G_ARRIVED] == 0:
         clear_generation(state, barrier_at(state, event[E_NUMBER]))
     while left:
         set_current_thread(state, (warp << 5) + first_lane(left))
         left &= left - 1
-        if whole:
+        if all_threads:
             arrive_at_block_barrier(state)
         else:
             arrive_at_named_barrier(state, event[E_NUMBER])
         if waits:
             state[warp_at + V_WAITING] |= 1 << (state[ME_THREAD] & 31)
-            state[state[ME_LANE_AT] + L_WAITS] = 1 + (OF_ALL if whole else event[E_NUMBER])
+            state[state[ME_LANE_AT] + L_WAITS] = 1 + (OF_ALL if all_threads else event[E_NUMBER])
     if awaited == 0:
         check_barrier_line(state, event)
-    if not whole:
-        came = 32 if state[LOCKSTEP] else count_lanes(lanes)
-        count_named_arrivals(state, barrier_at(state, event[E_NUMBER]), came, awaited)
+    if not all_threads:
+        arrived = 32 if state[LOCKSTEP] else count_lanes(lanes)
+        count_named_arrivals(state, barrier_at(state, event[E_NUMBER]), arrived, awaited)
     state[warp_at + V_TIME] += 1
 
 
@@ -182,14 +182,14 @@ def arrive_at_named_barrier(state: Any, number: int) -> None:
     generation = state[at + G_GENERATION]
     state[state[ME_LANE_AT] + L_GENERATION] = generation
     add_to_clock(state, at + BARRIER_HEAD + (generation & 1) * state[CLOCK_WORDS])
-    known = at + G_SET + (generation & 1)
-    state[known] = join_sets(state, state[known], current_set(state))
+    set_at = at + G_SET + (generation & 1)
+    state[set_at] = join_sets(state, state[set_at], current_set(state))
 
 
 @jitable
-def count_named_arrivals(state: Any, at: int, came: int, awaited: int) -> None:
+def count_named_arrivals(state: Any, at: int, arrived: int, awaited: int) -> None:
     """Counts threads at a barrier of some; the next generation begins where all have come."""
-    state[at + G_ARRIVED] += came
+    state[at + G_ARRIVED] += arrived
     if state[at + G_ARRIVED] >= awaited:
         state[at + G_ARRIVED] = 0
         state[at + G_GENERATION] += 1
@@ -200,9 +200,9 @@ def clear_generation(state: Any, at: int) -> None:
     """Forgets what threads of an earlier generation brought to a barrier."""
     odd = state[at + G_GENERATION] & 1
     state[at + G_SET + odd] = 0
-    row = at + BARRIER_HEAD + odd * state[CLOCK_WORDS]
+    clock = at + BARRIER_HEAD + odd * state[CLOCK_WORDS]
     for word in range(state[CLOCK_WORDS]):
-        state[row + word] = 0
+        state[clock + word] = 0
 
 
 @jitable
@@ -219,15 +219,15 @@ def leave_barrier(state: Any, warp: int, lanes: int) -> None:
     while left:
         set_current_thread(state, (warp << 5) + first_lane(left))
         left &= left - 1
-        waited = state[state[ME_LANE_AT] + L_WAITS] - 1
+        barrier = state[state[ME_LANE_AT] + L_WAITS] - 1
         generation = state[state[ME_LANE_AT] + L_GENERATION]
-        if waited == OF_ALL:
+        if barrier == OF_ALL:
             if generation == state[ME_INTERVAL]:
                 begin_interval(state)
-        elif waited == OF_CLUSTER:
+        elif barrier == OF_CLUSTER:
             learn_cluster_barrier(state, generation)
         else:
-            at = barrier_at(state, waited)
+            at = barrier_at(state, barrier)
             join_clocks(
                 state,
                 current_clock(state),
@@ -264,11 +264,11 @@ def sync_warp(state: Any, event: Any, masks: Any) -> None:
 
 
 @jitable
-def join_lanes(state: Any, event: Any, lanes: int, whole: int) -> None:
-    """Let these lanes know from now on what each of them knew; `whole`: all of the warp that
+def join_lanes(state: Any, event: Any, lanes: int, all_lanes: int) -> None:
+    """Let these lanes know from now on what each of them knew; `all_lanes`: all of the warp that
     live."""
     first = event[E_WARP] << 5
-    if whole and not any_clock(state, first, lanes):
+    if all_lanes and not any_clock(state, first, lanes):
         set_current_thread(state, first)
         state[state[ME_WARP_AT] + V_TIME] += 1
         state[state[ME_WARP_AT] + V_SYNCED] = state[state[ME_WARP_AT] + V_TIME]
@@ -288,7 +288,7 @@ def join_lanes(state: Any, event: Any, lanes: int, whole: int) -> None:
                 join_clocks(state, current_clock(state), at + BARRIER_HEAD)
                 learn_set(state, state[at + G_SET])
     state[state[ME_WARP_AT] + V_TIME] += 1
-    if whole:
+    if all_lanes:
         state[state[ME_WARP_AT] + V_SYNCED] = state[state[ME_WARP_AT] + V_TIME]
 
 

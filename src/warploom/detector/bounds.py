@@ -41,23 +41,25 @@ def check_bounds(state: Any, event: Any) -> int:
     """Returns where the current access's allocation has its row, 1 for one of shared memory, 0 for
     what is not kept; -1 for an access that may not be, which is reported."""
     at, size = state[ME_ADDRESS], event[E_SIZE]
-    kind, row = -1, 0
+    kind, allocation = -1, 0
     if event[E_SPACE] == GLOBAL:
-        row = find_allocation(state, at)
-        if row < 0 or at + size > state[row + A_END]:
+        allocation = find_allocation(state, at)
+        if allocation < 0 or at + size > state[allocation + A_END]:
             kind = K_OUT_OF_BOUNDS
-        elif event[E_OP] != LOAD and state[row + A_CONSTANT] == CONSTANT:
+        elif event[E_OP] != LOAD and state[allocation + A_CONSTANT] == CONSTANT:
             kind = K_READ_ONLY
-        elif event[E_OP] != LOAD and state[row + A_CONSTANT] and is_exempt(state, event) == 0:
+        elif (
+            event[E_OP] != LOAD and state[allocation + A_CONSTANT] and is_exempt(state, event) == 0
+        ):
             kind = K_STRAYED
     else:
-        row = int(event[E_SPACE] == SHARED)
+        allocation = int(event[E_SPACE] == SHARED)
         if at < 0 or at + size > event[E_LIMIT]:
             kind = K_OUT_OF_BOUNDS
     if kind < 0 and at & size - 1:
         kind = K_MISALIGNED
     if kind < 0:
-        return row
+        return allocation
     if state[TOOLS] & MEM or kind == K_STRAYED:
         report(state, kind, -1, -1, at, size, event[E_OP])
     return -1
@@ -72,9 +74,9 @@ def is_exempt(state: Any, event: Any) -> int:
 @jitable
 def find_allocation(state: Any, address: int) -> int:
     """Returns the row of the allocation that the byte at an address belongs to, -1 for none."""
-    row = state[LAST_ALLOCATION]
-    if row and state[row + A_START] <= address < state[row + A_END]:
-        return int(row)
+    allocation = state[LAST_ALLOCATION]
+    if allocation and state[allocation + A_START] <= address < state[allocation + A_END]:
+        return int(allocation)
     low, high = 0, state[ALLOCATIONS]
     while low < high:
         middle = (low + high) // 2
@@ -82,22 +84,26 @@ def find_allocation(state: Any, address: int) -> int:
             low = middle + 1
         else:
             high = middle
-    row = state[ALLOCATIONS_AT] + (low - 1) * ALLOCATION_WORDS
-    if low == 0 or address >= state[row + A_END]:
+    allocation = state[ALLOCATIONS_AT] + (low - 1) * ALLOCATION_WORDS
+    if low == 0 or address >= state[allocation + A_END]:
         return -1
-    state[LAST_ALLOCATION] = row
-    return int(row)
+    state[LAST_ALLOCATION] = allocation
+    return int(allocation)
 
 
 @jitable
-def allocation_of_range(state: Any, event: Any, first: int, end: int) -> int:
-    """Returns the row of the allocation that has all bytes from `first` to `end`, 1 for shared
+def allocation_of_range(state: Any, event: Any, start: int, end: int) -> int:
+    """Returns the row of the allocation that has all bytes from `start` to `end`, 1 for shared
     memory; -1 where it has not, they may not be written, or are misaligned."""
-    if first & event[E_SIZE] - 1:
+    if start & event[E_SIZE] - 1:
         return -1
     if event[E_SPACE] == SHARED:
-        return 1 if first >= 0 and end <= event[E_LIMIT] else -1
-    row = find_allocation(state, first)
-    if row < 0 or end > state[row + A_END] or (event[E_OP] != LOAD and state[row + A_CONSTANT]):
+        return 1 if start >= 0 and end <= event[E_LIMIT] else -1
+    allocation = find_allocation(state, start)
+    if (
+        allocation < 0
+        or end > state[allocation + A_END]
+        or (event[E_OP] != LOAD and state[allocation + A_CONSTANT])
+    ):
         return -1
-    return int(row)
+    return int(allocation)

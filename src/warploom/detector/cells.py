@@ -69,11 +69,21 @@ def check_and_record(state: Any, cell: int, access_word: int, value: int) -> int
     thread_word = state[ME_TIME] << TIME_AT | state[ME_THREAD] | state[ME_AGENT]
     op, bytes_ = access_word >> OP_AT & 3, access_word >> BYTES_AT & ALL_BYTES
     if state[cell + W_INTERVAL]:
-        w = cell + W_INTERVAL
-        check_record(state, state[w], state[w + 1], state[w + 2], state[w + 3], access_word, value)
+        write_at = cell + W_INTERVAL
+        check_record(
+            state,
+            state[write_at],
+            state[write_at + 1],
+            state[write_at + 2],
+            state[write_at + 3],
+            access_word,
+            value,
+        )
     if op != LOAD and state[cell + R_INTERVAL]:
-        r = cell + R_INTERVAL
-        check_record(state, state[r], state[r + 1], state[r + 2], 0, access_word, value)
+        read_at = cell + R_INTERVAL
+        check_record(
+            state, state[read_at], state[read_at + 1], state[read_at + 2], 0, access_word, value
+        )
     lists = state[cell + LISTS]
     strong = lists >> 32
     if lists:
@@ -134,8 +144,15 @@ def record_weak_write(
         low = drop_covered(state, low, bytes_)
         high = drop_covered(state, high, bytes_)
     if state[cell + W_INTERVAL] and state[cell + W_ACCESS] >> BYTES_AT & ALL_BYTES & ~bytes_:
-        w = cell + W_INTERVAL
-        low = push_record(state, low, state[w], state[w + 1], state[w + 2], state[w + 3])
+        write_at = cell + W_INTERVAL
+        low = push_record(
+            state,
+            low,
+            state[write_at],
+            state[write_at + 1],
+            state[write_at + 2],
+            state[write_at + 3],
+        )
     if state[cell + R_INTERVAL] and state[cell + R_ACCESS] >> BYTES_AT & ALL_BYTES & ~bytes_ == 0:
         state[cell + R_INTERVAL] = 0
     state[cell + LISTS] = high << 32 | low
@@ -148,16 +165,16 @@ def record_weak_write(
 @jitable
 def drop_covered(state: Any, head: int, bytes_: int) -> int:
     """Returns a list without the records of these bytes alone."""
-    kept, node = 0, head
+    retained, node = 0, head
     while node:
         following = state[node + N_NEXT]
         if state[node + N_ACCESS] >> BYTES_AT & ALL_BYTES & ~bytes_:
-            state[node + N_NEXT] = kept
-            kept = node
+            state[node + N_NEXT] = retained
+            retained = node
         else:
             free_node(state, node)
         node = following
-    return int(kept)
+    return int(retained)
 
 
 @jitable
@@ -167,41 +184,45 @@ def record_weak_read(
     """Keeps a weak read. One that is ordered before it on the same bytes need not be kept; of
     others, where only barriers of blocks and warps synchronise, the two that are farthest apart
     stand for all, for no later write is ordered behind both of them and not behind the rest."""
-    r, bytes_ = cell + R_INTERVAL, access_word >> BYTES_AT & ALL_BYTES
+    read_at, bytes_ = cell + R_INTERVAL, access_word >> BYTES_AT & ALL_BYTES
     state[ME_DISTANCE] = 0
-    if state[r] == 0 or supersedes(state, state[r], state[r + 1], state[r + 2], bytes_):
-        write_record(state, r, interval_word, thread_word, access_word)
+    if state[read_at] == 0 or supersedes(
+        state, state[read_at], state[read_at + 1], state[read_at + 2], bytes_
+    ):
+        write_record(state, read_at, interval_word, thread_word, access_word)
         return
-    one, two, seen = 0, 0, 0
-    if state[r + 2] >> BYTES_AT & ALL_BYTES == bytes_:
-        one = r
+    first_reader, second_reader, seen = 0, 0, 0
+    if state[read_at + 2] >> BYTES_AT & ALL_BYTES == bytes_:
+        first_reader = read_at
     lists = state[cell + LISTS]
     node = lists & LOW
-    while node and two == 0 and (seen < MERGE_DEPTH or state[EXACT] == 0):
+    while node and second_reader == 0 and (seen < MERGE_DEPTH or state[EXACT] == 0):
         record, node_access = node + N_INTERVAL, state[node + N_ACCESS]
         is_read = node_access >> OP_AT & 3 == LOAD and node_access >> FLAGS_AT & STRONG == 0
         if is_read and node_access >> BYTES_AT & ALL_BYTES == bytes_:
             if supersedes(state, state[record], state[record + 1], node_access, bytes_):
                 write_record(state, record, interval_word, thread_word, access_word)
-                state[ME_DISTANCE] = distance_between(state, one, record)
+                state[ME_DISTANCE] = distance_between(state, first_reader, record)
                 return
-            if one == 0:
-                one = record
+            if first_reader == 0:
+                first_reader = record
             elif state[EXACT] == 0:
-                two = record
+                second_reader = record
         node = state[node + N_NEXT]
         seen += 1
-    if two == 0:
+    if second_reader == 0:
         state[cell + LISTS] = lists >> 32 << 32 | push_record(
             state, lists & LOW, interval_word, thread_word, access_word, 0
         )
-        state[ME_DISTANCE] = distance_between(state, one, (state[cell + LISTS] & LOW) + N_INTERVAL)
+        state[ME_DISTANCE] = distance_between(
+            state, first_reader, (state[cell + LISTS] & LOW) + N_INTERVAL
+        )
         return
-    if distance_between(state, one, two) < distance(
-        state[one], state[one + 1], interval_word, thread_word
+    if distance_between(state, first_reader, second_reader) < distance(
+        state[first_reader], state[first_reader + 1], interval_word, thread_word
     ):
-        write_record(state, two, interval_word, thread_word, access_word)
-    state[ME_DISTANCE] = distance_between(state, one, two)
+        write_record(state, second_reader, interval_word, thread_word, access_word)
+    state[ME_DISTANCE] = distance_between(state, first_reader, second_reader)
 
 
 @jitable
@@ -256,18 +277,25 @@ def record_strong_access(
 ) -> None:
     """Keeps a strong access, in the list where it belongs."""
     lists = state[cell + LISTS]
-    wide, bytes_ = is_wide(access_word), access_word >> BYTES_AT & ALL_BYTES
-    head = lists >> 32 if wide else lists & LOW
+    is_wide_access, bytes_ = is_wide(access_word), access_word >> BYTES_AT & ALL_BYTES
+    head = lists >> 32 if is_wide_access else lists & LOW
     node, seen = head, 0
-    kept = access_word >> OP_AT & 3
+    op = access_word >> OP_AT & 3
     while node and seen < MERGE_DEPTH:
-        f, w, t = state[node + N_INTERVAL], state[node + N_THREAD], state[node + N_ACCESS]
-        alike = (
-            t >> OP_AT & 3 == kept
-            and t >> FLAGS_AT & STRONG
-            and t >> FLAGS_AT == access_word >> FLAGS_AT
+        other_interval, other_thread, other_access = (
+            state[node + N_INTERVAL],
+            state[node + N_THREAD],
+            state[node + N_ACCESS],
         )
-        if alike and (supersedes(state, f, w, t, bytes_) or (state[EXACT] == 0 and seen > 0)):
+        alike = (
+            other_access >> OP_AT & 3 == op
+            and other_access >> FLAGS_AT & STRONG
+            and other_access >> FLAGS_AT == access_word >> FLAGS_AT
+        )
+        if alike and (
+            supersedes(state, other_interval, other_thread, other_access, bytes_)
+            or (state[EXACT] == 0 and seen > 0)
+        ):
             state[node + N_INTERVAL], state[node + N_THREAD], state[node + N_ACCESS] = (
                 interval_word,
                 thread_word,
@@ -275,9 +303,13 @@ def record_strong_access(
             )
             state[node + N_VALUE] = value
             return
-        if alike and state[EXACT] == 0 and distance(f, w, interval_word, thread_word) < 2:
+        if (
+            alike
+            and state[EXACT] == 0
+            and distance(other_interval, other_thread, interval_word, thread_word) < 2
+        ):
             return
         node = state[node + N_NEXT]
         seen += 1
     head = push_record(state, head, interval_word, thread_word, access_word, value)
-    state[cell + LISTS] = head << 32 | lists & LOW if wide else lists >> 32 << 32 | head
+    state[cell + LISTS] = head << 32 | lists & LOW if is_wide_access else lists >> 32 << 32 | head

@@ -33,16 +33,16 @@ from warploom.simt.lane_counts import jitable
 @jitable
 def current_clock(state: Any) -> int:
     """Returns where the current thread's row begins, which holds for this interval then."""
-    holder, row, threads = state[ME_HOLDER_AT], state[ME_CLOCK_AT], state[THREADS]
+    holder, clock, threads = state[ME_HOLDER_AT], state[ME_CLOCK_AT], state[THREADS]
     if state[holder + L_CLOCK_STAMP] != state[ME_INTERVAL] + 1:
         state[holder + L_CLOCK_STAMP] = state[ME_INTERVAL] + 1
         for thread in range(threads):
-            state[row + thread] = 0
+            state[clock + thread] = 0
     if state[CLOCK_WORDS] > threads and state[holder + L_AGENT_STAMP] == 0:
         state[holder + L_AGENT_STAMP] = 1
         for thread in range(threads, state[CLOCK_WORDS]):
-            state[row + thread] = 0
-    return int(row)
+            state[clock + thread] = 0
+    return int(clock)
 
 
 @jitable
@@ -76,10 +76,10 @@ def has_clock(state: Any) -> int:
 @jitable
 def current_set(state: Any) -> int:
     """Returns the set of what the current thread knows of other blocks."""
-    holder, known = state[ME_HOLDER_AT], state[state[ME_SLOT] + B_SET]
+    holder, block_set = state[ME_HOLDER_AT], state[state[ME_SLOT] + B_SET]
     if state[holder + L_SET_STAMP] != state[ME_INTERVAL] + 1:
-        return int(known)
-    return join_sets(state, known, state[holder + L_SET])
+        return int(block_set)
+    return join_sets(state, block_set, state[holder + L_SET])
 
 
 @jitable
@@ -101,21 +101,21 @@ def learn_own(state: Any, added: int) -> None:
     if entry == 0:
         return
     if state[entry + S_INTERVAL] == state[ME_INTERVAL]:
-        row, first = current_clock(state), state[entry + S_THREAD] >> 5 << 5
+        clock, first = current_clock(state), state[entry + S_THREAD] >> 5 << 5
         for thread in range(first, first + 32):
-            state[row + thread] = max(state[row + thread], first_unknown(state, entry, thread))
+            state[clock + thread] = max(state[clock + thread], first_unknown(state, entry, thread))
         if state[entry + S_CLOCK]:
-            join_clocks(state, row, state[entry + S_CLOCK])
+            join_clocks(state, clock, state[entry + S_CLOCK])
     elif state[CLOCK_WORDS] > state[THREADS] and state[entry + S_CLOCK]:
         join_agent_part(state, current_clock(state), state[entry + S_CLOCK])
 
 
 @jitable
-def add_to_clock(state: Any, row: int) -> None:
+def add_to_clock(state: Any, clock: int) -> None:
     """Adds to a row all that the current thread knows of its block, itself among it."""
     if has_clock(state):
-        join_clocks(state, row, current_clock(state))
+        join_clocks(state, clock, current_clock(state))
     first = state[ME_WARP] << 5
     for thread in range(first, first + 32):
-        state[row + thread] = max(state[row + thread], state[ME_SYNCED])
-    state[row + state[ME_THREAD]] = max(state[row + state[ME_THREAD]], state[ME_TIME] + 1)
+        state[clock + thread] = max(state[clock + thread], state[ME_SYNCED])
+    state[clock + state[ME_THREAD]] = max(state[clock + state[ME_THREAD]], state[ME_TIME] + 1)

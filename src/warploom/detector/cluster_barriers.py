@@ -71,7 +71,7 @@ def cluster_barrier_at(state: Any, slot: int, phase: int) -> int:
 def arrive_in_cluster(state: Any, event: Any, flags: int) -> None:
     """Let the lanes of an event arrive at the barrier of their cluster, with what they know if they
     release it."""
-    left, brings = event[E_LANES], flags & RELEASES
+    left, releases_knowledge = event[E_LANES], flags & RELEASES
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
@@ -79,9 +79,9 @@ def arrive_in_cluster(state: Any, event: Any, flags: int) -> None:
         at = open_cluster_barrier(
             state, state[ME_SLOT], state[state[ME_LANE_AT] + L_CLUSTER_BARRIERS]
         )
-        if brings:
+        if releases_knowledge:
             add_to_phase(state, at)
-        if brings and left == 0 and state[CLOCK_WORDS] > state[THREADS]:
+        if releases_knowledge and left == 0 and state[CLOCK_WORDS] > state[THREADS]:
             join_agent_words(
                 state, at + CLUSTER_BARRIER_HEAD + state[THREADS], block_agent_words(state)
             )
@@ -127,38 +127,40 @@ def wait_in_cluster(state: Any, event: Any) -> None:
 @jitable
 def learn_cluster_barrier(state: Any, phase: int) -> None:
     """Let the current thread know what was brought to a phase for which it has waited."""
-    top = open_cluster_barrier(state, state[ME_CLUSTER_AT], phase)
-    if state[top + M_JOINED_SET] == 0:
-        state[top + M_JOINED_SET] = set_of_phase(state, phase)
-    learn_own(state, state[top + M_JOINED_SET])
-    known, holder = current_set(state), state[ME_HOLDER_AT]
-    if state[top + M_AFTER] == 0 or state[top + M_BEFORE] != known:
-        state[top + M_BEFORE] = known
-        state[top + M_AFTER] = join_sets(state, known, state[top + M_JOINED_SET])
-    state[holder + L_SET] = state[top + M_AFTER]
+    cluster_phase = open_cluster_barrier(state, state[ME_CLUSTER_AT], phase)
+    if state[cluster_phase + M_JOINED_SET] == 0:
+        state[cluster_phase + M_JOINED_SET] = set_of_phase(state, phase)
+    learn_own(state, state[cluster_phase + M_JOINED_SET])
+    block_set, holder = current_set(state), state[ME_HOLDER_AT]
+    if state[cluster_phase + M_AFTER] == 0 or state[cluster_phase + M_BEFORE] != block_set:
+        state[cluster_phase + M_BEFORE] = block_set
+        state[cluster_phase + M_AFTER] = join_sets(
+            state, block_set, state[cluster_phase + M_JOINED_SET]
+        )
+    state[holder + L_SET] = state[cluster_phase + M_AFTER]
     state[holder + L_SET_STAMP] = state[ME_INTERVAL] + 1
 
 
 @jitable
 def set_of_phase(state: Any, phase: int) -> int:
     """Return the set of what all blocks of the current cluster have brought to a phase."""
-    made = allocate(state, 1 + state[CLUSTER_BLOCKS] * SET_WORDS)
-    if made == 0:
+    joined = allocate(state, 1 + state[CLUSTER_BLOCKS] * SET_WORDS)
+    if joined == 0:
         return 0
-    entry, known = made + 1, 0
+    entry, block_set = joined + 1, 0
     for rank in range(state[CLUSTER_BLOCKS]):
         slot = state[ME_CLUSTER_AT] + rank * state[SLOT_WORDS]
         at = cluster_barrier_at(state, slot, phase)
         if state[at + M_PHASE] == phase:
-            row = allocate(state, state[CLOCK_WORDS])
-            for word in range(state[CLOCK_WORDS] if row else 0):
-                state[row + word] = state[at + CLUSTER_BARRIER_HEAD + word]
+            clock = allocate(state, state[CLOCK_WORDS])
+            for word in range(state[CLOCK_WORDS] if clock else 0):
+                state[clock + word] = state[at + CLUSTER_BARRIER_HEAD + word]
             state[entry], state[entry + S_INTERVAL], state[entry + S_CLOCK] = (
                 state[slot + B_BLOCK],
                 state[at + M_INTERVAL],
-                row,
+                clock,
             )
-            known = join_sets(state, known, state[at + M_OWN_SET])
+            block_set = join_sets(state, block_set, state[at + M_OWN_SET])
             entry += SET_WORDS
-    state[made] = (entry - made - 1) // SET_WORDS
-    return int(join_sets(state, known, made))
+    state[joined] = (entry - joined - 1) // SET_WORDS
+    return int(join_sets(state, block_set, joined))

@@ -97,27 +97,35 @@ def equal(old: int, value: int, bytes_: int) -> int:
 
 @jitable
 def report_race(
-    state: Any, interval_word: int, thread_word: int, access_word: int, own_access: int, same: int
+    state: Any,
+    interval_word: int,
+    thread_word: int,
+    access_word: int,
+    own_access: int,
+    same_value: int,
 ) -> None:
     """Reports two accesses that are not ordered (PTX ISA, "Morally strong operations", "Data
     races")."""
-    flags, own = access_word >> FLAGS_AT, own_access >> FLAGS_AT
-    block, scope = interval_word >> BLOCK_AT, min(flags >> SCOPE_AT & 3, own >> SCOPE_AT & 3)
-    both = flags & STRONG and own & STRONG
-    included = block == state[ME_BLOCK] + 1 or scope >= GPU
-    if scope == CLUSTER and not included:
-        included = is_peer(state, block) != 0
+    flags, own_flags = access_word >> FLAGS_AT, own_access >> FLAGS_AT
+    block, scope = interval_word >> BLOCK_AT, min(flags >> SCOPE_AT & 3, own_flags >> SCOPE_AT & 3)
+    both = flags & STRONG and own_flags & STRONG
+    in_scope = block == state[ME_BLOCK] + 1 or scope >= GPU
+    if scope == CLUSTER and not in_scope:
+        in_scope = is_peer(state, block) != 0
     whole = access_word >> BYTES_AT & 15 == own_access >> BYTES_AT & 15
     kind, detail = K_RACE, (own_access >> OP_AT & 3) | (access_word >> OP_AT & 3) << D_OTHER_OP
-    if both and whole and included:
-        if (flags | own) & VOLATILE == 0:
+    if both and whole and in_scope:
+        if (flags | own_flags) & VOLATILE == 0:
             return
         kind = K_UNPROMISED
     elif (
-        access_word >> OP_AT & 3 == STORE and own_access >> OP_AT & 3 == STORE and same and not both
+        access_word >> OP_AT & 3 == STORE
+        and own_access >> OP_AT & 3 == STORE
+        and same_value
+        and not both
     ):
         kind = K_SAME_VALUE
-    detail |= int(both and whole and not included) << D_NARROW
+    detail |= int(both and whole and not in_scope) << D_NARROW
     detail |= int(state[ME_AGENT] != 0) << D_COPY | int(thread_word & AGENT != 0) << D_OTHER_COPY
     other = (interval_word >> BLOCK_AT) - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
     report(state, kind, access_word & SITE_BITS, other, state[ME_ADDRESS], state[ME_SIZE], detail)
@@ -148,14 +156,14 @@ def check_proxy(
         return
     interval, time = interval_word & LOW, thread_word >> TIME_AT
     writer = state[ME_SLOT] + state[SLOT_LANES] + (thread_word & THREAD_BITS) * LANE_WORDS
-    prepend_fence_release = state[writer + L_PROXY_INTERVAL] - 1
-    if prepend_fence_release > interval or (
-        prepend_fence_release == interval and state[writer + L_PROXY_TIME] > time
+    fence_interval = state[writer + L_PROXY_INTERVAL] - 1
+    if fence_interval > interval or (
+        fence_interval == interval and state[writer + L_PROXY_TIME] > time
     ):
         return
-    own = state[state[ME_LANE_AT] + L_PROXY_INTERVAL] - 1
+    own_flags = state[state[ME_LANE_AT] + L_PROXY_INTERVAL] - 1
     between = state[state[ME_SLOT] + B_FENCED] - 1
-    if own > interval or interval < between < state[ME_INTERVAL]:
+    if own_flags > interval or interval < between < state[ME_INTERVAL]:
         return
     detail = int(access_word >> OP_AT & 3 == ATOMIC)
     other = state[ME_BLOCK] << 32 | thread_word & THREAD_BITS

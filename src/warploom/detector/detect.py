@@ -87,14 +87,14 @@ def detect_event(state: Any, event: Any, plan: Any, memory: Any, addresses: Any,
     what it says. `plan` is the schedule's, `memory` all of the host's by address, `addresses` those
     of the lanes, or the masks that they name, `data` what they store, element by element."""
     warp_at = begin_event(state, event, plan)
-    kept = event[E_LANES]
+    admitted = event[E_LANES]
     if event[E_KIND] == ACCESS:
-        kept = check_access(state, event, plan, memory, addresses, data)
+        admitted = check_access(state, event, plan, memory, addresses, data)
     else:
         synchronise(state, event, addresses)
     if state[LOCKSTEP]:
         state[warp_at + V_TIME] += 1
-    return int(kept)
+    return int(admitted)
 
 
 @jitable
@@ -158,10 +158,10 @@ def synchronise(state: Any, event: Any, masks: Any) -> None:
 @jitable
 def begin_cluster(state: Any, plan: Any) -> None:
     """Begin the current block, and with it all blocks of its cluster."""
-    own = max(plan[SLOT], 0)
-    first = first_slot(plan, own)
+    own_slot = max(plan[SLOT], 0)
+    first = first_slot(plan, own_slot)
     for rank in range(state[CLUSTER_BLOCKS]):
-        block = peer_block(plan, state[ME_BLOCK], own - first, rank)
+        block = peer_block(plan, state[ME_BLOCK], own_slot - first, rank)
         begin_block(state, state[SLOTS_AT] + (first + rank) * state[SLOT_WORDS], block)
 
 

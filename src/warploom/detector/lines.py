@@ -59,7 +59,7 @@ from warploom.detector.pool import free_lists, push_record
 from warploom.detector.quick_words import stored_word
 from warploom.detector.runs import (
     WORD,
-    are_lanes_own,
+    overlap_is_same_thread,
     begin_of,
     covers,
     end_of,
@@ -83,53 +83,57 @@ FEW_WORDS, MORE_WORDS = (MORE_FROM - FEW_FROM) * RUN_WORDS, (MOST_RUNS - MORE_FR
 
 
 @jitable
-def record_run(state: Any, line: int, thread: int, op: int, place: int, words: int) -> int:
+def record_run(state: Any, line: int, thread: int, op: int, footprint: int, words: int) -> int:
     """Take a weak access of lanes from `thread` on to a place of a line and its words (`runs`);
     return whether the line could, 0 where its cells must."""
     if state[line + H_COUNT] == IN_CELLS:
         return 0
-    covered, one, two = 0, 0, 0
+    covered, first_reader, second_reader = 0, 0, 0
     for number in range(state[line + H_COUNT]):
         run = run_at(state, line, number)
-        access_word, own = state[run + 2], state[run + 3]
-        if own & words == 0:
+        access_word, run_words = state[run + 2], state[run + 3]
+        if run_words & words == 0:
             continue
         is_read = access_word >> OP_AT & 3 == LOAD
-        before = is_run_ordered(state, run, thread, place)
+        before = is_run_ordered(state, run, thread, footprint)
         if not (
-            before or (is_read and op == LOAD) or never_overlap(access_word, own, place, words)
+            before
+            or (is_read and op == LOAD)
+            or never_overlap(access_word, run_words, footprint, words)
         ):
             return 0
-        if before and (op != LOAD or is_read) and covers(place, words, access_word, own):
+        if before and (op != LOAD or is_read) and covers(footprint, words, access_word, run_words):
             covered |= 1 << number
-        elif is_read and not before and covers(access_word, own, place, words):
-            if one and (
-                two == 0 or distance_between(state, one, run) > distance_between(state, one, two)
+        elif is_read and not before and covers(access_word, run_words, footprint, words):
+            if first_reader and (
+                second_reader == 0
+                or distance_between(state, first_reader, run)
+                > distance_between(state, first_reader, second_reader)
             ):
-                two = run
-            one = run if one == 0 else one
+                second_reader = run
+            first_reader = run if first_reader == 0 else first_reader
     interval_word, thread_word = (
         state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL],
         state[ME_TIME] << TIME_AT | thread,
     )
-    stand = (
+    redundant = (
         op == LOAD
         and state[EXACT] == 0
-        and two
-        and retained_pair_covers(state, one, two, interval_word, thread_word)
+        and second_reader
+        and retained_pair_covers(state, first_reader, second_reader, interval_word, thread_word)
     )
     if covered:
         drop_runs(state, line, covered)
-    if stand:
-        settle_run(state, line, place, words)
+    if redundant:
+        settle_run(state, line, footprint, words)
         return 1
-    kept = state[line + H_COUNT]
-    if kept == MOST_RUNS or not reserve_run(state, line, kept):
+    run_count = state[line + H_COUNT]
+    if run_count == MOST_RUNS or not reserve_run(state, line, run_count):
         return 0
-    run = run_at(state, line, kept)
-    state[line + H_COUNT] = kept + 1
+    run = run_at(state, line, run_count)
+    state[line + H_COUNT] = run_count + 1
     state[run], state[run + 1] = interval_word, thread_word
-    state[run + 2], state[run + 3] = state[ME_INSTRUCTION] | op << OP_AT | place, words
+    state[run + 2], state[run + 3] = state[ME_INSTRUCTION] | op << OP_AT | footprint, words
     return 1
 
 
@@ -151,23 +155,27 @@ def record_ordered_run(
     """Take a weak access, whose run has these words, as `record_run` does where the line's other runs
     with any of them are of the same lanes in the same interval, or of earlier intervals of the
     block; return whether it was taken. A run that the access stands for gives way to it."""
-    count, rest, place = state[line + H_COUNT], state[line + H_REST], -1
-    if count >= MORE_FROM or count < 0 or (rest and state[rest + X_SETTLED] & IN_FORCE):
+    run_count, extension, replaced = state[line + H_COUNT], state[line + H_REST], -1
+    if (
+        run_count >= MORE_FROM
+        or run_count < 0
+        or (extension and state[extension + X_SETTLED] & IN_FORCE)
+    ):
         return 0
-    reads = access_word >> OP_AT & 3 == LOAD
-    for number in range(count):
+    is_read = access_word >> OP_AT & 3 == LOAD
+    for number in range(run_count):
         run = run_at(state, line, number)
         if state[run + 3] & words:
             if not is_run_before(state, run, interval_word, thread_word, access_word):
                 return 0
-            stands = state[run + 3] & ~words == 0 and size_of(access_word) >= WORD
-            if stands and (not reads or state[run + 2] >> OP_AT & 3 == LOAD):
-                place = number
-    if place < 0:
-        if not reserve_run(state, line, count):
+            covers_run = state[run + 3] & ~words == 0 and size_of(access_word) >= WORD
+            if covers_run and (not is_read or state[run + 2] >> OP_AT & 3 == LOAD):
+                replaced = number
+    if replaced < 0:
+        if not reserve_run(state, line, run_count):
             return 0
-        state[line + H_COUNT], place = count + 1, count
-    run = run_at(state, line, place)
+        state[line + H_COUNT], replaced = run_count + 1, run_count
+    run = run_at(state, line, replaced)
     state[run], state[run + 1], state[run + 2], state[run + 3] = (
         interval_word,
         thread_word,
@@ -188,7 +196,7 @@ def is_run_before(
             state[run] >> BLOCK_AT == interval_word >> BLOCK_AT and state[run] < interval_word
         )
     lanes = (thread_word & THREAD_BITS) - (state[run + 1] & THREAD_BITS)
-    return are_lanes_own(state[run + 2], access_word, lanes)
+    return overlap_is_same_thread(state[run + 2], access_word, lanes)
 
 
 @jitable
@@ -209,7 +217,7 @@ def reserve_run(state: Any, line: int, number: int) -> int:
 
 
 @jitable
-def is_run_ordered(state: Any, run: int, thread: int, place: int) -> int:
+def is_run_ordered(state: Any, run: int, thread: int, footprint: int) -> int:
     """Return whether a run of the current block is ordered before the current warp's access by
     lanes from `thread` on to a place of the line; 0 where its cells would tell."""
     interval_word, thread_word = state[run], state[run + 1]
@@ -217,21 +225,24 @@ def is_run_ordered(state: Any, run: int, thread: int, place: int) -> int:
         return 0
     if interval_word & LOW < state[ME_INTERVAL]:
         return 1
-    other = thread_word & THREAD_BITS
-    if other >> 5 == thread >> 5 and thread_word >> TIME_AT < state[ME_SYNCED]:
+    first_thread = thread_word & THREAD_BITS
+    if first_thread >> 5 == thread >> 5 and thread_word >> TIME_AT < state[ME_SYNCED]:
         return 1
-    return are_lanes_own(state[run + 2], place, thread - other)
+    return overlap_is_same_thread(state[run + 2], footprint, thread - first_thread)
 
 
 @jitable
 def retained_pair_covers(
-    state: Any, one: int, two: int, interval_word: int, thread_word: int
+    state: Any, first_reader: int, second_reader: int, interval_word: int, thread_word: int
 ) -> int:
     """Returns whether two reads stand for another, too (`cells.keep_read`)."""
-    between = state[ME_DISTANCE] = distance_between(state, one, two)
-    if between < distance(state[one], state[one + 1], interval_word, thread_word):
+    between = state[ME_DISTANCE] = distance_between(state, first_reader, second_reader)
+    if between < distance(state[first_reader], state[first_reader + 1], interval_word, thread_word):
         return 0
-    return int(between >= distance(state[two], state[two + 1], interval_word, thread_word))
+    return int(
+        between
+        >= distance(state[second_reader], state[second_reader + 1], interval_word, thread_word)
+    )
 
 
 @jitable
@@ -248,10 +259,10 @@ def tag_line(state: Any, line: int, tag: int, space: int) -> None:
     the tag is forgotten, and what it knows of earlier intervals, which is ordered before all that
     follows, but for what agents and other blocks do."""
     state[line + H_TOUCHED] = 1
-    before = state[line + H_TAG]
-    if space == SHARED and before != tag:
+    previous = state[line + H_TAG]
+    if space == SHARED and previous != tag:
         state[line + H_TAG] = tag
-        if before >> BLOCK_AT != tag >> BLOCK_AT or only_barriers_order(state):
+        if previous >> BLOCK_AT != tag >> BLOCK_AT or only_barriers_order(state):
             reset_line(state, line)
 
 
@@ -282,23 +293,23 @@ def expand_line(
     event: Any,
     line: int,
     cells: int,
-    begins: int,
+    line_address: int,
     memory: Any,
     addresses: Any,
     data: Any,
 ) -> None:
-    """Has a line's cells go on for it; `begins` is the address of its bytes. What the current event
+    """Has a line's cells go on for it; `line_address` is the address of its bytes. What the current event
     stores, at the addresses of its lanes, is not in memory yet, but in `data`."""
-    count = state[line + H_COUNT]
-    if count == IN_CELLS:
+    run_count = state[line + H_COUNT]
+    if run_count == IN_CELLS:
         return
     state[line + H_COUNT] = IN_CELLS
-    if count and state[ME_SPACE] == SHARED:
+    if run_count and state[ME_SPACE] == SHARED:
         for word in range(LINE_BYTES // 4):
             clear_cell(state, cells + word * CELL_WORDS)
-    for number in range(count):
+    for number in range(run_count):
         expand_run(
-            state, event, run_at(state, line, number), cells, begins, memory, addresses, data
+            state, event, run_at(state, line, number), cells, line_address, memory, addresses, data
         )
 
 
@@ -316,7 +327,7 @@ def expand_run(
     event: Any,
     run: int,
     cells: int,
-    begins: int,
+    line_address: int,
     memory: Any,
     addresses: Any,
     data: Any,
@@ -326,23 +337,26 @@ def expand_run(
     at, size = begin_of(access_word), size_of(access_word)
     stride = max(stride_of(access_word), size)
     step = -1 if access_word & FALLS else 1
-    count = min(size, 4)
+    bytes_per_cell = min(size, 4)
     while at < end_of(access_word):
         if state[run + 3] >> (at >> 2) & 1 == 0:
             at, thread_word = at + stride, thread_word + step
             continue
-        for byte in range(at, at + size, count):
+        for byte in range(at, at + size, bytes_per_cell):
             cell = cells + byte // 4 * CELL_WORDS
-            bytes_ = (1 << count) - 1 << (byte & 3)
-            kept = access_word & RUN_BITS | bytes_ << BYTES_AT
+            bytes_ = (1 << bytes_per_cell) - 1 << (byte & 3)
+            cell_access = access_word & RUN_BITS | bytes_ << BYTES_AT
             if access_word >> OP_AT & 3 == LOAD:
-                add_read(state, cell, state[run], thread_word, kept)
+                add_read(state, cell, state[run], thread_word, cell_access)
             else:
-                value = read_word(memory, state[ME_BASE] + begins + (byte & -4))
+                value = read_word(memory, state[ME_BASE] + line_address + (byte & -4))
                 lane = thread_word & 31
-                if is_of_event(state, event, run, thread_word) and addresses[lane] == begins + at:
+                if (
+                    is_of_event(state, event, run, thread_word)
+                    and addresses[lane] == line_address + at
+                ):
                     value = stored_word(event, data, lane, (byte & -4) - at)
-                record_weak_write(state, cell, bytes_, state[run], thread_word, kept, value)
+                record_weak_write(state, cell, bytes_, state[run], thread_word, cell_access, value)
         at += stride
         thread_word += step
 
@@ -351,7 +365,7 @@ def expand_run(
 def is_of_event(state: Any, event: Any, run: int, thread_word: int) -> int:
     """Return whether a run is of the current event's instruction, and the thread of a second word
     one that executes it."""
-    own = (
+    run_words = (
         state[run] >> BLOCK_AT == event[E_BLOCK] + 1
         and thread_word >> 5 & THREAD_BITS >> 5 == event[E_WARP]
     )
@@ -359,7 +373,7 @@ def is_of_event(state: Any, event: Any, run: int, thread_word: int) -> int:
         state[run + 2] & SITE_BITS == event[E_INSTRUCTION]
         and event[E_LANES] >> (thread_word & 31) & 1
     )
-    return int(own and here)
+    return int(run_words and here)
 
 
 @jitable

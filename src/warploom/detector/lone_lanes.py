@@ -62,61 +62,70 @@ def prefetch_records(state: Any, event: Any, addresses: Any, lanes: int) -> int:
     """Fetch what is kept of the words that lanes reach: they mostly lie far apart, and each would
     be waited for by itself. Of global memory, those of the first lane's allocation, whose row is
     returned if `record_lone_lane` may take lanes there, else 0."""
-    low, high, base, row = 0, event[E_LIMIT], 0, 0
+    low, high, base, allocation = 0, event[E_LIMIT], 0, 0
     lines, cells = (
         state[ME_OWNER_SLOT] + state[SLOT_LINES],
         state[ME_OWNER_SLOT] + state[SLOT_CELLS],
     )
     if event[E_SPACE] == GLOBAL:
-        row = find_allocation(state, addresses[first_lane(lanes)])
-        if row < 0:
+        allocation = find_allocation(state, addresses[first_lane(lanes)])
+        if allocation < 0:
             return 0
         low, high, base = (
-            state[row + A_START],
-            state[row + A_END],
-            state[row + A_START] & -LINE_BYTES,
+            state[allocation + A_START],
+            state[allocation + A_END],
+            state[allocation + A_START] & -LINE_BYTES,
         )
-        lines, cells = state[row + A_LINES], state[row + A_CELLS]
+        lines, cells = state[allocation + A_LINES], state[allocation + A_CELLS]
     elif event[E_SPACE] != SHARED:
         return 0
     for lane in range(32):
         if lanes >> lane & 1 and low <= addresses[lane] < high:
-            offset_behind = addresses[lane] - base
-            fetch(state, lines + (offset_behind >> LINE_SHIFT) * LINE_WORDS)
-            fetch(state, cells + (offset_behind >> 2) * CELL_WORDS)
-    return int(row * allows_fast_path(state, event, row)) if row else 0
+            offset = addresses[lane] - base
+            fetch(state, lines + (offset >> LINE_SHIFT) * LINE_WORDS)
+            fetch(state, cells + (offset >> 2) * CELL_WORDS)
+    return int(allocation * allows_fast_path(state, event, allocation)) if allocation else 0
 
 
 @jitable
-def allows_fast_path(state: Any, event: Any, row: int) -> int:
+def allows_fast_path(state: Any, event: Any, allocation: int) -> int:
     """Returns whether an access is weak, of whole words, and to an allocation of which only races
     are of interest."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
-    if event[E_OP] == ATOMIC or flags & ~COPIES or event[E_PART] < WORD or state[row + A_TOUCHED]:
+    if (
+        event[E_OP] == ATOMIC
+        or flags & ~COPIES
+        or event[E_PART] < WORD
+        or state[allocation + A_TOUCHED]
+    ):
         return 0
-    if state[TOOLS] & INIT and state[row + A_WRITTEN]:
+    if state[TOOLS] & INIT and state[allocation + A_WRITTEN]:
         return 0
-    return int(event[E_OP] == LOAD or state[row + A_CONSTANT] == 0)
+    return int(event[E_OP] == LOAD or state[allocation + A_CONSTANT] == 0)
 
 
 @jitable
 def record_lone_lane(
-    state: Any, event: Any, data: Any, address: int, lane: int, thread: int, row: int
+    state: Any, event: Any, data: Any, address: int, lane: int, thread: int, allocation: int
 ) -> int:
     """Take the access of a lane to an allocation, if it is of settled bytes, or of words that this
     thread alone reaches, or that barriers order; return whether it was taken."""
-    size, base = event[E_SIZE], state[row + A_START] & -LINE_BYTES
-    if address < state[row + A_START] or address + size > state[row + A_END] or address & size - 1:
+    size, base = event[E_SIZE], state[allocation + A_START] & -LINE_BYTES
+    if (
+        address < state[allocation + A_START]
+        or address + size > state[allocation + A_END]
+        or address & size - 1
+    ):
         return 0
-    line = state[row + A_LINES] + (address - base >> LINE_SHIFT) * LINE_WORDS
+    line = state[allocation + A_LINES] + (address - base >> LINE_SHIFT) * LINE_WORDS
     if state[line + H_REST]:
-        place = address - base & LINE_BYTES - 1
-        reads, at = int(event[E_OP] == LOAD), footprint_of(size, 0, place, place + size)
-        return int(reads and is_settled(state, line, at, words_of(at, 1)))
+        offset = address - base & LINE_BYTES - 1
+        is_read, footprint = int(event[E_OP] == LOAD), footprint_of(size, 0, offset, offset + size)
+        return int(is_read and is_settled(state, line, footprint, words_of(footprint, 1)))
     if state[line + H_COUNT] != IN_CELLS:
         return 0
     state[ME_THREAD] = thread
-    cell = state[row + A_CELLS] + (address - base >> 2) * CELL_WORDS
+    cell = state[allocation + A_CELLS] + (address - base >> 2) * CELL_WORDS
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     access_word = pack_access(state, event[E_OP], ALL_BYTES, flags)
     for word in range(size // WORD):

@@ -60,7 +60,14 @@ FAST_FLAGS = COPIES | STRONG | 3 << SCOPE_AT
 
 @jitable
 def record_in_lines(
-    state: Any, event: Any, memory: Any, addresses: Any, data: Any, lanes: int, end: int, row: int
+    state: Any,
+    event: Any,
+    memory: Any,
+    addresses: Any,
+    data: Any,
+    lanes: int,
+    end: int,
+    allocation: int,
 ) -> None:
     """Take a weak access of lanes whose addresses are evenly spaced from the current one on, up to
     the end of the last one's bytes; what a line cannot tell, lane by lane. The current thread's
@@ -69,67 +76,69 @@ def record_in_lines(
     there."""
     size, stride, at = event[E_SIZE], abs(state[ME_STRIDE]), state[ME_ADDRESS]
     thread, step = state[ME_THREAD], 1 if state[ME_STRIDE] > 0 else -1
-    record_touched_run(state, event, end, row, lanes)
+    record_touched_run(state, event, end, allocation, lanes)
     if state[TOOLS] & INIT:
-        check_run_written(state, event, end, row, lanes)
+        check_run_written(state, event, end, allocation, lanes)
     if state[TOOLS] & RACE == 0:
         return
     lines, base = state[ME_OWNER_SLOT] + state[SLOT_LINES], 0
     if event[E_SPACE] != SHARED:
-        lines, base = state[row + A_LINES], state[row + A_START] & -LINE_BYTES
+        lines, base = state[allocation + A_LINES], state[allocation + A_START] & -LINE_BYTES
     shift = int(size > 1) + int(size > 2) + int(size > 4) + int(size > 8)
     while at < end:
         number = at - base >> LINE_SHIFT
-        line, begins = lines + number * LINE_WORDS, base + (number << LINE_SHIFT)
-        offset_behind = min(end - size, begins + LINE_BYTES - 1) - at
-        count = (offset_behind >> shift if stride == size else offset_behind // stride) + 1
+        line, line_address = lines + number * LINE_WORDS, base + (number << LINE_SHIFT)
+        offset = min(end - size, line_address + LINE_BYTES - 1) - at
+        count = (offset >> shift if stride == size else offset // stride) + 1
         last = at + (count - 1) * stride + size
-        here = lanes & (1 << count) - 1
-        place = footprint_of(size, step * stride, at - begins, last - begins)
-        words = words_of(place, here)
-        if here:
+        present = lanes & (1 << count) - 1
+        footprint = footprint_of(size, step * stride, at - line_address, last - line_address)
+        words = words_of(footprint, present)
+        if present:
             tag_line(state, line, current_tag(state), event[E_SPACE])
-        if here and record_in_line(state, line, thread, event[E_OP], place, words) == 0:
-            for lane_behind in range(count):
-                own = thread + step * lane_behind
-                if here >> lane_behind & 1:
-                    set_current_lane(state, own)
-                    state[ME_ADDRESS] = at + lane_behind * stride
-                    check_words(state, event, memory, addresses, data, own & 31, row, 1)
+        if present and record_in_line(state, line, thread, event[E_OP], footprint, words) == 0:
+            for index in range(count):
+                lane_thread = thread + step * index
+                if present >> index & 1:
+                    set_current_lane(state, lane_thread)
+                    state[ME_ADDRESS] = at + index * stride
+                    check_words(
+                        state, event, memory, addresses, data, lane_thread & 31, allocation, 1
+                    )
         thread += step * count
         at += count * stride
         lanes >>= count
 
 
 @jitable
-def record_in_line(state: Any, line: int, thread: int, op: int, place: int, words: int) -> int:
+def record_in_line(state: Any, line: int, thread: int, op: int, footprint: int, words: int) -> int:
     """Take a weak access of lanes from `thread` on to a place of a line and its words; return
     whether the line could, 0 where its cells must."""
     if op != LOAD:
-        clear_settled(state, line, place, words)
-    elif is_settled(state, line, place, words):
+        clear_settled(state, line, footprint, words)
+    elif is_settled(state, line, footprint, words):
         return 1
-    return int(record_run(state, line, thread, op, place, words))
+    return int(record_run(state, line, thread, op, footprint, words))
 
 
 @jitable
-def check_run_written(state: Any, event: Any, end: int, row: int, lanes: int) -> None:
+def check_run_written(state: Any, event: Any, end: int, allocation: int, lanes: int) -> None:
     """Check with `check_written` what a run of lanes reaches, up to `end`, of which those of a mask
     are there."""
-    size, first = event[E_SIZE], state[ME_ADDRESS]
+    size, start = event[E_SIZE], state[ME_ADDRESS]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     stride, step = abs(state[ME_STRIDE]), 1 if state[ME_STRIDE] > 0 else -1
-    whole = state[ME_STRIDE] == size and lanes & lanes + 1 == 0
-    piece = end - first if whole else size
-    thread, at = state[ME_THREAD], first
+    contiguous = state[ME_STRIDE] == size and lanes & lanes + 1 == 0
+    piece = end - start if contiguous else size
+    thread, at = state[ME_THREAD], start
     while at < end:
         state[ME_ADDRESS], state[ME_SIZE] = at, piece
         if lanes & 1:
-            check_written(state, event, flags, row)
+            check_written(state, event, flags, allocation)
         lanes >>= 1
         at += max(stride, piece)
         state[ME_THREAD] += step
-    state[ME_THREAD], state[ME_ADDRESS], state[ME_SIZE] = thread, first, size
+    state[ME_THREAD], state[ME_ADDRESS], state[ME_SIZE] = thread, start, size
 
 
 @jitable
@@ -142,7 +151,14 @@ def effective_flags(state: Any, event: Any) -> int:
 
 @jitable
 def check_words(
-    state: Any, event: Any, memory: Any, addresses: Any, data: Any, lane: int, row: int, writes: int
+    state: Any,
+    event: Any,
+    memory: Any,
+    addresses: Any,
+    data: Any,
+    lane: int,
+    allocation: int,
+    writes: int,
 ) -> None:
     """Checks the access of the current thread, which lies in one line, against those before it."""
     at, shared = state[ME_ADDRESS], int(event[E_SPACE] == SHARED)
@@ -154,25 +170,27 @@ def check_words(
     )
     if not shared:
         lines, cells, base = (
-            state[row + A_LINES],
-            state[row + A_CELLS],
-            state[row + A_START] & -LINE_BYTES,
+            state[allocation + A_LINES],
+            state[allocation + A_CELLS],
+            state[allocation + A_START] & -LINE_BYTES,
         )
     number = at - base >> LINE_SHIFT
-    line, place = lines + number * LINE_WORDS, at - base & LINE_BYTES - 1
+    line, offset = lines + number * LINE_WORDS, at - base & LINE_BYTES - 1
     cell = cells + (at - base >> 2) * CELL_WORDS
-    alone = footprint_of(event[E_SIZE], 0, place, place + event[E_SIZE])
+    lane_footprint = footprint_of(event[E_SIZE], 0, offset, offset + event[E_SIZE])
     if event[E_OP] != LOAD:
-        clear_settled(state, line, alone, words_of(alone, 1))
-    elif flags & ~COPIES == 0 and is_settled(state, line, alone, words_of(alone, 1)):
+        clear_settled(state, line, lane_footprint, words_of(lane_footprint, 1))
+    elif flags & ~COPIES == 0 and is_settled(
+        state, line, lane_footprint, words_of(lane_footprint, 1)
+    ):
         return
     if flags & ~FAST_FLAGS == 0 and try_record_words(state, event, data, lane, line, cell):
         return
     tag_line(state, line, current_tag(state), event[E_SPACE])
     if state[line + H_COUNT] != IN_CELLS:
-        first = cells + number * (LINE_BYTES // 4) * CELL_WORDS
+        first_cell = cells + number * (LINE_BYTES // 4) * CELL_WORDS
         expand_line(
-            state, event, line, first, base + (number << LINE_SHIFT), memory, addresses, data
+            state, event, line, first_cell, base + (number << LINE_SHIFT), memory, addresses, data
         )
     check_cells(state, event, data, lane, line, cell, writes)
 
@@ -205,18 +223,18 @@ def check_cells(
 
 
 @jitable
-def check_written(state: Any, event: Any, flags: int, row: int) -> None:
+def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
     """Reports a read of bytes that nobody has written, but not where it only copies; what is
     written is written from then on."""
     shared = event[E_SPACE] == SHARED
     bits = state[ME_OWNER_SLOT] + state[SLOT_WRITTEN]
     base = 0
     if not shared:
-        bits, base = state[row + A_WRITTEN], state[row + A_START]
+        bits, base = state[allocation + A_WRITTEN], state[allocation + A_START]
         if bits == 0:
             return
-    place = state[ME_ADDRESS] - base
-    missing = first_unwritten(state, bits, place, place + state[ME_SIZE], event[E_OP])
+    byte = state[ME_ADDRESS] - base
+    missing = first_unwritten(state, bits, byte, byte + state[ME_SIZE], event[E_OP])
     if missing >= 0 and event[E_OP] != STORE and flags & COPIES == 0:
         lanes, size = (base + missing - state[ME_ADDRESS]) // event[E_SIZE], event[E_SIZE]
         thread = state[ME_THREAD]
@@ -226,18 +244,18 @@ def check_written(state: Any, event: Any, flags: int, row: int) -> None:
 
 
 @jitable
-def first_unwritten(state: Any, bits: int, place: int, end: int, op: int) -> int:
-    """Return the first byte from `place` to `end` that nobody has written, by its bit from `bits`
+def first_unwritten(state: Any, bits: int, byte: int, end: int, op: int) -> int:
+    """Return the first byte from `byte` to `end` that nobody has written, by its bit from `bits`
     on, -1 where there is none; what is not only read is written from then on."""
     missing = -1
-    while place < end:
-        count = min(32 - (place & 31), end - place)
-        mask = ((1 << count) - 1) << (place & 31)
-        word = bits + (place >> 5)
-        absent = mask & ~state[word]
-        if absent and missing < 0:
-            missing = (place & ~31) + first_lane(absent)
+    while byte < end:
+        count = min(32 - (byte & 31), end - byte)
+        mask = ((1 << count) - 1) << (byte & 31)
+        word = bits + (byte >> 5)
+        unwritten = mask & ~state[word]
+        if unwritten and missing < 0:
+            missing = (byte & ~31) + first_lane(unwritten)
         if op != LOAD:
             state[word] |= mask
-        place += count
+        byte += count
     return missing

@@ -25,9 +25,9 @@ from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def set_knows(state: Any, known: int, block: int, interval: int, thread: int, time: int) -> int:
+def set_knows(state: Any, block_set: int, block: int, interval: int, thread: int, time: int) -> int:
     """Returns whether a set knows of an access of a block, given by its number and one."""
-    entry = find_entry(state, known, block)
+    entry = find_entry(state, block_set, block)
     if entry == 0:
         return 0
     if thread & AGENT:
@@ -50,20 +50,20 @@ def entry_knows_agent(state: Any, entry: int, who: int, time: int) -> int:
 
 
 @jitable
-def find_entry(state: Any, known: int, block: int) -> int:
+def find_entry(state: Any, block_set: int, block: int) -> int:
     """Return where a set has what it knows of a block, given by its number and one; 0 for
     nothing."""
-    if known == 0:
+    if block_set == 0:
         return 0
-    low, high = 0, state[known]
+    low, high = 0, state[block_set]
     while low < high:
         middle = (low + high) // 2
-        if state[known + 1 + middle * SET_WORDS] < block:
+        if state[block_set + 1 + middle * SET_WORDS] < block:
             low = middle + 1
         else:
             high = middle
-    entry = known + 1 + low * SET_WORDS
-    return int(entry if low < state[known] and state[entry] == block else 0)
+    entry = block_set + 1 + low * SET_WORDS
+    return int(entry if low < state[block_set] and state[entry] == block else 0)
 
 
 @jitable
@@ -92,8 +92,8 @@ def entry_includes(state: Any, a: int, b: int) -> int:
     """Returns whether an entry knows all that another of the same block knows."""
     if state[b + S_CLOCK] and state[b + S_CLOCK] != state[a + S_CLOCK]:
         for agent in range(state[AGENTS]):
-            known = entry_agent_word(state, a, agent)
-            if join_agent_word(known, entry_agent_word(state, b, agent)) != known:
+            block_set = entry_agent_word(state, a, agent)
+            if join_agent_word(block_set, entry_agent_word(state, b, agent)) != block_set:
                 return 0
     return entry_includes_accesses(state, a, b)
 
@@ -140,10 +140,10 @@ def join_sets(state: Any, a: int, b: int) -> int:
         return a
     if set_includes(state, b, a):
         return b
-    made = allocate(state, 1 + (state[a] + state[b]) * SET_WORDS)
-    if made == 0:
+    joined = allocate(state, 1 + (state[a] + state[b]) * SET_WORDS)
+    if joined == 0:
         return a
-    to, i, j = made + 1, 0, 0
+    to, i, j = joined + 1, 0, 0
     while i < state[a] or j < state[b]:
         x, y = a + 1 + i * SET_WORDS, b + 1 + j * SET_WORDS
         if j == state[b] or (i < state[a] and state[x] < state[y]):
@@ -157,8 +157,8 @@ def join_sets(state: Any, a: int, b: int) -> int:
             i += 1
             j += 1
         to += SET_WORDS
-    state[made] = (to - made - 1) // SET_WORDS
-    return int(made)
+    state[joined] = (to - joined - 1) // SET_WORDS
+    return int(joined)
 
 
 @jitable
@@ -178,18 +178,18 @@ def join_entries(state: Any, to: int, a: int, b: int) -> None:
     else:
         later, earlier = (a, b) if state[a + S_INTERVAL] >= state[b + S_INTERVAL] else (b, a)
         copy_entry(state, to, later)
-        row = allocate(state, state[CLOCK_WORDS])
-        if row == 0:
+        clock = allocate(state, state[CLOCK_WORDS])
+        if clock == 0:
             return
         for thread in range(state[THREADS]):
-            state[row + thread] = first_unknown(state, later, thread)
+            state[clock + thread] = first_unknown(state, later, thread)
             if state[earlier + S_INTERVAL] == state[later + S_INTERVAL]:
-                state[row + thread] = max(
-                    state[row + thread], first_unknown(state, earlier, thread)
+                state[clock + thread] = max(
+                    state[clock + thread], first_unknown(state, earlier, thread)
                 )
         for agent in range(state[AGENTS]):
             both = join_agent_word(
                 entry_agent_word(state, a, agent), entry_agent_word(state, b, agent)
             )
-            state[row + state[THREADS] + agent] = both
-        state[to + S_CLOCK] = row
+            state[clock + state[THREADS] + agent] = both
+        state[to + S_CLOCK] = clock

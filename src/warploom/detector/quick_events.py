@@ -76,20 +76,24 @@ def detect_lane_runs(
     weak = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS] & ~COPIES == 0
     if not weak or slot == 0:
         return 0
-    heads, settled, known, like = event[E_HEADS], 0, 0, 0
+    heads, last_settled, last_address, last_mask = event[E_HEADS], 0, 0, 0
     while heads:
-        others = heads & heads - 1
-        row = event[E_CHECKED] & -(heads & -heads)
-        if others:
-            row &= (others & -others) - 1
-        head = first_lane(row)
+        following = heads & heads - 1
+        run = event[E_CHECKED] & -(heads & -heads)
+        if following:
+            run &= (following & -following) - 1
+        head = first_lane(run)
         address = firsts[head >> shift] + (head & (1 << shift) - 1) * stride
-        if settled == 0 or address != known or row >> head != like:
-            taken = record_lane_run(state, event, slot, address, row)
-            if taken == 0:
+        if last_settled == 0 or address != last_address or run >> head != last_mask:
+            outcome = record_lane_run(state, event, slot, address, run)
+            if outcome == 0:
                 return 0
-            settled, known, like = int(taken == ALL_SETTLED), address, row >> head
-        heads = others
+            last_settled, last_address, last_mask = (
+                int(outcome == ALL_SETTLED),
+                address,
+                run >> head,
+            )
+        heads = following
     return 1
 
 
@@ -97,18 +101,22 @@ def detect_lane_runs(
 def record_lane_run(state: Any, event: Any, slot: int, address: int, lanes: int) -> int:
     """Take the access of lanes of which the first reaches an address, and each what follows the
     lane before it; return whether it was taken, and whether all was settled (ALL_SETTLED)."""
-    there = lanes >> first_lane(lanes)
-    end = address + lanes_up_to_last(there) * event[E_SIZE]
-    row = allocation_of_range(state, event, address, end)
-    if row < 0 or (event[E_SPACE] == GLOBAL and state[row + A_TOUCHED]):
+    present = lanes >> first_lane(lanes)
+    end = address + lanes_up_to_last(present) * event[E_SIZE]
+    allocation = allocation_of_range(state, event, address, end)
+    if allocation < 0 or (event[E_SPACE] == GLOBAL and state[allocation + A_TOUCHED]):
         return 0
     lines, bits, start = slot + state[SLOT_LINES], slot + state[SLOT_WRITTEN], 0
     if event[E_SPACE] == GLOBAL:
-        lines, bits, start = state[row + A_LINES], state[row + A_WRITTEN], state[row + A_START]
+        lines, bits, start = (
+            state[allocation + A_LINES],
+            state[allocation + A_WRITTEN],
+            state[allocation + A_START],
+        )
     if state[TOOLS] & INIT and bits:
-        together = there & there + 1 == 0
+        contiguous = present & present + 1 == 0
         if (
-            not together
+            not contiguous
             or first_unwritten(state, bits, address - start, end - start, event[E_OP]) >= 0
         ):
             return 0
@@ -119,35 +127,45 @@ def record_lane_run(state: Any, event: Any, slot: int, address: int, lanes: int)
 def record_lines_of_run(state: Any, event: Any, slot: int, lines: int, at: int, lanes: int) -> int:
     """Take the access of lanes in a row to memory whose `lines` begin there, from byte `at` on;
     return whether its lines could, and whether all was settled (ALL_SETTLED)."""
-    size, thread, taken = event[E_SIZE], (event[E_WARP] << 5) + first_lane(lanes), ALL_SETTLED
+    size, thread, outcome = event[E_SIZE], (event[E_WARP] << 5) + first_lane(lanes), ALL_SETTLED
     lanes >>= first_lane(lanes)
     shift = first_lane(size)
     warp_at = slot + state[SLOT_WARPS] + event[E_WARP] * WARP_WORDS
-    who = event[E_BLOCK] + 1 << BLOCK_AT | interval_of(state, slot, warp_at)
-    time = state[warp_at + V_TIME] << TIME_AT
-    what = event[E_INSTRUCTION] | event[E_OP] << OP_AT
+    interval_word = event[E_BLOCK] + 1 << BLOCK_AT | interval_of(state, slot, warp_at)
+    time_bits = state[warp_at + V_TIME] << TIME_AT
+    access_bits = event[E_INSTRUCTION] | event[E_OP] << OP_AT
     while lanes:
         begin = at & LINE_BYTES - 1
         count = min(LINE_BYTES - begin >> shift, 32)
-        here = lanes & (1 << count) - 1
-        if here:
-            end = begin + (lanes_up_to_last(here) << shift)
-            place, words = (
+        present = lanes & (1 << count) - 1
+        if present:
+            end = begin + (lanes_up_to_last(present) << shift)
+            footprint, words = (
                 footprint_of_contiguous(size, begin, end),
-                words_of_contiguous(size, begin, end, here),
+                words_of_contiguous(size, begin, end, present),
             )
             line = lines + (at >> LINE_SHIFT) * LINE_WORDS
-            tag_line(state, line, who, event[E_SPACE])
+            tag_line(state, line, interval_word, event[E_SPACE])
             if event[E_OP] != LOAD or are_settled_for_all(state, line, words) == 0:
-                taken = 1
-                if record_ordered_run(state, line, who, time | thread, what | place, words) == 0:
+                outcome = 1
+                if (
+                    record_ordered_run(
+                        state,
+                        line,
+                        interval_word,
+                        time_bits | thread,
+                        access_bits | footprint,
+                        words,
+                    )
+                    == 0
+                ):
                     select_warp(state, event, slot)
-                    if record_in_line(state, line, thread, event[E_OP], place, words) == 0:
+                    if record_in_line(state, line, thread, event[E_OP], footprint, words) == 0:
                         return 0
         at += count << shift
         thread += count
         lanes >>= count
-    return taken
+    return outcome
 
 
 @jitable

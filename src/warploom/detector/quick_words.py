@@ -66,9 +66,9 @@ def try_record_words(state: Any, event: Any, data: Any, lane: int, line: int, ce
         return 0
     if shared and state[line + H_TAG] != state[ME_OWNER] + 1 << BLOCK_AT | state[ME_INTERVAL]:
         return 0
-    size, offset_behind, bytes_ = event[E_SIZE], state[ME_ADDRESS] & 3, ALL_BYTES
+    size, offset, bytes_ = event[E_SIZE], state[ME_ADDRESS] & 3, ALL_BYTES
     if size < 4:
-        bytes_ = (1 << size) - 1 << offset_behind
+        bytes_ = (1 << size) - 1 << offset
     access_word = pack_access(
         state, event[E_OP], bytes_, state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     )
@@ -83,23 +83,23 @@ def try_record_words(state: Any, event: Any, data: Any, lane: int, line: int, ce
                 return 0
         else:
             record_write(
-                state, cell, access_word, stored_word(event, data, lane, 4 * word - offset_behind)
+                state, cell, access_word, stored_word(event, data, lane, 4 * word - offset)
             )
         cell += CELL_WORDS
     return 1
 
 
 @jitable
-def stored_word(event: Any, data: Any, lane: int, place: int) -> int:
-    """Returns the word of what a lane stores that begins at byte `place` of it, which may be before
+def stored_word(event: Any, data: Any, lane: int, start: int) -> int:
+    """Returns the word of what a lane stores that begins at byte `start` of it, which may be before
     the first; bytes that the lane does not store are 0."""
     part, size, value = event[E_PART], event[E_SIZE], 0
-    begin, end = max(place, 0), min(place + 4, size)
+    begin, end = max(start, 0), min(start + 4, size)
     at = (begin // part * 32 + lane) * part + begin % part
     if part == size:
         at = lane * size + begin
     for byte in range(begin, end):
-        value |= int(data[at]) << 8 * (byte - place)
+        value |= int(data[at]) << 8 * (byte - start)
         at += 1
         if (byte + 1) % part == 0:
             at += 31 * part
@@ -151,12 +151,13 @@ def is_ordered_by_barriers(state: Any, record: int) -> int:
 @jitable
 def record_read(state: Any, cell: int, access_word: int) -> int:
     """Keeps a weak read; returns whether it could."""
-    r = cell + R_INTERVAL
+    read_at = cell + R_INTERVAL
     others = ~(access_word >> BYTES_AT & ALL_BYTES)
-    if state[r] == 0 or (
-        state[r + 2] >> BYTES_AT & ALL_BYTES & others == 0 and is_ordered_by_barriers(state, r)
+    if state[read_at] == 0 or (
+        state[read_at + 2] >> BYTES_AT & ALL_BYTES & others == 0
+        and is_ordered_by_barriers(state, read_at)
     ):
-        write_current_record(state, r, access_word)
+        write_current_record(state, read_at, access_word)
         return 1
     return 0
 
@@ -186,13 +187,13 @@ def retained_pair_covers_strong(state: Any, node: int, access_word: int) -> int:
     other = state[node + N_NEXT]
     if not (matches_record(state, node, access_word) and matches_record(state, other, access_word)):
         return 0
-    between = distance(
+    spread = distance(
         state[node + N_INTERVAL],
         state[node + N_THREAD],
         state[other + N_INTERVAL],
         state[other + N_THREAD],
     )
-    return int(between >= max_distance(state))
+    return int(spread >= max_distance(state))
 
 
 @jitable

@@ -34,58 +34,60 @@ from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def write_release(state: Any, at: int, scope: int) -> None:
-    """Writes at `at` what the current thread knows now."""
-    row = 0
+def write_release(state: Any, release: int, scope: int) -> None:
+    """Writes at `release` what the current thread knows now."""
+    clock = 0
     if has_clock(state) or state[CLOCK_WORDS] > state[THREADS]:
-        row = allocate(state, state[CLOCK_WORDS])
-        if row:
-            join_clocks(state, row, current_clock(state))
+        clock = allocate(state, state[CLOCK_WORDS])
+        if clock:
+            join_clocks(state, clock, current_clock(state))
             if state[CLOCK_WORDS] > state[THREADS]:
-                join_agent_words(state, row + state[THREADS], block_agent_words(state))
-    state[at + REL_BLOCK] = state[state[ME_SLOT] + B_BLOCK]
-    state[at + REL_INTERVAL] = state[ME_INTERVAL]
-    state[at + REL_THREAD] = state[ME_THREAD]
-    state[at + REL_TIME] = state[ME_TIME] + 1
-    state[at + REL_SYNCED] = state[ME_SYNCED]
-    state[at + REL_CLOCK] = row
-    state[at + REL_SET] = current_set(state)
-    state[at + REL_SCOPE] = scope
+                join_agent_words(state, clock + state[THREADS], block_agent_words(state))
+    state[release + REL_BLOCK] = state[state[ME_SLOT] + B_BLOCK]
+    state[release + REL_INTERVAL] = state[ME_INTERVAL]
+    state[release + REL_THREAD] = state[ME_THREAD]
+    state[release + REL_TIME] = state[ME_TIME] + 1
+    state[release + REL_SYNCED] = state[ME_SYNCED]
+    state[release + REL_CLOCK] = clock
+    state[release + REL_SET] = current_set(state)
+    state[release + REL_SCOPE] = scope
 
 
 @jitable
-def acquire_release(state: Any, at: int) -> None:
-    """Let the current thread know from now on what a release at `at` knew. Who knows of the release
+def acquire_release(state: Any, release: int) -> None:
+    """Let the current thread know from now on what a release at `release` knew. Who knows of the release
     itself knows that already."""
-    first = state[at + REL_BLOCK] << BLOCK_AT | state[at + REL_INTERVAL]
-    if is_ordered(state, first, state[at + REL_TIME] - 1 << TIME_AT | state[at + REL_THREAD]):
+    first_thread = state[release + REL_BLOCK] << BLOCK_AT | state[release + REL_INTERVAL]
+    if is_ordered(
+        state, first_thread, state[release + REL_TIME] - 1 << TIME_AT | state[release + REL_THREAD]
+    ):
         return
-    if state[at + REL_BLOCK] != state[ME_BLOCK] + 1:
-        learn_set(state, set_with_release(state, at))
+    if state[release + REL_BLOCK] != state[ME_BLOCK] + 1:
+        learn_set(state, set_with_release(state, release))
         return
-    learn_set(state, state[at + REL_SET])
-    if state[at + REL_INTERVAL] == state[ME_INTERVAL]:
-        row, first = current_clock(state), state[at + REL_THREAD] >> 5 << 5
-        for thread in range(first, first + 32):
-            state[row + thread] = max(state[row + thread], state[at + REL_SYNCED])
-        state[row + state[at + REL_THREAD]] = max(
-            state[row + state[at + REL_THREAD]], state[at + REL_TIME]
+    learn_set(state, state[release + REL_SET])
+    if state[release + REL_INTERVAL] == state[ME_INTERVAL]:
+        clock, first_thread = current_clock(state), state[release + REL_THREAD] >> 5 << 5
+        for thread in range(first_thread, first_thread + 32):
+            state[clock + thread] = max(state[clock + thread], state[release + REL_SYNCED])
+        state[clock + state[release + REL_THREAD]] = max(
+            state[clock + state[release + REL_THREAD]], state[release + REL_TIME]
         )
-        if state[at + REL_CLOCK]:
-            join_clocks(state, row, state[at + REL_CLOCK])
+        if state[release + REL_CLOCK]:
+            join_clocks(state, clock, state[release + REL_CLOCK])
 
 
 @jitable
-def set_with_release(state: Any, at: int) -> int:
+def set_with_release(state: Any, release: int) -> int:
     """Returns the set of what a release knew of its own block and of others."""
-    own = allocate(state, 7)
-    if own == 0:
+    single_set = allocate(state, 7)
+    if single_set == 0:
         return 0
-    state[own] = 1
-    state[own + 1] = state[at + REL_BLOCK]
-    state[own + 2] = state[at + REL_INTERVAL]
-    state[own + 3] = state[at + REL_CLOCK]
-    state[own + 4] = state[at + REL_THREAD]
-    state[own + 5] = state[at + REL_TIME]
-    state[own + 6] = state[at + REL_SYNCED]
-    return join_sets(state, state[at + REL_SET], own)
+    state[single_set] = 1
+    state[single_set + 1] = state[release + REL_BLOCK]
+    state[single_set + 2] = state[release + REL_INTERVAL]
+    state[single_set + 3] = state[release + REL_CLOCK]
+    state[single_set + 4] = state[release + REL_THREAD]
+    state[single_set + 5] = state[release + REL_TIME]
+    state[single_set + 6] = state[release + REL_SYNCED]
+    return join_sets(state, state[release + REL_SET], single_set)

@@ -55,19 +55,19 @@ CHAIN_DEPTH = 64
 
 
 @jitable
-def find_location(state: Any, key: int, make: int) -> int:
-    """Returns where the record of a location is; 0 where there is none, unless to `make` one."""
+def find_location(state: Any, key: int, create: int) -> int:
+    """Returns where the record of a location is; 0 where there is none, unless to `create` one."""
     size = state[LOCATIONS]
     at = ((key >> 2) & 0xFFFFFFFF) * 0x1E3779B1 >> 12
     for _ in range(size):
-        place = state[LOCATIONS_AT] + at % size * LOCATION_WORDS
-        if state[place + O_KEY] == key:
-            return int(place)
-        if state[place + O_KEY] == 0:
-            if not make:
+        entry = state[LOCATIONS_AT] + at % size * LOCATION_WORDS
+        if state[entry + O_KEY] == key:
+            return int(entry)
+        if state[entry + O_KEY] == 0:
+            if not create:
                 return 0
-            state[place + O_KEY] = key
-            return int(place)
+            state[entry + O_KEY] = key
+            return int(entry)
         at += 1
     return 0
 
@@ -85,10 +85,10 @@ def is_in_scope(state: Any, release: int, scope: int) -> int:
 def acquire_by_read(state: Any, key: int, flags: int) -> None:
     """Let the current thread read a location by a strong access: it acquires what was released
     there, or will, at its next fence."""
-    place = find_location(state, key, 0)
-    if place == 0 or state[place + O_CHAIN] == 0:
+    entry = find_location(state, key, 0)
+    if entry == 0 or state[entry + O_CHAIN] == 0:
         return
-    chain, lane = state[place + O_CHAIN], state[ME_LANE_AT]
+    chain, lane = state[entry + O_CHAIN], state[ME_LANE_AT]
     scope, last = flags >> SCOPE_AT & 3, state[lane + L_READ]
     if flags & ACQUIRES:
         acquire_chain(state, chain, scope)
@@ -117,13 +117,13 @@ def is_continuation(state: Any, chain: int, earlier: int) -> int:
 @jitable
 def acquire_chain(state: Any, chain: int, scope: int) -> None:
     """Let the current thread learn of the releases of a chain whose scopes fit."""
-    known, first, lane = state[state[ME_LANE_AT] + L_ACQUIRED], chain, state[ME_LANE_AT]
-    while chain and chain != known:
+    last_acquired, newest, lane = state[state[ME_LANE_AT] + L_ACQUIRED], chain, state[ME_LANE_AT]
+    while chain and chain != last_acquired:
         if is_in_scope(state, state[chain + C_RELEASE], scope):
             acquire_release(state, state[chain + C_RELEASE])
         chain = state[chain + C_NEXT]
     if scope >= GPU:
-        state[lane + L_ACQUIRED] = first
+        state[lane + L_ACQUIRED] = newest
 
 
 @jitable
@@ -132,10 +132,10 @@ def release_by_write(state: Any, key: int, flags: int, is_atomic: int) -> None:
     it, a release. Read-modify-writes continue what was released there."""
     scope, fence = flags >> SCOPE_AT & 3, state[ME_LANE_AT] + L_FENCE
     releases = flags & RELEASES or state[fence + REL_BLOCK] == state[ME_BLOCK] + 1
-    place = find_location(state, key, releases)
-    if place == 0:
+    entry = find_location(state, key, releases)
+    if entry == 0:
         return
-    chain = state[place + O_CHAIN] if is_atomic else 0
+    chain = state[entry + O_CHAIN] if is_atomic else 0
     if (
         chain
         and flags & RELEASES == 0
@@ -152,7 +152,7 @@ def release_by_write(state: Any, key: int, flags: int, is_atomic: int) -> None:
         if scope > state[fence + REL_SCOPE] and state[wide + REL_BLOCK] == state[ME_BLOCK] + 1:
             chain = prepend_fence_release(state, wide, scope, chain)
         chain = prepend_fence_release(state, fence, scope, chain)
-    state[place + O_CHAIN] = chain
+    state[entry + O_CHAIN] = chain
 
 
 @jitable
@@ -187,9 +187,9 @@ def is_fence_release(state: Any, release: int, fence: int, scope: int) -> int:
 @jitable
 def end_chain(state: Any, key: int) -> None:
     """End, by a weak write to a location, what was released there."""
-    place = find_location(state, key, 0)
-    if place:
-        state[place + O_CHAIN] = 0
+    entry = find_location(state, key, 0)
+    if entry:
+        state[entry + O_CHAIN] = 0
 
 
 @jitable
@@ -221,15 +221,15 @@ def fence(state: Any, event: Any, flags: int) -> None:
 def acquire_strong_reads(state: Any, scope: int) -> None:
     """Let the current thread pass a fence: it learns of what strong reads have seen, as far as the
     fence's scope goes. What they saw of a wider scope is left for a fence of that scope."""
-    node, kept = state[state[ME_LANE_AT] + L_READ], 0
+    node, pending = state[state[ME_LANE_AT] + L_READ], 0
     while node:
         following = state[node + N_NEXT]
         acquire_chain(state, state[node + N_INTERVAL], min(scope, state[node + N_THREAD]))
         if scope < min(state[node + N_THREAD], GPU):
-            state[node + N_NEXT] = kept
-            kept = node
+            state[node + N_NEXT] = pending
+            pending = node
         node = following
-    state[state[ME_LANE_AT] + L_READ] = kept
+    state[state[ME_LANE_AT] + L_READ] = pending
 
 
 @jitable

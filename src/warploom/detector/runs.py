@@ -59,36 +59,36 @@ def words_of_contiguous(size: int, begin: int, end: int, lanes: int) -> int:
 
 
 @jitable
-def size_of(place: int) -> int:
+def size_of(footprint: int) -> int:
     """Return the bytes that a lane reaches."""
-    return place >> RUN_SIZE_AT & RUN_SIZE_BITS
+    return footprint >> RUN_SIZE_AT & RUN_SIZE_BITS
 
 
 @jitable
-def begin_of(place: int) -> int:
+def begin_of(footprint: int) -> int:
     """Return the first byte."""
-    return place >> RUN_BEGIN_AT & RUN_BEGIN_BITS
+    return footprint >> RUN_BEGIN_AT & RUN_BEGIN_BITS
 
 
 @jitable
-def end_of(place: int) -> int:
+def end_of(footprint: int) -> int:
     """Return the end behind the last lane's bytes."""
-    return place >> RUN_END_AT & RUN_END_BITS
+    return footprint >> RUN_END_AT & RUN_END_BITS
 
 
 @jitable
-def stride_of(place: int) -> int:
+def stride_of(footprint: int) -> int:
     """Return the bytes between the addresses of two lanes side by side; 0 for one lane."""
-    return place >> RUN_STRIDE_AT & RUN_STRIDE_BITS
+    return footprint >> RUN_STRIDE_AT & RUN_STRIDE_BITS
 
 
 @jitable
-def words_of(place: int, lanes: int) -> int:
+def words_of(footprint: int, lanes: int) -> int:
     """Return the words of a place of which the lanes of a mask are there, the bit of the lane that
     reaches its first byte first; lanes of less than four bytes are all there."""
-    size, begin = size_of(place), begin_of(place) >> 2
-    between = (1 << ((end_of(place) + 3) >> 2)) - (1 << begin)
-    stride = max(stride_of(place), size)
+    size, begin = size_of(footprint), begin_of(footprint) >> 2
+    between = (1 << ((end_of(footprint) + 3) >> 2)) - (1 << begin)
+    stride = max(stride_of(footprint), size)
     if size < WORD:
         return between
     if stride == size:
@@ -119,89 +119,91 @@ def doubled(bits: int) -> int:
 
 
 @jitable
-def has_gaps(place: int) -> int:
+def has_gaps(footprint: int) -> int:
     """Return whether there are bytes between those of two lanes."""
-    return int(stride_of(place) > size_of(place))
+    return int(stride_of(footprint) > size_of(footprint))
 
 
 @jitable
-def common_stride(one: int, other: int) -> int:
+def common_stride(footprint: int, other: int) -> int:
     """Return the stride of two places, that of the other one where one has a single lane; 0 where
     both have, -1 where they differ."""
-    stride, second = stride_of(one), stride_of(other)
-    if stride == second or second == 0:
+    stride, other_stride = stride_of(footprint), stride_of(other)
+    if stride == other_stride or other_stride == 0:
         return stride
-    return second if stride == 0 else -1
+    return other_stride if stride == 0 else -1
 
 
 @jitable
-def never_overlap(one: int, words: int, other: int, other_words: int) -> int:
+def never_overlap(footprint: int, words: int, other: int, other_words: int) -> int:
     """Return whether two places with these words have no byte in common; 0 where that is not seen
     at once."""
     if words & other_words == 0:
         return 1
-    if end_of(one) <= begin_of(other) or end_of(other) <= begin_of(one):
+    if end_of(footprint) <= begin_of(other) or end_of(other) <= begin_of(footprint):
         return 1
-    stride = common_stride(one, other)
+    stride = common_stride(footprint, other)
     if stride <= 0:
         return 0
-    offset_behind = (begin_of(other) - begin_of(one)) % stride
-    return int(offset_behind >= size_of(one) and offset_behind + size_of(other) <= stride)
+    offset = (begin_of(other) - begin_of(footprint)) % stride
+    return int(offset >= size_of(footprint) and offset + size_of(other) <= stride)
 
 
 @jitable
-def covers(one: int, words: int, other: int, other_words: int) -> int:
+def covers(footprint: int, words: int, other: int, other_words: int) -> int:
     """Return whether a place with these words has all bytes of another; 0 where that is not seen at
     once."""
     if other_words & ~words:
         return 0
-    if size_of(one) >= WORD:
+    if size_of(footprint) >= WORD:
         return 1
-    if begin_of(other) < begin_of(one) or end_of(one) < end_of(other):
+    if begin_of(other) < begin_of(footprint) or end_of(footprint) < end_of(other):
         return 0
-    if has_gaps(one) == 0:
+    if has_gaps(footprint) == 0:
         return 1
-    stride = common_stride(one, other)
+    stride = common_stride(footprint, other)
     if stride <= 0:
         return 0
-    return int((begin_of(other) - begin_of(one)) % stride + size_of(other) <= size_of(one))
+    return int(
+        (begin_of(other) - begin_of(footprint)) % stride + size_of(other) <= size_of(footprint)
+    )
 
 
 @jitable
-def are_lanes_own(one: int, other: int, lanes: int) -> int:
+def overlap_is_same_thread(footprint: int, other: int, lanes: int) -> int:
     """Return whether each byte that two places have in common is reached by the same thread in
-    both, where the first lane of `other` is `lanes` threads behind that of `one`; 0 where that is
+    both, where the first lane of `other` is `lanes` threads behind that of `footprint`; 0 where that is
     not seen at once."""
-    stride = common_stride(one, other)
+    stride = common_stride(footprint, other)
     if stride < 0:
         return 0
     if stride == 0:
         return int(lanes == 0)
-    if (one ^ other) & FALLS and stride_of(one) and stride_of(other):
+    if (footprint ^ other) & FALLS and stride_of(footprint) and stride_of(other):
         return 0
-    step = -stride if (one | other) & FALLS else stride
-    offset_behind = begin_of(other) - begin_of(one) - lanes * step
-    return int(size_of(one) - stride <= offset_behind <= stride - size_of(other))
+    step = -stride if (footprint | other) & FALLS else stride
+    offset = begin_of(other) - begin_of(footprint) - lanes * step
+    return int(size_of(footprint) - stride <= offset <= stride - size_of(other))
 
 
 @jitable
-def bytes_of(place: int, words: int, word: int) -> int:
+def bytes_of(footprint: int, words: int, word: int) -> int:
     """Return which of the 32 bytes from byte 32 * `word` of the line on are reached, a bit each."""
-    if size_of(place) >= WORD:
+    if size_of(footprint) >= WORD:
         return doubled(doubled(words >> 8 * word & 255))
-    return bytes_of_narrow(place, word)
+    return bytes_of_narrow(footprint, word)
 
 
 @jitable
-def bytes_of_narrow(place: int, word: int) -> int:
+def bytes_of_narrow(footprint: int, word: int) -> int:
     """Return those bytes where lanes reach less than a word each."""
-    if has_gaps(place) == 0:
-        return bits_between(begin_of(place) - 32 * word, end_of(place) - 32 * word)
-    bits, at = 0, begin_of(place) - 32 * word
-    while at < min(end_of(place) - 32 * word, 32):
-        if at + size_of(place) > 0:
-            bits |= bits_between(at, at + size_of(place))
-        at += stride_of(place)
+    if has_gaps(footprint) == 0:
+        return bits_between(begin_of(footprint) - 32 * word, end_of(footprint) - 32 * word)
+    bits, at = 0, begin_of(footprint) - 32 * word
+    while at < min(end_of(footprint) - 32 * word, 32):
+        if at + size_of(footprint) > 0:
+            bits |= bits_between(at, at + size_of(footprint))
+        at += stride_of(footprint)
     return bits
 
 

@@ -70,7 +70,7 @@ def are_settled_for_all(state: Any, line: int, words: int) -> int:
 
 
 @jitable
-def is_settled(state: Any, line: int, place: int, words: int) -> int:
+def is_settled(state: Any, line: int, footprint: int, words: int) -> int:
     """Return whether the bytes of a place of a line and its words (`runs`) are settled for the
     current thread."""
     at = settled_at(state, line)
@@ -78,17 +78,17 @@ def is_settled(state: Any, line: int, place: int, words: int) -> int:
         return 0
     if are_settled_for_all(state, line, words):
         return 1
-    now = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
-    near = state[at + Q_BLOCK_TAG] == now
-    own = state[at + Q_WARP_TAG] == now and state[at + Q_WARP_EPOCH] == warp_epoch(state)
+    tag = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
+    block_valid = state[at + Q_BLOCK_TAG] == tag
+    warp_valid = state[at + Q_WARP_TAG] == tag and state[at + Q_WARP_EPOCH] == warp_epoch(state)
     missing = 0
-    for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
-        known = state[at + Q_GRID + word]
-        if near:
-            known |= state[at + Q_BLOCK + word]
-        if own:
-            known |= state[at + Q_WARP + word]
-        missing |= bytes_of(place, words, word) & ~known
+    for word in range(begin_of(footprint) >> 5, (end_of(footprint) + 31) >> 5):
+        settled = state[at + Q_GRID + word]
+        if block_valid:
+            settled |= state[at + Q_BLOCK + word]
+        if warp_valid:
+            settled |= state[at + Q_WARP + word]
+        missing |= bytes_of(footprint, words, word) & ~settled
     return int(missing == 0)
 
 
@@ -108,13 +108,13 @@ def warp_epoch(state: Any) -> int:
 
 
 @jitable
-def settle(state: Any, line: int, cell: int, place: int, bytes_: int) -> None:
-    """Notes that bytes of a cell, which begins at byte `place` of its line, are settled, if the
+def settle(state: Any, line: int, cell: int, offset: int, bytes_: int) -> None:
+    """Notes that bytes of a cell, which begins at byte `offset` of its line, are settled, if the
     weak read that came last makes them so: for all, where two blocks have read them and nobody has
     written them; for its block until the next barrier, where two warps have read them; for its warp
     until this synchronises, where two of its lanes have."""
     write = state[cell + W_INTERVAL]
-    now = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
+    tag = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
     if (
         state[EXACT]
         or state[ME_DISTANCE] == 0
@@ -123,15 +123,15 @@ def settle(state: Any, line: int, cell: int, place: int, bytes_: int) -> None:
         return
     if state[ME_DISTANCE] == OTHER_BLOCK:
         if write == 0:
-            mark_settled(state, line, place >> 5, bytes_ << (place & 31))
+            mark_settled(state, line, offset >> 5, bytes_ << (offset & 31))
         return
-    here = write >> BLOCK_AT == state[ME_BLOCK] + 1 or state[ME_SPACE] == SHARED
-    if write == 0 or (write != now and here):
-        mark_settled(state, line, place >> 5, bytes_ << (place & 31))
+    same_memory = write >> BLOCK_AT == state[ME_BLOCK] + 1 or state[ME_SPACE] == SHARED
+    if write == 0 or (write != tag and same_memory):
+        mark_settled(state, line, offset >> 5, bytes_ << (offset & 31))
 
 
 @jitable
-def settle_run(state: Any, line: int, place: int, words: int) -> None:
+def settle_run(state: Any, line: int, footprint: int, words: int) -> None:
     """Note that the bytes of a place of a line and its words are settled, if two runs that stand
     for the current weak read make them so, and no run of the line writes there."""
     if state[EXACT] or state[ME_DISTANCE] == 0:
@@ -140,8 +140,8 @@ def settle_run(state: Any, line: int, place: int, words: int) -> None:
         run = run_at(state, line, number)
         if state[run + 2] >> OP_AT & 3 != LOAD and state[run + 3] & words:
             return
-    for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
-        mark_settled(state, line, word, bytes_of(place, words, word))
+    for word in range(begin_of(footprint) >> 5, (end_of(footprint) + 31) >> 5):
+        mark_settled(state, line, word, bytes_of(footprint, words, word))
 
 
 @jitable
@@ -179,7 +179,7 @@ def allocate_for_lines(state: Any, size: int) -> int:
 @jitable
 def mark_settled(state: Any, line: int, word: int, bits: int) -> None:
     """Adds to the settled bytes of a line, for as long as the distance of the two reads says."""
-    now, at = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL], enable_settled(state, line)
+    tag, at = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL], enable_settled(state, line)
     if at == 0:
         return
     if state[ME_DISTANCE] == OTHER_BLOCK:
@@ -189,13 +189,13 @@ def mark_settled(state: Any, line: int, word: int, bits: int) -> None:
         )
         return
     if state[ME_DISTANCE] == OTHER_WARP:
-        if state[at + Q_BLOCK_TAG] != now:
-            state[at + Q_BLOCK_TAG] = now
+        if state[at + Q_BLOCK_TAG] != tag:
+            state[at + Q_BLOCK_TAG] = tag
             clear_bits(state, at + Q_BLOCK)
         state[at + Q_BLOCK + word] |= bits
         return
-    if state[at + Q_WARP_TAG] != now or state[at + Q_WARP_EPOCH] != warp_epoch(state):
-        state[at + Q_WARP_TAG], state[at + Q_WARP_EPOCH] = now, warp_epoch(state)
+    if state[at + Q_WARP_TAG] != tag or state[at + Q_WARP_EPOCH] != warp_epoch(state):
+        state[at + Q_WARP_TAG], state[at + Q_WARP_EPOCH] = tag, warp_epoch(state)
         clear_bits(state, at + Q_WARP)
     state[at + Q_WARP + word] |= bits
 
@@ -243,19 +243,19 @@ def has_weak_reads_only(state: Any, lists: int) -> int:
 
 
 @jitable
-def clear_settled(state: Any, line: int, place: int, words: int) -> None:
+def clear_settled(state: Any, line: int, footprint: int, words: int) -> None:
     """Note that a place of a line and its words are written."""
     at = settled_at(state, line)
     if at == 0:
         return
     state[state[line + H_REST] + X_GRID_WORDS] &= ~words
-    for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
+    for word in range(begin_of(footprint) >> 5, (end_of(footprint) + 31) >> 5):
         if words >> 8 * word & 255 == 0:
             continue
-        left = ~bytes_of(place, words, word)
-        state[at + Q_GRID + word] &= left
-        state[at + Q_BLOCK + word] &= left
-        state[at + Q_WARP + word] &= left
+        unwritten = ~bytes_of(footprint, words, word)
+        state[at + Q_GRID + word] &= unwritten
+        state[at + Q_BLOCK + word] &= unwritten
+        state[at + Q_WARP + word] &= unwritten
 
 
 @jitable

@@ -56,10 +56,10 @@ def select_memory(state: Any, event: Any, address: int) -> int:
 @jitable
 def select_memory_of_rank(state: Any, event: Any, rank: int) -> None:
     """Turn to the shared memory of a block of the cluster."""
-    home = state[ME_CLUSTER_AT] + rank * state[SLOT_WORDS]
-    offset_behind = (home - state[ME_SLOT]) // state[SLOT_WORDS]
-    state[ME_OWNER_SLOT], state[ME_OWNER] = home, state[home + B_BLOCK] - 1
-    state[ME_BASE] = event[E_BASE] + offset_behind * state[SHARED_STRIDE]
+    owner_slot = state[ME_CLUSTER_AT] + rank * state[SLOT_WORDS]
+    slots_away = (owner_slot - state[ME_SLOT]) // state[SLOT_WORDS]
+    state[ME_OWNER_SLOT], state[ME_OWNER] = owner_slot, state[owner_slot + B_BLOCK] - 1
+    state[ME_BASE] = event[E_BASE] + slots_away * state[SHARED_STRIDE]
 
 
 @jitable

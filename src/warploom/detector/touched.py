@@ -34,51 +34,53 @@ from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def record_touched_run(state: Any, event: Any, end: int, row: int, lanes: int) -> None:
+def record_touched_run(state: Any, event: Any, end: int, allocation: int, lanes: int) -> None:
     """Keep what a run of lanes from the current address up to `end` does, of which those of a mask
     are there."""
-    if event[E_SPACE] != GLOBAL or state[row + A_TOUCHED] == 0:
+    if event[E_SPACE] != GLOBAL or state[allocation + A_TOUCHED] == 0:
         return
     at, size, writes = state[ME_ADDRESS], state[ME_SIZE], int(event[E_OP] == STORE)
     stride = abs(state[ME_STRIDE])
     if stride == size and lanes & lanes + 1 == 0:
-        record_touched_bytes(state, event, at, end, row, writes)
+        record_touched_bytes(state, event, at, end, allocation, writes)
         return
     while at < end:
         if lanes & 1:
-            record_touched_bytes(state, event, at, at + size, row, writes)
+            record_touched_bytes(state, event, at, at + size, allocation, writes)
         at += stride
         lanes >>= 1
 
 
 @jitable
-def record_touched_lane(state: Any, event: Any, row: int, writes: int) -> None:
+def record_touched_lane(state: Any, event: Any, allocation: int, writes: int) -> None:
     """Keep what the current thread does."""
-    if event[E_SPACE] == GLOBAL and state[row + A_TOUCHED] != 0:
+    if event[E_SPACE] == GLOBAL and state[allocation + A_TOUCHED] != 0:
         record_touched_bytes(
-            state, event, state[ME_ADDRESS], state[ME_ADDRESS] + event[E_SIZE], row, writes
+            state, event, state[ME_ADDRESS], state[ME_ADDRESS] + event[E_SIZE], allocation, writes
         )
 
 
 @jitable
-def record_touched_bytes(state: Any, event: Any, at: int, end: int, row: int, writes: int) -> None:
+def record_touched_bytes(
+    state: Any, event: Any, at: int, end: int, allocation: int, writes: int
+) -> None:
     """Keep that the current instruction reaches the bytes from `at` to `end`, and `writes` them."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     read_at, written_at = T_READ_AT, T_WRITTEN_AT
     if flags & STRONG or event[E_OP] == ATOMIC:
         read_at, written_at = T_STRONG_READ_AT, T_STRONG_WRITTEN_AT
     number = min(event[E_INSTRUCTION] + 1, T_NUMBER_BITS)
-    first = state[row + (A_TOUCHED if has_waited(state) else A_EARLY)]
-    word, base = at & ~3, state[row + A_START] & ~3
+    table = state[allocation + (A_TOUCHED if has_waited(state) else A_EARLY)]
+    word, base = at & ~3, state[allocation + A_START] & ~3
     while word < end:
         bytes_ = (15 << max(at - word, 0) & 15) & (15 >> max(word + 4 - end, 0))
-        place = first + (word - base >> 2)
-        kept = state[place]
+        index = table + (word - base >> 2)
+        touched_word = state[index]
         if event[E_OP] != STORE:
-            kept = kept & ~(T_NUMBER_BITS << T_READER_AT) | number << T_READER_AT
-            kept |= bytes_ << read_at
+            touched_word = touched_word & ~(T_NUMBER_BITS << T_READER_AT) | number << T_READER_AT
+            touched_word |= bytes_ << read_at
         if writes:
-            kept = kept & ~(T_NUMBER_BITS << T_WRITER_AT) | number << T_WRITER_AT
-            kept |= bytes_ << written_at
-        state[place] = kept
+            touched_word = touched_word & ~(T_NUMBER_BITS << T_WRITER_AT) | number << T_WRITER_AT
+            touched_word |= bytes_ << written_at
+        state[index] = touched_word
         word += 4

@@ -91,21 +91,21 @@ def wait_for_copies(state: Any, event: Any, flags: int) -> None:
         elif pending < RING and state[lane + count] > pending:
             bound = state[lane + ring + (state[lane + count] - pending - 1) % RING]
         if bound:
-            place = current_clock(state) + state[THREADS] + state[ME_THREAD]
-            state[place] = join_agent_word(state[place], bound)
+            agent_word = current_clock(state) + state[THREADS] + state[ME_THREAD]
+            state[agent_word] = join_agent_word(state[agent_word], bound)
 
 
 @jitable
 def operate_mbarrier(state: Any, key: int, word: int, flags: int) -> None:
     """Let the current thread work on an mbarrier, whose word is `word` before it does."""
-    place = find_location(state, key, 1)
-    if place == 0:
+    entry = find_location(state, key, 1)
+    if entry == 0:
         return
-    if state[place + O_CHAIN] == 0:
-        state[place + O_CHAIN] = allocate(state, BARRIER_HEAD + 2 * state[CLOCK_WORDS])
-        if state[place + O_CHAIN] == 0:
+    if state[entry + O_CHAIN] == 0:
+        state[entry + O_CHAIN] = allocate(state, BARRIER_HEAD + 2 * state[CLOCK_WORDS])
+        if state[entry + O_CHAIN] == 0:
             return
-    at, state[place + O_MBARRIER] = state[place + O_CHAIN], int(flags & INVALIDATES == 0)
+    at, state[entry + O_MBARRIER] = state[entry + O_CHAIN], int(flags & INVALIDATES == 0)
     if flags & (PLAIN_WRITE | INVALIDATES):
         for generation in range(1, -1, -1):
             state[at + G_GENERATION] = generation
@@ -129,23 +129,23 @@ def operate_mbarrier(state: Any, key: int, word: int, flags: int) -> None:
 @jitable
 def is_mbarrier(state: Any, key: int) -> int:
     """Return whether an mbarrier is at a location."""
-    place = find_location(state, key, 0)
-    return int(place != 0 and state[place + O_MBARRIER] != 0)
+    entry = find_location(state, key, 0)
+    return int(entry != 0 and state[entry + O_MBARRIER] != 0)
 
 
 @jitable
 def add_to_phase(state: Any, at: int, phase: int) -> None:
     """Add what the current thread knows to a phase of an mbarrier: to the row of its block's
     threads, or, from another block, to the set."""
-    known = at + G_SET + (phase & 1)
+    set_at = at + G_SET + (phase & 1)
     if state[ME_OWNER] == state[ME_BLOCK]:
         add_to_clock(state, at + BARRIER_HEAD + (phase & 1) * state[CLOCK_WORDS])
-        state[known] = join_sets(state, state[known], current_set(state))
+        state[set_at] = join_sets(state, state[set_at], current_set(state))
         return
     release = allocate(state, RELEASE_WORDS)
     if release:
         write_release(state, release, CLUSTER)
-        state[known] = join_sets(state, state[known], set_with_release(state, release))
+        state[set_at] = join_sets(state, state[set_at], set_with_release(state, release))
 
 
 @jitable
@@ -168,10 +168,10 @@ def signal_mbarrier(state: Any, key: int, word: int) -> None:
 def signal_for_agent(state: Any, key: int, word: int, agent: int, copies: int) -> None:
     """Note that an mbarrier, whose word is `word`, is told of these copies of an agent of the
     current block."""
-    place = find_location(state, key, 0)
-    if place and state[place + O_CHAIN]:
+    entry = find_location(state, key, 0)
+    if entry and state[entry + O_CHAIN]:
         operate_mbarrier(state, key, word, 0)
-        record_completion(state, state[place + O_CHAIN], word >> PHASE_AT & 3, agent, copies)
+        record_completion(state, state[entry + O_CHAIN], word >> PHASE_AT & 3, agent, copies)
 
 
 @jitable
@@ -179,12 +179,16 @@ def record_completion(state: Any, at: int, phase: int, agent: int, copies: int) 
     """Let who waits for a phase of an mbarrier know of these copies of an agent of the current
     block."""
     if state[ME_OWNER] != state[ME_BLOCK]:
-        own, known = allocate(state, 1 + SET_WORDS), at + G_SET + (phase & 1)
-        taken = allocate(state, state[CLOCK_WORDS])
-        if own and taken:
-            state[own], state[own + 1], state[own + 1 + S_CLOCK] = 1, state[ME_BLOCK] + 1, taken
-            state[taken + state[THREADS] + agent] = copies
-            state[known] = join_sets(state, state[known], own)
+        single_set, set_at = allocate(state, 1 + SET_WORDS), at + G_SET + (phase & 1)
+        clock = allocate(state, state[CLOCK_WORDS])
+        if single_set and clock:
+            state[single_set], state[single_set + 1], state[single_set + 1 + S_CLOCK] = (
+                1,
+                state[ME_BLOCK] + 1,
+                clock,
+            )
+            state[clock + state[THREADS] + agent] = copies
+            state[set_at] = join_sets(state, state[set_at], single_set)
         return
-    row = at + BARRIER_HEAD + (phase & 1) * state[CLOCK_WORDS] + state[THREADS] + agent
-    state[row] = join_agent_word(state[row], copies)
+    agent_word = at + BARRIER_HEAD + (phase & 1) * state[CLOCK_WORDS] + state[THREADS] + agent
+    state[agent_word] = join_agent_word(state[agent_word], copies)

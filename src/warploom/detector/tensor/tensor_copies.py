@@ -143,26 +143,26 @@ def record_copy(
     for byte in range(PIECE):
         values[lane * PIECE + byte] = copy >> 8 * (byte & 3) & 255
     record_remote_side(state, event, memory, scratch, values, lane)
-    writes = WRITES if field(int(scratch[REQUEST]), GROUPED) == 0 else READS
-    if field(int(scratch[REQUEST]), OP) == REDUCE_BYTES and writes == WRITES:
-        writes = UPDATES
-    near = int(scratch[SOURCE if writes == READS and scratch[KIND] != BOX_COPY else TARGET])
-    own = rank_of(scratch, near)
+    op = WRITES if field(int(scratch[REQUEST]), GROUPED) == 0 else READS
+    if field(int(scratch[REQUEST]), OP) == REDUCE_BYTES and op == WRITES:
+        op = UPDATES
+    own_address = int(scratch[SOURCE if op == READS and scratch[KIND] != BOX_COPY else TARGET])
+    own_rank = rank_of(scratch, own_address)
     for rank in range(state[CLUSTER_BLOCKS]):
-        if (blocks >> rank if blocks else int(rank == own)) & 1:
+        if (blocks >> rank if blocks else int(rank == own_rank)) & 1:
             select_memory_of_rank(state, event, rank)
-            start = near - base_of(scratch, own)
+            start = own_address - base_of(scratch, own_rank)
             record_bytes(
-                state, event, memory, values, lane, (SHARED, writes), start, int(scratch[SIZE])
+                state, event, memory, values, lane, (SHARED, op), start, int(scratch[SIZE])
             )
     if scratch[BARRIER] == 0:
         return
-    told = rank_of(scratch, int(scratch[BARRIER]))
-    at = int(scratch[BARRIER]) - base_of(scratch, told)
+    signalled = rank_of(scratch, int(scratch[BARRIER]))
+    at = int(scratch[BARRIER]) - base_of(scratch, signalled)
     for rank in range(state[CLUSTER_BLOCKS]):
-        if (blocks >> rank if blocks else int(rank == told)) & 1:
-            leading = rank & ~1 if blocks and field(int(scratch[REQUEST]), PAIR) else rank
-            select_memory_of_rank(state, event, leading)
+        if (blocks >> rank if blocks else int(rank == signalled)) & 1:
+            signalled_rank = rank & ~1 if blocks and field(int(scratch[REQUEST]), PAIR) else rank
+            select_memory_of_rank(state, event, signalled_rank)
             signal_mbarrier(
                 state, shared_key(state, at), read_host_word(memory, state[ME_BASE] + at)
             )
@@ -173,10 +173,10 @@ def record_copy(
 def rank_of(scratch: Any, address: int) -> int:
     """Return the rank of the block in whose shared memory an address of the host is; -1 for none of
     the cluster."""
-    offset_behind = address - int(scratch[CLUSTER_SHARED])
-    if offset_behind < 0:
+    offset = address - int(scratch[CLUSTER_SHARED])
+    if offset < 0:
         return -1
-    rank = offset_behind // max(int(scratch[SHARED_STRIDE]), 1)
+    rank = offset // max(int(scratch[SHARED_STRIDE]), 1)
     return rank if rank < MOST_BLOCKS and int(scratch[LIVE_BLOCKS]) >> rank & 1 else -1
 
 
@@ -192,28 +192,30 @@ def record_remote_side(
 ) -> None:
     """Take the accesses of a copy to global memory, or to the shared memory that it reads for that
     of another block."""
-    grouped, op = field(int(scratch[REQUEST]), GROUPED), field(int(scratch[REQUEST]), OP)
-    if op == CANCEL:
+    grouped, request_op = field(int(scratch[REQUEST]), GROUPED), field(int(scratch[REQUEST]), OP)
+    if request_op == CANCEL:
         return
-    does = WRITES if grouped else READS
-    if op == REDUCE or (op == REDUCE_BYTES and grouped):
-        does = UPDATES
+    op = WRITES if grouped else READS
+    if request_op == REDUCE or (request_op == REDUCE_BYTES and grouped):
+        op = UPDATES
     if scratch[KIND] == BOX_COPY:
         select_own_memory(state, event)
         for row in range(count_rows(scratch)):
             find_row(scratch, row)
             first, last = int(scratch[ROW_FROM]), int(scratch[ROW_TO])
             start = int(scratch[ROW_ADDRESS]) + first
-            record_bytes(state, event, memory, values, lane, (GLOBAL, does), start, last - first)
+            record_bytes(state, event, memory, values, lane, (GLOBAL, op), start, last - first)
         return
-    far = int(scratch[TARGET if grouped else SOURCE])
-    rank = -1 if field(int(scratch[REQUEST]), MODE) else rank_of(scratch, far)
+    remote_address = int(scratch[TARGET if grouped else SOURCE])
+    rank = -1 if field(int(scratch[REQUEST]), MODE) else rank_of(scratch, remote_address)
     if rank < 0:
-        record_bytes(state, event, memory, values, lane, (GLOBAL, does), far, int(scratch[SIZE]))
+        record_bytes(
+            state, event, memory, values, lane, (GLOBAL, op), remote_address, int(scratch[SIZE])
+        )
         return
     select_memory_of_rank(state, event, rank)
-    start = far - base_of(scratch, rank)
-    record_bytes(state, event, memory, values, lane, (SHARED, does), start, int(scratch[SIZE]))
+    start = remote_address - base_of(scratch, rank)
+    record_bytes(state, event, memory, values, lane, (SHARED, op), start, int(scratch[SIZE]))
 
 
 @jitable
@@ -238,16 +240,16 @@ def record_bytes(
         size = min(PIECE - at % PIECE, end - at)
         event[E_SIZE] = event[E_PART] = state[ME_SIZE] = size
         state[ME_ADDRESS] = at
-        row = 1
+        allocation = 1
         if event[E_SPACE] == GLOBAL:
-            row = find_allocation(state, at)
-        if row > 0:
-            record_touched_lane(state, event, row, int(event[E_OP] != READS))
+            allocation = find_allocation(state, at)
+        if allocation > 0:
+            record_touched_lane(state, event, allocation, int(event[E_OP] != READS))
             if state[TOOLS] & INIT:
-                check_written(state, event, flags, row)
+                check_written(state, event, flags, allocation)
             if state[TOOLS] & RACE:
                 # No run of a line is of a copy: nobody asks where the event's lanes reach.
                 check_words(
-                    state, event, memory, event, values, lane, row, int(event[E_OP] != READS)
+                    state, event, memory, event, values, lane, allocation, int(event[E_OP] != READS)
                 )
         at += size

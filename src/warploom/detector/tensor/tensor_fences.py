@@ -77,8 +77,8 @@ def wait_for_moves(state: Any, event: Any, stores: int) -> None:
         left &= left - 1
         warp = state[ME_WARP_AT]
         state[warp + V_LOADED + stores] = state[warp + V_LOADS + stores]
-        place = current_clock(state) + warp_index(state, state[ME_WARP]) + 2 * stores
-        state[place] = join_agent_word(state[place], state[warp + V_LOADED + stores])
+        agent_word = current_clock(state) + warp_index(state, state[ME_WARP]) + 2 * stores
+        state[agent_word] = join_agent_word(state[agent_word], state[warp + V_LOADED + stores])
 
 
 @jitable
@@ -89,13 +89,15 @@ def fence_before(state: Any, event: Any) -> None:
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
-        warp, row = state[ME_WARP_AT], current_clock(state)
+        warp, clock = state[ME_WARP_AT], current_clock(state)
         for stores in range(2):
-            place = row + warp_index(state, state[ME_WARP]) + 2 * stores + FENCED
-            state[place] = join_agent_word(state[place], state[warp + V_LOADED + stores])
+            agent_word = clock + warp_index(state, state[ME_WARP]) + 2 * stores + FENCED
+            state[agent_word] = join_agent_word(state[agent_word], state[warp + V_LOADED + stores])
         if state[state[ME_LANE_AT] + L_WORKS]:
-            place = row + state[THREADS] + begun_index(state, state[ME_THREAD])
-            state[place] = join_agent_word(state[place], state[state[ME_LANE_AT] + L_WORKS] + 1)
+            agent_word = clock + state[THREADS] + begun_index(state, state[ME_THREAD])
+            state[agent_word] = join_agent_word(
+                state[agent_word], state[state[ME_LANE_AT] + L_WORKS] + 1
+            )
     state[state[ME_WARP_AT] + V_TIME] += 1
 
 
@@ -129,14 +131,14 @@ def check_fences(
     """Report an access to tensor memory that is ordered behind that of another warp, but not by the
     fences that this needs."""
     who, time, block = thread_word & WHO_BITS, thread_word >> TIME_AT, interval_word >> BLOCK_AT
-    own = block == state[ME_BLOCK] + 1
+    same_block = block == state[ME_BLOCK] + 1
     if (
         state[ME_AGENT] == 0
         or who & AGENT == 0
-        or (own and (who & AGENT - 1) >> 5 == state[ME_WARP])
+        or (same_block and (who & AGENT - 1) >> 5 == state[ME_WARP])
     ):
         return
-    before = int(own and is_unfenced(state, who, time) != 0)
+    before = int(same_block and is_unfenced(state, who, time) != 0)
     after = 1 - is_taken_over(state, who, time, block)
     if before or after:
         detail = own_access >> OP_AT & 3 | (access_word >> OP_AT & 3) << D_OTHER_OP

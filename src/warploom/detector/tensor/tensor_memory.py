@@ -204,15 +204,15 @@ def record_words(state: Any, event: Any, op: int, lane: int, column: int, count:
 @jitable
 def record_matrix_reads(
     state: Any, event: Any, memory: Any, values: Any, lane: int, descriptor: int, transposed: int,
-    rows: int, depth: int, unit: int,
+    rows: int, depth: int, elements_per_unit: int,
 ) -> None:  # fmt: skip
     """Take the reads of a matrix in the shared memory turned to, of `rows` rows with so many
-    elements along k, `unit` of them in 16 bytes."""
+    elements along k, `elements_per_unit` of them in 16 bytes."""
     lines, along = (depth, rows) if transposed else (rows, depth)
     for line in range(lines):
-        for place in range((along + unit - 1) // unit):
-            at = unit_address(descriptor, transposed != 0, line, place)
-            record_bytes(state, event, memory, values, lane, (SHARED, READS), at, UNIT_BYTES)
+        for unit_number in range((along + elements_per_unit - 1) // elements_per_unit):
+            unit_at = unit_address(descriptor, transposed != 0, line, unit_number)
+            record_bytes(state, event, memory, values, lane, (SHARED, READS), unit_at, UNIT_BYTES)
 
 
 # ---- loads and stores ---------------------------------------------------------------------------

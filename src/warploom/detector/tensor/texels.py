@@ -88,14 +88,14 @@ def detect_texels(
         elif place(table, start, data, lane, request) == 0:
             address = int(np.int64(data[LANES * ADDRESS_ROW + lane]))
             if address >= 0:
-                size, does = access_bytes(table, start, request), UPDATES
+                size, access_op = access_bytes(table, start, request), UPDATES
                 if op == LOAD:
-                    does = READS
+                    access_op = READS
                 elif op in (STORE, STORE_FORMATTED):
-                    does = WRITES
+                    access_op = WRITES
                     stage_stored_bytes(state, data, values, lane, size, request)
                 at = int(table[BASE]) + address
-                record_bytes(state, event, all_memory, values, lane, (GLOBAL, does), at, size)
+                record_bytes(state, event, all_memory, values, lane, (GLOBAL, access_op), at, size)
     return 0
 
 
