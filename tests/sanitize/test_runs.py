@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 
 from warploom.detector.runs import (
-    overlap_is_same_thread,
     bytes_of,
     covers,
     footprint_of,
     never_overlap,
+    overlap_is_same_thread,
     words_of,
 )
 

@@ -1,4 +1,11 @@
-"""Takes an access of a warp: by runs of lanes where these are few, else lane by lane."""
+"""Checks and records an access of a warp: by runs of lanes if these are few, else lane by lane.
+
+    ld.global.f32 [a + 4 * tid]          one contiguous run of 32 lanes
+    ld.global.f32 [a + 12 * tid]         one strided run
+    ld.global.f32 [a + 4 * idx[tid]]     32 lanes, each in its own cell
+
+Accesses that only agents make (copies of tensors, `tcgen05`, textures) are recorded by `tensor`.
+"""
 
 from __future__ import annotations
 
@@ -63,15 +70,15 @@ MBARRIER_BYTES = 8
 """Bytes of an mbarrier; bulk copies move 16 at a time."""
 
 WORD = 4
-"""Lanes of so many bytes and more may be missing in a run (`runs`)."""
+"""Lanes of this many bytes and more may be missing in a run (`runs`)."""
 
 MOST_LANE_RUNS = 8
-"""An access in more runs than that is taken lane by lane."""
+"""An access in more runs than this is recorded lane by lane."""
 
 
 @jitable
 def check_access(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Takes an access; returns the lanes that may do it."""
+    """Checks and records an access; returns the lanes that may access memory."""
     lanes = event[E_LANES]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     state[ME_SPACE], state[ME_SIZE] = event[E_SPACE], event[E_SIZE]
@@ -81,6 +88,7 @@ def check_access(state: Any, event: Any, plan: Any, memory: Any, addresses: Any,
         admitted = record_runs(state, event, plan, memory, addresses, data)
     else:
         admitted = record_lanes(state, event, plan, memory, addresses, data, lanes)
+    # A new time: a thread that synchronises with this access does not know later ones of the warp.
     if flags & (RELEASES | STRONG | ARRIVES | COMPLETES) and state[EXACT]:
         state[state[ME_WARP_AT] + V_TIME] += 1
     return admitted if state[TOOLS] & MEM else lanes
@@ -88,8 +96,9 @@ def check_access(state: Any, event: Any, plan: Any, memory: Any, addresses: Any,
 
 @jitable
 def record_runs(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Takes a weak access, by runs of lanes that reach consecutive memory if there are few; returns
-    the lanes that may do it. A warp whose addresses fall is one run from its last lane on."""
+    """Records a weak access by runs of lanes if there are few; returns the lanes that may access
+    memory. Tries contiguous runs, then strided ones. A warp with descending addresses is one run
+    that begins with its last lane."""
     lanes, retained, descending = event[E_LANES], event[E_LANES], 0
     heads = heads_of_contiguous_runs(addresses, lanes, event[E_SIZE])
     contiguous = 1
@@ -134,8 +143,8 @@ def record_runs(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, 
 
 @jitable
 def without_repeats(addresses: Any, lanes: int) -> int:
-    """Returns some lanes without those that have the address of the lane before and that of the
-    lane behind: for what these load, the other two stand for them (`cells.keep_read`)."""
+    """Returns the mask `lanes` without the lanes that load from the address of the lane before and
+    of the lane after them: those two make their loads redundant (`cells.record_weak_read`)."""
     same = 0
     for lane in range(1, 32):
         same |= int(addresses[lane] == addresses[lane - 1]) << lane
@@ -145,8 +154,8 @@ def without_repeats(addresses: Any, lanes: int) -> int:
 
 @jitable
 def has_descending_addresses(addresses: Any, size: int) -> int:
-    """Returns whether the address of each lane of a warp is so many bytes before that of the lane
-    before it."""
+    """Returns whether the address of each lane of a warp is `size` bytes before that of the lane
+    before."""
     differs = 0
     for lane in range(1, 32):
         differs |= addresses[lane] ^ addresses[lane - 1] - size
@@ -155,12 +164,13 @@ def has_descending_addresses(addresses: Any, size: int) -> int:
 
 @jitable
 def heads_of_contiguous_runs(addresses: Any, lanes: int, size: int) -> int:
-    """Returns those of some lanes that do not go on what the lanes before them began, where each
-    lane reaches what follows the lane before it. Lanes between them need not be among them, unless
-    they reach less than a word each (`runs`)."""
+    """Returns the first lane of each run of contiguous addresses, as a mask. Lanes within a run may
+    be missing, unless they access less than a word each (`runs`)."""
     heads, begin, before = 0, 0, -2
     for lane in range(32):
         if lanes >> lane & 1:
+            # The address that lane 0 would have: equal in a contiguous run, whichever lanes are
+            # missing.
             at = addresses[lane] - lane * size
             if before < 0 or at != begin or (size < WORD and before != lane - 1):
                 heads |= 1 << lane
@@ -170,8 +180,8 @@ def heads_of_contiguous_runs(addresses: Any, lanes: int, size: int) -> int:
 
 @jitable
 def heads_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
-    """Return those of some lanes that do not go on what the lanes before them began: addresses that
-    rise by one stride, a multiple of the size."""
+    """Returns the first lane of each run of addresses that rise by one stride, a multiple of the
+    size, as a mask. No lane within a run is missing."""
     heads, stride, before = 0, 0, 0
     for lane in range(32):
         here = lanes >> lane & 1
@@ -189,11 +199,13 @@ def heads_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
 def record_lanes(
     state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any, lanes: int
 ) -> int:
-    """Takes the access of some lanes one by one; returns those that may do it."""
+    """Records the access of the lanes in a mask one by one; returns those that may access
+    memory."""
     admitted, swapped, fast_allocation = 0, 0, 0
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     if state[TOOLS] & RACE:
         fast_allocation = prefetch_records(state, event, addresses, lanes)
+    # Packed as by `lane_order`: the first lane, and from bit 5 on the step to the next one.
     order = 1 << 5
     if event[E_OP] == ATOMIC:
         order = lane_order(addresses, lanes, plan, event[E_BLOCK])
@@ -229,8 +241,8 @@ def record_lanes(
 
 @jitable
 def select_address(state: Any, event: Any, address: int) -> int:
-    """Turn to the memory to which an address of the event's space leads; return the address there,
-    NOWHERE where the cluster has no such block."""
+    """Selects the memory to which an address of the event's space leads; returns the address in it,
+    NO_BLOCK if the cluster has no such block."""
     return int(select_memory(state, event, address) if event[E_SPACE] == SHARED else address)
 
 
@@ -245,7 +257,8 @@ def record_lane_access(
     allocation: int,
     writes: int,
 ) -> None:
-    """Takes the access of one lane to memory that it may reach."""
+    """Records the access of one lane to memory that it may access: in shadow memory, in an
+    mbarrier, or both in shadow memory and as a release or an acquire."""
     at, flags = state[ME_ADDRESS], state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     key = at if event[E_SPACE] == GLOBAL else shared_key(state, at)
     completes = flags & BULK and event[E_OP] == STORE and event[E_SIZE] == MBARRIER_BYTES
@@ -276,9 +289,9 @@ def record_lane_access(
 def compare_succeeds(
     event: Any, memory: Any, at: int, addresses: Any, data: Any, lane: int, swapped: int
 ) -> int:
-    """Returns whether a compare-and-swap finds the value that it compares with: in memory, whose
-    byte `at` on the host it reaches, or what a lane before it has left there. `swapped` are the lanes
-    that swapped."""
+    """Returns whether a compare-and-swap finds its first operand in memory, whose byte `at` on the
+    host it accesses, or in what an earlier lane has swapped in. `swapped` masks the lanes that
+    swapped."""
     size = event[E_SIZE]
     swapper = -1
     for other in range(32):

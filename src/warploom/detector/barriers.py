@@ -1,4 +1,9 @@
-"""Barriers: what threads learn of each other where they meet.
+"""Processes barriers of a block and of a warp: what threads know of each other after them.
+
+`bar.sync 0` of all threads begins an interval of the block, for which nothing else is written.
+`bar.sync 1, 64` joins the vector clocks of the threads that arrive, in the barrier's record, and
+each thread that leaves joins that. `bar.warp.sync` does the same for lanes of a warp; of all lanes,
+a time (V_SYNCED) is enough.
 
 Source: PTX ISA, "Parallel Synchronization and Communication: bar, barrier, bar.warp.sync".
 """
@@ -79,7 +84,7 @@ from warploom.simt.lane_counts import count_lanes, first_lane, jitable
 
 @jitable
 def barrier_at(state: Any, number: int) -> int:
-    """Returns where the record of a barrier of some threads begins."""
+    """Returns the index of the record of a barrier of some threads."""
     return int(
         state[ME_SLOT] + state[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * state[CLOCK_WORDS])
     )
@@ -87,7 +92,8 @@ def barrier_at(state: Any, number: int) -> int:
 
 @jitable
 def arrive_at_barrier(state: Any, event: Any, waits: int) -> None:
-    """Let the lanes of an event arrive at a barrier; if `waits`, they go on when it is complete."""
+    """Processes the arrival of an event's lanes at a barrier; if `waits`, they wait until it is
+    complete."""
     warp, lanes, awaited = event[E_WARP], event[E_LANES], event[E_COUNT]
     warp_at = state[ME_SLOT] + state[SLOT_WARPS] + warp * WARP_WORDS
     all_threads = awaited == 0 or awaited >= state[WARPS] * 32
@@ -122,8 +128,8 @@ def arrive_at_barrier(state: Any, event: Any, waits: int) -> None:
 
 @jitable
 def pass_aligned_barrier(state: Any, event: Any, warp_at: int) -> None:
-    """Let the lanes of an event pass a barrier to which all threads of the block come; the warp has
-    passed it when all have."""
+    """Processes a barrier that all threads of the block execute (ALIGNED); the warp has passed it
+    when all its lanes have arrived."""
     state[warp_at + V_ARRIVED] |= event[E_LANES]
     if state[warp_at + V_ARRIVED] == event[E_EXISTING]:
         state[warp_at + V_ARRIVED] = 0
@@ -132,7 +138,7 @@ def pass_aligned_barrier(state: Any, event: Any, warp_at: int) -> None:
 
 @jitable
 def count_arrivals(state: Any, warp: int, lanes: int) -> None:
-    """Note that some lanes of a warp have come to the barrier of all threads."""
+    """Records that lanes of a warp have arrived at the barrier of all threads."""
     set_current_thread(state, (warp << 5) + first_lane(lanes))
     at = state[ME_WARP_AT]
     if state[at + V_INTERVAL] != state[ME_INTERVAL]:
@@ -143,7 +149,7 @@ def count_arrivals(state: Any, warp: int, lanes: int) -> None:
 
 @jitable
 def check_barrier_line(state: Any, event: Any) -> None:
-    """Reports a barrier of all threads that some of them reach at another line."""
+    """Reports a barrier of all threads at which some of them arrive in another line."""
     block = state[ME_SLOT]
     other = state[block + B_BARRIER_LINE]
     if other == 0:
@@ -163,8 +169,8 @@ def check_barrier_line(state: Any, event: Any) -> None:
 
 @jitable
 def arrive_at_block_barrier(state: Any) -> None:
-    """Let the current thread come to a barrier of all threads: what it knows of others is known to
-    all behind it."""
+    """Processes the arrival of the current thread at a barrier of all threads: what it knows of
+    other blocks and of agents is known to all threads after it."""
     block, holder = state[ME_SLOT], state[ME_HOLDER_AT]
     state[state[ME_LANE_AT] + L_GENERATION] = state[ME_INTERVAL]
     if state[holder + L_SET_STAMP] == state[ME_INTERVAL] + 1:
@@ -177,7 +183,7 @@ def arrive_at_block_barrier(state: Any) -> None:
 
 @jitable
 def arrive_at_named_barrier(state: Any, number: int) -> None:
-    """Add what the current thread knows to a barrier of some threads."""
+    """Adds what the current thread knows to a barrier of some threads."""
     at = barrier_at(state, number)
     generation = state[at + G_GENERATION]
     state[state[ME_LANE_AT] + L_GENERATION] = generation
@@ -188,7 +194,8 @@ def arrive_at_named_barrier(state: Any, number: int) -> None:
 
 @jitable
 def count_named_arrivals(state: Any, at: int, arrived: int, awaited: int) -> None:
-    """Counts threads at a barrier of some; the next generation begins where all have come."""
+    """Counts threads at a barrier of some threads; begins its next generation when all have
+    arrived."""
     state[at + G_ARRIVED] += arrived
     if state[at + G_ARRIVED] >= awaited:
         state[at + G_ARRIVED] = 0
@@ -197,7 +204,7 @@ def count_named_arrivals(state: Any, at: int, arrived: int, awaited: int) -> Non
 
 @jitable
 def clear_generation(state: Any, at: int) -> None:
-    """Forgets what threads of an earlier generation brought to a barrier."""
+    """Clears what threads of an earlier generation have added to a barrier."""
     odd = state[at + G_GENERATION] & 1
     state[at + G_SET + odd] = 0
     clock = at + BARRIER_HEAD + odd * state[CLOCK_WORDS]
@@ -207,12 +214,13 @@ def clear_generation(state: Any, at: int) -> None:
 
 @jitable
 def leave_barrier(state: Any, warp: int, lanes: int) -> None:
-    """Lanes that waited at a barrier go on behind it."""
+    """Lets lanes that waited at a barrier continue after it."""
     warp_at = state[ME_SLOT] + state[SLOT_WARPS] + warp * WARP_WORDS
     left = state[warp_at + V_WAITING] & lanes
     state[warp_at + V_WAITING] &= ~lanes
     if state[EXACT] == 0:
         interval = state[state[ME_SLOT] + B_INTERVAL]
+        # The first warp to leave begins the interval; the others find it begun.
         if state[warp_at + V_INTERVAL] == interval and state[warp_at + V_ARRIVED] & left:
             begin_interval(state)
         return
@@ -238,7 +246,7 @@ def leave_barrier(state: Any, warp: int, lanes: int) -> None:
 
 @jitable
 def begin_interval(state: Any) -> None:
-    """Begin an interval: all threads of the block have met."""
+    """Begins an interval: all threads of the block have arrived at a barrier."""
     block = state[ME_SLOT]
     report_skips(state, block, state[ME_BLOCK])
     state[block + B_INTERVAL] += 1
@@ -252,7 +260,7 @@ def begin_interval(state: Any) -> None:
 
 @jitable
 def sync_warp(state: Any, event: Any, masks: Any) -> None:
-    """Lanes of a warp that name each other meet: `bar.warp.sync`."""
+    """Processes `bar.warp.sync`: joins what the lanes know that name each other."""
     left = event[E_LANES]
     while left:
         named, lane = masks[first_lane(left)], left & -left
@@ -265,14 +273,14 @@ def sync_warp(state: Any, event: Any, masks: Any) -> None:
 
 @jitable
 def join_lanes(state: Any, event: Any, lanes: int, all_lanes: int) -> None:
-    """Let these lanes know from now on what each of them knew; `all_lanes`: all of the warp that
-    live."""
+    """Joins what the given lanes know; `all_lanes`: they are all live lanes of the warp."""
     first = event[E_WARP] << 5
     if all_lanes and not any_clock(state, first, lanes):
         set_current_thread(state, first)
         state[state[ME_WARP_AT] + V_TIME] += 1
         state[state[ME_WARP_AT] + V_SYNCED] = state[state[ME_WARP_AT] + V_TIME]
         return
+    # A scratch record before those of the barriers.
     at = barrier_at(state, 0) - (BARRIER_HEAD + 2 * state[CLOCK_WORDS])
     for word in range(BARRIER_HEAD + state[CLOCK_WORDS]):
         state[at + word] = 0
@@ -294,7 +302,7 @@ def join_lanes(state: Any, event: Any, lanes: int, all_lanes: int) -> None:
 
 @jitable
 def any_clock(state: Any, first: int, lanes: int) -> int:
-    """Returns whether one of these lanes knows more than barriers and warps say."""
+    """Returns whether a lane of a mask knows more than follows from barriers and warps."""
     if state[EXACT] == 0:
         return 0
     while lanes:

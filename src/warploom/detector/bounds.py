@@ -1,4 +1,5 @@
-"""Finds which allocation an access lies in, and whether it may be there."""
+"""Finds the allocation that an access is in, and reports accesses out of bounds, misaligned ones
+and stores to read-only memory."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def check_bounds(state: Any, event: Any) -> int:
-    """Returns where the current access's allocation has its row, 1 for one of shared memory, 0 for
-    what is not kept; -1 for an access that may not be, which is reported."""
+    """Returns the table row of the current access's allocation; 1 for shared memory, 0 for memory
+    that is not recorded; -1 for an access that may not be made, which is reported."""
     at, size = state[ME_ADDRESS], event[E_SIZE]
     kind, allocation = -1, 0
     if event[E_SPACE] == GLOBAL:
@@ -67,13 +68,14 @@ def check_bounds(state: Any, event: Any) -> int:
 
 @jitable
 def is_exempt(state: Any, event: Any) -> int:
-    """Return whether an event is of an instruction that need not be seen, but for its faults."""
+    """Returns whether an event's instruction is exempt from checks, but for its faults."""
     return int(state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS + SITE_EXEMPT])
 
 
 @jitable
 def find_allocation(state: Any, address: int) -> int:
-    """Returns the row of the allocation that the byte at an address belongs to, -1 for none."""
+    """Returns the table row of the allocation that the byte at an address belongs to, -1 for
+    none."""
     allocation = state[LAST_ALLOCATION]
     if allocation and state[allocation + A_START] <= address < state[allocation + A_END]:
         return int(allocation)
@@ -93,8 +95,8 @@ def find_allocation(state: Any, address: int) -> int:
 
 @jitable
 def allocation_of_range(state: Any, event: Any, start: int, end: int) -> int:
-    """Returns the row of the allocation that has all bytes from `start` to `end`, 1 for shared
-    memory; -1 where it has not, they may not be written, or are misaligned."""
+    """Returns the table row of the allocation that contains the bytes from `start` to `end`, 1 for
+    shared memory; -1 if none does, if they may not be written, or are misaligned."""
     if start & event[E_SIZE] - 1:
         return -1
     if event[E_SPACE] == SHARED:

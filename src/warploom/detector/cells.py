@@ -1,4 +1,11 @@
-"""Shadow cells: the accesses to four bytes that a later one may conflict with."""
+"""Checks accesses to the four bytes of a shadow cell against the earlier ones, and records them.
+
+A cell has the last weak write with its value, one weak read, and two lists of further records.
+Threads 0 and 1 of a warp read one word; the cell has both reads, one of them in the list. After
+`bar.sync` thread 2 writes the word: both reads are ordered before the write, which replaces them,
+since what is ordered after the write is ordered after them. Not bounded: with EXACT, unordered
+reads of different threads are all retained.
+"""
 
 from __future__ import annotations
 
@@ -52,19 +59,20 @@ from warploom.simt.lane_counts import jitable
 ALL_BYTES = 15
 
 MERGE_DEPTH = 4
-"""So many records at the head of a list are compared with one that is added."""
+"""Number of records at the head of a list that are compared with a new one."""
 
 
 @jitable
 def pack_access(state: Any, op: int, bytes_: int, flags: int) -> int:
-    """Returns the third word of a record of the current access."""
+    """Returns the access word of a record of the current access."""
     return int(state[ME_INSTRUCTION] | op << OP_AT | bytes_ << BYTES_AT | flags << FLAGS_AT)
 
 
 @jitable
 def check_and_record(state: Any, cell: int, access_word: int, value: int) -> int:
-    """Checks an access of the current thread to bytes of a cell against those before it, and keeps
-    it; `value` is what it writes. Returns whether something strong was done to the cell before."""
+    """Checks an access of the current thread to bytes of a cell against the earlier ones, and
+    records it; `value` is what it writes. Returns whether the cell had lists before, which hold all
+    its strong accesses."""
     interval_word = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
     thread_word = state[ME_TIME] << TIME_AT | state[ME_THREAD] | state[ME_AGENT]
     op, bytes_ = access_word >> OP_AT & 3, access_word >> BYTES_AT & ALL_BYTES
@@ -89,6 +97,7 @@ def check_and_record(state: Any, cell: int, access_word: int, value: int) -> int
     if lists:
         if lists & LOW:
             check_list(state, lists & LOW, access_word, value)
+        # Both lists are checked but for two wide accesses, which are morally strong.
         if strong and not is_wide(access_word):
             check_list(state, strong, access_word, value)
     if access_word >> FLAGS_AT & STRONG:
@@ -103,7 +112,7 @@ def check_and_record(state: Any, cell: int, access_word: int, value: int) -> int
 @jitable
 def is_wide(access_word: int) -> int:
     """Returns whether an access is strong and not volatile, on all bytes, at gpu scope or wider:
-    two such are never in conflict."""
+    two such accesses are never in conflict."""
     flags = access_word >> FLAGS_AT
     whole = access_word >> BYTES_AT & ALL_BYTES == ALL_BYTES
     strong = flags & (STRONG | VOLATILE) == STRONG
@@ -136,8 +145,9 @@ def record_weak_write(
     access_word: int,
     value: int,
 ) -> None:
-    """Keeps a weak write; it stands for all that touched its bytes before, for whatever comes after
-    it and is ordered comes after them, and what was not ordered has been reported."""
+    """Records a weak write in place of all accesses to its bytes: a later access that is ordered
+    after the write is ordered after them, and those that are not ordered with the write have been
+    reported."""
     lists = state[cell + LISTS]
     low, high = lists & LOW, lists >> 32
     if lists:
@@ -164,7 +174,8 @@ def record_weak_write(
 
 @jitable
 def drop_covered(state: Any, head: int, bytes_: int) -> int:
-    """Returns a list without the records of these bytes alone."""
+    """Returns a list without the records that access no byte but those of the mask `bytes_`; frees
+    their nodes."""
     retained, node = 0, head
     while node:
         following = state[node + N_NEXT]
@@ -181,9 +192,16 @@ def drop_covered(state: Any, head: int, bytes_: int) -> int:
 def record_weak_read(
     state: Any, cell: int, interval_word: int, thread_word: int, access_word: int
 ) -> None:
-    """Keeps a weak read. One that is ordered before it on the same bytes need not be kept; of
-    others, where only barriers of blocks and warps synchronise, the two that are farthest apart
-    stand for all, for no later write is ordered behind both of them and not behind the rest."""
+    """Records a weak read. It replaces a read of the same bytes that is ordered before it. Of
+    unordered reads in a kernel that synchronises by barriers of blocks and warps only, two are
+    enough: those that are farthest apart (lane, warp, block). A later write that is ordered after
+    both is ordered after all others. Leaves the distance of the two in ME_DISTANCE, 0 if there is
+    one.
+
+    Lanes 0 to 31 of warp 0 and lane 0 of warp 1 read a word: lane 0 of each warp is retained. Only
+    a barrier of the block orders a write after both, and that orders it after the other 31 lanes,
+    too.
+    """
     read_at, bytes_ = cell + R_INTERVAL, access_word >> BYTES_AT & ALL_BYTES
     state[ME_DISTANCE] = 0
     if state[read_at] == 0 or supersedes(
@@ -235,13 +253,15 @@ def write_record(
 
 @jitable
 def distance_between(state: Any, one: int, two: int) -> int:
-    """Returns how far apart the threads of two records are; 0 without a first one."""
+    """Returns the distance of the threads of two records, whose indices are `one` and `two`; 0 if
+    `one` is 0."""
     return distance(state[one], state[one + 1], state[two], state[two + 1]) if one else 0
 
 
 @jitable
 def max_distance(state: Any) -> int:
-    """Returns how far apart two threads can be that reach the same memory of the current space."""
+    """Returns the largest distance of two threads that can access the same memory of the current
+    space."""
     return 3 if state[ME_SPACE] == GLOBAL else 2
 
 
@@ -249,7 +269,8 @@ def max_distance(state: Any) -> int:
 def distance(
     interval_word: int, thread_word: int, other_interval_word: int, other_thread_word: int
 ) -> int:
-    """Returns how far apart two threads are: 3 in two blocks, 2 in two warps, 1 in one."""
+    """Returns the distance of two threads: 3 in two blocks, 2 in two warps of a block, 1 in a
+    warp."""
     if interval_word >> BLOCK_AT != other_interval_word >> BLOCK_AT:
         return 3
     a, b = thread_word & THREAD_BITS, other_thread_word & THREAD_BITS
@@ -260,10 +281,12 @@ def distance(
 def supersedes(
     state: Any, interval_word: int, thread_word: int, access_word: int, bytes_: int
 ) -> int:
-    """Returns whether the current access stands for a record of its kind from now on."""
+    """Returns whether the current access makes a record of its kind redundant: it accesses all
+    bytes of that, and is ordered after it."""
     if access_word >> BYTES_AT & ALL_BYTES & ~bytes_:
         return 0
     if thread_word & AGENT:
+        # A later copy may complete before an earlier one, so it never replaces that.
         # Of its tensor memory, a thread or a warp waits for all that it has begun.
         who = state[ME_THREAD] | state[ME_AGENT]
         same = thread_word & WHO_BITS == who and interval_word >> BLOCK_AT == state[ME_BLOCK] + 1
@@ -275,7 +298,9 @@ def supersedes(
 def record_strong_access(
     state: Any, cell: int, interval_word: int, thread_word: int, access_word: int, value: int
 ) -> None:
-    """Keeps a strong access, in the list where it belongs."""
+    """Records a strong access in the cell's list of wide accesses (`is_wide`), or in its list of
+    all others, replacing a record of the same op and flags that it makes redundant. Without EXACT
+    two alike are enough, as for weak reads: the first, and another of a different warp or block."""
     lists = state[cell + LISTS]
     is_wide_access, bytes_ = is_wide(access_word), access_word >> BYTES_AT & ALL_BYTES
     head = lists >> 32 if is_wide_access else lists & LOW

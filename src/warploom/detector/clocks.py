@@ -1,4 +1,13 @@
-"""Rows: what a thread knows of each thread of its block."""
+"""Holds vector clocks: for each thread of a block, the first time that another thread does not
+know; after these, what it knows of agents (`agents`).
+
+    clock of thread 40   [5, 0, 0, ...]    thread 0 is known before time 5
+    joined with          [3, 7, 0, ...]
+    gives                [5, 7, 0, ...]
+
+A clock is valid for one interval: a barrier of all threads makes all earlier accesses known, so it
+is cleared when it is next used. Clocks of other blocks are in block sets (`other_blocks`).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +41,8 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def current_clock(state: Any) -> int:
-    """Returns where the current thread's row begins, which holds for this interval then."""
+    """Returns the index of the current thread's vector clock, cleared if it was of an earlier
+    interval."""
     holder, clock, threads = state[ME_HOLDER_AT], state[ME_CLOCK_AT], state[THREADS]
     if state[holder + L_CLOCK_STAMP] != state[ME_INTERVAL] + 1:
         state[holder + L_CLOCK_STAMP] = state[ME_INTERVAL] + 1
@@ -47,7 +57,7 @@ def current_clock(state: Any) -> int:
 
 @jitable
 def join_clocks(state: Any, to: int, source: int) -> None:
-    """Adds to a row what another knows."""
+    """Adds to a vector clock what another one knows, of threads and of agents."""
     threads = state[THREADS]
     for thread in range(threads):
         if state[source + thread] > state[to + thread]:
@@ -57,7 +67,7 @@ def join_clocks(state: Any, to: int, source: int) -> None:
 
 @jitable
 def join_agent_part(state: Any, to: int, source: int) -> None:
-    """Add to a row what another knows of the copies of agents."""
+    """Adds to the agent words of a vector clock those of another one."""
     for thread in range(state[THREADS], state[CLOCK_WORDS]):
         if state[source + thread]:
             state[to + thread] = join_agent_word(state[to + thread], state[source + thread])
@@ -65,7 +75,7 @@ def join_agent_part(state: Any, to: int, source: int) -> None:
 
 @jitable
 def has_clock(state: Any) -> int:
-    """Returns whether the current thread knows more than barriers and warps say."""
+    """Returns whether the current thread knows more than follows from barriers and warps."""
     holder = state[ME_HOLDER_AT]
     return int(
         state[holder + L_CLOCK_STAMP] == state[ME_INTERVAL] + 1
@@ -75,7 +85,7 @@ def has_clock(state: Any) -> int:
 
 @jitable
 def current_set(state: Any) -> int:
-    """Returns the set of what the current thread knows of other blocks."""
+    """Returns the block set of what the current thread knows of other blocks."""
     holder, block_set = state[ME_HOLDER_AT], state[state[ME_SLOT] + B_SET]
     if state[holder + L_SET_STAMP] != state[ME_INTERVAL] + 1:
         return int(block_set)
@@ -84,7 +94,7 @@ def current_set(state: Any) -> int:
 
 @jitable
 def learn_set(state: Any, added: int) -> None:
-    """Adds a set to what the current thread knows of other blocks."""
+    """Joins a block set with that of the current thread."""
     if added == 0:
         return
     learn_own(state, added)
@@ -95,8 +105,8 @@ def learn_set(state: Any, added: int) -> None:
 
 @jitable
 def learn_own(state: Any, added: int) -> None:
-    """Add to the current thread's row what a set knows of its own block, which comes back from
-    others."""
+    """Adds to the current thread's vector clock what a block set knows of its own block: it may
+    come back by way of other blocks."""
     entry = find_entry(state, added, state[ME_BLOCK] + 1)
     if entry == 0:
         return
@@ -112,7 +122,8 @@ def learn_own(state: Any, added: int) -> None:
 
 @jitable
 def add_to_clock(state: Any, clock: int) -> None:
-    """Adds to a row all that the current thread knows of its block, itself among it."""
+    """Adds to a vector clock all that the current thread knows of its block, its own accesses
+    included."""
     if has_clock(state):
         join_clocks(state, clock, current_clock(state))
     first = state[ME_WARP] << 5

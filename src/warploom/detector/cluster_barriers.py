@@ -1,8 +1,9 @@
-"""The barrier of a cluster: what the threads of its blocks learn of each other where they meet.
+"""Processes the barrier of a cluster: what the threads of its blocks know of each other after it.
 
-A thread arrives at one phase after the other, so that its arrivals count the phases. What a block
-brings to a phase is a row: of each of its threads the first time that is not brought. Source: PTX
-ISA, "barrier.cluster".
+A thread arrives at one phase after the other, so its arrivals count the phases. Each block has a
+record of a phase: an interval, a vector clock of its threads, and a block set. The first thread
+that leaves a phase joins the records of all blocks in one block set. Source: PTX ISA,
+"barrier.cluster".
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ from warploom.simt.lane_counts import first_lane, jitable
 
 @jitable
 def cluster_barrier_at(state: Any, slot: int, phase: int) -> int:
-    """Return where a block's record of a phase begins: one for even phases, one for odd ones."""
+    """Returns the index of a block's record of a phase: one for even phases, one for odd ones."""
     return int(
         slot
         + state[SLOT_CLUSTER_BARRIERS]
@@ -69,8 +70,8 @@ def cluster_barrier_at(state: Any, slot: int, phase: int) -> int:
 
 @jitable
 def arrive_in_cluster(state: Any, event: Any, flags: int) -> None:
-    """Let the lanes of an event arrive at the barrier of their cluster, with what they know if they
-    release it."""
+    """Processes the arrival of an event's lanes at the barrier of their cluster; with `.release`,
+    what they know is added to it."""
     left, releases_knowledge = event[E_LANES], flags & RELEASES
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -90,7 +91,7 @@ def arrive_in_cluster(state: Any, event: Any, flags: int) -> None:
 
 @jitable
 def open_cluster_barrier(state: Any, slot: int, phase: int) -> int:
-    """Return where a block's record of a phase is, which is empty when the phase begins."""
+    """Returns the index of a block's record of a phase, which is cleared when the phase begins."""
     at = cluster_barrier_at(state, slot, phase)
     if state[at + M_PHASE] != phase:
         for word in range(CLUSTER_BARRIER_HEAD + state[CLOCK_WORDS]):
@@ -101,7 +102,7 @@ def open_cluster_barrier(state: Any, slot: int, phase: int) -> int:
 
 @jitable
 def add_to_phase(state: Any, at: int) -> None:
-    """Add what the current thread knows to the record of a phase."""
+    """Adds what the current thread knows to the record of a phase."""
     if state[at + M_INTERVAL] < state[ME_INTERVAL]:
         state[at + M_INTERVAL] = state[ME_INTERVAL]
         for thread in range(state[THREADS]):
@@ -112,8 +113,7 @@ def add_to_phase(state: Any, at: int) -> None:
 
 @jitable
 def wait_in_cluster(state: Any, event: Any) -> None:
-    """Let the lanes of an event wait at the barrier of their cluster: what they do next is behind
-    it."""
+    """Records that the lanes of an event wait at the barrier of their cluster."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -126,7 +126,7 @@ def wait_in_cluster(state: Any, event: Any) -> None:
 
 @jitable
 def learn_cluster_barrier(state: Any, phase: int) -> None:
-    """Let the current thread know what was brought to a phase for which it has waited."""
+    """Lets the current thread know what was added to a phase for which it has waited."""
     cluster_phase = open_cluster_barrier(state, state[ME_CLUSTER_AT], phase)
     if state[cluster_phase + M_JOINED_SET] == 0:
         state[cluster_phase + M_JOINED_SET] = set_of_phase(state, phase)
@@ -143,7 +143,7 @@ def learn_cluster_barrier(state: Any, phase: int) -> None:
 
 @jitable
 def set_of_phase(state: Any, phase: int) -> int:
-    """Return the set of what all blocks of the current cluster have brought to a phase."""
+    """Returns the block set of what all blocks of the current cluster have added to a phase."""
     joined = allocate(state, 1 + state[CLUSTER_BLOCKS] * SET_WORDS)
     if joined == 0:
         return 0

@@ -1,4 +1,9 @@
-"""Two accesses to the same bytes: whether the model calls them a race, and of which class."""
+"""Decides whether the memory model calls two accesses to the same bytes a race, and of which class.
+
+`st.relaxed.cta [a]` in block 0 and in block 1 are strong but not in each other's scope: a race,
+with D_NARROW set. `st.volatile [a]` in both: "unpromised". Two weak stores of one value:
+"same-value".
+"""
 
 from __future__ import annotations
 
@@ -51,7 +56,7 @@ from warploom.detector.tensor.tensor_fences import check_fences
 from warploom.simt.lane_counts import jitable
 
 D_OP, D_OTHER_OP, D_NARROW, D_COPY, D_OTHER_COPY = 0, 2, 4, 5, 6
-"""Where the detail of a race has its parts: the two ops, whether the scope of one is too narrow,
+"""Bit positions in the detail of a race: the two ops, whether the scope of one is too narrow,
 whether each is a copy of an agent."""
 
 
@@ -65,8 +70,8 @@ def check_record(
     own_access: int,
     value: int,
 ) -> None:
-    """Checks the current access, `own_access` the third word of its record, against one before it; `old`
-    and `value` are what they wrote."""
+    """Checks the current access, `own_access` its access word, against an earlier record; `old` and
+    `value` are what the two wrote."""
     bytes_ = access_word >> BYTES_AT & own_access >> BYTES_AT & 15
     if bytes_ == 0 or (access_word >> OP_AT & 3 == LOAD and own_access >> OP_AT & 3 == LOAD):
         return
@@ -88,7 +93,7 @@ def check_record(
 
 @jitable
 def equal(old: int, value: int, bytes_: int) -> int:
-    """Returns whether two words agree on these bytes."""
+    """Returns whether two words agree on the bytes of a mask."""
     for byte in range(4):
         if bytes_ >> byte & 1 and (old ^ value) >> 8 * byte & 255:
             return 0
@@ -104,8 +109,8 @@ def report_race(
     own_access: int,
     same_value: int,
 ) -> None:
-    """Reports two accesses that are not ordered (PTX ISA, "Morally strong operations", "Data
-    races")."""
+    """Reports two unordered accesses unless they are morally strong (PTX ISA, "Morally strong
+    operations", "Data races")."""
     flags, own_flags = access_word >> FLAGS_AT, own_access >> FLAGS_AT
     block, scope = interval_word >> BLOCK_AT, min(flags >> SCOPE_AT & 3, own_flags >> SCOPE_AT & 3)
     both = flags & STRONG and own_flags & STRONG

@@ -1,4 +1,5 @@
-"""Takes one event after another: checks each access, and keeps who knows of whom up to date."""
+"""Processes one event after another: checks and records accesses, and updates what threads know of
+each other at barriers, fences, copies and launches."""
 
 from __future__ import annotations
 
@@ -83,9 +84,9 @@ from warploom.simt.schedule_layout import ALL_BARRIERS, SLOT
 
 
 def detect_event(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Takes an event `event` (`words`) of a launch whose state is `state`; returns the lanes that may do
-    what it says. `plan` is the schedule's, `memory` all of the host's by address, `addresses` those
-    of the lanes, or the masks that they name, `data` what they store, element by element."""
+    """Processes an event (`layout`) of a launch with this state; returns the lanes that may execute
+    it. `plan` is the schedule's, `memory` all of the host's memory by address, `addresses` those of
+    the lanes, or the masks that they name, `data` what they store, element by element."""
     warp_at = begin_event(state, event, plan)
     admitted = event[E_LANES]
     if event[E_KIND] == ACCESS:
@@ -99,7 +100,8 @@ def detect_event(state: Any, event: Any, plan: Any, memory: Any, addresses: Any,
 
 @jitable
 def begin_event(state: Any, event: Any, plan: Any) -> int:
-    """Turn to the block and the warp of an event; return where the warp's words are."""
+    """Selects the block and the warp of an event; returns the index of the warp's words. Begins a
+    block whose slot was another's, and lets lanes that waited at a barrier leave it."""
     state[ME_SLOT] = state[SLOTS_AT] + max(plan[SLOT], 0) * state[SLOT_WORDS]
     state[ME_BLOCK] = event[E_BLOCK]
     state[ME_INSTRUCTION] = event[E_INSTRUCTION]
@@ -116,13 +118,14 @@ def begin_event(state: Any, event: Any, plan: Any) -> int:
     if state[warp_at + V_WAITING] & event[E_LANES]:
         leave_barrier(state, event[E_WARP], event[E_LANES])
     if state[LOCKSTEP]:
+        # Each event of a warp in lockstep is a synchronisation of its lanes.
         state[warp_at + V_SYNCED] = state[warp_at + V_TIME]
     return int(warp_at)
 
 
 @jitable
 def synchronise(state: Any, event: Any, masks: Any) -> None:
-    """Takes an event that is no access."""
+    """Processes an event that is no access."""
     kind = event[E_KIND]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     if kind == BARRIER_SYNC:
@@ -157,7 +160,7 @@ def synchronise(state: Any, event: Any, masks: Any) -> None:
 
 @jitable
 def begin_cluster(state: Any, plan: Any) -> None:
-    """Begin the current block, and with it all blocks of its cluster."""
+    """Begins the current block, and with it all blocks of its cluster."""
     own_slot = max(plan[SLOT], 0)
     first = first_slot(plan, own_slot)
     for rank in range(state[CLUSTER_BLOCKS]):
@@ -167,7 +170,8 @@ def begin_cluster(state: Any, plan: Any) -> None:
 
 @jitable
 def begin_block(state: Any, slot: int, block: int) -> None:
-    """Begin a block, whose state is to be at `slot`: nothing is known of anybody."""
+    """Begins a block, whose state is to be at index `slot`: clears all that is recorded of shared
+    memory and of threads. Reports barriers that the slot's last block has skipped."""
     if state[slot + B_BLOCK]:
         report_skips(state, slot, state[slot + B_BLOCK] - 1)
     clear(state, slot, BLOCK_WORDS)
@@ -193,6 +197,6 @@ def begin_block(state: Any, slot: int, block: int) -> None:
 
 @jitable
 def clear(state: Any, at: int, words: int) -> None:
-    """Sets so many words to zero."""
+    """Sets a number of words to zero."""
     for word in range(at, at + words):
         state[word] = 0

@@ -1,4 +1,10 @@
-"""Keeps who the current thread is, and which accesses before its own it knows of."""
+"""Holds the current thread, and decides which earlier accesses it knows, that is, which happen
+before its next access.
+
+Ordered are, of the same block: an access of an earlier interval, of the same thread, of the same
+warp before it last synchronised, and with EXACT whatever the vector clock has. Thread 0 stores at
+time 4 of warp 0 and releases; thread 40 acquires: its clock has 5 for thread 0, and 4 < 5.
+"""
 
 from __future__ import annotations
 
@@ -68,13 +74,14 @@ def set_current_thread(state: Any, thread: int) -> None:
 
 @jitable
 def interval_of(state: Any, slot: int, warp_at: int) -> int:
-    """Return the interval in which a warp of a block is, from where their words begin."""
+    """Returns the interval of a warp, whose words are at index `warp_at`, of the block at
+    `slot`."""
     return int(state[warp_at + V_PASSED] if state[ALIGNED] else state[slot + B_INTERVAL])
 
 
 @jitable
 def set_current_lane(state: Any, thread: int) -> None:
-    """Makes another thread of the current one's warp the current one."""
+    """Makes another thread of the current thread's warp the current one."""
     slot, holder = state[ME_SLOT], thread
     if state[LOCKSTEP]:
         holder = thread >> 5 << 5
@@ -88,7 +95,8 @@ def set_current_lane(state: Any, thread: int) -> None:
 
 @jitable
 def is_ordered(state: Any, interval_word: int, thread_word: int) -> int:
-    """Returns whether the current thread knows of the access with these two words of a record."""
+    """Returns whether the current thread knows the access with this interval word and thread
+    word."""
     thread, time = thread_word & WHO_BITS, thread_word >> TIME_AT
     if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
         if state[ME_SPACE] != GLOBAL and not is_peer(state, interval_word >> BLOCK_AT):
@@ -111,10 +119,10 @@ def is_ordered(state: Any, interval_word: int, thread_word: int) -> int:
 
 @jitable
 def knows_agent_access(state: Any, who: int, time: int) -> int:
-    """Returns whether the current thread, or its agent, knows of an access of an agent of its
-    block. A thread's tensor core works in the order in which it is given work (PTX ISA, "Pipelined
-    tcgen05 Instructions"), that of another as far as a fence has passed on; a warp knows what it
-    has waited for."""
+    """Returns whether the current thread, or its agent, knows an access of an agent of its block. A
+    thread's tensor core executes in the order in which work is issued to it (PTX ISA, "Pipelined
+    tcgen05 Instructions"), other threads' before that as far as a fence has passed on; a warp knows
+    what it has waited for."""
     kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
     if includes_copy(current_agent_word(state, agent_index(state, who)), time):
         return 1
@@ -131,7 +139,9 @@ def knows_agent_access(state: Any, who: int, time: int) -> int:
 
 @jitable
 def knows_other_block(state: Any, block: int, interval: int, thread: int, time: int) -> int:
-    """Returns whether the current thread knows of an access of another block."""
+    """Returns whether the current thread knows an access of another block, whose number is `block`
+    - 1.
+    """
     if set_knows(state, state[state[ME_SLOT] + B_SET], block, interval, thread, time):
         return 1
     holder = state[ME_HOLDER_AT]

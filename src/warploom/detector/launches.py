@@ -1,7 +1,7 @@
-"""Dependent launches: who knows that the launch before this one has ended.
+"""Processes dependent launches: which threads know that the previous launch has ended.
 
-The end of that launch is the release of a block that this launch does not have, so that it becomes
-known to others by whatever orders threads. Source: PTX ISA, "griddepcontrol".
+The end of that launch is represented as a release by a block that this launch does not have, so
+whatever orders threads passes it on. Source: PTX ISA, "griddepcontrol".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from warploom.simt.lane_counts import first_lane, jitable
 
 @jitable
 def wait_for_launch(state: Any, event: Any) -> None:
-    """Let the lanes of an event know that the launch before theirs has ended."""
+    """Lets the lanes of an event know that the previous launch has ended."""
     left = event[E_LANES] if state[EARLIER_LAUNCH] else 0
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -36,7 +36,7 @@ def wait_for_launch(state: Any, event: Any) -> None:
 
 @jitable
 def trigger_launch(state: Any, event: Any) -> None:
-    """Note that the lanes of an event let the launch behind theirs begin."""
+    """Records that the lanes of an event let the next launch begin."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -46,7 +46,7 @@ def trigger_launch(state: Any, event: Any) -> None:
 
 @jitable
 def has_waited(state: Any) -> int:
-    """Return whether the current thread knows that the launch before its own has ended."""
+    """Returns whether the current thread knows that the previous launch has ended."""
     if state[EARLIER_LAUNCH] == 0:
         return 1
     return knows_other_block(state, state[state[EARLIER_LAUNCH] + 1], 0, 0, 0)
@@ -54,7 +54,7 @@ def has_waited(state: Any) -> int:
 
 @jitable
 def block_has_waited(state: Any) -> int:
-    """Return whether all threads of the current block know that the launch before has ended."""
+    """Returns whether all threads of the current block know that the previous launch has ended."""
     if state[EARLIER_LAUNCH] == 0:
         return 1
     return set_knows(

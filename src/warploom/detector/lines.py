@@ -1,7 +1,11 @@
-"""Lines of 128 bytes: the last runs of lanes that reached them, each kept as one record.
+"""Records accesses to lines of 128 bytes by runs: lanes of a warp whose addresses are evenly
+spaced.
 
-What a few runs cannot tell goes on in the line's cells (`cells`), which are written when that comes
-up.
+Warp 0 stores 4 bytes a lane to a line of global memory in interval 0: one run. Warp 1 loads the
+line in interval 1, which the first run precedes: a second run. Had warp 1 loaded it in interval 0,
+the runs would overlap unordered: the line's 32 cells take over (`cells`), the first run is written
+into them lane by lane, and each lane's load is checked there, which reports the races. So a line
+never decides that there is a race. Strong accesses, atomics and copies are recorded in cells.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from warploom.detector.layout import (
     FALLS,
     FEW_FROM,
     H_COUNT,
-    H_REST,
+    H_EXTENSION,
     H_TAG,
     H_TOUCHED,
     IN_CELLS,
@@ -59,33 +63,38 @@ from warploom.detector.pool import free_lists, push_record
 from warploom.detector.quick_words import stored_word
 from warploom.detector.runs import (
     WORD,
-    overlap_is_same_thread,
     begin_of,
     covers,
     end_of,
     never_overlap,
+    overlap_is_same_thread,
     size_of,
     stride_of,
 )
 from warploom.detector.settled import (
     allocate_for_lines,
     clear_settled_line,
-    rest_of,
+    extension_of,
     run_at,
     settle_run,
 )
 from warploom.simt.lane_counts import jitable
 
 RUN_BITS = SITE_BITS | 3 << OP_AT
-"""The bits of a run's third word that a record of a cell has too: instruction and op."""
+"""The bits of a run's access word that a record of a cell has, too: instruction and op."""
 
 FEW_WORDS, MORE_WORDS = (MORE_FROM - FEW_FROM) * RUN_WORDS, (MOST_RUNS - MORE_FROM) * RUN_WORDS
+"""Words of the parts of a line that have the runs from FEW_FROM on, and from MORE_FROM on."""
 
 
 @jitable
 def record_run(state: Any, line: int, thread: int, op: int, footprint: int, words: int) -> int:
-    """Take a weak access of lanes from `thread` on to a place of a line and its words (`runs`);
-    return whether the line could, 0 where its cells must."""
+    """Records a weak access of lanes from `thread` on with a footprint in a line and its words
+    (`runs`); returns 1, or 0 if the line's cells have to decide.
+
+    A run that is ordered before the access, and whose bytes this covers, is dropped. A read that
+    two retained unordered reads make redundant is not recorded (`cells.record_weak_read`).
+    """
     if state[line + H_COUNT] == IN_CELLS:
         return 0
     covered, first_reader, second_reader = 0, 0, 0
@@ -139,7 +148,7 @@ def record_run(state: Any, line: int, thread: int, op: int, footprint: int, word
 
 @jitable
 def drop_runs(state: Any, line: int, numbers: int) -> None:
-    """Drop those runs of a line whose bits are set."""
+    """Drops those runs of a line whose bits are set in `numbers`."""
     kept = 0
     for number in range(state[line + H_COUNT]):
         if numbers >> number & 1 == 0:
@@ -152,10 +161,10 @@ def drop_runs(state: Any, line: int, numbers: int) -> None:
 def record_ordered_run(
     state: Any, line: int, interval_word: int, thread_word: int, access_word: int, words: int
 ) -> int:
-    """Take a weak access, whose run has these words, as `record_run` does where the line's other runs
-    with any of them are of the same lanes in the same interval, or of earlier intervals of the
-    block; return whether it was taken. A run that the access stands for gives way to it."""
-    run_count, extension, replaced = state[line + H_COUNT], state[line + H_REST], -1
+    """Records a weak access with these words in a few steps, as `record_run` would, if every run
+    with some of its words is of an earlier interval of the block, or of the same lanes in this
+    interval; returns whether it did. The access replaces a run that it makes redundant."""
+    run_count, extension, replaced = state[line + H_COUNT], state[line + H_EXTENSION], -1
     if (
         run_count >= MORE_FROM
         or run_count < 0
@@ -165,6 +174,7 @@ def record_ordered_run(
     is_read = access_word >> OP_AT & 3 == LOAD
     for number in range(run_count):
         run = run_at(state, line, number)
+        # Words are compared, not bytes: stricter for lanes of less than a word, and never wrong.
         if state[run + 3] & words:
             if not is_run_before(state, run, interval_word, thread_word, access_word):
                 return 0
@@ -189,8 +199,8 @@ def record_ordered_run(
 def is_run_before(
     state: Any, run: int, interval_word: int, thread_word: int, access_word: int
 ) -> int:
-    """Return whether a run comes before an access that would be another, since it is of an earlier
-    interval of the block, or since each of its lanes reaches what it reaches there."""
+    """Returns whether a run is of an earlier interval of the block than an access, or is of this
+    interval and each byte in common is accessed by the same thread in both."""
     if state[run] != interval_word:
         return int(
             state[run] >> BLOCK_AT == interval_word >> BLOCK_AT and state[run] < interval_word
@@ -201,16 +211,16 @@ def is_run_before(
 
 @jitable
 def reserve_run(state: Any, line: int, number: int) -> int:
-    """Returns whether a line has room for a run of that number, which it is given when it first
-    needs it."""
+    """Returns whether a line can hold a run of that number, after allocating the part for it if
+    that is missing."""
     if number == 0:
         return 1
-    rest = rest_of(state, line)
-    if rest == 0 or number < FEW_FROM:
-        return int(rest != 0)
-    at, size = rest + X_FEW, FEW_WORDS
+    extension = extension_of(state, line)
+    if extension == 0 or number < FEW_FROM:
+        return int(extension != 0)
+    at, size = extension + X_FEW, FEW_WORDS
     if number >= MORE_FROM:
-        at, size = rest + X_MORE, MORE_WORDS
+        at, size = extension + X_MORE, MORE_WORDS
     if state[at] == 0:
         state[at] = allocate_for_lines(state, size)
     return int(state[at] != 0)
@@ -218,8 +228,8 @@ def reserve_run(state: Any, line: int, number: int) -> int:
 
 @jitable
 def is_run_ordered(state: Any, run: int, thread: int, footprint: int) -> int:
-    """Return whether a run of the current block is ordered before the current warp's access by
-    lanes from `thread` on to a place of the line; 0 where its cells would tell."""
+    """Returns whether a run of the current block is ordered before the current warp's access by
+    lanes from `thread` on; 0 also if only its lanes one by one would show that."""
     interval_word, thread_word = state[run], state[run + 1]
     if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
         return 0
@@ -235,7 +245,9 @@ def is_run_ordered(state: Any, run: int, thread: int, footprint: int) -> int:
 def retained_pair_covers(
     state: Any, first_reader: int, second_reader: int, interval_word: int, thread_word: int
 ) -> int:
-    """Returns whether two reads stand for another, too (`cells.keep_read`)."""
+    """Returns whether two retained reads make a third redundant: they are at least as far apart
+    (lane, warp, block) as it is from either, so a later write ordered after both is ordered after
+    it. Leaves their distance in ME_DISTANCE."""
     between = state[ME_DISTANCE] = distance_between(state, first_reader, second_reader)
     if between < distance(state[first_reader], state[first_reader + 1], interval_word, thread_word):
         return 0
@@ -247,7 +259,7 @@ def retained_pair_covers(
 
 @jitable
 def move_run(state: Any, to: int, run: int) -> None:
-    """Copies a run to another place of its line."""
+    """Copies a run to another slot of its line."""
     if to != run:
         for word in range(RUN_WORDS):
             state[to + word] = state[run + word]
@@ -255,9 +267,9 @@ def move_run(state: Any, to: int, run: int) -> None:
 
 @jitable
 def tag_line(state: Any, line: int, tag: int, space: int) -> None:
-    """Note that a line is reached. In shared memory, what it knows of an earlier block than that of
-    the tag is forgotten, and what it knows of earlier intervals, which is ordered before all that
-    follows, but for what agents and other blocks do."""
+    """Prepares a line for an access of the block and interval in `tag`. In shared memory, resets a
+    line that an earlier block used, and, if only barriers order, one of an earlier interval, all of
+    whose accesses are ordered before."""
     state[line + H_TOUCHED] = 1
     previous = state[line + H_TAG]
     if space == SHARED and previous != tag:
@@ -268,21 +280,20 @@ def tag_line(state: Any, line: int, tag: int, space: int) -> None:
 
 @jitable
 def current_tag(state: Any) -> int:
-    """Return the tag of lines of the memory turned to."""
+    """Returns the tag of lines of the selected memory in the current interval."""
     return int(state[ME_OWNER] + 1 << BLOCK_AT | state[ME_INTERVAL])
 
 
 @jitable
 def only_barriers_order(state: Any) -> int:
-    """Return whether all that reached shared memory before a barrier of the block is ordered before
-    what follows: neither agents nor other blocks are there."""
+    """Returns whether all accesses to shared memory before a barrier of the block are ordered
+    before those after it: neither agents nor other blocks access it."""
     return int(state[CLOCK_WORDS] == state[THREADS] and state[CLUSTER_BLOCKS] == 1)
 
 
 @jitable
 def reset_line(state: Any, line: int) -> None:
-    """Makes a line one that nobody has reached. What its cells have is ordered before all that
-    follows: they are written anew only when runs are put into them."""
+    """Empties a line. Its cells are left: they are cleared when runs are next moved into them."""
     state[line + H_COUNT] = 0
     clear_settled_line(state, line)
 
@@ -298,12 +309,15 @@ def expand_line(
     addresses: Any,
     data: Any,
 ) -> None:
-    """Has a line's cells go on for it; `line_address` is the address of its bytes. What the current event
-    stores, at the addresses of its lanes, is not in memory yet, but in `data`."""
+    """Moves a line's runs into its cells, which record its accesses from now on. `line_address` is
+    the address of its first byte. What the current event stores at the addresses of its lanes is
+    not in memory yet, but in `data`."""
     run_count = state[line + H_COUNT]
     if run_count == IN_CELLS:
         return
     state[line + H_COUNT] = IN_CELLS
+    # Cells of shared memory may have records of an earlier interval or block, which `reset_line`
+    # has left.
     if run_count and state[ME_SPACE] == SHARED:
         for word in range(LINE_BYTES // 4):
             clear_cell(state, cells + word * CELL_WORDS)
@@ -315,7 +329,7 @@ def expand_line(
 
 @jitable
 def clear_cell(state: Any, cell: int) -> None:
-    """Makes a cell one that nobody has reached."""
+    """Empties a cell."""
     free_lists(state, state[cell + LISTS])
     for word in range(CELL_WORDS):
         state[cell + word] = 0
@@ -332,7 +346,7 @@ def expand_run(
     addresses: Any,
     data: Any,
 ) -> None:
-    """Put what a run did to its line's words into their cells, lane by lane."""
+    """Writes a run into the cells of its words, lane by lane."""
     access_word, thread_word = state[run + 2], state[run + 1]
     at, size = begin_of(access_word), size_of(access_word)
     stride = max(stride_of(access_word), size)
@@ -347,7 +361,7 @@ def expand_run(
             bytes_ = (1 << bytes_per_cell) - 1 << (byte & 3)
             cell_access = access_word & RUN_BITS | bytes_ << BYTES_AT
             if access_word >> OP_AT & 3 == LOAD:
-                add_read(state, cell, state[run], thread_word, cell_access)
+                add_weak_read(state, cell, state[run], thread_word, cell_access)
             else:
                 value = read_word(memory, state[ME_BASE] + line_address + (byte & -4))
                 lane = thread_word & 31
@@ -363,7 +377,7 @@ def expand_run(
 
 @jitable
 def is_of_event(state: Any, event: Any, run: int, thread_word: int) -> int:
-    """Return whether a run is of the current event's instruction, and the thread of a second word
+    """Returns whether a run is of the current event's instruction, and the thread of `thread_word`
     one that executes it."""
     run_words = (
         state[run] >> BLOCK_AT == event[E_BLOCK] + 1
@@ -378,7 +392,7 @@ def is_of_event(state: Any, event: Any, run: int, thread_word: int) -> int:
 
 @jitable
 def read_word(memory: Any, address: int) -> int:
-    """Return the 32-bit word at an address of the host."""
+    """Returns the 32-bit word at an address of the host."""
     value = 0
     for byte in range(4):
         value |= int(memory[address + byte]) << 8 * byte
@@ -386,8 +400,10 @@ def read_word(memory: Any, address: int) -> int:
 
 
 @jitable
-def add_read(state: Any, cell: int, interval_word: int, thread_word: int, access_word: int) -> None:
-    """Puts a weak read into a cell, beside those that it has."""
+def add_weak_read(
+    state: Any, cell: int, interval_word: int, thread_word: int, access_word: int
+) -> None:
+    """Adds a weak read to a cell, beside the reads that it has."""
     if state[cell + R_INTERVAL] == 0:
         state[cell + R_INTERVAL], state[cell + R_INTERVAL + 1], state[cell + R_INTERVAL + 2] = (
             interval_word,

@@ -1,6 +1,7 @@
-"""Takes lanes of an access that lie far apart: fetches what is kept of their words all at once, and
-takes each in few steps where its words are quiet. Others are for `memory_words.check_words`, which
-would come to the same."""
+"""Records lanes of an access whose addresses are far apart (gathers and scatters): prefetches their
+lines and cells all at once, then records each lane in a few steps if barriers order all accesses to
+its words. Other lanes are left to `memory_words.check_words`, which would record them in the same
+way."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from warploom.detector.layout import (
     E_SPACE,
     GLOBAL,
     H_COUNT,
-    H_REST,
+    H_EXTENSION,
     IN_CELLS,
     INIT,
     LINE_BYTES,
@@ -59,9 +60,9 @@ WORD = 4
 
 @jitable
 def prefetch_records(state: Any, event: Any, addresses: Any, lanes: int) -> int:
-    """Fetch what is kept of the words that lanes reach: they mostly lie far apart, and each would
-    be waited for by itself. Of global memory, those of the first lane's allocation, whose row is
-    returned if `record_lone_lane` may take lanes there, else 0."""
+    """Prefetches the lines and cells of the words that lanes access, which would otherwise be cache
+    misses one after the other. In global memory, only of the first lane's allocation; returns its
+    table row if `record_lone_lane` may be tried on its lanes, else 0."""
     low, high, base, allocation = 0, event[E_LIMIT], 0, 0
     lines, cells = (
         state[ME_OWNER_SLOT] + state[SLOT_LINES],
@@ -89,8 +90,8 @@ def prefetch_records(state: Any, event: Any, addresses: Any, lanes: int) -> int:
 
 @jitable
 def allows_fast_path(state: Any, event: Any, allocation: int) -> int:
-    """Returns whether an access is weak, of whole words, and to an allocation of which only races
-    are of interest."""
+    """Returns whether an access is weak, of whole words, and to an allocation that is checked for
+    races only."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     if (
         event[E_OP] == ATOMIC
@@ -108,8 +109,8 @@ def allows_fast_path(state: Any, event: Any, allocation: int) -> int:
 def record_lone_lane(
     state: Any, event: Any, data: Any, address: int, lane: int, thread: int, allocation: int
 ) -> int:
-    """Take the access of a lane to an allocation, if it is of settled bytes, or of words that this
-    thread alone reaches, or that barriers order; return whether it was taken."""
+    """Records the access of a lane to an allocation, if it reads settled bytes, or words that only
+    this thread accesses or whose accesses barriers order; returns whether it did."""
     size, base = event[E_SIZE], state[allocation + A_START] & -LINE_BYTES
     if (
         address < state[allocation + A_START]
@@ -118,7 +119,7 @@ def record_lone_lane(
     ):
         return 0
     line = state[allocation + A_LINES] + (address - base >> LINE_SHIFT) * LINE_WORDS
-    if state[line + H_REST]:
+    if state[line + H_EXTENSION]:
         offset = address - base & LINE_BYTES - 1
         is_read, footprint = int(event[E_OP] == LOAD), footprint_of(size, 0, offset, offset + size)
         return int(is_read and is_settled(state, line, footprint, words_of(footprint, 1)))

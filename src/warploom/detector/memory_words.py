@@ -1,4 +1,5 @@
-"""Checks the bytes of an access: run by run, word by word, and whether anybody wrote them."""
+"""Checks the bytes of an access against shadow memory: by runs of lanes in lines, else lane by lane
+in cells; and against the bits of written bytes (tool `init`)."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ from warploom.detector.touched import record_touched_run
 from warploom.simt.lane_counts import first_lane, jitable
 
 FAST_FLAGS = COPIES | STRONG | 3 << SCOPE_AT
-"""Flags of accesses that `try_record_words` may take."""
+"""Flags of accesses that `try_record_words` may record."""
 
 
 @jitable
@@ -69,11 +70,12 @@ def record_in_lines(
     end: int,
     allocation: int,
 ) -> None:
-    """Take a weak access of lanes whose addresses are evenly spaced from the current one on, up to
-    the end of the last one's bytes; what a line cannot tell, lane by lane. The current thread's
-    lane reaches the current address, the lanes behind it what follows: those before it, if the
-    stride is negative. Those of the mask `lanes`, whose first bit is that of this lane, are
-    there."""
+    """Records a weak access of lanes whose addresses are evenly spaced, from the current address up
+    to `end`, past the last lane's bytes; lane by lane in lines that cannot decide. The current
+    thread's lane accesses the current address, the lanes after it the bytes that follow; the lanes
+    before it, if the stride is negative. The mask `lanes` begins with the bit of the current lane;
+    lanes may be missing. `allocation` is the table row of the accessed allocation, 1 for shared
+    memory."""
     size, stride, at = event[E_SIZE], abs(state[ME_STRIDE]), state[ME_ADDRESS]
     thread, step = state[ME_THREAD], 1 if state[ME_STRIDE] > 0 else -1
     record_touched_run(state, event, end, allocation, lanes)
@@ -84,6 +86,7 @@ def record_in_lines(
     lines, base = state[ME_OWNER_SLOT] + state[SLOT_LINES], 0
     if event[E_SPACE] != SHARED:
         lines, base = state[allocation + A_LINES], state[allocation + A_START] & -LINE_BYTES
+    # Sizes are powers of two: a shift in place of a division, for the usual stride.
     shift = int(size > 1) + int(size > 2) + int(size > 4) + int(size > 8)
     while at < end:
         number = at - base >> LINE_SHIFT
@@ -112,8 +115,8 @@ def record_in_lines(
 
 @jitable
 def record_in_line(state: Any, line: int, thread: int, op: int, footprint: int, words: int) -> int:
-    """Take a weak access of lanes from `thread` on to a place of a line and its words; return
-    whether the line could, 0 where its cells must."""
+    """Records a weak access of lanes from `thread` on with a footprint in a line and its words;
+    returns 1, or 0 if the line's cells have to decide."""
     if op != LOAD:
         clear_settled(state, line, footprint, words)
     elif is_settled(state, line, footprint, words):
@@ -123,8 +126,8 @@ def record_in_line(state: Any, line: int, thread: int, op: int, footprint: int, 
 
 @jitable
 def check_run_written(state: Any, event: Any, end: int, allocation: int, lanes: int) -> None:
-    """Check with `check_written` what a run of lanes reaches, up to `end`, of which those of a mask
-    are there."""
+    """Reports bytes that a run of lanes, up to `end`, reads although they are not written
+    (`check_written`); `lanes` masks those that are there."""
     size, start = event[E_SIZE], state[ME_ADDRESS]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     stride, step = abs(state[ME_STRIDE]), 1 if state[ME_STRIDE] > 0 else -1
@@ -143,8 +146,8 @@ def check_run_written(state: Any, event: Any, end: int, allocation: int, lanes: 
 
 @jitable
 def effective_flags(state: Any, event: Any) -> int:
-    """Return the flags of an event's instruction; a reduction by an agent is strong where it
-    writes, not where it reads what it adds."""
+    """Returns the flags of an event's instruction; a reduction by an agent is strong when it
+    writes, not when it reads its addends."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     return int(flags & ~STRONG if flags & ASYNC and event[E_OP] == LOAD else flags)
 
@@ -160,7 +163,8 @@ def check_words(
     allocation: int,
     writes: int,
 ) -> None:
-    """Checks the access of the current thread, which lies in one line, against those before it."""
+    """Checks the access of the current thread, which lies in one line, against the earlier ones,
+    and records it."""
     at, shared = state[ME_ADDRESS], int(event[E_SPACE] == SHARED)
     flags = effective_flags(state, event)
     lines, cells, base = (
@@ -199,7 +203,8 @@ def check_words(
 def check_cells(
     state: Any, event: Any, data: Any, lane: int, line: int, cell: int, writes: int
 ) -> None:
-    """Checks each aligned four bytes of an access against those before it."""
+    """Checks each aligned four bytes of an access against the earlier ones, and records it in their
+    cells."""
     at, end, op = (
         state[ME_ADDRESS],
         state[ME_ADDRESS] + event[E_SIZE],
@@ -224,8 +229,8 @@ def check_cells(
 
 @jitable
 def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
-    """Reports a read of bytes that nobody has written, but not where it only copies; what is
-    written is written from then on."""
+    """Reports a read of bytes that have not been written, unless it only copies; marks written
+    bytes."""
     shared = event[E_SPACE] == SHARED
     bits = state[ME_OWNER_SLOT] + state[SLOT_WRITTEN]
     base = 0
@@ -245,8 +250,8 @@ def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
 
 @jitable
 def first_unwritten(state: Any, bits: int, byte: int, end: int, op: int) -> int:
-    """Return the first byte from `byte` to `end` that nobody has written, by its bit from `bits`
-    on, -1 where there is none; what is not only read is written from then on."""
+    """Returns the first byte from `byte` to `end` whose bit from index `bits` on is 0, -1 if there
+    is none; sets the bits unless `op` only reads."""
     missing = -1
     while byte < end:
         count = min(32 - (byte & 31), end - byte)

@@ -1,4 +1,11 @@
-"""Sets of what is known of other blocks. A set never changes; to add to one makes another."""
+"""Holds block sets: what a thread knows of other blocks, as a sparse vector clock. A set is
+immutable and shared; to add to one makes another. A set of blocks 2 and 9:
+
+    2, (3, interval 1, clock 0, thread 0, time 4, synced 4), (10, interval 0, ...)
+
+Of block 2 all before interval 1 is known, and in that interval thread 0 before time 4, and its warp
+before time 4.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +33,7 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def set_knows(state: Any, block_set: int, block: int, interval: int, thread: int, time: int) -> int:
-    """Returns whether a set knows of an access of a block, given by its number and one."""
+    """Returns whether a block set includes an access of the block with number `block` - 1."""
     entry = find_entry(state, block_set, block)
     if entry == 0:
         return 0
@@ -39,8 +46,8 @@ def set_knows(state: Any, block_set: int, block: int, interval: int, thread: int
 
 @jitable
 def entry_knows_agent(state: Any, entry: int, who: int, time: int) -> int:
-    """Return whether an entry knows of an access of an agent; work of tensor cores, before other
-    such work, where it had begun before a fence."""
+    """Returns whether an entry includes an access of an agent. For work of a tensor core, it is
+    enough for other such work that it had begun before a fence."""
     if includes_copy(entry_agent_word(state, entry, agent_index(state, who)), time):
         return 1
     kind, own = who >> AGENT_KIND_AT, state[ME_AGENT] >> AGENT_KIND_AT
@@ -51,8 +58,7 @@ def entry_knows_agent(state: Any, entry: int, who: int, time: int) -> int:
 
 @jitable
 def find_entry(state: Any, block_set: int, block: int) -> int:
-    """Return where a set has what it knows of a block, given by its number and one; 0 for
-    nothing."""
+    """Returns the index of a set's entry for the block with number `block` - 1; 0 for none."""
     if block_set == 0:
         return 0
     low, high = 0, state[block_set]
@@ -68,7 +74,8 @@ def find_entry(state: Any, block_set: int, block: int) -> int:
 
 @jitable
 def first_unknown(state: Any, entry: int, thread: int) -> int:
-    """Returns the first time of a thread, in the entry's interval, that the entry does not know."""
+    """Returns the first time of a thread, in the entry's interval, that the entry does not
+    include."""
     time = 0
     if state[entry + S_THREAD] == thread:
         time = state[entry + S_TIME]
@@ -81,7 +88,7 @@ def first_unknown(state: Any, entry: int, thread: int) -> int:
 
 @jitable
 def entry_agent_word(state: Any, entry: int, agent: int) -> int:
-    """Return the word of what an entry knows of an agent (`agents`)."""
+    """Returns an entry's word of an agent (`agents`)."""
     if state[AGENTS] == 0 or state[entry + S_CLOCK] == 0:
         return 0
     return int(state[state[entry + S_CLOCK] + state[THREADS] + agent])
@@ -89,7 +96,7 @@ def entry_agent_word(state: Any, entry: int, agent: int) -> int:
 
 @jitable
 def entry_includes(state: Any, a: int, b: int) -> int:
-    """Returns whether an entry knows all that another of the same block knows."""
+    """Returns whether an entry includes all that another of the same block includes."""
     if state[b + S_CLOCK] and state[b + S_CLOCK] != state[a + S_CLOCK]:
         for agent in range(state[AGENTS]):
             block_set = entry_agent_word(state, a, agent)
@@ -100,8 +107,8 @@ def entry_includes(state: Any, a: int, b: int) -> int:
 
 @jitable
 def entry_includes_accesses(state: Any, a: int, b: int) -> int:
-    """Return whether an entry knows all accesses that another of the same block knows, those of
-    agents left out."""
+    """Returns whether an entry includes all accesses that another of the same block includes,
+    without those of agents."""
     if state[a + S_INTERVAL] != state[b + S_INTERVAL]:
         return int(state[a + S_INTERVAL] > state[b + S_INTERVAL])
     if state[b + S_CLOCK] and state[b + S_CLOCK] != state[a + S_CLOCK]:
@@ -118,7 +125,7 @@ def entry_includes_accesses(state: Any, a: int, b: int) -> int:
 
 @jitable
 def set_includes(state: Any, a: int, b: int) -> int:
-    """Returns whether a set knows all that another does."""
+    """Returns whether a set includes all that another does."""
     at, end = a + 1, a + 1 + state[a] * SET_WORDS
     for number in range(state[b]):
         entry = b + 1 + number * SET_WORDS
@@ -131,7 +138,7 @@ def set_includes(state: Any, a: int, b: int) -> int:
 
 @jitable
 def join_sets(state: Any, a: int, b: int) -> int:
-    """Returns the set of what either of two knows."""
+    """Returns the union of two sets: one of the two if that includes the other."""
     if a == b or b == 0:
         return a
     if a == 0:
@@ -170,7 +177,7 @@ def copy_entry(state: Any, to: int, source: int) -> None:
 
 @jitable
 def join_entries(state: Any, to: int, a: int, b: int) -> None:
-    """Writes an entry that knows what two of the same block know."""
+    """Writes the union of two entries of the same block."""
     if entry_includes(state, a, b):
         copy_entry(state, to, a)
     elif entry_includes(state, b, a):

@@ -1,5 +1,5 @@
-"""Memory for what the detector has to keep: taken from the end of its array, never given back but
-for the nodes of lists."""
+"""Allocates what the detector retains in the pool at the end of its array, which is never freed
+during a launch, except for nodes of lists; and counts findings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def allocate(state: Any, words: int) -> int:
-    """Returns the index of so many words, all zero; 0 where there are none left."""
+    """Returns the index of that many words, all zero; 0, with EXHAUSTED set, if none are left."""
     at = state[POOL_AT]
     if at + words > state[POOL_END]:
         state[EXHAUSTED] = 1
@@ -57,7 +57,8 @@ def allocate(state: Any, words: int) -> int:
 def push_record(
     state: Any, head: int, interval_word: int, thread_word: int, access_word: int, value: int
 ) -> int:
-    """Returns the head of a list with one more record before `head`."""
+    """Returns the head of a list with one more record before `head`; `head` itself if the pool is
+    exhausted."""
     at = state[FREE_NODES]
     if at != 0:
         state[FREE_NODES] = state[at + N_NEXT]
@@ -82,7 +83,7 @@ def free_node(state: Any, node: int) -> None:
 
 @jitable
 def free_lists(state: Any, lists: int) -> None:
-    """Frees the nodes of both lists of a cell."""
+    """Frees the nodes of both lists of a cell, packed as in LISTS."""
     for node in (lists & LOW, lists >> 32):
         while node:
             following = state[node + N_NEXT]
@@ -94,8 +95,9 @@ def free_lists(state: Any, lists: int) -> None:
 def report(
     state: Any, kind: int, other: int, other_thread: int, address: int, size: int, detail: int
 ) -> None:
-    """Counts a finding of the current thread and instruction; keeps the first of its kind, of two
-    instructions and a space. `other` is the other instruction, -1 for none."""
+    """Counts a finding of the current thread and instruction, and retains the first for each kind,
+    pair of instructions and space. `other` is the other instruction, -1 for none; `other_thread`
+    the other block << 32 | thread, -1 for none."""
     instruction, space = state[ME_INSTRUCTION], state[ME_SPACE]
     at = state[FINDINGS_AT]
     for _ in range(state[FINDINGS]):

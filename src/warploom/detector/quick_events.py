@@ -1,6 +1,10 @@
-"""Takes the most frequent events in few steps, where what is kept of their memory tells that they
-are in order: weak accesses of lanes that follow each other. Everything else is for
-`detect.detect_event`, which comes to the same.
+"""Fast path of `detect.detect_event` for the most frequent events: weak accesses of lanes that
+access contiguous bytes, if the lines show that they are ordered. Returns 0 where the general code
+has to decide; the outcome is the same.
+
+    ld.global.f32 [a + 4 * tid], tid 0 to 31, a % 128 == 0:
+      E_CHECKED 0xFFFFFFFF, E_HEADS 1, firsts [a]: one lane run, one line, one record
+    a row of 8 lanes each in 4 matrix rows: E_HEADS 0x01010101: four lane runs
 """
 
 from __future__ import annotations
@@ -62,16 +66,17 @@ from warploom.simt.lane_counts import count_lanes, first_lane, jitable, last_lan
 from warploom.simt.schedule_layout import SLOT
 
 ALL_SETTLED = 2
-"""Returned where all that a row reaches is settled: so it is for other lanes of the warp."""
+"""Returned if all bytes of a lane run are settled: a run of other lanes with the same addresses
+needs no check."""
 
 
 def detect_lane_runs(
     state: Any, event: Any, plan: Any, firsts: Any, shift: int, stride: int
 ) -> int:
-    """Take an event of an access whose E_SHOWN and E_HEADS are known; return whether it was taken.
-    `firsts` has the address of every lane whose number is a multiple of 1 << `shift`; those behind
-    it follow by the stride. What was taken of an event that was not as a whole may be taken
-    again."""
+    """Records an access whose E_CHECKED and E_HEADS are known, by lane runs; returns 1, or 0 if
+    `detect_event` has to process it. `firsts` has the address of each lane whose number is a
+    multiple of 1 << `shift`; those of the lanes after it follow by the stride. If it returns 0,
+    some lanes may have been recorded; to record them again changes nothing."""
     slot = slot_of_event(state, event, plan)
     weak = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS] & ~COPIES == 0
     if not weak or slot == 0:
@@ -84,6 +89,7 @@ def detect_lane_runs(
             run &= (following & -following) - 1
         head = first_lane(run)
         address = firsts[head >> shift] + (head & (1 << shift) - 1) * stride
+        # A broadcast row that is settled once is settled for each lane run with the same addresses.
         if last_settled == 0 or address != last_address or run >> head != last_mask:
             outcome = record_lane_run(state, event, slot, address, run)
             if outcome == 0:
@@ -99,8 +105,8 @@ def detect_lane_runs(
 
 @jitable
 def record_lane_run(state: Any, event: Any, slot: int, address: int, lanes: int) -> int:
-    """Take the access of lanes of which the first reaches an address, and each what follows the
-    lane before it; return whether it was taken, and whether all was settled (ALL_SETTLED)."""
+    """Records the access of lanes that access contiguous bytes from an address on; returns whether
+    it did, and whether all bytes were settled (ALL_SETTLED)."""
     present = lanes >> first_lane(lanes)
     end = address + lanes_up_to_last(present) * event[E_SIZE]
     allocation = allocation_of_range(state, event, address, end)
@@ -125,10 +131,11 @@ def record_lane_run(state: Any, event: Any, slot: int, address: int, lanes: int)
 
 @jitable
 def record_lines_of_run(state: Any, event: Any, slot: int, lines: int, at: int, lanes: int) -> int:
-    """Take the access of lanes in a row to memory whose `lines` begin there, from byte `at` on;
-    return whether its lines could, and whether all was settled (ALL_SETTLED)."""
+    """Records the access of a lane run to memory whose lines begin at index `lines`, from its byte
+    `at` on; returns whether the lines could, and whether all bytes were settled (ALL_SETTLED)."""
     size, thread, outcome = event[E_SIZE], (event[E_WARP] << 5) + first_lane(lanes), ALL_SETTLED
     lanes >>= first_lane(lanes)
+    # The logarithm of the size, which is a power of two.
     shift = first_lane(size)
     warp_at = slot + state[SLOT_WARPS] + event[E_WARP] * WARP_WORDS
     interval_word = event[E_BLOCK] + 1 << BLOCK_AT | interval_of(state, slot, warp_at)
@@ -170,7 +177,7 @@ def record_lines_of_run(state: Any, event: Any, slot: int, lines: int, at: int, 
 
 @jitable
 def lanes_up_to_last(lanes: int) -> int:
-    """Return how many lanes there are up to the last one of a mask that is not empty."""
+    """Returns the number of lanes up to the last of a mask that is not empty."""
     if lanes & lanes + 1 == 0:
         return count_lanes(lanes)
     return last_lane(lanes) + 1
@@ -178,8 +185,8 @@ def lanes_up_to_last(lanes: int) -> int:
 
 @jitable
 def slot_of_event(state: Any, event: Any, plan: Any) -> int:
-    """Return where the state of an event's block begins, if its events can be taken here, else 0.
-    Lanes that waited at a barrier go on."""
+    """Returns the index of the state of an event's block, if its events may be processed here, else
+    0. Lets lanes that waited at a barrier leave it."""
     slot = state[SLOTS_AT] + max(plan[SLOT], 0) * state[SLOT_WORDS]
     waiting = (
         state[slot + state[SLOT_WARPS] + event[E_WARP] * WARP_WORDS + V_WAITING] & event[E_LANES]
@@ -198,7 +205,8 @@ def slot_of_event(state: Any, event: Any, plan: Any) -> int:
 
 @jitable
 def select_warp(state: Any, event: Any, slot: int) -> None:
-    """Turn to the warp of an event and to the memory that it reaches."""
+    """Makes the first thread of an event's warp the current one, and selects the memory that it
+    accesses."""
     state[ME_SLOT], state[ME_BLOCK], state[ME_OWNER] = slot, event[E_BLOCK], event[E_BLOCK]
     state[ME_INSTRUCTION], state[ME_SPACE] = event[E_INSTRUCTION], event[E_SPACE]
     set_current_thread(state, event[E_WARP] << 5)

@@ -1,5 +1,6 @@
-"""Takes an access of one lane in few steps, where each of its words is reached by a single thread
-at a time, or only read. Everything else is for `cells.touch`, which would come to the same."""
+"""Fast path of `cells.check_and_record` for one lane: records an access where each of its words is
+accessed by one thread at a time, or only read. Returns 0 where the general code has to decide;
+where it does not, the cell is as the general code would leave it."""
 
 from __future__ import annotations
 
@@ -59,11 +60,13 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def try_record_words(state: Any, event: Any, data: Any, lane: int, line: int, cell: int) -> int:
-    """Takes the access of the current thread, weak or of a kind that `is_wide` says, to a line and
-    a first cell in it; returns whether it could, 0 where its words are to be checked one by one."""
+    """Records the current thread's access, which is weak or wide (`cells.is_wide`), from a cell of
+    a line on; returns whether it did, 0 if its words have to be checked one by one."""
     shared = int(state[ME_SPACE] == SHARED)
     if state[line + H_COUNT] != IN_CELLS:
         return 0
+    # Cells of an earlier interval or block of shared memory are stale: `lines.tag_line` has to
+    # reset them first.
     if shared and state[line + H_TAG] != state[ME_OWNER] + 1 << BLOCK_AT | state[ME_INTERVAL]:
         return 0
     size, offset, bytes_ = event[E_SIZE], state[ME_ADDRESS] & 3, ALL_BYTES
@@ -91,8 +94,9 @@ def try_record_words(state: Any, event: Any, data: Any, lane: int, line: int, ce
 
 @jitable
 def stored_word(event: Any, data: Any, lane: int, start: int) -> int:
-    """Returns the word of what a lane stores that begins at byte `start` of it, which may be before
-    the first; bytes that the lane does not store are 0."""
+    """Returns four of the bytes that a lane stores, from byte `start` on, which may be negative;
+    bytes that the lane does not store are 0. `data` holds the elements of all lanes one after the
+    other: first element 0 of each lane, then element 1."""
     part, size, value = event[E_PART], event[E_SIZE], 0
     begin, end = max(start, 0), min(start + 4, size)
     at = (begin // part * 32 + lane) * part + begin % part
@@ -108,8 +112,8 @@ def stored_word(event: Any, data: Any, lane: int, start: int) -> int:
 
 @jitable
 def is_cell_ordered(state: Any, cell: int, access_word: int) -> int:
-    """Returns whether all that was done to a cell is ordered before what the current thread does,
-    as far as `touch` compares the two."""
+    """Returns whether all conflicting accesses in a cell are ordered by barriers before the current
+    access, and a write would leave no record of other bytes."""
     lists = state[cell + LISTS]
     if state[cell + W_INTERVAL] and not is_ordered_by_barriers(state, cell + W_INTERVAL):
         return 0
@@ -135,8 +139,8 @@ def is_cell_ordered(state: Any, cell: int, access_word: int) -> int:
 
 @jitable
 def is_ordered_by_barriers(state: Any, record: int) -> int:
-    """Returns whether a record is of the current thread, or barriers order it before: all of which
-    `is_ordered` knows without what threads know of each other."""
+    """Returns whether a record is of the current thread, or barriers order it before the current
+    access: the part of `knowledge.is_ordered` that needs no vector clocks."""
     interval_word, thread_word = state[record], state[record + 1]
     if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
         return int(state[ME_SPACE] == SHARED and not is_peer(state, interval_word >> BLOCK_AT))
@@ -150,7 +154,8 @@ def is_ordered_by_barriers(state: Any, record: int) -> int:
 
 @jitable
 def record_read(state: Any, cell: int, access_word: int) -> int:
-    """Keeps a weak read; returns whether it could."""
+    """Records a weak read if the cell has none, or one that it makes redundant; returns whether it
+    did."""
     read_at = cell + R_INTERVAL
     others = ~(access_word >> BYTES_AT & ALL_BYTES)
     if state[read_at] == 0 or (
@@ -164,7 +169,8 @@ def record_read(state: Any, cell: int, access_word: int) -> int:
 
 @jitable
 def record_write(state: Any, cell: int, access_word: int, value: int) -> None:
-    """Keeps a weak write to a cell about which nothing else has to be known."""
+    """Records a weak write to a cell whose other accesses are all ordered before it and within its
+    bytes."""
     write_current_record(state, cell + W_INTERVAL, access_word)
     state[cell + W_VALUE] = value
     state[cell + R_INTERVAL] = 0
@@ -180,8 +186,8 @@ def write_current_record(state: Any, at: int, access_word: int) -> None:
 
 @jitable
 def retained_pair_covers_strong(state: Any, node: int, access_word: int) -> int:
-    """Returns whether a list begins with two accesses like the current one that stand for all
-    (`cells.keep_strong`), it too."""
+    """Returns whether the first two records of a list, of the op and flags of the current access,
+    are of threads so far apart that the access is redundant (`cells.record_strong_access`)."""
     if state[EXACT] or node == 0 or state[node + N_NEXT] == 0:
         return 0
     other = state[node + N_NEXT]
@@ -198,8 +204,8 @@ def retained_pair_covers_strong(state: Any, node: int, access_word: int) -> int:
 
 @jitable
 def matches_record(state: Any, node: int, access_word: int) -> int:
-    """Returns whether a record of a list is of the same op and flags as the current access, and of
-    its block and interval where it is in shared memory."""
+    """Returns whether a record of a list has the op and flags of the current access and, in shared
+    memory, its block and interval."""
     old = state[node + N_ACCESS]
     if old >> FLAGS_AT != access_word >> FLAGS_AT or (old ^ access_word) >> OP_AT & 3:
         return 0

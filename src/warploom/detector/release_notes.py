@@ -1,4 +1,4 @@
-"""Notes of what a thread knew when it released, and how another learns that."""
+"""Writes release records, which have what a thread knew when it released, and acquires them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def write_release(state: Any, release: int, scope: int) -> None:
-    """Writes at `release` what the current thread knows now."""
+    """Writes what the current thread knows now to the release record at index `at`."""
     clock = 0
     if has_clock(state) or state[CLOCK_WORDS] > state[THREADS]:
         clock = allocate(state, state[CLOCK_WORDS])
@@ -55,8 +55,8 @@ def write_release(state: Any, release: int, scope: int) -> None:
 
 @jitable
 def acquire_release(state: Any, release: int) -> None:
-    """Let the current thread know from now on what a release at `release` knew. Who knows of the release
-    itself knows that already."""
+    """Lets the current thread know what the thread of a release record knew. A thread that knows
+    the release itself knows that already."""
     first_thread = state[release + REL_BLOCK] << BLOCK_AT | state[release + REL_INTERVAL]
     if is_ordered(
         state, first_thread, state[release + REL_TIME] - 1 << TIME_AT | state[release + REL_THREAD]
@@ -79,7 +79,7 @@ def acquire_release(state: Any, release: int) -> None:
 
 @jitable
 def set_with_release(state: Any, release: int) -> int:
-    """Returns the set of what a release knew of its own block and of others."""
+    """Returns the block set of what a release record knows of its own block and of others."""
     single_set = allocate(state, 7)
     if single_set == 0:
         return 0

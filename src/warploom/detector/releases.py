@@ -1,4 +1,11 @@
-"""Release and acquire: fences, and strong accesses.
+"""Processes release and acquire: fences, and strong accesses to locations.
+
+    thread 0   st [x]; fence.acq_rel.gpu; st.relaxed.gpu [f]
+    thread 40  ld.relaxed.gpu [f]; fence.acq_rel.gpu; ld [x]
+
+The first fence writes a release record for thread 0, its store links that into the chain of f. The
+load retains the chain in L_READ, and the second fence acquires its releases: thread 40 knows the
+store to x. Fences order nothing between themselves.
 
 Source: PTX ISA, "Release and Acquire Patterns", "Synchronizes-with".
 """
@@ -51,13 +58,15 @@ from warploom.detector.shared_memory_owners import is_peer
 from warploom.simt.lane_counts import first_lane, jitable
 
 CHAIN_DEPTH = 64
-"""So many nodes of a chain are looked at for an earlier one."""
+"""Nodes of a chain that are searched for an earlier one."""
 
 
 @jitable
 def find_location(state: Any, key: int, create: int) -> int:
-    """Returns where the record of a location is; 0 where there is none, unless to `create` one."""
+    """Returns the index of the record of a location by its key; 0 for none, unless `create` is
+    set."""
     size = state[LOCATIONS]
+    # Multiplicative hashing, linear probing.
     at = ((key >> 2) & 0xFFFFFFFF) * 0x1E3779B1 >> 12
     for _ in range(size):
         entry = state[LOCATIONS_AT] + at % size * LOCATION_WORDS
@@ -83,8 +92,8 @@ def is_in_scope(state: Any, release: int, scope: int) -> int:
 
 @jitable
 def acquire_by_read(state: Any, key: int, flags: int) -> None:
-    """Let the current thread read a location by a strong access: it acquires what was released
-    there, or will, at its next fence."""
+    """Processes a strong read of a location: acquires its chain, or retains that for the thread's
+    next fence."""
     entry = find_location(state, key, 0)
     if entry == 0 or state[entry + O_CHAIN] == 0:
         return
@@ -94,6 +103,8 @@ def acquire_by_read(state: Any, key: int, flags: int) -> None:
         acquire_chain(state, chain, scope)
     elif (
         last
+        # Nodes of L_READ have a chain and a scope in place of the interval word and the thread
+        # word.
         and state[last + N_THREAD] == scope
         and is_continuation(state, chain, state[last + N_INTERVAL])
     ):
@@ -104,7 +115,7 @@ def acquire_by_read(state: Any, key: int, flags: int) -> None:
 
 @jitable
 def is_continuation(state: Any, chain: int, earlier: int) -> int:
-    """Returns whether a chain goes on from an earlier one, as far as its first nodes tell."""
+    """Returns whether a chain continues an earlier one, as far as its first nodes show."""
     for _ in range(CHAIN_DEPTH):
         if chain == earlier:
             return 1
@@ -116,7 +127,7 @@ def is_continuation(state: Any, chain: int, earlier: int) -> int:
 
 @jitable
 def acquire_chain(state: Any, chain: int, scope: int) -> None:
-    """Let the current thread learn of the releases of a chain whose scopes fit."""
+    """Lets the current thread acquire the releases of a chain whose scopes include it."""
     last_acquired, newest, lane = state[state[ME_LANE_AT] + L_ACQUIRED], chain, state[ME_LANE_AT]
     while chain and chain != last_acquired:
         if is_in_scope(state, state[chain + C_RELEASE], scope):
@@ -128,8 +139,8 @@ def acquire_chain(state: Any, chain: int, scope: int) -> None:
 
 @jitable
 def release_by_write(state: Any, key: int, flags: int, is_atomic: int) -> None:
-    """Let the current thread write a location by a strong access: with it, or with the fence before
-    it, a release. Read-modify-writes continue what was released there."""
+    """Processes a strong write to a location: a release by itself or by the fence before it.
+    Read-modify-writes continue the location's chain, other writes begin a new one."""
     scope, fence = flags >> SCOPE_AT & 3, state[ME_LANE_AT] + L_FENCE
     releases = flags & RELEASES or state[fence + REL_BLOCK] == state[ME_BLOCK] + 1
     entry = find_location(state, key, releases)
@@ -157,7 +168,8 @@ def release_by_write(state: Any, key: int, flags: int, is_atomic: int) -> None:
 
 @jitable
 def prepend_fence_release(state: Any, fence: int, scope: int, chain: int) -> int:
-    """Return a chain that begins with the release of a fence by a write of a scope behind it."""
+    """Returns a chain that begins with the release of a fence, by a later write of the given
+    scope."""
     release = allocate(state, RELEASE_WORDS + CHAIN_WORDS)
     if release == 0:
         return chain
@@ -169,7 +181,7 @@ def prepend_fence_release(state: Any, fence: int, scope: int, chain: int) -> int
 
 @jitable
 def prepend_release(state: Any, release: int, chain: int) -> int:
-    """Return a chain that begins with a release, behind which its node has room."""
+    """Returns a chain that begins with a release, whose node is stored right after it."""
     state[release + RELEASE_WORDS + C_NEXT] = chain
     state[release + RELEASE_WORDS + C_RELEASE] = release
     return int(release + RELEASE_WORDS)
@@ -177,7 +189,8 @@ def prepend_release(state: Any, release: int, chain: int) -> int:
 
 @jitable
 def is_fence_release(state: Any, release: int, fence: int, scope: int) -> int:
-    """Returns whether a release is that of the current thread's last fence, made before."""
+    """Returns whether a release is that of the current thread's last fence: an earlier write has
+    released it."""
     same = state[release + REL_SCOPE] == min(scope, state[fence + REL_SCOPE])
     for word in range(REL_SCOPE):
         same &= state[release + word] == state[fence + word]
@@ -186,7 +199,7 @@ def is_fence_release(state: Any, release: int, fence: int, scope: int) -> int:
 
 @jitable
 def end_chain(state: Any, key: int) -> None:
-    """End, by a weak write to a location, what was released there."""
+    """Ends the chain of a location, by a weak write to it."""
     entry = find_location(state, key, 0)
     if entry:
         state[entry + O_CHAIN] = 0
@@ -194,8 +207,8 @@ def end_chain(state: Any, key: int) -> None:
 
 @jitable
 def fence(state: Any, event: Any, flags: int) -> None:
-    """Lanes pass a fence: what they read strongly before it is acquired, and what they write
-    strongly behind it releases what they know now."""
+    """Processes a fence: the lanes acquire what they read strongly before it, and their later
+    strong writes release what they know now."""
     left, scope = event[E_LANES], flags >> SCOPE_AT & 3
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -219,8 +232,8 @@ def fence(state: Any, event: Any, flags: int) -> None:
 
 @jitable
 def acquire_strong_reads(state: Any, scope: int) -> None:
-    """Let the current thread pass a fence: it learns of what strong reads have seen, as far as the
-    fence's scope goes. What they saw of a wider scope is left for a fence of that scope."""
+    """Acquires the chains that the current thread's strong reads have seen, within the fence's
+    scope. A chain of a wider scope is retained for a fence of that scope."""
     node, pending = state[state[ME_LANE_AT] + L_READ], 0
     while node:
         following = state[node + N_NEXT]
@@ -234,7 +247,7 @@ def acquire_strong_reads(state: Any, scope: int) -> None:
 
 @jitable
 def fence_proxies(state: Any, event: Any) -> None:
-    """Lanes pass a fence between ordinary accesses and those of bulk copies."""
+    """Processes a fence between ordinary accesses and those of bulk copies."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))

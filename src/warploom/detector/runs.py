@@ -1,10 +1,15 @@
-"""Places of runs: where in a line of 128 bytes the lanes of a run reach, and how two such relate.
+"""Computes with footprints: which bytes of a line of 128 the lanes of a run access, and how two of
+them overlap.
 
-A place is a number with the fields of a run's third word (`words`): the bytes of a lane, the first
-byte, the end behind the last lane's bytes, and the stride; other bits are ignored. Elements are
-aligned to their size, so that none crosses a line. Beside a place stand its words: a bit for each
-aligned four bytes of the line of which it reaches some. Of lanes of four bytes and more, that is
-all that they reach, and some of the place's lanes may be missing there.
+A footprint is a number with fields of a run's access word (`layout`): the bytes of a lane, the
+first byte, the end past the last lane's bytes, and the stride; other bits are ignored. Elements are
+aligned to their size, so that none crosses a line. With a footprint go its words: a bit for each
+aligned four bytes of the line of which it has some. For lanes of four bytes and more, some of the
+footprint's lanes may be missing; the words tell which.
+
+    v2.f32 loads at stride 16, lanes 0 to 3, byte 0 of the line:
+      size 8, begin 0, end 56, stride 16; words 0b11001100110011
+    the other halves: begin 8, end 64; words 0b1100110011001100: never_overlap
 """
 
 from __future__ import annotations
@@ -28,8 +33,8 @@ WORD, WORDS = 4, 32
 
 @jitable
 def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
-    """Return the place of lanes that reach `size` bytes each, `stride` bytes apart, which is
-    negative where addresses fall, from byte `begin` to byte `end` of a line."""
+    """Returns the footprint of lanes that access `size` bytes each, `stride` bytes apart (negative
+    where addresses fall from lane to lane), from byte `begin` to byte `end` of a line."""
     step = 0 if end - begin == size else abs(stride)
     falls = FALLS if step and stride < 0 else 0
     return (
@@ -43,7 +48,7 @@ def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
 
 @jitable
 def footprint_of_contiguous(size: int, begin: int, end: int) -> int:
-    """Return the place of lanes that reach `size` bytes each, one behind the other."""
+    """Returns the footprint of lanes that access `size` bytes each, one after the other."""
     step = 0 if end - begin == size else size
     lanes_of_place = size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT
     return lanes_of_place | step << RUN_STRIDE_AT
@@ -51,8 +56,8 @@ def footprint_of_contiguous(size: int, begin: int, end: int) -> int:
 
 @jitable
 def words_of_contiguous(size: int, begin: int, end: int, lanes: int) -> int:
-    """Return the words of `footprint_of_contiguous` of which the lanes of a mask are there, the bit of the one
-    that reaches the first byte first; lanes of less than four bytes are all there."""
+    """Returns the words of `footprint_of_contiguous` of the lanes in a mask, whose first bit is the
+    lane that accesses byte `begin`; lanes of less than four bytes are all there."""
     if size < WORD or lanes & lanes + 1 == 0:
         return (1 << ((end + 3) >> 2)) - (1 << (begin >> 2))
     return spread(lanes, size) << (begin >> 2)
@@ -60,32 +65,30 @@ def words_of_contiguous(size: int, begin: int, end: int, lanes: int) -> int:
 
 @jitable
 def size_of(footprint: int) -> int:
-    """Return the bytes that a lane reaches."""
     return footprint >> RUN_SIZE_AT & RUN_SIZE_BITS
 
 
 @jitable
 def begin_of(footprint: int) -> int:
-    """Return the first byte."""
     return footprint >> RUN_BEGIN_AT & RUN_BEGIN_BITS
 
 
 @jitable
 def end_of(footprint: int) -> int:
-    """Return the end behind the last lane's bytes."""
+    """Returns the end of the last lane's bytes."""
     return footprint >> RUN_END_AT & RUN_END_BITS
 
 
 @jitable
 def stride_of(footprint: int) -> int:
-    """Return the bytes between the addresses of two lanes side by side; 0 for one lane."""
+    """Returns the bytes from one lane's address to the next one's; 0 for one lane."""
     return footprint >> RUN_STRIDE_AT & RUN_STRIDE_BITS
 
 
 @jitable
 def words_of(footprint: int, lanes: int) -> int:
-    """Return the words of a place of which the lanes of a mask are there, the bit of the lane that
-    reaches its first byte first; lanes of less than four bytes are all there."""
+    """Returns the words of a footprint of the lanes in a mask, whose first bit is the lane that
+    accesses the first byte; lanes of less than four bytes are all there."""
     size, begin = size_of(footprint), begin_of(footprint) >> 2
     between = (1 << ((end_of(footprint) + 3) >> 2)) - (1 << begin)
     stride = max(stride_of(footprint), size)
@@ -94,6 +97,7 @@ def words_of(footprint: int, lanes: int) -> int:
     if stride == size:
         return spread(lanes, size) << begin & between
     words, step = (1 << (size >> 2)) - 1, stride >> 2
+    # Doubles the pattern of one lane until it fills the line.
     while step < WORDS:
         words |= words << step
         step *= 2
@@ -102,7 +106,7 @@ def words_of(footprint: int, lanes: int) -> int:
 
 @jitable
 def spread(bits: int, size: int) -> int:
-    """Return 32 bits, of which as many stand for each of some bits as `size` bytes have words."""
+    """Returns 32 bits with each of `bits` repeated as often as `size` bytes have words."""
     if size > WORD:
         bits = doubled(bits)
     return doubled(bits) if size > 2 * WORD else bits
@@ -110,7 +114,7 @@ def spread(bits: int, size: int) -> int:
 
 @jitable
 def doubled(bits: int) -> int:
-    """Return 32 bits, two for each of the lower 16 of some bits."""
+    """Returns 32 bits with each of the lower 16 of `bits` repeated twice."""
     bits &= 0xFFFF
     bits = (bits | bits << 8) & 0x00FF00FF
     bits = (bits | bits << 4) & 0x0F0F0F0F
@@ -120,14 +124,14 @@ def doubled(bits: int) -> int:
 
 @jitable
 def has_gaps(footprint: int) -> int:
-    """Return whether there are bytes between those of two lanes."""
+    """Returns whether there are bytes between those of two lanes."""
     return int(stride_of(footprint) > size_of(footprint))
 
 
 @jitable
 def common_stride(footprint: int, other: int) -> int:
-    """Return the stride of two places, that of the other one where one has a single lane; 0 where
-    both have, -1 where they differ."""
+    """Returns the stride of two footprints, that of the other if one has a single lane; 0 if both
+    have, -1 if they differ."""
     stride, other_stride = stride_of(footprint), stride_of(other)
     if stride == other_stride or other_stride == 0:
         return stride
@@ -136,8 +140,8 @@ def common_stride(footprint: int, other: int) -> int:
 
 @jitable
 def never_overlap(footprint: int, words: int, other: int, other_words: int) -> int:
-    """Return whether two places with these words have no byte in common; 0 where that is not seen
-    at once."""
+    """Returns whether two footprints with these words have no byte in common; 0 if a quick test
+    does not show it."""
     if words & other_words == 0:
         return 1
     if end_of(footprint) <= begin_of(other) or end_of(other) <= begin_of(footprint):
@@ -151,8 +155,8 @@ def never_overlap(footprint: int, words: int, other: int, other_words: int) -> i
 
 @jitable
 def covers(footprint: int, words: int, other: int, other_words: int) -> int:
-    """Return whether a place with these words has all bytes of another; 0 where that is not seen at
-    once."""
+    """Returns whether a footprint with these words has all bytes of another; 0 if a quick test does
+    not show it."""
     if other_words & ~words:
         return 0
     if size_of(footprint) >= WORD:
@@ -171,9 +175,9 @@ def covers(footprint: int, words: int, other: int, other_words: int) -> int:
 
 @jitable
 def overlap_is_same_thread(footprint: int, other: int, lanes: int) -> int:
-    """Return whether each byte that two places have in common is reached by the same thread in
-    both, where the first lane of `other` is `lanes` threads behind that of `footprint`; 0 where that is
-    not seen at once."""
+    """Returns whether each byte that two footprints have in common is accessed by the same thread
+    in both, where the first lane of `other` is `lanes` threads after that of `footprint`; 0 if a
+    quick test does not show it."""
     stride = common_stride(footprint, other)
     if stride < 0:
         return 0
@@ -188,7 +192,8 @@ def overlap_is_same_thread(footprint: int, other: int, lanes: int) -> int:
 
 @jitable
 def bytes_of(footprint: int, words: int, word: int) -> int:
-    """Return which of the 32 bytes from byte 32 * `word` of the line on are reached, a bit each."""
+    """Returns a bit for each of the 32 bytes from byte 32 * `word` of the line on that are
+    accessed."""
     if size_of(footprint) >= WORD:
         return doubled(doubled(words >> 8 * word & 255))
     return bytes_of_narrow(footprint, word)
@@ -196,7 +201,7 @@ def bytes_of(footprint: int, words: int, word: int) -> int:
 
 @jitable
 def bytes_of_narrow(footprint: int, word: int) -> int:
-    """Return those bytes where lanes reach less than a word each."""
+    """Returns the bits of `bytes_of` for lanes that access less than a word each."""
     if has_gaps(footprint) == 0:
         return bits_between(begin_of(footprint) - 32 * word, end_of(footprint) - 32 * word)
     bits, at = 0, begin_of(footprint) - 32 * word
@@ -209,5 +214,5 @@ def bytes_of_narrow(footprint: int, word: int) -> int:
 
 @jitable
 def bits_between(begin: int, end: int) -> int:
-    """Return 32 bits of which those from `begin` to `end` are set."""
+    """Returns 32 bits of which those from `begin` to `end` are set."""
     return (1 << min(max(end, 0), 32)) - (1 << min(max(begin, 0), 32))

@@ -1,5 +1,13 @@
-"""Settled bytes of a line: those of which weak reads need not be looked at, since no write of this
-launch is in conflict with them and two earlier reads stand for them (`cells.keep_read`)."""
+"""Marks bytes of a line as settled: further weak reads of them need no check and no record, as no
+write of this launch conflicts with them and two retained reads make others redundant
+(`cells.record_weak_read`). Most lines of read-only inputs become settled, and a read of one costs a
+look at a bit mask.
+
+Blocks 0 and 1 have read a line that the launch has not written: its 128 bytes are settled for the
+grid. Warps 0 and 1 of block 3 have read it: settled for block 3 until its next barrier. Lanes 0 and
+1 of one warp: settled for that warp until it synchronises. A write clears the bits of its bytes.
+Does nothing with EXACT.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +16,11 @@ from typing import Any
 from warploom.detector.layout import (
     BLOCK_AT,
     EXACT,
+    EXTENSION_WORDS,
     FEW_FROM,
     FLAGS_AT,
     H_COUNT,
-    H_REST,
+    H_EXTENSION,
     H_RUN,
     IN_FORCE,
     LINE_BYTES,
@@ -36,7 +45,6 @@ from warploom.detector.layout import (
     Q_WARP,
     Q_WARP_EPOCH,
     Q_WARP_TAG,
-    REST_WORDS,
     RUN_WORDS,
     SETTLED_WORDS,
     SHARED,
@@ -53,25 +61,26 @@ from warploom.detector.runs import begin_of, bytes_of, end_of
 from warploom.simt.lane_counts import jitable
 
 OTHER_WARP, OTHER_BLOCK = 2, 3
-"""Distances between two threads (`cells.distance`)."""
+"""Distances of two threads (`cells.distance`)."""
 
 POOL_FOR_THREADS = 1 << 27
-"""So many words of the pool are left for what threads know of each other."""
+"""Words of the pool that are reserved for vector clocks and releases; lines can do without
+theirs."""
 
 WARP_BITS = 8
-"""Bits of a warp's number in its block: there are at most 64."""
+"""Bits of a warp's number in its block: there are at most 64 warps."""
 
 
 @jitable
 def are_settled_for_all(state: Any, line: int, words: int) -> int:
-    """Return whether some words of a line are settled for all threads."""
-    rest = state[line + H_REST]
-    return int(rest != 0 and words & ~state[rest + X_GRID_WORDS] == 0)
+    """Returns whether some words of a line are settled for the grid."""
+    extension = state[line + H_EXTENSION]
+    return int(extension != 0 and words & ~state[extension + X_GRID_WORDS] == 0)
 
 
 @jitable
 def is_settled(state: Any, line: int, footprint: int, words: int) -> int:
-    """Return whether the bytes of a place of a line and its words (`runs`) are settled for the
+    """Returns whether the bytes of a footprint in a line and its words (`runs`) are settled for the
     current thread."""
     at = settled_at(state, line)
     if at == 0:
@@ -94,25 +103,25 @@ def is_settled(state: Any, line: int, footprint: int, words: int) -> int:
 
 @jitable
 def settled_at(state: Any, line: int) -> int:
-    """Return where the settled bytes of a line stand; 0 where it has none."""
-    rest = state[line + H_REST]
-    if rest == 0 or state[rest + X_SETTLED] & IN_FORCE == 0:
+    """Returns the index of the settled bytes of a line; 0 if it has none."""
+    extension = state[line + H_EXTENSION]
+    if extension == 0 or state[extension + X_SETTLED] & IN_FORCE == 0:
         return 0
-    return int(state[rest + X_SETTLED] - IN_FORCE)
+    return int(state[extension + X_SETTLED] - IN_FORCE)
 
 
 @jitable
 def warp_epoch(state: Any) -> int:
-    """Returns the current warp and the time when its lanes synchronised last."""
+    """Returns the current warp and the time when its lanes synchronised last, packed."""
     return int(state[ME_SYNCED] << WARP_BITS | state[ME_WARP])
 
 
 @jitable
 def settle(state: Any, line: int, cell: int, offset: int, bytes_: int) -> None:
-    """Notes that bytes of a cell, which begins at byte `offset` of its line, are settled, if the
-    weak read that came last makes them so: for all, where two blocks have read them and nobody has
-    written them; for its block until the next barrier, where two warps have read them; for its warp
-    until this synchronises, where two of its lanes have."""
+    """Marks bytes of a cell, which begins at byte `offset` of its line, as settled, if the weak
+    read that was recorded last permits: for the grid, if two blocks have read them and none has
+    written; for its block and interval, if two warps have read them; for its warp until that
+    synchronises, if two lanes have."""
     write = state[cell + W_INTERVAL]
     tag = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
     if (
@@ -125,6 +134,7 @@ def settle(state: Any, line: int, cell: int, offset: int, bytes_: int) -> None:
         if write == 0:
             mark_settled(state, line, offset >> 5, bytes_ << (offset & 31))
         return
+    # A write of this block in the current interval may be unordered with a read by a third thread.
     same_memory = write >> BLOCK_AT == state[ME_BLOCK] + 1 or state[ME_SPACE] == SHARED
     if write == 0 or (write != tag and same_memory):
         mark_settled(state, line, offset >> 5, bytes_ << (offset & 31))
@@ -132,8 +142,8 @@ def settle(state: Any, line: int, cell: int, offset: int, bytes_: int) -> None:
 
 @jitable
 def settle_run(state: Any, line: int, footprint: int, words: int) -> None:
-    """Note that the bytes of a place of a line and its words are settled, if two runs that stand
-    for the current weak read make them so, and no run of the line writes there."""
+    """Marks the bytes of a footprint and its words as settled, if two runs make the current weak
+    read redundant and no run of the line writes there."""
     if state[EXACT] or state[ME_DISTANCE] == 0:
         return
     for number in range(state[line + H_COUNT]):
@@ -146,30 +156,30 @@ def settle_run(state: Any, line: int, footprint: int, words: int) -> None:
 
 @jitable
 def run_at(state: Any, line: int, number: int) -> int:
-    """Returns where a line has a run."""
+    """Returns the index of a line's run, by its number."""
     if number == 0:
         return line + H_RUN
-    rest = state[line + H_REST]
+    extension = state[line + H_EXTENSION]
     if number < FEW_FROM:
-        return int(rest + X_RUN)
+        return int(extension + X_RUN)
     if number < MORE_FROM:
-        return int(state[rest + X_FEW] + (number - FEW_FROM) * RUN_WORDS)
-    return int(state[rest + X_MORE] + (number - MORE_FROM) * RUN_WORDS)
+        return int(state[extension + X_FEW] + (number - FEW_FROM) * RUN_WORDS)
+    return int(state[extension + X_MORE] + (number - MORE_FROM) * RUN_WORDS)
 
 
 @jitable
-def rest_of(state: Any, line: int) -> int:
-    """Returns where the rest of a line is, which it is given when it first needs it; 0 where there
-    is no room."""
-    if state[line + H_REST] == 0:
-        state[line + H_REST] = allocate_for_lines(state, REST_WORDS)
-    return int(state[line + H_REST])
+def extension_of(state: Any, line: int) -> int:
+    """Returns the index of a line's extension, allocated when it is first needed; 0 if the pool is
+    exhausted."""
+    if state[line + H_EXTENSION] == 0:
+        state[line + H_EXTENSION] = allocate_for_lines(state, EXTENSION_WORDS)
+    return int(state[line + H_EXTENSION])
 
 
 @jitable
 def allocate_for_lines(state: Any, size: int) -> int:
-    """Return the index of so many words, where a cache line of the host begins; 0 where too little
-    would be left for what threads know of each other: lines can do without."""
+    """Returns the index of `size` words at the start of a cache line of the host; 0 if less than
+    POOL_FOR_THREADS would be left."""
     state[POOL_AT] = (state[POOL_AT] + 7) & -8
     if state[POOL_AT] + size + POOL_FOR_THREADS > state[POOL_END]:
         return 0
@@ -178,13 +188,14 @@ def allocate_for_lines(state: Any, size: int) -> int:
 
 @jitable
 def mark_settled(state: Any, line: int, word: int, bits: int) -> None:
-    """Adds to the settled bytes of a line, for as long as the distance of the two reads says."""
+    """Marks 32 bytes' bits of a line as settled, for the scope that follows from ME_DISTANCE: block
+    and interval for OTHER_WARP, grid for OTHER_BLOCK, else the warp."""
     tag, at = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL], enable_settled(state, line)
     if at == 0:
         return
     if state[ME_DISTANCE] == OTHER_BLOCK:
         state[at + Q_GRID + word] |= bits
-        state[state[line + H_REST] + X_GRID_WORDS] |= (
+        state[state[line + H_EXTENSION] + X_GRID_WORDS] |= (
             full_words(state[at + Q_GRID + word]) << 8 * word
         )
         return
@@ -202,21 +213,21 @@ def mark_settled(state: Any, line: int, word: int, bits: int) -> None:
 
 @jitable
 def enable_settled(state: Any, line: int) -> int:
-    """Return where the settled bytes of a line stand, which has such from now on; 0 where there is
-    no room."""
-    rest = rest_of(state, line)
-    if rest == 0:
+    """Returns the index of a line's settled bytes, allocated if need be, which count from now on; 0
+    if the pool is exhausted."""
+    extension = extension_of(state, line)
+    if extension == 0:
         return 0
-    if state[rest + X_SETTLED] == 0:
-        state[rest + X_SETTLED] = allocate_for_lines(state, SETTLED_WORDS)
-    if state[rest + X_SETTLED]:
-        state[rest + X_SETTLED] |= IN_FORCE
+    if state[extension + X_SETTLED] == 0:
+        state[extension + X_SETTLED] = allocate_for_lines(state, SETTLED_WORDS)
+    if state[extension + X_SETTLED]:
+        state[extension + X_SETTLED] |= IN_FORCE
     return settled_at(state, line)
 
 
 @jitable
 def full_words(bits: int) -> int:
-    """Return a bit for each four of 32 bits that are all set."""
+    """Returns a bit for each group of four bits, of eight, that are all set."""
     whole = 0
     for word in range(8):
         whole |= int(bits >> 4 * word & 15 == 15) << word
@@ -225,14 +236,14 @@ def full_words(bits: int) -> int:
 
 @jitable
 def clear_bits(state: Any, at: int) -> None:
-    """Clears the bits of a line's bytes."""
+    """Clears the 128 bits of a line's bytes."""
     for number in range(LINE_BYTES // 32):
         state[at + number] = 0
 
 
 @jitable
 def has_weak_reads_only(state: Any, lists: int) -> int:
-    """Returns whether the lists of a cell have nothing but weak reads."""
+    """Returns whether the lists of a cell have weak reads only."""
     node = lists & LOW
     only = int(lists >> 32 == 0)
     while node and only:
@@ -244,11 +255,11 @@ def has_weak_reads_only(state: Any, lists: int) -> int:
 
 @jitable
 def clear_settled(state: Any, line: int, footprint: int, words: int) -> None:
-    """Note that a place of a line and its words are written."""
+    """Clears the settled bits of the bytes of a footprint and its words, which are written."""
     at = settled_at(state, line)
     if at == 0:
         return
-    state[state[line + H_REST] + X_GRID_WORDS] &= ~words
+    state[state[line + H_EXTENSION] + X_GRID_WORDS] &= ~words
     for word in range(begin_of(footprint) >> 5, (end_of(footprint) + 31) >> 5):
         if words >> 8 * word & 255 == 0:
             continue
@@ -260,10 +271,10 @@ def clear_settled(state: Any, line: int, footprint: int, words: int) -> None:
 
 @jitable
 def clear_settled_line(state: Any, line: int) -> None:
-    """Note that no byte of a line is settled."""
+    """Clears all settled bits of a line."""
     at = settled_at(state, line)
     if at:
-        rest = state[line + H_REST]
-        state[rest + X_SETTLED], state[rest + X_GRID_WORDS] = at, 0
+        extension = state[line + H_EXTENSION]
+        state[extension + X_SETTLED], state[extension + X_GRID_WORDS] = at, 0
         state[at + Q_BLOCK_TAG] = state[at + Q_WARP_TAG] = 0
         clear_bits(state, at + Q_GRID)

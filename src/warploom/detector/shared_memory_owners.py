@@ -1,8 +1,8 @@
-"""Finds the block in whose shared memory an access is: its own, or another one of its cluster.
+"""Finds the block in whose shared memory an access is: the current one, or another of its cluster.
 
-What is kept of shared memory is kept with the block that it belongs to, who a thread is with its
-own. An address in the shared memory of another block has the block's rank above its bits of offset
-(`simt.address_windows.BLOCK_BITS`).
+Records of shared memory are in the state of the block that owns it, the current thread is in that
+of its own block. An address in another block's shared memory has the block's rank, and one, above
+its bits of offset (`simt.address_windows.BLOCK_BITS`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from warploom.simt.address_windows import BLOCK_BITS
 from warploom.simt.lane_counts import jitable
 
 NO_BLOCK = -(1 << 62)
-"""The place of an address that leads to a block which the cluster does not have."""
+"""Returned for an address that leads to a block which the cluster does not have."""
 
 
 @jitable
 def select_own_memory(state: Any, event: Any) -> None:
-    """Turn to the memory of the current block, which an event has the place of."""
+    """Selects the shared memory of the current block, at the event's E_BASE."""
     state[ME_OWNER_SLOT], state[ME_OWNER], state[ME_BASE] = (
         state[ME_SLOT],
         state[ME_BLOCK],
@@ -41,8 +41,8 @@ def select_own_memory(state: Any, event: Any) -> None:
 
 @jitable
 def select_memory(state: Any, event: Any, address: int) -> int:
-    """Turn to the shared memory to which an address leads; return the address without its rank,
-    NOWHERE where the cluster has no such block."""
+    """Selects the shared memory to which an address leads; returns the address without its rank,
+    NO_BLOCK if the cluster has no such block."""
     select_own_memory(state, event)
     if address >> BLOCK_BITS <= 0:
         return address
@@ -55,7 +55,7 @@ def select_memory(state: Any, event: Any, address: int) -> int:
 
 @jitable
 def select_memory_of_rank(state: Any, event: Any, rank: int) -> None:
-    """Turn to the shared memory of a block of the cluster."""
+    """Selects the shared memory of a block of the cluster."""
     owner_slot = state[ME_CLUSTER_AT] + rank * state[SLOT_WORDS]
     slots_away = (owner_slot - state[ME_SLOT]) // state[SLOT_WORDS]
     state[ME_OWNER_SLOT], state[ME_OWNER] = owner_slot, state[owner_slot + B_BLOCK] - 1
@@ -64,13 +64,13 @@ def select_memory_of_rank(state: Any, event: Any, rank: int) -> None:
 
 @jitable
 def shared_key(state: Any, address: int) -> int:
-    """Return the key of a location in the shared memory turned to (`releases.location`)."""
+    """Returns the key of a location in the selected shared memory (`releases.find_location`)."""
     return int(-1 - (state[ME_OWNER] << BLOCK_BITS | address))
 
 
 @jitable
 def is_peer(state: Any, block: int) -> int:
-    """Return whether a block, given by its number and one, is of the current block's cluster."""
+    """Returns whether the block with number `block` - 1 is of the current block's cluster."""
     if state[CLUSTER_BLOCKS] == 1:
         return 0
     for rank in range(state[CLUSTER_BLOCKS]):

@@ -1,7 +1,9 @@
-"""Barriers that threads skip: they end without coming there, though they pass what is behind.
+"""Reports barriers that threads skip: they end without executing them, though they execute the code
+after them.
 
 A barrier does not wait for threads that have exited, so a launch with such a mistake ends. Threads
-that leave before a barrier, as CUDA allows, do not pass what is behind it (`words.PASSED_BY_ALL`).
+that exit before a barrier, as CUDA allows, do not execute the code after it
+(`layout.PASSED_BY_ALL`).
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ from warploom.simt.lane_counts import first_lane, jitable
 
 @jitable
 def report_skips(state: Any, slot: int, block: int) -> None:
-    """Report the first thread of a block, whose state is at `slot`, that has not come to the
-    barrier of all threads at which the others have met."""
+    """Reports the first thread of a block, whose state is at index `slot`, that has not arrived at
+    the barrier of all threads at which the others have."""
     barrier = state[slot + B_BARRIER_LINE] - 1
     if barrier < 0 or state[TOOLS] & SYNC == 0:
         return
@@ -56,7 +58,7 @@ def report_skips(state: Any, slot: int, block: int) -> None:
 
 @jitable
 def report_skip(state: Any, barrier: int, thread: int) -> None:
-    """Report that a thread has skipped a barrier, if all pass what is behind that."""
+    """Reports that a thread has skipped a barrier, if all threads execute the code after that."""
     passed = state[state[SITES_AT] + barrier * SITE_WORDS] & PASSED_BY_ALL
     if state[TOOLS] & SYNC and passed:
         instruction, current = state[ME_INSTRUCTION], state[ME_THREAD]

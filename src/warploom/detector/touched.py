@@ -1,4 +1,5 @@
-"""Keeps what a launch has done with each byte of an allocation, for work in other streams."""
+"""Records what a launch has done with each byte of an allocation, for comparison with work in other
+streams."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def record_touched_run(state: Any, event: Any, end: int, allocation: int, lanes: int) -> None:
-    """Keep what a run of lanes from the current address up to `end` does, of which those of a mask
-    are there."""
+    """Records what a run of lanes does from the current address up to `end`; `lanes` masks those
+    that are there."""
     if event[E_SPACE] != GLOBAL or state[allocation + A_TOUCHED] == 0:
         return
     at, size, writes = state[ME_ADDRESS], state[ME_SIZE], int(event[E_OP] == STORE)
@@ -53,7 +54,7 @@ def record_touched_run(state: Any, event: Any, end: int, allocation: int, lanes:
 
 @jitable
 def record_touched_lane(state: Any, event: Any, allocation: int, writes: int) -> None:
-    """Keep what the current thread does."""
+    """Records what the current thread does."""
     if event[E_SPACE] == GLOBAL and state[allocation + A_TOUCHED] != 0:
         record_touched_bytes(
             state, event, state[ME_ADDRESS], state[ME_ADDRESS] + event[E_SIZE], allocation, writes
@@ -64,7 +65,7 @@ def record_touched_lane(state: Any, event: Any, allocation: int, writes: int) ->
 def record_touched_bytes(
     state: Any, event: Any, at: int, end: int, allocation: int, writes: int
 ) -> None:
-    """Keep that the current instruction reaches the bytes from `at` to `end`, and `writes` them."""
+    """Records that the current instruction reads the bytes from `at` to `end`, or `writes` them."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     read_at, written_at = T_READ_AT, T_WRITTEN_AT
     if flags & STRONG or event[E_OP] == ATOMIC:

@@ -1,4 +1,9 @@
-"""Asynchronous copies that complete: by groups, and at mbarriers.
+"""Processes the completion of asynchronous copies: by groups, and at mbarriers.
+
+`cp.async; cp.async.commit_group; cp.async.wait_group 0`: the copy is access 0 of the thread's
+agent; the commit notes in the ring that copies before number 1 are in the group; the wait puts the
+bound 1 in the thread's agent word, so the thread knows copy 0. At an mbarrier, completed copies are
+added to the vector clock of the phase, which a thread joins by `mbarrier.test_wait`.
 
 Source: PTX ISA, "cp.async", "cp.async.bulk", "mbarrier".
 """
@@ -61,7 +66,7 @@ from warploom.simt.lane_counts import first_lane, jitable
 
 @jitable
 def commit_group(state: Any, event: Any, flags: int) -> None:
-    """Lanes make a group of the copies that they have begun."""
+    """Makes a group of the copies that each lane has begun."""
     left = event[E_LANES]
     count = L_BULK_COMMITS if flags & BULK else L_COMMITS
     ring = L_BULK_RING if flags & BULK else L_RING
@@ -76,8 +81,8 @@ def commit_group(state: Any, event: Any, flags: int) -> None:
 
 @jitable
 def wait_for_copies(state: Any, event: Any, flags: int) -> None:
-    """Lanes wait until at most NUMBER of their last groups of copies are not complete; all copies,
-    where that is -1."""
+    """Lets lanes know their copies, but for those of the last NUMBER groups; all copies if that is
+    -1."""
     left, pending = event[E_LANES], event[E_NUMBER]
     count = L_BULK_COMMITS if flags & BULK else L_COMMITS
     ring = L_BULK_RING if flags & BULK else L_RING
@@ -97,7 +102,8 @@ def wait_for_copies(state: Any, event: Any, flags: int) -> None:
 
 @jitable
 def operate_mbarrier(state: Any, key: int, word: int, flags: int) -> None:
-    """Let the current thread work on an mbarrier, whose word is `word` before it does."""
+    """Processes an operation of the current thread on an mbarrier, whose value is `word` before
+    it."""
     entry = find_location(state, key, 1)
     if entry == 0:
         return
@@ -107,6 +113,7 @@ def operate_mbarrier(state: Any, key: int, word: int, flags: int) -> None:
             return
     at, state[entry + O_MBARRIER] = state[entry + O_CHAIN], int(flags & INVALIDATES == 0)
     if flags & (PLAIN_WRITE | INVALIDATES):
+        # Clears both phases, and ends with phase 0.
         for generation in range(1, -1, -1):
             state[at + G_GENERATION] = generation
             clear_generation(state, at)
@@ -128,15 +135,15 @@ def operate_mbarrier(state: Any, key: int, word: int, flags: int) -> None:
 
 @jitable
 def is_mbarrier(state: Any, key: int) -> int:
-    """Return whether an mbarrier is at a location."""
+    """Returns whether an mbarrier is at a location."""
     entry = find_location(state, key, 0)
     return int(entry != 0 and state[entry + O_MBARRIER] != 0)
 
 
 @jitable
 def add_to_phase(state: Any, at: int, phase: int) -> None:
-    """Add what the current thread knows to a phase of an mbarrier: to the row of its block's
-    threads, or, from another block, to the set."""
+    """Adds what the current thread knows to a phase of an mbarrier: to the vector clock, if it is
+    of the block that owns the mbarrier, else to the block set."""
     set_at = at + G_SET + (phase & 1)
     if state[ME_OWNER] == state[ME_BLOCK]:
         add_to_clock(state, at + BARRIER_HEAD + (phase & 1) * state[CLOCK_WORDS])
@@ -150,15 +157,15 @@ def add_to_phase(state: Any, at: int, phase: int) -> None:
 
 @jitable
 def complete_copy(state: Any, key: int, word: int) -> None:
-    """Note that the bytes of the current thread's last copy have come at an mbarrier, and that its
-    next one begins."""
+    """Records that the bytes of the current thread's last copy have arrived at an mbarrier, and
+    that its next copy begins."""
     signal_mbarrier(state, key, word)
     state[state[ME_LANE_AT] + L_COPIES] += 1
 
 
 @jitable
 def signal_mbarrier(state: Any, key: int, word: int) -> None:
-    """Note that the bytes of the current thread's last copy have come at an mbarrier."""
+    """Records that the bytes of the current thread's last copy have arrived at an mbarrier."""
     signal_for_agent(
         state, key, word, state[ME_THREAD], word_of_copy(state[state[ME_LANE_AT] + L_COPIES])
     )
@@ -166,8 +173,8 @@ def signal_mbarrier(state: Any, key: int, word: int) -> None:
 
 @jitable
 def signal_for_agent(state: Any, key: int, word: int, agent: int, copies: int) -> None:
-    """Note that an mbarrier, whose word is `word`, is told of these copies of an agent of the
-    current block."""
+    """Records that copies of an agent of the current block, given as an agent word, complete at an
+    mbarrier, whose value is `word`."""
     entry = find_location(state, key, 0)
     if entry and state[entry + O_CHAIN]:
         operate_mbarrier(state, key, word, 0)
@@ -176,8 +183,8 @@ def signal_for_agent(state: Any, key: int, word: int, agent: int, copies: int) -
 
 @jitable
 def record_completion(state: Any, at: int, phase: int, agent: int, copies: int) -> None:
-    """Let who waits for a phase of an mbarrier know of these copies of an agent of the current
-    block."""
+    """Adds copies of an agent of the current block to what a phase of an mbarrier makes known to
+    the threads that wait for it."""
     if state[ME_OWNER] != state[ME_BLOCK]:
         single_set, set_at = allocate(state, 1 + SET_WORDS), at + G_SET + (phase & 1)
         clock = allocate(state, state[CLOCK_WORDS])

@@ -1,6 +1,9 @@
-"""Takes copies of tensors: the rows of each box in global memory, and its bytes in shared memory.
+"""Records copies of tensors: the rows of each box in global memory, and its bytes in shared memory.
+Copies and reductions of contiguous bytes, which the same unit executes, are recorded likewise.
 
-Copies and reductions of bytes side by side, by the same unit, are taken likewise.
+    cp.async.bulk [shared + 0], [a], 64, [mbar]:
+      reads of a to a + 64 and writes of shared bytes 0 to 64, 16 bytes at a time, by the agent of
+      the issuing thread; then its copy number is added to the phase of mbar
 """
 
 from __future__ import annotations
@@ -93,17 +96,18 @@ from warploom.simt.lane_counts import jitable
 
 LANES = 32
 PIECE = 16
-"""So many bytes are looked at at once."""
+"""Bytes that are recorded at once."""
 
 
 def detect_copies(
     state: Any, event: Any, plan: Any, memory: Any, all_memory: Any, rows: Any, scratch: Any,
     allocations: Any, values: Any, request: int,
 ) -> int:  # fmt: skip
-    """Take the copies that the lanes of an event `event` begin by a request
-    (`asynchronous.issue.tensor_copies`, whose operands these are). `all_memory` is that of the host
-    by address; `values` has room for what lanes store, which stands for a copy's bytes. Faults are
-    left to who does the copies."""
+    """Records the copies that the lanes of an event issue by a request
+    (`asynchronous.issue.tensor_copies`, which has the same operands). `all_memory` is the host's
+    memory by address; `values` is a buffer for the bytes that lanes store, which is filled with a
+    number of the copy in place of its bytes. Faults are reported by the code that executes the
+    copies."""
     op = field(request, OP)
     boxes = op in (LOAD, STORE, REDUCE)
     if not boxes and op not in (COPY_BYTES, REDUCE_BYTES, CANCEL):
@@ -135,8 +139,9 @@ def detect_copies(
 def record_copy(
     state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, blocks: int
 ) -> None:
-    """Take the accesses of one copy, to the shared memory of each block of the mask `blocks` if
-    there is one, and what it tells mbarriers."""
+    """Records the accesses of one copy, to the shared memory of each block of the mask `blocks` if
+    that is not 0, and the mbarriers that it signals."""
+    # Two copies that write the same bytes must differ, or a race would be reported as "same-value".
     copy = (
         state[state[ME_LANE_AT] + L_COPIES] + 1 + (state[ME_THREAD] << 8) + (state[ME_BLOCK] << 18)
     )
@@ -171,8 +176,8 @@ def record_copy(
 
 @jitable
 def rank_of(scratch: Any, address: int) -> int:
-    """Return the rank of the block in whose shared memory an address of the host is; -1 for none of
-    the cluster."""
+    """Returns the rank of the block in whose shared memory an address of the host is; -1 if no
+    block of the cluster owns it."""
     offset = address - int(scratch[CLUSTER_SHARED])
     if offset < 0:
         return -1
@@ -182,7 +187,7 @@ def rank_of(scratch: Any, address: int) -> int:
 
 @jitable
 def base_of(scratch: Any, rank: int) -> int:
-    """Return where on the host the shared memory of a block of the cluster begins."""
+    """Returns the address on the host of a block's shared memory."""
     return int(scratch[CLUSTER_SHARED]) + rank * int(scratch[SHARED_STRIDE])
 
 
@@ -190,8 +195,8 @@ def base_of(scratch: Any, rank: int) -> int:
 def record_remote_side(
     state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int
 ) -> None:
-    """Take the accesses of a copy to global memory, or to the shared memory that it reads for that
-    of another block."""
+    """Records the accesses of a copy to global memory, or to another block's shared memory, from
+    which it copies."""
     grouped, request_op = field(int(scratch[REQUEST]), GROUPED), field(int(scratch[REQUEST]), OP)
     if request_op == CANCEL:
         return
@@ -220,7 +225,8 @@ def record_remote_side(
 
 @jitable
 def act_as_agent(state: Any, kind: int, time: int) -> None:
-    """Let the current thread's agent of a kind act, at a time of its own."""
+    """Makes the current thread's agent of a kind the one that accesses memory, at a time of its
+    own."""
     state[ME_AGENT], state[ME_TIME] = AGENT | kind << AGENT_KIND_AT, time
 
 
@@ -228,8 +234,8 @@ def act_as_agent(state: Any, kind: int, time: int) -> None:
 def record_bytes(
     state: Any, event: Any, memory: Any, values: Any, lane: int, access: Any, start: int, size: int
 ) -> None:
-    """Take an access of the current thread or its agent, a space and an op, to bytes side by side,
-    piece by piece."""
+    """Records an access (a space and an op) of the current thread or its agent to contiguous bytes,
+    in aligned pieces."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     event[E_SPACE], event[E_OP] = access
     state[ME_SPACE] = event[E_SPACE]
@@ -248,7 +254,8 @@ def record_bytes(
             if state[TOOLS] & INIT:
                 check_written(state, event, flags, allocation)
             if state[TOOLS] & RACE:
-                # No run of a line is of a copy: nobody asks where the event's lanes reach.
+                # Lanes' addresses are only used for runs, and no run is of a copy: `event` is
+                # passed in their place.
                 check_words(
                     state, event, memory, event, values, lane, allocation, int(event[E_OP] != READS)
                 )

@@ -1,8 +1,12 @@
-"""Waits and fences of tensor memory: `tcgen05.wait`, `tcgen05.fence`.
+"""Processes waits and fences of tensor memory: `tcgen05.wait`, `tcgen05.fence`.
 
-What one thread began there and another uses next has to be waited for, then passed on by a fence
-before the threads synchronise, and taken over by a fence behind that. Source: PTX ISA, "Memory
-Consistency Model for 5th generation of TensorCore operations".
+What one warp has begun there and another uses next has to be waited for, then passed on by a fence
+before the threads synchronise, and taken over by a fence after that:
+
+    warp 0   tcgen05.ld; tcgen05.wait::ld; tcgen05.fence::before_thread_sync; bar.sync 0
+    warp 1   bar.sync 0; tcgen05.fence::after_thread_sync; tcgen05.st
+
+Source: PTX ISA, "Memory Consistency Model for 5th generation of TensorCore operations".
 """
 
 from __future__ import annotations
@@ -58,19 +62,19 @@ from warploom.detector.pool import report
 from warploom.simt.lane_counts import first_lane, jitable
 
 D_OTHER_OP, D_BEFORE, D_AFTER = 2, 4, 5
-"""Where the detail of a missing fence has its parts: the ops of both accesses; which fence is
-missing."""
+"""Bit positions in the detail of a missing fence: the op of the other access (that of the current
+one is at 0); which fences are missing."""
 
 
 @jitable
 def warp_index(state: Any, warp: int) -> int:
-    """Return the number, in a row, of the first word of a warp's loads and stores."""
+    """Returns the index, in a vector clock, of the first word of a warp's loads and stores."""
     return int(4 * state[THREADS] + OF_WARP * warp)
 
 
 @jitable
 def wait_for_moves(state: Any, event: Any, stores: int) -> None:
-    """Lanes of a warp wait for its loads of tensor memory, or its stores."""
+    """Records that lanes wait for their warp's loads of tensor memory, or its stores."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -83,8 +87,8 @@ def wait_for_moves(state: Any, event: Any, stores: int) -> None:
 
 @jitable
 def fence_before(state: Any, event: Any) -> None:
-    """Lanes pass a fence before they synchronise: who learns of it from then on knows what they
-    have waited for as fenced, and what their tensor cores have begun."""
+    """Processes a fence before a synchronisation: threads that synchronise with the lanes later
+    know as fenced what these have waited for, and what their tensor cores have begun."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -103,8 +107,8 @@ def fence_before(state: Any, event: Any) -> None:
 
 @jitable
 def fence_after(state: Any, event: Any) -> None:
-    """Lanes pass a fence behind a synchronisation: what their warp begins next in tensor memory is
-    ordered behind what they know now."""
+    """Processes a fence after a synchronisation: what the lanes' warp begins next in tensor memory
+    is ordered after what they know now."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -119,8 +123,7 @@ def fence_after(state: Any, event: Any) -> None:
 
 @jitable
 def after_at(state: Any) -> int:
-    """Return where it stands what the current warp knew at its last fence behind a
-    synchronisation."""
+    """Returns the index of what the current warp knew at its last fence after a synchronisation."""
     return int(state[ME_SLOT] + state[SLOT_AFTER] + state[ME_WARP] * (1 + state[AGENTS]))
 
 
@@ -128,8 +131,8 @@ def after_at(state: Any) -> int:
 def check_fences(
     state: Any, interval_word: int, thread_word: int, access_word: int, own_access: int
 ) -> None:
-    """Report an access to tensor memory that is ordered behind that of another warp, but not by the
-    fences that this needs."""
+    """Reports an access to tensor memory that is ordered after that of another warp, but without
+    the fences that this needs."""
     who, time, block = thread_word & WHO_BITS, thread_word >> TIME_AT, interval_word >> BLOCK_AT
     same_block = block == state[ME_BLOCK] + 1
     if (
@@ -157,8 +160,8 @@ def check_fences(
 
 @jitable
 def is_unfenced(state: Any, who: int, time: int) -> int:
-    """Return whether a load or a store of another warp was waited for, but not passed on by a fence
-    behind that. The commit of other work is such a fence."""
+    """Returns whether a load or a store of another warp was waited for, but not passed on by a
+    later fence. For other work, its commit is such a fence."""
     if who >> AGENT_KIND_AT < LOADS_OF_WARP:
         return 0
     return 1 - includes_copy(current_agent_word(state, agent_index(state, who) + FENCED), time)
@@ -166,8 +169,8 @@ def is_unfenced(state: Any, who: int, time: int) -> int:
 
 @jitable
 def is_taken_over(state: Any, who: int, time: int, block: int) -> int:
-    """Return whether the current warp's last fence behind a synchronisation knew of an access of an
-    agent."""
+    """Returns whether the current warp knew an access of an agent at its last fence after a
+    synchronisation."""
     at = after_at(state)
     if block != state[ME_BLOCK] + 1:
         # An interval is not compared: agents have their own count.

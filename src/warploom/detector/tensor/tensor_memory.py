@@ -1,7 +1,10 @@
-"""Takes `tcgen05`: which words of tensor memory and which bytes of shared memory it reaches.
+"""Records `tcgen05` instructions: the words of tensor memory and the bytes of shared memory that
+they access.
 
-Products, copies and shifts are accesses of the tensor core of the thread that begins them; loads
-and stores are those of an agent of their warp (`agents`).
+Products (`mma`), copies (`cp`) and shifts are accesses by the tensor core of the thread that issues
+them; loads and stores by an agent of their warp (`agents`). A `tcgen05.mma` of 128 rows and 64
+columns of 32 bits writes lanes 0 to 127, columns d to d + 63, a cell each, and reads both matrices
+in shared memory, 16 bytes at a time.
 """
 
 from __future__ import annotations
@@ -138,16 +141,16 @@ from warploom.simt.lane_counts import jitable
 
 WARP_LANES = 32
 SCALED_ROWS = 32
-"""Rows of a matrix whose scales stand in one column."""
+"""Rows of a matrix whose scales are in one column."""
 
 
 def detect_tensor_memory(
     state: Any, event: Any, plan: Any, memory: Any, all_memory: Any, data: Any, scratch: Any,
     values: Any, request: int,
 ) -> int:  # fmt: skip
-    """Take what the lanes of an event `event` want of tensor memory by a request, whose operands are
-    those of `asynchronous.issue.tensor_memory`. `all_memory` and `values` are as in
-    `tensor_copies.detect_copies`. Faults are left to who does it."""
+    """Records what the lanes of an event do to tensor memory by a request, whose operands are those
+    of `asynchronous.issue.tensor_memory`. `all_memory` and `values` are as in
+    `tensor_copies.detect_copies`. Faults are reported by the code that executes the request."""
     begin_event(state, event, plan)
     set_current_thread(state, event[E_WARP] << 5)
     event[E_BASE], event[E_LIMIT] = scratch[OWN_SHARED], scratch[SHARED_BYTES]
@@ -171,7 +174,7 @@ def detect_tensor_memory(
         else:
             fill_entry(data, scratch, lane, request)
             record_tensor_core_op(state, event, memory, all_memory, scratch, values, lane, request)
-        # What a warp does together takes its operands of the first lane.
+        # An operation of the whole warp has its operands in the first lane.
         if op <= STORE:
             return 0
     return 0
@@ -182,23 +185,24 @@ def detect_tensor_memory(
 
 @jitable
 def cell_of(state: Any, lane: int, column: int) -> int:
-    """Return the cell of a word of tensor memory, of the block turned to."""
+    """Returns the index of the cell of a word of tensor memory, of the block whose memory is
+    selected."""
     return int(state[ME_OWNER_SLOT] + state[SLOT_TENSOR] + (lane * COLUMNS + column) * CELL_WORDS)
 
 
 @jitable
 def record_words(state: Any, event: Any, op: int, lane: int, column: int, count: int) -> None:
-    """Take an access of the current agent to words of a lane, side by side."""
+    """Records an access of the current agent to a lane's words in contiguous columns."""
     if state[TOOLS] & RACE == 0 or lane >= LANES:
         return
     state[ME_SPACE], state[ME_SIZE] = TENSOR, COLUMN_BYTES
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     access_word = pack_access(state, op, 15, flags)
-    # No two accesses write what is taken for the same value.
+    # A value that no other access has, so that no race is reported as "same-value".
     value = state[ME_TIME] << 12 | state[ME_THREAD] << 2 | state[ME_AGENT] >> AGENT_KIND_AT
-    for place in range(column, min(column + count, COLUMNS)):
-        state[ME_ADDRESS] = lane << LANE_AT | place
-        check_and_record(state, cell_of(state, lane, place), access_word, value & 0xFFFFFFFF)
+    for word_column in range(column, min(column + count, COLUMNS)):
+        state[ME_ADDRESS] = lane << LANE_AT | word_column
+        check_and_record(state, cell_of(state, lane, word_column), access_word, value & 0xFFFFFFFF)
 
 
 @jitable
@@ -206,8 +210,8 @@ def record_matrix_reads(
     state: Any, event: Any, memory: Any, values: Any, lane: int, descriptor: int, transposed: int,
     rows: int, depth: int, elements_per_unit: int,
 ) -> None:  # fmt: skip
-    """Take the reads of a matrix in the shared memory turned to, of `rows` rows with so many
-    elements along k, `elements_per_unit` of them in 16 bytes."""
+    """Records the reads of a matrix in the selected shared memory: `rows` rows of `depth` elements
+    along k, `elements_per_unit` of them in 16 bytes."""
     lines, along = (depth, rows) if transposed else (rows, depth)
     for line in range(lines):
         for unit_number in range((along + elements_per_unit - 1) // elements_per_unit):
@@ -222,7 +226,7 @@ def record_matrix_reads(
 def record_move(
     state: Any, event: Any, memory: Any, data: Any, scratch: Any, lane: int, request: int
 ) -> None:
-    """Take a load or a store of a warp."""
+    """Records a load or a store of a warp."""
     address = int(data[WARP_LANES * D_ROW + lane])
     split = int(data[WARP_LANES * A_ROW + lane])
     shape, registers = part(request, SHAPE), request >> REGISTERS & 255
@@ -238,9 +242,9 @@ def record_move(
         for thread in range(WARP_LANES):
             column = halves * column_in(shape, thread, register, 0)
             column += column_in(shape, thread, 0, split) - column_in(shape, thread, 0, 0)
-            row = lane_of(address) + lane_in(shape, thread, register)
+            tensor_lane = lane_of(address) + lane_in(shape, thread, register)
             op = WRITES if stores else READS
-            record_words(state, event, op, row, column_of(address) + column, halves)
+            record_words(state, event, op, tensor_lane, column_of(address) + column, halves)
     state[warp + V_LOADS + stores] += 1
 
 
@@ -255,8 +259,7 @@ assert STORES_OF_WARP == LOADS_OF_WARP + 1
 def record_allocation(
     state: Any, event: Any, memory: Any, data: Any, scratch: Any, values: Any, lane: int
 ) -> None:
-    """Take the store by which a thread leaves the address of what it has allocated in shared
-    memory."""
+    """Records the store by which a thread writes the address of its allocation to shared memory."""
     target = int(data[WARP_LANES * SHARED_ROW + lane])
     if check_shared(scratch, target, ADDRESS_BYTES):
         return
@@ -268,18 +271,18 @@ def record_allocation(
 
 @jitable
 def record_deallocation(state: Any, event: Any, data: Any, scratch: Any, lane: int) -> None:
-    """Take the end of an allocation by the current thread as a write to all its words, of which
-    nothing is kept."""
+    """Records the end of an allocation by the current thread as a write to all its words, then
+    clears their cells."""
     address = int(data[WARP_LANES * D_ROW + lane])
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
     if not is_size(columns) or column_of(address) + columns > COLUMNS:
         return
     select_memory_of_rank(state, event, own_rank(scratch))
-    for row in range(LANES):
+    for tensor_lane in range(LANES):
         for column in range(column_of(address), column_of(address) + columns):
-            cell = cell_of(state, row, column)
+            cell = cell_of(state, tensor_lane, column)
             if state[cell + W_INTERVAL] or state[cell + R_INTERVAL] or state[cell + LISTS]:
-                record_words(state, event, WRITES, row, column, 1)
+                record_words(state, event, WRITES, tensor_lane, column, 1)
                 free_lists(state, state[cell + LISTS])
                 for word in range(CELL_WORDS):
                     state[cell + word] = 0
@@ -290,8 +293,8 @@ def record_deallocation(state: Any, event: Any, data: Any, scratch: Any, lane: i
 
 @jitable
 def record_commit(state: Any, event: Any, memory: Any, data: Any, lane: int) -> None:
-    """Let who waits for the mbarrier of a commit know of all that the current thread's tensor core
-    has begun."""
+    """Lets the threads that wait for the mbarrier of a commit know all that the current thread's
+    tensor core has begun."""
     address = int(data[WARP_LANES * SHARED_ROW + lane])
     blocks = int(data[WARP_LANES * BLOCKS_ROW + lane])
     at = select_memory(state, event, address)
@@ -325,8 +328,8 @@ def record_tensor_core_op(
     lane: int,
     request: int,
 ) -> None:
-    """Take a product, a copy or a shift of the current thread's tensor core, in both blocks of a
-    pair."""
+    """Records what a product, a copy or a shift of the current thread's tensor core reads and
+    writes, in both blocks of a pair."""
     op, rank = part(request, OP), own_rank(scratch)
     failed = 0
     if op == MULTIPLY:
@@ -356,7 +359,7 @@ def record_tensor_core_op(
 def record_factors(
     state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, request: int
 ) -> None:
-    """Take what a product reads in one block: A, its part of B, metadata and scales."""
+    """Records what a product reads in one block: A, its part of B, metadata and scales."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     pair, sparse = 2 if request & PAIR else 1, request & SPARSE
     rows, columns = rows_of(descriptor) // pair, columns_of(descriptor)
@@ -368,10 +371,10 @@ def record_factors(
         state, event, memory, values, lane, matrix, transposed, columns // pair, depth, unit
     )
     if request & A_IN_TENSOR_MEMORY:
-        address, wide = int(scratch[E_A]), stored * tensor_memory_bits(kind) // 32
+        address, columns_per_row = int(scratch[E_A]), stored * tensor_memory_bits(kind) // 32
         for row in range(rows):
-            path = lane_of(address) + row_lane(rows, parts_of(request, rows), row, 0)
-            record_words(state, event, READS, path, column_of(address), wide)
+            tensor_lane = lane_of(address) + row_lane(rows, parts_of(request, rows), row, 0)
+            record_words(state, event, READS, tensor_lane, column_of(address), columns_per_row)
     else:
         transposed = descriptor >> TRANSPOSE_A & 1
         record_matrix_reads(
@@ -390,16 +393,16 @@ def record_factors(
 
 @jitable
 def record_column_reads(state: Any, event: Any, address: int, count: int) -> None:
-    """Take reads of so many columns of all lanes."""
-    for row in range(LANES):
-        record_words(state, event, READS, row, column_of(address), count)
+    """Records reads of `count` columns of all lanes."""
+    for tensor_lane in range(LANES):
+        record_words(state, event, READS, tensor_lane, column_of(address), count)
 
 
 @jitable
 def record_accumulator_writes(
     state: Any, event: Any, scratch: Any, block: int, request: int
 ) -> None:
-    """Take the writes of a product in one block, whether or not it adds."""
+    """Records the writes of a product in one block, whether or not it adds to the old values."""
     descriptor, address = int(scratch[E_DESCRIPTOR]), int(scratch[E_D])
     rows = rows_of(descriptor) // (2 if request & PAIR else 1)
     parts = parts_of(request, rows)
@@ -417,21 +420,25 @@ def record_accumulator_writes(
 def record_copied(
     state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, request: int
 ) -> None:
-    """Take the accesses of a copy from shared memory in one block."""
+    """Records the accesses of a copy from shared memory in one block."""
     shape, address = part(request, SHAPE), int(scratch[E_D])
     rows, units = copied_rows(shape), copied_units(shape)
     record_matrix_reads(state, event, memory, values, lane, int(scratch[E_B]), 0, rows, units, 1)
     for row in range(rows):
         for number in range(copies_of(shape)):
-            path = lane_of(address) + copied_lane(shape, row, number)
-            wide = units * UNIT_BYTES // COLUMN_BYTES
-            record_words(state, event, WRITES, path, column_of(address), wide)
+            tensor_lane = lane_of(address) + copied_lane(shape, row, number)
+            columns_per_row = units * UNIT_BYTES // COLUMN_BYTES
+            record_words(state, event, WRITES, tensor_lane, column_of(address), columns_per_row)
 
 
 @jitable
 def record_shifted(state: Any, event: Any, scratch: Any) -> None:
-    """Take the accesses of a shift in one block."""
-    address, wide = int(scratch[E_D]), ROW_SHIFT_BYTES // COLUMN_BYTES
+    """Records the accesses of a shift in one block."""
+    address, columns_per_row = int(scratch[E_D]), ROW_SHIFT_BYTES // COLUMN_BYTES
     for row in range(SHIFTED_ROWS):
-        record_words(state, event, WRITES, lane_of(address) + row, column_of(address), wide)
-    record_words(state, event, READS, lane_of(address) + SHIFTED_ROWS, column_of(address), wide)
+        record_words(
+            state, event, WRITES, lane_of(address) + row, column_of(address), columns_per_row
+        )
+    record_words(
+        state, event, READS, lane_of(address) + SHIFTED_ROWS, column_of(address), columns_per_row
+    )

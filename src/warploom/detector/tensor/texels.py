@@ -1,8 +1,8 @@
-"""Takes accesses to textures and surfaces: the texels that each lane reads or writes.
+"""Records accesses to textures and surfaces: the texels that each lane reads or writes, as accesses
+of its thread to global memory.
 
-Texels are read through caches that nothing keeps like memory during a launch: what the launch has
-written there is not to be read as a texel (CUDA C++ Programming Guide, "Texture and Surface
-Memory", "Read/Write Coherency").
+Texture caches are not coherent during a launch: a texel that the launch has written must not be
+read as one (CUDA C++ Programming Guide, "Texture and Surface Memory", "Read/Write Coherency").
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ def detect_texels(
     state: Any, event: Any, plan: Any, all_memory: Any, table: Any, memory: Any, data: Any,
     scratch: Any, counts: Any, values: Any, request: int,
 ) -> int:  # fmt: skip
-    """Take what the lanes of an event `event` want of textures or surfaces by a request, whose operands
-    are those of `texture.requests.serve_texels`. `all_memory` is that of the host by address;
-    `counts` and `values` are room to work in. Faults are left to who serves the request."""
+    """Records what the lanes of an event do to textures or surfaces by a request, whose operands
+    are those of `texture.requests.serve_texels`. `all_memory` is the host's memory by address;
+    `counts` and `values` are scratch buffers. Faults are reported by the code that executes the
+    request."""
     op = request >> OP & 15
     if op in (QUERY, IS_TYPE):
         return 0
@@ -103,8 +104,9 @@ def detect_texels(
 def stage_stored_bytes(
     state: Any, data: Any, values: Any, lane: int, size: int, request: int
 ) -> None:
-    """Put what a lane stores where the detector finds it; what stands for that where the texel's
-    format decides."""
+    """Writes the bytes that a lane stores to a surface into `values`, which the detector compares
+    with a racing write's; if the format converts them (`sust.p`), bytes of the thread's number in
+    their place."""
     element = request >> ELEMENT & 31
     for byte in range(min(size, PIECE)):
         value = state[ME_THREAD] >> 8 * (byte & 3)
