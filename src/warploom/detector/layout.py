@@ -185,22 +185,17 @@ are proven free of races, so it may store to what is CLOSED."""
 STRONG, VOLATILE, ACQUIRES, RELEASES, COMPARES, ASYNC, BULK, MBARRIER, ARRIVES = (
     1 << bit for bit in range(9)
 )
+WAITS, NOT_INITIALISED, COPIES, COMPLETES, PLAIN_WRITE, ARRIVES_ASYNC, INVALIDATES = (
+    1 << bit for bit in range(9, 16)
+)
+SCOPE_AT, PASSED_BY_ALL, TEXELS = 16, 1 << 18, 1 << 19
+CTA, CLUSTER, GPU, SYS = range(4)
 """Flags of an instruction, and its scope from bit SCOPE_AT on. COMPARES: it writes only if the old
 value equals the first operand. MBARRIER: it operates on an mbarrier: ARRIVES there, WAITS for a
 phase, COMPLETES bytes, initialises it (PLAIN_WRITE) or INVALIDATES it. COPIES: a load whose value
 is only stored again. PASSED_BY_ALL: code after this barrier is executed by every thread, so a
 thread that ends without executing the barrier has skipped it. TEXELS: it reads a texture or a
 surface."""
-WAITS, NOT_INITIALISED, COPIES, COMPLETES, PLAIN_WRITE, ARRIVES_ASYNC, INVALIDATES = (
-    1 << bit for bit in range(9, 16)
-)
-SCOPE_AT, PASSED_BY_ALL, TEXELS = 16, 1 << 18, 1 << 19
-CTA, CLUSTER, GPU, SYS = range(4)
-"""Flags of an instruction, and from SCOPE_AT on its scope. COMPARES: it writes only where the old
-value is the first operand. MBARRIER: it works on an mbarrier: ARRIVES there, WAITS for a phase,
-COMPLETES bytes, initialises it (PLAIN_WRITE) or INVALIDATES it. COPIES: a load whose value goes
-nowhere but into memory. PASSED_BY_ALL: what comes behind a barrier is executed by every thread, so
-that who ends without coming to it has skipped it. TEXELS: it reads a texture or a surface."""
 
 # ---- a record of an access: three words ----
 BLOCK_AT = 32
@@ -414,9 +409,11 @@ CHAIN is the index of its barrier record."""
     F_OWNER,
     FINDING_WORDS,
 ) = range(12)
-"""OWNER: the block in whose shared memory the address is."""
+"""A finding: KIND, INSTRUCTION and THREAD, and those of the earlier access, the SPACE, ADDRESS and
+SIZE of the access, a COUNT, and a DETAIL that depends on the kind. OWNER: the block in whose shared
+memory the address is."""
 MOST_FINDINGS = 512
-"""Different ones that are kept; equal are those of one kind, two instructions and a space."""
+"""Number of different findings that are retained: of a kind, two instructions and a space."""
 
 (
     K_RACE,

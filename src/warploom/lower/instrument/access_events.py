@@ -162,7 +162,7 @@ def _first_lanes(lanes: Lanes, runs: Value) -> Value:
 
 def _shown(lanes: Lanes, same: Value, mask: Value, thinned: Value) -> Value:
     """Return the lanes of an access that stand for those of a mask: where `thinned`, two lanes for
-    those between them that reach the same (`cells.keep_read`)."""
+    those between them that reach the same (`cells.record_weak_read`)."""
     b = lanes.b
     same = b.and_(same, b.and_(mask, b.shl(mask, I32(1))))
     between = b.and_(same, b.lshr(same, I32(1)))
