@@ -1,4 +1,5 @@
-"""Tells the detector what kernels allocate and free while they run, with malloc and free."""
+"""Updates the detector's allocations when kernels call malloc and free, and checks `free` as a
+write to the whole allocation."""
 
 from __future__ import annotations
 
@@ -22,16 +23,18 @@ from warploom.sanitize.state import Detector, Words, padded, slots_of, written_w
 from warploom.simt.schedule_layout import SLOT
 
 FREED = 0xFD
-"""What a freed byte is taken to hold: nothing that a kernel stores is likely to equal it."""
+"""The value that `free` is taken to write: few kernels store bytes of it, so a race is seldom
+reported as "same-value"."""
 
 
 @dataclass
 class KernelHeap:
-    """Keeps the rows of a detector's allocations as its launch allocates and frees."""
+    """Holds the rows of a detector's table of allocations while its launch allocates and frees."""
 
     detector: Detector
     _freed: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
-    """The rows of what was freed, by address: whoever gets the address again gets their room."""
+    """The rows of freed allocations, by address: an allocation at the same address reuses their
+    shadow memory."""
 
     @property
     def _data(self) -> Words:
@@ -39,7 +42,7 @@ class KernelHeap:
 
     @contextmanager
     def watching(self, memory: DeviceMemory) -> Generator[None]:
-        """Has the heap of a memory tell of what happens meanwhile."""
+        """Receives the calls of malloc and free of a memory's heap within the context."""
         memory.heap.watcher = self
         try:
             yield
@@ -47,11 +50,11 @@ class KernelHeap:
             memory.heap.watcher = None
 
     def allocated(self, allocation: Allocation) -> None:
-        """Adds the row of a new allocation."""
+        """Inserts the row of a new allocation."""
         self.detector.heap.append(allocation)
         row, place = self._row_for(allocation), self._place(allocation.address)
         count = int(self._data[words.ALLOCATIONS])
-        if not row or count == self.detector.most_allocations:
+        if not row or count == self.detector.allocation_capacity:
             self._data[words.EXHAUSTED] = 1
             return
         rows = self._rows(count + 1)
@@ -60,8 +63,8 @@ class KernelHeap:
         self._data[words.ALLOCATIONS], self._data[words.LAST_ALLOCATION] = count + 1, 0
 
     def released(self, address: int, call: Call, lane: int) -> None:
-        """Looks at what other threads do with an allocation that a thread frees, and takes its row
-        out."""
+        """Records the free of an allocation as a write by the thread that frees it, and removes its
+        row."""
         count, place = int(self._data[words.ALLOCATIONS]), self._place(address)
         rows = self._rows(count)
         if place == count or rows[place][words.A_START] != address:
@@ -73,18 +76,18 @@ class KernelHeap:
         self._data[words.ALLOCATIONS], self._data[words.LAST_ALLOCATION] = count - 1, 0
 
     def _rows(self, count: int) -> Words:
-        """Returns the rows of so many allocations."""
+        """Returns the first `count` rows of the table of allocations."""
         start = int(self._data[words.ALLOCATIONS_AT])
         return self._data[start:][: count * words.ALLOCATION_WORDS].reshape(count, -1)
 
     def _place(self, address: int) -> int:
-        """Returns how many allocations begin before an address."""
+        """Returns the number of allocations that begin before an address."""
         starts = self._rows(int(self._data[words.ALLOCATIONS]))[:, words.A_START]
         return bisect_left(starts, address)
 
     def _row_for(self, allocation: Allocation) -> list[int]:
-        """Returns the row of a new allocation, with room of which nothing is known; an empty one
-        where there is none."""
+        """Returns the row of a new allocation, with empty shadow memory; an empty row if the pool
+        is exhausted."""
         start, end = allocation.address, allocation.address + allocation.size
         lines = -(-allocation.size // words.LINE_BYTES) + 1
         sizes = (
@@ -109,7 +112,7 @@ class KernelHeap:
         return row
 
     def _check(self, row: list[int], call: Call, lane: int) -> None:
-        """Takes the end of an allocation as a store by who frees it, to all that was reached."""
+        """Checks a free as a store by the freeing thread to all lines that were accessed."""
         state: Any = self._data
         starts = (
             self._data[words.SLOTS_AT]

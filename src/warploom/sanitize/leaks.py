@@ -1,4 +1,4 @@
-"""Findings of the tool "leak": memory that is alive when a program ends."""
+"""Makes the findings of the tool "leak": memory that is allocated when a program ends."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from warploom.sanitize.findings import WARNING, Finding
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
-    """An allocation that nobody has freed: its `kind` ("device", "managed", "host", "heap"), and
-    where it was made, the innermost place first."""
+class LiveAllocation:
+    """Describes an allocation that was not freed: its `kind` ("device", "managed", "host", "heap"),
+    and the call stack that `made` it, the innermost frame first."""
 
     kind: str
     size: int
@@ -20,11 +20,13 @@ class Alive:
     made: tuple[str, ...] = ()
 
 
-def alive_on_heap(memory: DeviceMemory) -> list[Alive]:
-    """Return what kernels have allocated with `malloc` and nobody has freed."""
+def alive_on_heap(memory: DeviceMemory) -> list[LiveAllocation]:
+    """Returns the allocations that kernels have made with `malloc` and not freed."""
     heap = memory.heap
     return [
-        Alive("heap", size, address, (heap.lines[address],) if address in heap.lines else ())
+        LiveAllocation(
+            "heap", size, address, (heap.lines[address],) if address in heap.lines else ()
+        )
         for address, size in heap.sizes.items()
     ]
 
@@ -38,15 +40,15 @@ FREED_BY = {
 }
 
 
-def leaks(alive: Iterable[Alive]) -> list[Finding]:
-    """Return a finding for each place that made what is alive, and kind of memory."""
-    groups: dict[tuple[str, tuple[str, ...]], list[Alive]] = {}
+def leaks(alive: Iterable[LiveAllocation]) -> list[Finding]:
+    """Returns one finding for each call stack and kind of memory."""
+    groups: dict[tuple[str, tuple[str, ...]], list[LiveAllocation]] = {}
     for one in alive:
         groups.setdefault((one.kind, one.made), []).append(one)
     return [_finding(kind, made, found) for (kind, made), found in groups.items()]
 
 
-def _finding(kind: str, made: tuple[str, ...], found: list[Alive]) -> Finding:
+def _finding(kind: str, made: tuple[str, ...], found: list[LiveAllocation]) -> Finding:
     first, size = found[0], sum(one.size for one in found)
     at = f"{'the first ' * (len(found) > 1)}at {first.address:#x}"
     memory = "the kernels' heap" if kind == "heap" else f"{kind} memory"

@@ -1,4 +1,4 @@
-"""Findings of several launches together, as text, JSON or SARIF."""
+"""Summarises findings of several launches as text, JSON or SARIF."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ PREFIX = "========= "
 LEVELS = (ERROR, WARNING, NOTE)
 
 
-def together(findings: Iterable[Finding]) -> list[Finding]:
-    """Returns findings of several launches, each pair of lines once, with the counts added up."""
+def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Returns the findings of several launches, each pair of lines once, with the counts added
+    up."""
     found: dict[tuple[Any, ...], Finding] = {}
     for one in findings:
         key = one.tool, one.kind, one.space, frozenset((one.line, one.other_line))
@@ -29,19 +30,19 @@ def together(findings: Iterable[Finding]) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The findings that are told: at most `limit` of them; `suppressed` is how many more there were
-    that somebody has accepted."""
+    """Holds the findings to be shown, at most `limit` of them; `suppressed` is the number of
+    further ones that a file of suppressions accepts."""
 
     findings: Sequence[Finding]
     suppressed: int = 0
     limit: int = 100
 
     def number(self, severity: str) -> int:
-        """Returns how many findings of a severity there are, shown or not."""
+        """Returns the number of findings of a severity, shown or not."""
         return sum(one.severity == severity for one in self.findings)
 
     def text(self) -> str:
-        """Returns the findings in the manner of compute-sanitizer, and their numbers."""
+        """Returns the findings in the form of compute-sanitizer, and their numbers."""
         lines: list[str] = []
         for one in self.findings[: self.limit]:
             title, *rest = one.message.split("\n")
@@ -77,10 +78,10 @@ class Summary:
 
 
 def summarised(findings: Iterable[Finding], suppressions: Path | None, limit: int) -> Summary:
-    """Returns what is told of the findings of several launches; `suppressions` is a file of those
-    that are accepted. Raises WarploomError for a file that cannot be used."""
+    """Returns the summary of the findings of several launches; `suppressions` is a file of accepted
+    ones. Raises WarploomError for a file that cannot be used."""
     known = read_suppressions(suppressions) if suppressions else ()
-    kept, suppressed = without_suppressed(together(findings), known)
+    kept, suppressed = without_suppressed(merge_findings(findings), known)
     return Summary(kept, suppressed, limit)
 
 
