@@ -241,7 +241,7 @@ def record_lanes(
 
 @jitable
 def select_address(state: Any, event: Any, address: int) -> int:
-    """Selects the memory to which an address of the event's space leads; returns the address in it,
+    """Selects the memory that an address of the event's space is in; returns the address in it,
     NO_BLOCK if the cluster has no such block."""
     return int(select_memory(state, event, address) if event[E_SPACE] == SHARED else address)
 

@@ -106,7 +106,7 @@ def learn_set(state: Any, added: int) -> None:
 @jitable
 def learn_own(state: Any, added: int) -> None:
     """Adds to the current thread's vector clock what a block set knows of its own block: it may
-    come back by way of other blocks."""
+    come back through other blocks."""
     entry = find_entry(state, added, state[ME_BLOCK] + 1)
     if entry == 0:
         return

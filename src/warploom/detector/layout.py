@@ -284,7 +284,7 @@ word has, after instruction and op, the bytes of a lane, the bytes of the line w
 and ends, and its stride: bytes from one lane's address to the next one's, 0 for one lane. FALLS:
 addresses fall from lane to lane, so thread numbers count down from the first byte on. A fourth word
 masks the line's aligned four bytes of which the run accesses some. Of lanes of four bytes and more
-that are contiguous, some may be missing in a run; its fourth word tells which are there."""
+that are contiguous, some may be missing in a run; its fourth word shows which are there."""
 MOST_STRIDE = 64
 """Lanes farther apart than this make no run: a line would contain only one of them."""
 

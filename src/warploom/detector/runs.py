@@ -5,7 +5,7 @@ A footprint is a number with fields of a run's access word (`layout`): the bytes
 first byte, the end past the last lane's bytes, and the stride; other bits are ignored. Elements are
 aligned to their size, so that none crosses a line. With a footprint go its words: a bit for each
 aligned four bytes of the line of which it has some. For lanes of four bytes and more, some of the
-footprint's lanes may be missing; the words tell which.
+footprint's lanes may be missing; the words show which.
 
     v2.f32 loads at stride 16, lanes 0 to 3, byte 0 of the line:
       size 8, begin 0, end 56, stride 16; words 0b11001100110011

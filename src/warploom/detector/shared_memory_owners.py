@@ -26,7 +26,7 @@ from warploom.simt.address_windows import BLOCK_BITS
 from warploom.simt.lane_counts import jitable
 
 NO_BLOCK = -(1 << 62)
-"""Returned for an address that leads to a block which the cluster does not have."""
+"""Returned for an address in the shared memory of a block which the cluster does not have."""
 
 
 @jitable
@@ -41,7 +41,7 @@ def select_own_memory(state: Any, event: Any) -> None:
 
 @jitable
 def select_memory(state: Any, event: Any, address: int) -> int:
-    """Selects the shared memory to which an address leads; returns the address without its rank,
+    """Selects the shared memory that an address is in; returns the address without its rank,
     NO_BLOCK if the cluster has no such block."""
     select_own_memory(state, event)
     if address >> BLOCK_BITS <= 0:

@@ -52,7 +52,7 @@ class KernelHeap:
     def allocated(self, allocation: Allocation) -> None:
         """Inserts the row of a new allocation."""
         self.detector.heap.append(allocation)
-        row, place = self._row_for(allocation), self._place(allocation.address)
+        row, place = self._row_for(allocation), self._position(allocation.address)
         count = int(self._data[words.ALLOCATIONS])
         if not row or count == self.detector.allocation_capacity:
             self._data[words.EXHAUSTED] = 1
@@ -65,7 +65,7 @@ class KernelHeap:
     def released(self, address: int, call: Call, lane: int) -> None:
         """Records the free of an allocation as a write by the thread that frees it, and removes its
         row."""
-        count, place = int(self._data[words.ALLOCATIONS]), self._place(address)
+        count, place = int(self._data[words.ALLOCATIONS]), self._position(address)
         rows = self._rows(count)
         if place == count or rows[place][words.A_START] != address:
             return
@@ -80,7 +80,7 @@ class KernelHeap:
         start = int(self._data[words.ALLOCATIONS_AT])
         return self._data[start:][: count * words.ALLOCATION_WORDS].reshape(count, -1)
 
-    def _place(self, address: int) -> int:
+    def _position(self, address: int) -> int:
         """Returns the number of allocations that begin before an address."""
         starts = self._rows(int(self._data[words.ALLOCATIONS]))[:, words.A_START]
         return bisect_left(starts, address)
@@ -95,20 +95,20 @@ class KernelHeap:
             padded(lines * words.LINE_WORDS),
             padded(written_words(allocation.size)),
         )
-        known = self._freed.pop(start, None)
-        if known and known[words.A_END] >= end:
-            places = [known[word] for word in (words.A_CELLS, words.A_LINES, words.A_WRITTEN)]
-            for place, size in zip(places, sizes, strict=True):
+        freed_row = self._freed.pop(start, None)
+        if freed_row and freed_row[words.A_END] >= end:
+            offsets = [freed_row[word] for word in (words.A_CELLS, words.A_LINES, words.A_WRITTEN)]
+            for place, size in zip(offsets, sizes, strict=True):
                 self._data[place : place + size] = 0
         else:
             begin = padded(int(self._data[words.POOL_AT]))
             if begin + sum(sizes) > self._data[words.POOL_END]:
                 return []
             self._data[words.POOL_AT] = begin + sum(sizes)
-            places = [begin, begin + sizes[0], begin + sizes[0] + sizes[1]]
+            offsets = [begin, begin + sizes[0], begin + sizes[0] + sizes[1]]
         row = [0] * words.ALLOCATION_WORDS
         row[words.A_START], row[words.A_END] = start, end
-        row[words.A_CELLS], row[words.A_LINES], row[words.A_WRITTEN] = places
+        row[words.A_CELLS], row[words.A_LINES], row[words.A_WRITTEN] = offsets
         return row
 
     def _check(self, row: list[int], call: Call, lane: int) -> None:
@@ -135,8 +135,8 @@ class KernelHeap:
         base = start & -words.LINE_BYTES
         count = (end - base + words.LINE_BYTES - 1) // words.LINE_BYTES
         lines = self._data[row[words.A_LINES] :][: count * words.LINE_WORDS]
-        [reached] = np.nonzero(lines.reshape(count, words.LINE_WORDS).any(axis=1))
-        for number in reached.tolist():
+        [touched_lines] = np.nonzero(lines.reshape(count, words.LINE_WORDS).any(axis=1))
+        for number in touched_lines.tolist():
             at = max(start, base + number * words.LINE_BYTES)
             size = min(end, base + (number + 1) * words.LINE_BYTES) - at
             access = words.GLOBAL, words.STORE

@@ -57,7 +57,7 @@ class TouchedBytes:
 
     allocation: Allocation
     first: int
-    kept: Words
+    touched_words: Words
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class StreamWork:
     @property
     def size(self) -> int:
         """Returns the bytes of its records."""
-        return sum(part.kept.nbytes for part in self.touched)
+        return sum(part.touched_words.nbytes for part in self.touched)
 
 
 @dataclass(frozen=True)
@@ -194,14 +194,16 @@ class Streams:
             self._done.append(work)
             if not self._running:
                 self._done = [one for one in self._done if not self.order.is_known(one.issued)]
-            kept = sum(one.size for one in self._done)
-            while kept > MOST_BYTES:
-                kept -= self._done.pop(0).size
+            retained_bytes = sum(one.size for one in self._done)
+            while retained_bytes > MOST_BYTES:
+                retained_bytes -= self._done.pop(0).size
         return found
 
 
 def _parts(touched: Iterable[tuple[Allocation, Words]]) -> tuple[TouchedBytes, ...]:
-    return tuple(TouchedBytes(allocation, 0, kept) for allocation, kept in touched)
+    return tuple(
+        TouchedBytes(allocation, 0, touched_words) for allocation, touched_words in touched
+    )
 
 
 def _conflicts(earlier: StreamWork, later: StreamWork) -> list[Finding]:
@@ -229,10 +231,12 @@ def _share_flags(one: StreamWork, other: StreamWork) -> bool:
     for mine in one.touched:
         for theirs in other.touched:
             first = max(mine.first, theirs.first)
-            end = min(mine.first + len(mine.kept), theirs.first + len(theirs.kept))
+            end = min(
+                mine.first + len(mine.touched_words), theirs.first + len(theirs.touched_words)
+            )
             if theirs.allocation is mine.allocation and first < end:
-                a = mine.kept[first - mine.first : end - mine.first]
-                b = theirs.kept[first - theirs.first : end - theirs.first]
+                a = mine.touched_words[first - mine.first : end - mine.first]
+                b = theirs.touched_words[first - theirs.first : end - theirs.first]
                 if (_flags(a, b) | _flags(b, a)).any():
                     return True
     return False
@@ -243,11 +247,11 @@ def _conflict(
 ) -> list[Finding]:
     """Returns the finding of the first conflicting bytes of two works in an allocation, if any."""
     first = max(mine.first, theirs.first)
-    end = min(mine.first + len(mine.kept), theirs.first + len(theirs.kept))
+    end = min(mine.first + len(mine.touched_words), theirs.first + len(theirs.touched_words))
     if end <= first:
         return []
-    one = mine.kept[first - mine.first : end - mine.first]
-    other = theirs.kept[first - theirs.first : end - theirs.first]
+    one = mine.touched_words[first - mine.first : end - mine.first]
+    other = theirs.touched_words[first - theirs.first : end - theirs.first]
     both = _conflicting(one, other)
     if not both.any():
         return []

@@ -20,12 +20,19 @@ LEVELS = (ERROR, WARNING, NOTE)
 def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Returns the findings of several launches, each pair of lines once, with the counts added
     up."""
-    found: dict[tuple[Any, ...], Finding] = {}
-    for one in findings:
-        key = one.tool, one.kind, one.space, frozenset((one.line, one.other_line))
-        before = found.get(key)
-        found[key] = replace(before, count=before.count + one.count) if before else one
-    return sorted(found.values(), key=lambda one: LEVELS.index(one.severity))
+    merged: dict[tuple[Any, ...], Finding] = {}
+    for finding in findings:
+        key = (
+            finding.tool,
+            finding.kind,
+            finding.space,
+            frozenset((finding.line, finding.other_line)),
+        )
+        previous = merged.get(key)
+        merged[key] = (
+            replace(previous, count=previous.count + finding.count) if previous else finding
+        )
+    return sorted(merged.values(), key=lambda finding: LEVELS.index(finding.severity))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +46,15 @@ class Summary:
 
     def number(self, severity: str) -> int:
         """Returns the number of findings of a severity, shown or not."""
-        return sum(one.severity == severity for one in self.findings)
+        return sum(finding.severity == severity for finding in self.findings)
 
     def text(self) -> str:
         """Returns the findings in the form of compute-sanitizer, and their numbers."""
         lines: list[str] = []
-        for one in self.findings[: self.limit]:
-            title, *rest = one.message.split("\n")
-            lines += [f"{one.severity.capitalize()}: {title}", *rest]
-            lines += [f"    {one.count:,} times"] if one.count > 1 else []
+        for finding in self.findings[: self.limit]:
+            title, *rest = finding.message.split("\n")
+            lines += [f"{finding.severity.capitalize()}: {title}", *rest]
+            lines += [f"    {finding.count:,} times"] if finding.count > 1 else []
             lines.append("")
         hidden = len(self.findings) - self.limit
         if hidden > 0:
@@ -61,17 +68,17 @@ class Summary:
     def data(self) -> dict[str, Any]:
         """Returns all findings as data for JSON."""
         return {
-            "findings": [asdict(one) for one in self.findings],
+            "findings": [asdict(finding) for finding in self.findings],
             "suppressed": self.suppressed,
             **{f"{level}s": self.number(level) for level in LEVELS},
         }
 
     def sarif(self) -> str:
         """Returns all findings as SARIF 2.1.0, for tools of code review."""
-        rules = sorted({f"{one.tool}/{one.kind}" for one in self.findings})
+        rules = sorted({f"{finding.tool}/{finding.kind}" for finding in self.findings})
         run = {
             "tool": {"driver": {"name": "Warploom", "rules": [{"id": rule} for rule in rules]}},
-            "results": [_result(one) for one in self.findings],
+            "results": [_result(finding) for finding in self.findings],
         }
         schema = "https://json.schemastore.org/sarif-2.1.0.json"
         return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2)
@@ -80,8 +87,8 @@ class Summary:
 def summarised(findings: Iterable[Finding], suppressions: Path | None, limit: int) -> Summary:
     """Returns the summary of the findings of several launches; `suppressions` is a file of accepted
     ones. Raises WarploomError for a file that cannot be used."""
-    known = read_suppressions(suppressions) if suppressions else ()
-    kept, suppressed = without_suppressed(merge_findings(findings), known)
+    accepted = read_suppressions(suppressions) if suppressions else ()
+    kept, suppressed = without_suppressed(merge_findings(findings), accepted)
     return Summary(kept, suppressed, limit)
 
 
@@ -91,17 +98,17 @@ def _counted(number: int, name: str) -> str:
 
 def _result(finding: Finding) -> dict[str, Any]:
     """Returns one result of SARIF."""
-    made: dict[str, Any] = {
+    result: dict[str, Any] = {
         "ruleId": f"{finding.tool}/{finding.kind}",
         "level": finding.severity,
         "message": {"text": finding.message},
         "occurrenceCount": finding.count,
     }
     if finding.line:
-        made["locations"] = [_location(finding.line)]
+        result["locations"] = [_location(finding.line)]
     if finding.other_line:
-        made["relatedLocations"] = [_location(finding.other_line)]
-    return made
+        result["relatedLocations"] = [_location(finding.other_line)]
+    return result
 
 
 def _location(place: str) -> dict[str, Any]:

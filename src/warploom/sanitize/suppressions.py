@@ -63,6 +63,6 @@ def without_suppressed(
     findings: Iterable[Finding], suppressions: Iterable[Suppression]
 ) -> tuple[list[Finding], int]:
     """Returns the findings that no suppression accepts, and the number of the others."""
-    known, given = tuple(suppressions), list(findings)
-    kept = [one for one in given if not any(each.covers(one) for each in known)]
-    return kept, len(given) - len(kept)
+    accepted, all_findings = tuple(suppressions), list(findings)
+    kept = [one for one in all_findings if not any(each.covers(one) for each in accepted)]
+    return kept, len(all_findings) - len(kept)
