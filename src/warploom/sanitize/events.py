@@ -61,27 +61,27 @@ class EventSource:
     def __init__(self, state: Longs, detect: Detect) -> None:
         self._state, self._detect = state, detect
 
-    def admitted(self, warp: Warp, access: Wanted) -> int:
+    def admitted(self, warp: Warp, wanted: Wanted) -> int:
         """Passes an access; returns the lanes that may access memory."""
         shared = warp.block.shared
         event_words = {
             words.E_KIND: words.ACCESS,
-            words.E_SPACE: SPACES.get(access.space, LOCAL),
-            words.E_OP: OPS.index(access.op),
-            words.E_SIZE: access.size,
-            words.E_PART: access.size,
+            words.E_SPACE: SPACES.get(wanted.space, LOCAL),
+            words.E_OP: OPS.index(wanted.op),
+            words.E_SIZE: wanted.size,
+            words.E_PART: wanted.size,
         }
-        if access.space is Space.SHARED:
+        if wanted.space is Space.SHARED:
             event_words |= {words.E_BASE: int(shared.ctypes.data), words.E_LIMIT: len(shared)}
-        elif access.space is Space.LOCAL:
+        elif wanted.space is Space.LOCAL:
             event_words[words.E_LIMIT] = warp.local.shape[1]
         addresses = np.zeros(LANES, np.uint64)
-        for lane, address in access.addresses.items():
+        for lane, address in wanted.addresses.items():
             addresses[lane] = address
-        lanes = sum(1 << lane for lane in access.addresses)
-        data = np.frombuffer(access.data, np.uint8) if access.data else NO_DATA
-        return self._detect(
-            warp, access.instruction, lanes, event_words, addresses.view(np.int64), data
+        lanes = sum(1 << lane for lane in wanted.addresses)
+        data = np.frombuffer(wanted.data, np.uint8) if wanted.data else NO_DATA
+        return self._pass_event(
+            warp, wanted.instruction, lanes, event_words, addresses.view(np.int64), data
         )
 
     def arrives(self, warp: Warp, instruction: int, mask: int, number: int, threads: int) -> None:
@@ -92,7 +92,7 @@ class EventSource:
             words.E_NUMBER: number,
             words.E_COUNT: threads,
         }
-        self._detect(warp, instruction, mask, event_words)
+        self._pass_event(warp, instruction, mask, event_words)
 
     def passes(self, warp: Warp, instruction: int, mask: int) -> None:
         """Passes another instruction that synchronises."""
@@ -111,7 +111,7 @@ class EventSource:
             event_words[words.E_NUMBER] = (
                 int(read(warp, operands[0], U32)[lowest]) if operands else -1
             )
-        self._detect(warp, instruction, mask, event_words, masks)
+        self._pass_event(warp, instruction, mask, event_words, masks)
 
     def copies(self, warp: Warp, instruction: int, mask: int, copies: TensorCopies) -> None:
         """Passes copies of tensors."""
@@ -172,7 +172,7 @@ class EventSource:
                 work.request,
             )
 
-    def _detect(
+    def _pass_event(
         self,
         warp: Warp,
         instruction: int,
