@@ -111,6 +111,7 @@ def record_runs(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, 
                 lanes == ALL_LANES and has_descending_addresses(addresses, event[E_SIZE]) != 0
             )
             contiguous = 0
+            # One run of all lanes, whose first byte is the last lane's.
             heads = 1
             if descending == 0:
                 heads = heads_of_strided_runs(addresses, retained, event[E_SIZE])

@@ -82,6 +82,7 @@ def join_agent_word(a: int, b: int) -> int:
     bits = a >> 32
     if shift < WINDOW:
         bits |= (b >> 32) >> shift
+    # Known copies right above the bound move into it, which frees their part of the window.
     while bits & 1:
         bits >>= 1
         bound += 1

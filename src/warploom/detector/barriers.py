@@ -104,6 +104,7 @@ def arrive_at_barrier(state: Any, event: Any, waits: int) -> None:
     if all_threads:
         count_arrivals(state, warp, lanes)
     if state[EXACT] == 0:
+        # Nothing is joined without vector clocks: it is enough that the lanes wait.
         state[warp_at + V_WAITING] |= lanes * waits
         left = 0
     if not all_threads and state[barrier_at(state, event[E_NUMBER]) + G_ARRIVED] == 0:
@@ -253,6 +254,7 @@ def begin_interval(state: Any) -> None:
     state[block + B_BARRIER_LINE] = 0
     if state[EXACT] == 0:
         return
+    # What any thread knew of other blocks before the barrier, all threads know after it.
     state[block + B_SET] = join_sets(state, state[block + B_SET], state[block + B_NEXT_SET])
     state[block + B_NEXT_SET] = 0
     join_agent_words(state, block_agent_words(state), block_agent_words(state) + state[AGENTS])
@@ -264,6 +266,7 @@ def sync_warp(state: Any, event: Any, masks: Any) -> None:
     left = event[E_LANES]
     while left:
         named, lane = masks[first_lane(left)], left & -left
+        # A lane that the mask names, and that does not execute the barrier, has skipped it.
         missing = named & event[E_EXISTING] & ~event[E_LANES]
         if missing and state[LOCKSTEP] == 0:
             report_skip(state, event[E_INSTRUCTION], (event[E_WARP] << 5) + first_lane(missing))

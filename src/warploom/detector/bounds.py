@@ -76,6 +76,7 @@ def is_exempt(state: Any, event: Any) -> int:
 def find_allocation(state: Any, address: int) -> int:
     """Returns the table row of the allocation that the byte at an address belongs to, -1 for
     none."""
+    # Most accesses are to the allocation of the one before: no search.
     allocation = state[LAST_ALLOCATION]
     if allocation and state[allocation + A_START] <= address < state[allocation + A_END]:
         return int(allocation)

@@ -44,10 +44,12 @@ def current_clock(state: Any) -> int:
     """Returns the index of the current thread's vector clock, cleared if it was of an earlier
     interval."""
     holder, clock, threads = state[ME_HOLDER_AT], state[ME_CLOCK_AT], state[THREADS]
+    # Stamps are the interval and one, so that 0, in cleared memory, is never valid.
     if state[holder + L_CLOCK_STAMP] != state[ME_INTERVAL] + 1:
         state[holder + L_CLOCK_STAMP] = state[ME_INTERVAL] + 1
         for thread in range(threads):
             state[clock + thread] = 0
+    # What is known of agents outlasts barriers: their accesses are not of an interval.
     if state[CLOCK_WORDS] > threads and state[holder + L_AGENT_STAMP] == 0:
         state[holder + L_AGENT_STAMP] = 1
         for thread in range(threads, state[CLOCK_WORDS]):

@@ -132,6 +132,7 @@ def learn_cluster_barrier(state: Any, phase: int) -> None:
         state[cluster_phase + M_JOINED_SET] = set_of_phase(state, phase)
     learn_own(state, state[cluster_phase + M_JOINED_SET])
     block_set, holder = current_set(state), state[ME_HOLDER_AT]
+    # Most threads have the same set before the barrier: the join is done once for all of them.
     if state[cluster_phase + M_AFTER] == 0 or state[cluster_phase + M_BEFORE] != block_set:
         state[cluster_phase + M_BEFORE] = block_set
         state[cluster_phase + M_AFTER] = join_sets(

@@ -106,6 +106,7 @@ def begin_event(state: Any, event: Any, plan: Any) -> int:
     state[ME_BLOCK] = event[E_BLOCK]
     state[ME_INSTRUCTION] = event[E_INSTRUCTION]
     state[ME_SPACE] = 0
+    # The slot still has a block that has ended: its successor's first event begins it.
     if state[state[ME_SLOT] + B_BLOCK] != event[E_BLOCK] + 1:
         begin_cluster(state, plan)
     state[ME_CLUSTER_AT] = state[ME_SLOT]
@@ -178,6 +179,7 @@ def begin_block(state: Any, slot: int, block: int) -> None:
     state[slot + B_BLOCK] = block + 1
     clear(state, slot + state[SLOT_WARPS], state[WARPS] * WARP_WORDS)
     clear(state, slot + state[SLOT_WRITTEN], (state[SHARED_BYTES] + 31) // 32)
+    # Only barriers order such kernels: vector clocks and named barriers are never read.
     if state[EXACT] == 0:
         return
     clear(state, slot + state[SLOT_LANES], state[THREADS] * LANE_WORDS)

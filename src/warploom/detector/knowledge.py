@@ -108,8 +108,10 @@ def is_ordered(state: Any, interval_word: int, thread_word: int) -> int:
         )
     if thread & AGENT:
         return knows_agent_access(state, thread, time)
+    # A barrier of all threads lies between, or program order.
     if interval_word & LOW < state[ME_INTERVAL] or thread == state[ME_THREAD]:
         return 1
+    # The warp has synchronised since, which needs no vector clock.
     if thread >> 5 == state[ME_WARP] and time < state[ME_SYNCED]:
         return 1
     if state[EXACT] == 0 or state[state[ME_HOLDER_AT] + L_CLOCK_STAMP] != state[ME_INTERVAL] + 1:
@@ -131,6 +133,8 @@ def knows_agent_access(state: Any, who: int, time: int) -> int:
     if kind == WORK_OF_THREAD:
         if state[ME_AGENT] >> AGENT_KIND_AT != WORK_OF_THREAD:
             return 0
+        # Tensor cores of other threads: in order as far as a fence before a synchronisation has
+        # passed on.
         begun = includes_copy(current_agent_word(state, begun_index(state, thread)), time)
         return int(thread == state[ME_THREAD] or begun != 0)
     waited = state[ME_WARP_AT] + (V_LOADED if kind == LOADS_OF_WARP else V_STORED)

@@ -111,6 +111,7 @@ def record_run(state: Any, line: int, thread: int, op: int, footprint: int, word
             or never_overlap(access_word, run_words, footprint, words)
         ):
             return 0
+        # A read never replaces a write: later reads have to be checked against it, too.
         if before and (op != LOAD or is_read) and covers(footprint, words, access_word, run_words):
             covered |= 1 << number
         elif is_read and not before and covers(access_word, run_words, footprint, words):

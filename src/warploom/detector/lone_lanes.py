@@ -119,6 +119,7 @@ def record_lone_lane(
     ):
         return 0
     line = state[allocation + A_LINES] + (address - base >> LINE_SHIFT) * LINE_WORDS
+    # Only lines with an extension have settled bytes; all else there is left to `memory_words`.
     if state[line + H_EXTENSION]:
         offset = address - base & LINE_BYTES - 1
         is_read, footprint = int(event[E_OP] == LOAD), footprint_of(size, 0, offset, offset + size)

@@ -100,6 +100,7 @@ def report(
     the other block << 32 | thread, -1 for none."""
     instruction, space = state[ME_INSTRUCTION], state[ME_SPACE]
     at = state[FINDINGS_AT]
+    # At most MOST_FINDINGS, and mostly few: a linear search is enough.
     for _ in range(state[FINDINGS]):
         same = state[at + F_KIND] == kind and state[at + F_INSTRUCTION] == instruction
         if same and state[at + F_OTHER] == other and state[at + F_SPACE] == space:

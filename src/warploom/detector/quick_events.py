@@ -84,6 +84,7 @@ def detect_lane_runs(
     heads, last_settled, last_address, last_mask = event[E_HEADS], 0, 0, 0
     while heads:
         following = heads & heads - 1
+        # The checked lanes from this head on, and below up to the next head.
         run = event[E_CHECKED] & -(heads & -heads)
         if following:
             run &= (following & -following) - 1

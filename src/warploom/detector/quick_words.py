@@ -76,6 +76,7 @@ def try_record_words(state: Any, event: Any, data: Any, lane: int, line: int, ce
         state, event[E_OP], bytes_, state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     )
     for word in range((size + 3) // 4):
+        # Words before this one are recorded already; to record them again changes nothing.
         if not is_cell_ordered(state, cell, access_word):
             return 0
         if is_wide(access_word):
@@ -123,6 +124,7 @@ def is_cell_ordered(state: Any, cell: int, access_word: int) -> int:
             and (state[cell + R_INTERVAL] == 0 or is_ordered_by_barriers(state, cell + R_INTERVAL))
         )
     if access_word >> OP_AT & 3 == LOAD:
+        # Reads do not conflict with the cell's read; lists may have writes.
         return int(lists == 0)
     if lists:
         return 0

@@ -147,6 +147,7 @@ def release_by_write(state: Any, key: int, flags: int, is_atomic: int) -> None:
     if entry == 0:
         return
     chain = state[entry + O_CHAIN] if is_atomic else 0
+    # An atomic again after the same fence adds nothing: a loop of them must not lengthen the chain.
     if (
         chain
         and flags & RELEASES == 0
@@ -160,6 +161,8 @@ def release_by_write(state: Any, key: int, flags: int, is_atomic: int) -> None:
             chain = prepend_release(state, release, chain)
     elif releases:
         wide = state[ME_LANE_AT] + L_WIDE_FENCE
+        # The write's scope is wider than that of the last fence: an earlier wide fence may be in
+        # scope of threads that the last one is not.
         if scope > state[fence + REL_SCOPE] and state[wide + REL_BLOCK] == state[ME_BLOCK] + 1:
             chain = prepend_fence_release(state, wide, scope, chain)
         chain = prepend_fence_release(state, fence, scope, chain)
@@ -238,6 +241,7 @@ def acquire_strong_reads(state: Any, scope: int) -> None:
     while node:
         following = state[node + N_NEXT]
         acquire_chain(state, state[node + N_INTERVAL], min(scope, state[node + N_THREAD]))
+        # A later fence of a wider scope can still synchronise with this chain.
         if scope < min(state[node + N_THREAD], GPU):
             state[node + N_NEXT] = pending
             pending = node

@@ -35,6 +35,7 @@ WORD, WORDS = 4, 32
 def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
     """Returns the footprint of lanes that access `size` bytes each, `stride` bytes apart (negative
     where addresses fall from lane to lane), from byte `begin` to byte `end` of a line."""
+    # A single lane has no stride, so that it agrees with any (`common_stride`).
     step = 0 if end - begin == size else abs(stride)
     falls = FALLS if step and stride < 0 else 0
     return (
@@ -186,6 +187,8 @@ def overlap_is_same_thread(footprint: int, other: int, lanes: int) -> int:
     if (footprint ^ other) & FALLS and stride_of(footprint) and stride_of(other):
         return 0
     step = -stride if (footprint | other) & FALLS else stride
+    # The distance of two lanes of the same thread: within a stride, each lane overlaps only the
+    # same thread's lane.
     offset = begin_of(other) - begin_of(footprint) - lanes * step
     return int(size_of(footprint) - stride <= offset <= stride - size_of(other))
 
@@ -195,6 +198,7 @@ def bytes_of(footprint: int, words: int, word: int) -> int:
     """Returns a bit for each of the 32 bytes from byte 32 * `word` of the line on that are
     accessed."""
     if size_of(footprint) >= WORD:
+        # Each bit of the eight words becomes four bits of bytes.
         return doubled(doubled(words >> 8 * word & 255))
     return bytes_of_narrow(footprint, word)
 

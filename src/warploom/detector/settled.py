@@ -180,6 +180,7 @@ def extension_of(state: Any, line: int) -> int:
 def allocate_for_lines(state: Any, size: int) -> int:
     """Returns the index of `size` words at the start of a cache line of the host; 0 if less than
     POOL_FOR_THREADS would be left."""
+    # Eight words of 8 bytes are a cache line.
     state[POOL_AT] = (state[POOL_AT] + 7) & -8
     if state[POOL_AT] + size + POOL_FOR_THREADS > state[POOL_END]:
         return 0
@@ -195,6 +196,7 @@ def mark_settled(state: Any, line: int, word: int, bits: int) -> None:
         return
     if state[ME_DISTANCE] == OTHER_BLOCK:
         state[at + Q_GRID + word] |= bits
+        # One bit a word for the grid, so that `are_settled_for_all` need not look at the bytes.
         state[state[line + H_EXTENSION] + X_GRID_WORDS] |= (
             full_words(state[at + Q_GRID + word]) << 8 * word
         )

@@ -44,6 +44,7 @@ def select_memory(state: Any, event: Any, address: int) -> int:
     """Selects the shared memory that an address is in; returns the address without its rank,
     NO_BLOCK if the cluster has no such block."""
     select_own_memory(state, event)
+    # No rank: the block's own memory, or a negative address, which is out of bounds.
     if address >> BLOCK_BITS <= 0:
         return address
     rank = (address >> BLOCK_BITS) - 1

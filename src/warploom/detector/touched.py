@@ -42,6 +42,7 @@ def record_touched_run(state: Any, event: Any, end: int, allocation: int, lanes:
         return
     at, size, writes = state[ME_ADDRESS], state[ME_SIZE], int(event[E_OP] == STORE)
     stride = abs(state[ME_STRIDE])
+    # Contiguous and without gaps: the bytes of all lanes at once.
     if stride == size and lanes & lanes + 1 == 0:
         record_touched_bytes(state, event, at, end, allocation, writes)
         return

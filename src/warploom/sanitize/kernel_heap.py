@@ -96,6 +96,8 @@ class KernelHeap:
             padded(written_words(allocation.size)),
         )
         freed_row = self._freed.pop(start, None)
+        # The address was used before: its shadow memory is cleared and used again, as the pool is
+        # never freed.
         if freed_row and freed_row[words.A_END] >= end:
             offsets = [freed_row[word] for word in (words.A_CELLS, words.A_LINES, words.A_WRITTEN)]
             for place, size in zip(offsets, sizes, strict=True):

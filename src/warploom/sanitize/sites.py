@@ -230,6 +230,7 @@ def _registers(instruction: Instruction) -> set[Register]:
 def copied_registers(program: Program) -> frozenset[Register]:
     """Returns the registers whose values are only moved and stored. Starts with all registers and
     removes those with another use until none is left."""
+    # Greatest fixed point: each pass removes registers that have another use.
     copies = set(program.registers)
     changed = True
     while changed:

@@ -91,6 +91,7 @@ class Detector:
         layout = _Layout(program, launch, memory, tracked)
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
+        # `malloc` in kernels gives memory that is not written.
         some = bool(unwritten) or allocates(program)
         aligned = bool(data[words.ALIGNED])
         required_events = _required_events(
@@ -262,6 +263,8 @@ class _Layout:
             data[word] = value
         if early:
             data[words.EARLIER_LAUNCH] = early
+            # A block set with one entry, for a block after the last: all of its interval 0 is
+            # known.
             data[early : early + 3] = 1, launch.blocks + 1, 1
         sites = data[head[words.SITES_AT] :][: words.SITE_WORDS * len(program.instructions)]
         sites[words.SITE_FLAGS :: words.SITE_WORDS] = self.sites.flags

@@ -195,6 +195,7 @@ class Streams:
             if not self._running:
                 self._done = [one for one in self._done if not self.order.is_known(one.issued)]
             retained_bytes = sum(one.size for one in self._done)
+            # Races with the oldest work are then missed, none is reported wrongly.
             while retained_bytes > MOST_BYTES:
                 retained_bytes -= self._done.pop(0).size
         return found

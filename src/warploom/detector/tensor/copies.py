@@ -75,6 +75,7 @@ def commit_group(state: Any, event: Any, flags: int) -> None:
         left &= left - 1
         lane = state[ME_LANE_AT]
         state[lane + L_COPIES] += 1
+        # The group has the copies before the thread's next number.
         state[lane + ring + state[lane + count] % RING] = state[lane + L_COPIES]
         state[lane + count] += 1
 
