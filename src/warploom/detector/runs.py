@@ -51,8 +51,8 @@ def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
 def footprint_of_contiguous(size: int, begin: int, end: int) -> int:
     """Returns the footprint of lanes that access `size` bytes each, one after the other."""
     step = 0 if end - begin == size else size
-    lanes_of_place = size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT
-    return lanes_of_place | step << RUN_STRIDE_AT
+    packed = size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT
+    return packed | step << RUN_STRIDE_AT
 
 
 @jitable
