@@ -31,7 +31,7 @@ from warploom.devices.catalog import DEFAULT, find_device
 from warploom.host.debugging import Quit, attach
 from warploom.host.device import Device
 from warploom.sanitize.findings import ERROR, TOOLS
-from warploom.sanitize.summary import Summary, together
+from warploom.sanitize.summary import Summary, merge_findings
 
 OPTION = "--warploom"
 ORDER = "_warploom_order"
@@ -158,7 +158,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     here = session()
     before = len(here.findings)
     result = yield
-    found = [one for one in together(here.findings[before:]) if one.severity == ERROR]
+    found = [one for one in merge_findings(here.findings[before:]) if one.severity == ERROR]
     if found:
         pytest.fail(Summary(found).text(), pytrace=False)
     return result

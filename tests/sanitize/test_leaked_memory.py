@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from warploom.clients.nvcc import real_nvcc
-from warploom.sanitize.leaks import Alive, leaks
+from warploom.sanitize.leaks import LiveAllocation, leaks
 
 PROGRAM = r"""
 __global__ void keeps(int **where) {
@@ -42,9 +42,9 @@ int main() {
 def test_places_that_leak_are_told_once() -> None:
     found = leaks(
         [
-            Alive("device", 8, 0x100, ("f (a.cu:3)", "main (a.cu:9)")),
-            Alive("host", 4, 0x300),
-            Alive("device", 16, 0x200, ("f (a.cu:3)", "main (a.cu:9)")),
+            LiveAllocation("device", 8, 0x100, ("f (a.cu:3)", "main (a.cu:9)")),
+            LiveAllocation("host", 4, 0x300),
+            LiveAllocation("device", 16, 0x200, ("f (a.cu:3)", "main (a.cu:9)")),
         ]
     )
     assert [(one.space, one.line, one.count) for one in found] == [

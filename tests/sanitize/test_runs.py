@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 
 from warploom.detector.runs import (
-    are_lanes_own,
     bytes_of,
     covers,
+    footprint_of,
     never_overlap,
-    place_of,
+    overlap_is_same_thread,
     words_of,
 )
 
@@ -35,7 +35,7 @@ def draw_run(draw: Random) -> tuple[int, int, Run]:
         for byte in range(size)
         if there >> k & 1
     }
-    place = place_of(size, step * stride, begin, end)
+    place = footprint_of(size, step * stride, begin, end)
     return place, words_of(place, there), reached
 
 
@@ -59,17 +59,17 @@ def test_what_is_said_of_two_places_holds_for_their_bytes() -> None:
         if covers(one, words, other, other_words):
             assert second.keys() <= first.keys()
             said[1] += 1
-        if are_lanes_own(one, other, lanes):
+        if overlap_is_same_thread(one, other, lanes):
             assert all(first[byte] == second[byte] + lanes for byte in common)
             said[2] += bool(common)
     assert min(said) > 20, "each was said often enough to be tested"
 
 
 def test_fields_of_structures_are_apart_and_alike() -> None:
-    places = place_of(4, 12, 0, 124), place_of(4, 12, 4, 128), place_of(4, 4, 0, 128)
+    places = footprint_of(4, 12, 0, 124), footprint_of(4, 12, 4, 128), footprint_of(4, 4, 0, 128)
     x, y, whole = ((place, words_of(place, ALL)) for place in places)
     assert never_overlap(*x, *y)
-    assert are_lanes_own(x[0], y[0], 0)
+    assert overlap_is_same_thread(x[0], y[0], 0)
     assert covers(*whole, *x)
     assert not covers(*x, *y)
     assert not covers(*x, *whole)
@@ -77,5 +77,5 @@ def test_fields_of_structures_are_apart_and_alike() -> None:
 
 def test_words_of_lanes_that_are_there() -> None:
     for size, words in ((4, 0b1011), (8, 0b11001111), (16, 0xF0FF)):
-        assert words_of(place_of(size, size, 0, 4 * size), 0b1011) == words
-        assert words_of(place_of(size, size, size, 5 * size), 0b1011) == words << size // 4
+        assert words_of(footprint_of(size, size, 0, 4 * size), 0b1011) == words
+        assert words_of(footprint_of(size, size, size, 5 * size), 0b1011) == words << size // 4

@@ -15,7 +15,7 @@ import pytest
 import warploom as wl
 from warploom.clients.nvcc import real_nvcc
 from warploom.sanitize import streams
-from warploom.sanitize.stream_order import HOST, LEGACY, Clock, Issued, StreamOrder
+from warploom.sanitize.stream_order import HOST, LEGACY, Clock, IssuedWork, StreamOrder
 
 KERNELS = r"""
 extern "C" __global__ void writes(char *x, int begin, int end, int step)
@@ -152,7 +152,7 @@ def test_clocks_say_what_a_graph_of_the_work_says(seed: int) -> None:
     draw = random.Random(seed)
     order, graph = StreamOrder(), _Graph()
     streams: list[Hashable] = ["a", "b", "c"]
-    works: list[tuple[Issued, int]] = []
+    works: list[tuple[IssuedWork, int]] = []
     events: list[tuple[Clock, int]] = []
     for _ in range(60):
         stream = draw.choice(streams)

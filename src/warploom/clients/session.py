@@ -29,7 +29,7 @@ from warploom.host.programs.names import source_name
 from warploom.host.run import Done, Execution, Run
 from warploom.report.export import as_json
 from warploom.sanitize.findings import ERROR, LEAK, Finding
-from warploom.sanitize.leaks import Alive, alive_on_heap, leaks
+from warploom.sanitize.leaks import LiveAllocation, alive_on_heap, leaks
 
 BATCH = 4096
 """Counts of launches are kept for so many instructions, then added up."""
@@ -103,7 +103,7 @@ class Session:
         """The schedule and the seed of the launches from now on, where not the device's."""
         self.findings: list[Finding] = []
         """What the sanitizers of launches found."""
-        self.alive: Callable[[], list[Alive]] = list
+        self.alive: Callable[[], list[LiveAllocation]] = list
         """Lists the memory that the program has not freed."""
         self._lock = Lock()
         self.if_nothing_ran = ""

@@ -18,7 +18,7 @@ from warploom.debug.target import Target
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Space
-from warploom.sanitize.report import Site
+from warploom.sanitize.report import FindingSite
 
 
 class Breaking(Inspection):
@@ -60,7 +60,7 @@ class Breaking(Inspection):
         self.breakpoints.append(made)
         return made
 
-    def _site(self, event: str, number: int) -> Site:
+    def _site(self, event: str, number: int) -> FindingSite:
         """Return the access of an event that a sanitizer finds, by its number. Raises DebugError
         where there is none in this launch, or the user has changed what it would see."""
         if self.timeline.edited:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from warploom.debug.target import Target
 from warploom.host.engines import checking_engine
 from warploom.sanitize.launching import SanitizedLaunch
-from warploom.sanitize.report import Site
+from warploom.sanitize.report import FindingSite
 
 
-def sites_found(target: Target, engine: str, tool: str) -> list[Site]:
+def sites_found(target: Target, engine: str, tool: str) -> list[FindingSite]:
     """Return the accesses that a tool finds fault with, in the order in which they come up. Memory
     is as it was before the launch, and changed by it. Raises WarploomError where the sanitizer
     cannot check the launch."""

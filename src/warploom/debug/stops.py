@@ -22,7 +22,7 @@ from warploom.machine.reference.state import Warp
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction, Register, Space
-from warploom.sanitize.report import Site
+from warploom.sanitize.report import FindingSite
 
 Words = npt.NDArray[np.int64]
 Condition = Callable[[Stepper, Warp, int], bool]
@@ -89,7 +89,7 @@ class Breakpoint:
     event: str = ""
     least: int = 0
     watched: Watched | None = None
-    site: Site | None = None
+    site: FindingSite | None = None
     kind: str = "write"
     condition: Condition | None = None
     condition_text: str = ""

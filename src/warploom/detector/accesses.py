@@ -1,12 +1,19 @@
-"""Takes an access of a warp: by runs of lanes where these are few, else lane by lane."""
+"""Checks and records an access of a warp: by runs of lanes if these are few, else lane by lane.
+
+    ld.global.f32 [a + 4 * tid]          one contiguous run of 32 lanes
+    ld.global.f32 [a + 12 * tid]         one strided run
+    ld.global.f32 [a + 4 * idx[tid]]     32 lanes, each in its own cell
+
+Accesses that only agents make (copies of tensors, `tcgen05`, textures) are recorded by `tensor`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from warploom.cost.atomics import lane_order
-from warploom.detector.bounds import is_allowed, row_of_range
-from warploom.detector.knowledge import become, become_lane
+from warploom.detector.bounds import allocation_of_range, check_bounds
+from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.launches import block_has_waited
 from warploom.detector.layout import (
     AGENT,
@@ -51,87 +58,94 @@ from warploom.detector.layout import (
     TOOLS,
     V_TIME,
 )
-from warploom.detector.lone_lanes import fetch_records, take_lone_lane
-from warploom.detector.memory_words import check_words, check_written, take_lines
-from warploom.detector.releases import read_strongly, write_strongly
-from warploom.detector.shared_memory_owners import NOWHERE, shared_key, turn_to
-from warploom.detector.tensor.copies import complete_copy, is_mbarrier, mbarrier
-from warploom.detector.touched import touch_lane
+from warploom.detector.lone_lanes import prefetch_records, record_lone_lane
+from warploom.detector.memory_words import check_words, check_written, record_in_lines
+from warploom.detector.releases import acquire_by_read, release_by_write
+from warploom.detector.shared_memory_owners import NO_BLOCK, select_memory, shared_key
+from warploom.detector.tensor.copies import complete_copy, is_mbarrier, operate_mbarrier
+from warploom.detector.touched import record_touched_lane
 from warploom.simt.lane_counts import ALL_LANES, count_lanes, first_lane, jitable, last_lane
 
-WORD_OF_MBARRIER = 8
+MBARRIER_BYTES = 8
 """Bytes of an mbarrier; bulk copies move 16 at a time."""
 
 WORD = 4
-"""Lanes of so many bytes and more may be missing in a run (`runs`)."""
+"""Lanes of this many bytes and more may be missing in a run (`runs`)."""
 
-MANY = 8
-"""An access in more runs than that is taken lane by lane."""
+MOST_LANE_RUNS = 8
+"""An access in more runs than this is recorded lane by lane."""
 
 
 @jitable
-def access(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Takes an access; returns the lanes that may do it."""
-    lanes = e[E_LANES]
-    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
-    s[ME_SPACE], s[ME_SIZE] = e[E_SPACE], e[E_SIZE]
-    become(s, e[E_WARP] << 5)
-    weak = e[E_OP] != ATOMIC and flags & ~COPIES == 0
-    if weak and e[E_SPACE] <= SHARED and block_has_waited(s):
-        kept = take_runs(s, e, plan, memory, addresses, data)
+def check_access(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
+    """Checks and records an access; returns the lanes that may access memory."""
+    lanes = event[E_LANES]
+    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    state[ME_SPACE], state[ME_SIZE] = event[E_SPACE], event[E_SIZE]
+    set_current_thread(state, event[E_WARP] << 5)
+    weak = event[E_OP] != ATOMIC and flags & ~COPIES == 0
+    if weak and event[E_SPACE] <= SHARED and block_has_waited(state):
+        admitted = record_runs(state, event, plan, memory, addresses, data)
     else:
-        kept = take_lanes(s, e, plan, memory, addresses, data, lanes)
-    if flags & (RELEASES | STRONG | ARRIVES | COMPLETES) and s[EXACT]:
-        s[s[ME_WARP_AT] + V_TIME] += 1
-    return kept if s[TOOLS] & MEM else lanes
+        admitted = record_lanes(state, event, plan, memory, addresses, data, lanes)
+    # A new time: a thread that synchronises with this access does not know later ones of the warp.
+    if flags & (RELEASES | STRONG | ARRIVES | COMPLETES) and state[EXACT]:
+        state[state[ME_WARP_AT] + V_TIME] += 1
+    return admitted if state[TOOLS] & MEM else lanes
 
 
 @jitable
-def take_runs(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Takes a weak access, by runs of lanes that reach consecutive memory if there are few; returns
-    the lanes that may do it. A warp whose addresses fall is one run from its last lane on."""
-    lanes, wanted, falls = e[E_LANES], e[E_LANES], 0
-    begins = first_lanes_of_rows(addresses, lanes, e[E_SIZE])
-    rows = 1
-    if begins & begins - 1:
-        if s[EXACT] == 0 and e[E_OP] == LOAD:
-            wanted = without_repeats(addresses, lanes)
-            begins = first_lanes_of_rows(addresses, wanted, e[E_SIZE])
-        if count_lanes(begins) > MANY:
-            falls = int(lanes == ALL_LANES and falls_by(addresses, e[E_SIZE]) != 0)
-            rows = 0
-            begins = 1
-            if falls == 0:
-                begins = first_lanes_of_strided_runs(addresses, wanted, e[E_SIZE])
-    if count_lanes(begins) > MANY:
-        return int(take_lanes(s, e, plan, memory, addresses, data, lanes))
-    while begins:
-        following = begins & begins - 1
-        run = wanted & -(begins & -begins)
+def record_runs(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
+    """Records a weak access by runs of lanes if there are few; returns the lanes that may access
+    memory. Tries contiguous runs, then strided ones. A warp with descending addresses is one run
+    that begins with its last lane."""
+    lanes, retained, descending = event[E_LANES], event[E_LANES], 0
+    heads = heads_of_contiguous_runs(addresses, lanes, event[E_SIZE])
+    contiguous = 1
+    if heads & heads - 1:
+        if state[EXACT] == 0 and event[E_OP] == LOAD:
+            retained = without_repeats(addresses, lanes)
+            heads = heads_of_contiguous_runs(addresses, retained, event[E_SIZE])
+        if count_lanes(heads) > MOST_LANE_RUNS:
+            descending = int(
+                lanes == ALL_LANES and has_descending_addresses(addresses, event[E_SIZE]) != 0
+            )
+            contiguous = 0
+            # One run of all lanes, whose first byte is the last lane's.
+            heads = 1
+            if descending == 0:
+                heads = heads_of_strided_runs(addresses, retained, event[E_SIZE])
+    if count_lanes(heads) > MOST_LANE_RUNS:
+        return int(record_lanes(state, event, plan, memory, addresses, data, lanes))
+    while heads:
+        following = heads & heads - 1
+        run = retained & -(heads & -heads)
         if following:
             run &= (following & -following) - 1
-        lane, last = first_lane(begins) + 31 * falls, last_lane(run)
-        behind = last - first_lane(begins)
-        s[ME_ADDRESS] = address_of(s, e, addresses[lane])
-        stride = e[E_SIZE]
-        if behind and rows | falls == 0:
+        lane, last = first_lane(heads) + 31 * descending, last_lane(run)
+        steps_to_last = last - first_lane(heads)
+        state[ME_ADDRESS] = select_address(state, event, addresses[lane])
+        stride = event[E_SIZE]
+        if steps_to_last and contiguous | descending == 0:
             stride = addresses[lane + 1] - addresses[lane]
-        s[ME_STRIDE] = -stride if falls else stride
-        end = s[ME_ADDRESS] + behind * stride + e[E_SIZE]
-        row = row_of_range(s, e, s[ME_ADDRESS], end)
-        if row < 0:
-            return int(take_lanes(s, e, plan, memory, addresses, data, lanes))
-        if row > 0:
-            become_lane(s, (e[E_WARP] << 5) + lane)
-            take_lines(s, e, memory, addresses, data, run >> first_lane(begins), end, row)
-        begins = following
+        state[ME_STRIDE] = -stride if descending else stride
+        end = state[ME_ADDRESS] + steps_to_last * stride + event[E_SIZE]
+        allocation = allocation_of_range(state, event, state[ME_ADDRESS], end)
+        if allocation < 0:
+            return int(record_lanes(state, event, plan, memory, addresses, data, lanes))
+        if allocation > 0:
+            set_current_lane(state, (event[E_WARP] << 5) + lane)
+            record_in_lines(
+                state, event, memory, addresses, data, run >> first_lane(heads), end, allocation
+            )
+        heads = following
     return int(lanes)
 
 
 @jitable
 def without_repeats(addresses: Any, lanes: int) -> int:
-    """Returns some lanes without those that have the address of the lane before and that of the
-    lane behind: for what these load, the other two stand for them (`cells.keep_read`)."""
+    """Returns the mask `lanes` without the lanes that load from the address of the lane before and
+    of the lane after them: those two make their loads redundant (`cells.record_weak_read`)."""
     same = 0
     for lane in range(1, 32):
         same |= int(addresses[lane] == addresses[lane - 1]) << lane
@@ -140,9 +154,9 @@ def without_repeats(addresses: Any, lanes: int) -> int:
 
 
 @jitable
-def falls_by(addresses: Any, size: int) -> int:
-    """Returns whether the address of each lane of a warp is so many bytes before that of the lane
-    before it."""
+def has_descending_addresses(addresses: Any, size: int) -> int:
+    """Returns whether the address of each lane of a warp is `size` bytes before that of the lane
+    before."""
     differs = 0
     for lane in range(1, 32):
         differs |= addresses[lane] ^ addresses[lane - 1] - size
@@ -150,136 +164,151 @@ def falls_by(addresses: Any, size: int) -> int:
 
 
 @jitable
-def first_lanes_of_rows(addresses: Any, lanes: int, size: int) -> int:
-    """Returns those of some lanes that do not go on what the lanes before them began, where each
-    lane reaches what follows the lane before it. Lanes between them need not be among them, unless
-    they reach less than a word each (`runs`)."""
-    begins, begin, before = 0, 0, -2
+def heads_of_contiguous_runs(addresses: Any, lanes: int, size: int) -> int:
+    """Returns the first lane of each run of contiguous addresses, as a mask. Lanes within a run may
+    be missing, unless they access less than a word each (`runs`)."""
+    heads, begin, before = 0, 0, -2
     for lane in range(32):
         if lanes >> lane & 1:
+            # The address that lane 0 would have: equal in a contiguous run, whichever lanes are
+            # missing.
             at = addresses[lane] - lane * size
             if before < 0 or at != begin or (size < WORD and before != lane - 1):
-                begins |= 1 << lane
+                heads |= 1 << lane
             begin, before = at, lane
-    return begins
+    return heads
 
 
 @jitable
-def first_lanes_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
-    """Return those of some lanes that do not go on what the lanes before them began: addresses that
-    rise by one stride, a multiple of the size."""
-    begins, stride, before = 0, 0, 0
+def heads_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
+    """Returns the first lane of each run of addresses that rise by one stride, a multiple of the
+    size, as a mask. No lane within a run is missing."""
+    heads, stride, before = 0, 0, 0
     for lane in range(32):
         here = lanes >> lane & 1
         rise = addresses[lane] - addresses[lane - 1] if here and before else 0
         if stride == 0 and size <= rise <= MOST_STRIDE and rise % size == 0:
             stride = rise
         elif here and (stride == 0 or rise != stride):
-            begins |= 1 << lane
+            heads |= 1 << lane
             stride = 0
         before = here
-    return begins
+    return heads
 
 
 @jitable
-def take_lanes(
-    s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any, lanes: int
+def record_lanes(
+    state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any, lanes: int
 ) -> int:
-    """Takes the access of some lanes one by one; returns those that may do it."""
-    kept, wrote, plain = 0, 0, 0
-    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
-    if s[TOOLS] & RACE:
-        plain = fetch_records(s, e, addresses, lanes)
+    """Records the access of the lanes in a mask one by one; returns those that may access
+    memory."""
+    admitted, swapped, fast_allocation = 0, 0, 0
+    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    if state[TOOLS] & RACE:
+        fast_allocation = prefetch_records(state, event, addresses, lanes)
+    # Packed as by `lane_order`: the first lane, and from bit 5 on the step to the next one.
     order = 1 << 5
-    if e[E_OP] == ATOMIC:
-        order = lane_order(addresses, lanes, plan, e[E_BLOCK])
-    for turn in range(32):
-        lane = (order + turn * (order >> 5)) % 32
-        thread = (e[E_WARP] << 5) + lane
+    if event[E_OP] == ATOMIC:
+        order = lane_order(addresses, lanes, plan, event[E_BLOCK])
+    for step in range(32):
+        lane = (order + step * (order >> 5)) % 32
+        thread = (event[E_WARP] << 5) + lane
         if (
-            plain
+            fast_allocation
             and lanes >> lane & 1
-            and take_lone_lane(s, e, data, addresses[lane], lane, thread, plain)
+            and record_lone_lane(state, event, data, addresses[lane], lane, thread, fast_allocation)
         ):
-            kept |= 1 << lane
+            admitted |= 1 << lane
         elif lanes >> lane & 1:
-            become_lane(s, thread)
-            s[ME_ADDRESS] = address_of(s, e, addresses[lane])
-            if s[ME_ADDRESS] == NOWHERE:
-                kept |= 1 << lane  # a fault, which stops the launch
+            set_current_lane(state, thread)
+            state[ME_ADDRESS] = select_address(state, event, addresses[lane])
+            if state[ME_ADDRESS] == NO_BLOCK:
+                admitted |= 1 << lane  # a fault, which stops the launch
                 continue
-            row = is_allowed(s, e)
-            if row >= 0:
-                kept |= 1 << lane
-                if row > 0 and s[TOOLS] & (RACE | INIT):
-                    writes = int(e[E_OP] != LOAD)
+            allocation = check_bounds(state, event)
+            if allocation >= 0:
+                admitted |= 1 << lane
+                if allocation > 0 and state[TOOLS] & (RACE | INIT):
+                    writes = int(event[E_OP] != LOAD)
                     if flags & COMPARES:
-                        at = s[ME_BASE] + s[ME_ADDRESS]
-                        writes = swaps(e, memory, at, addresses, data, lane, wrote)
-                    wrote |= writes << lane
-                    take_access(s, e, memory, addresses, data, lane, row, writes)
-    return int(kept)
+                        at = state[ME_BASE] + state[ME_ADDRESS]
+                        writes = compare_succeeds(event, memory, at, addresses, data, lane, swapped)
+                    swapped |= writes << lane
+                    record_lane_access(
+                        state, event, memory, addresses, data, lane, allocation, writes
+                    )
+    return int(admitted)
 
 
 @jitable
-def address_of(s: Any, e: Any, address: int) -> int:
-    """Turn to the memory to which an address of the event's space leads; return the address there,
-    NOWHERE where the cluster has no such block."""
-    return int(turn_to(s, e, address) if e[E_SPACE] == SHARED else address)
+def select_address(state: Any, event: Any, address: int) -> int:
+    """Selects the memory that an address of the event's space is in; returns the address in it,
+    NO_BLOCK if the cluster has no such block."""
+    return int(select_memory(state, event, address) if event[E_SPACE] == SHARED else address)
 
 
 @jitable
-def take_access(
-    s: Any, e: Any, memory: Any, addresses: Any, data: Any, lane: int, row: int, writes: int
+def record_lane_access(
+    state: Any,
+    event: Any,
+    memory: Any,
+    addresses: Any,
+    data: Any,
+    lane: int,
+    allocation: int,
+    writes: int,
 ) -> None:
-    """Takes the access of one lane to memory that it may reach."""
-    at, flags = s[ME_ADDRESS], s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
-    key = at if e[E_SPACE] == GLOBAL else shared_key(s, at)
-    completes = flags & BULK and e[E_OP] == STORE and e[E_SIZE] == WORD_OF_MBARRIER
+    """Records the access of one lane to memory that it may access: in shadow memory, in an
+    mbarrier, or both in shadow memory and as a release or an acquire."""
+    at, flags = state[ME_ADDRESS], state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    key = at if event[E_SPACE] == GLOBAL else shared_key(state, at)
+    completes = flags & BULK and event[E_OP] == STORE and event[E_SIZE] == MBARRIER_BYTES
     if flags & COMPLETES:
-        completes = e[E_OP] == ATOMIC and is_mbarrier(s, key)
+        completes = event[E_OP] == ATOMIC and is_mbarrier(state, key)
     if flags & MBARRIER or completes:
-        word = word_at(memory, s[ME_BASE] + at)
+        word = read_host_word(memory, state[ME_BASE] + at)
         if flags & MBARRIER:
-            mbarrier(s, key, word, flags)
+            operate_mbarrier(state, key, word, flags)
         else:
-            complete_copy(s, key, word)
+            complete_copy(state, key, word)
         return
-    touch_lane(s, e, row, writes)
+    record_touched_lane(state, event, allocation, writes)
     if flags & ASYNC:
-        s[ME_AGENT], s[ME_TIME] = AGENT, s[s[ME_LANE_AT] + L_COPIES]
-    if s[TOOLS] & INIT:
-        check_written(s, e, flags, row)
-    if s[TOOLS] & RACE:
-        check_words(s, e, memory, addresses, data, lane, row, writes)
-        if s[EXACT] and flags & STRONG:
-            if e[E_OP] != STORE:
-                read_strongly(s, key, flags)
+        state[ME_AGENT], state[ME_TIME] = AGENT, state[state[ME_LANE_AT] + L_COPIES]
+    if state[TOOLS] & INIT:
+        check_written(state, event, flags, allocation)
+    if state[TOOLS] & RACE:
+        check_words(state, event, memory, addresses, data, lane, allocation, writes)
+        if state[EXACT] and flags & STRONG:
+            if event[E_OP] != STORE:
+                acquire_by_read(state, key, flags)
             if writes:
-                write_strongly(s, key, flags, int(e[E_OP] == ATOMIC))
+                release_by_write(state, key, flags, int(event[E_OP] == ATOMIC))
 
 
 @jitable
-def swaps(e: Any, memory: Any, at: int, addresses: Any, data: Any, lane: int, wrote: int) -> int:
-    """Returns whether a compare-and-swap finds the value that it compares with: in memory, whose
-    byte `at` on the host it reaches, or what a lane before it has left there. `wrote` are the lanes
-    that swapped."""
-    size = e[E_SIZE]
-    left = -1
+def compare_succeeds(
+    event: Any, memory: Any, at: int, addresses: Any, data: Any, lane: int, swapped: int
+) -> int:
+    """Returns whether a compare-and-swap finds its first operand in memory, whose byte `at` on the
+    host it accesses, or in what an earlier lane has swapped in. `swapped` masks the lanes that
+    swapped."""
+    size = event[E_SIZE]
+    swapper = -1
     for other in range(32):
-        if wrote >> other & 1 and addresses[other] == addresses[lane]:
-            left = other
+        if swapped >> other & 1 and addresses[other] == addresses[lane]:
+            swapper = other
     for byte in range(size):
         old = memory[at + byte]
-        if left >= 0:
-            old = data[(32 + left) * size + byte]
+        if swapper >= 0:
+            old = data[(32 + swapper) * size + byte]
         if old != data[lane * size + byte]:
             return 0
     return 1
 
 
 @jitable
-def word_at(memory: Any, address: int) -> int:
+def read_host_word(memory: Any, address: int) -> int:
     """Returns the 64-bit word at an address of the host, as a signed number."""
     word = 0
     for byte in range(8):

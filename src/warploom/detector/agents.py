@@ -1,9 +1,16 @@
-"""Keeps what a thread knows of agents, the asynchronous parts of threads and warps.
+"""Holds what a thread knows of agents, the asynchronous parts of threads and warps (`cp.async`,
+tensor cores).
 
-Behind the words of threads, a row has one for each agent: of what a thread copies; then, in kernels
-with tensor memory, of what its tensor core has completed, and of what it had begun before a
-`tcgen05.fence::before_thread_sync`; then of each warp the loads of tensor memory that it has waited
-for, those of them before such a fence, and its stores likewise.
+After the words of threads, a vector clock has one word for each agent: of the copies of each
+thread; then, in kernels with tensor memory, of what each thread's tensor core has completed, and of
+what it had begun before a `tcgen05.fence::before_thread_sync`; then of each warp the loads of
+tensor memory that it has waited for, those of them before such a fence, and its stores likewise.
+
+Copies of an agent may complete in any order, so a word has a bound and a window. Copies 0 to 4 and
+copy 7 are known:
+
+    low half   5        (all before copy 5)
+    high half  0b100    (bit i: copy 5 + i)
 """
 
 from __future__ import annotations
@@ -14,101 +21,101 @@ from warploom.detector.layout import (
     AGENT,
     AGENT_KIND_AT,
     AGENTS,
+    CLOCK_WORDS,
     L_AGENT_STAMP,
     LOADS_OF_WARP,
     LOW,
-    ME_MIND_AT,
-    ME_ROW_AT,
+    ME_CLOCK_AT,
+    ME_HOLDER_AT,
     ME_SLOT,
-    ROW,
-    SLOT_ROWS,
+    SLOT_CLOCKS,
     THREADS,
     WORK_OF_THREAD,
 )
 from warploom.simt.lane_counts import jitable
 
 WINDOW = 31
-"""So many copies of an agent, from the first one unknown on, are known one by one."""
+"""Copies of an agent, from the first unknown on, that are known one by one."""
 
 OF_WARP = 4
 """Words of a warp's loads and stores."""
 FENCED = 1
-"""From the word of what was waited for to that of what was waited for before a fence."""
+"""Offset from the word of what was waited for to that of what was waited for before a fence."""
 
 
 def count_agents(threads: int, *, tensor_memory: bool) -> int:
-    """Return how many words of agents a row has."""
+    """Returns the number of agent words of a vector clock."""
     return 3 * threads + OF_WARP * (threads // 32) if tensor_memory else threads
 
 
 @jitable
-def agent_of(s: Any, who: int) -> int:
-    """Return the number of the agent's word, by the low bits of a record's second word."""
+def agent_index(state: Any, who: int) -> int:
+    """Returns the index of an agent's word, by the low bits of a record's thread word."""
     kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
     if kind <= WORK_OF_THREAD:
-        return int(kind * s[THREADS] + thread)
-    return int(3 * s[THREADS] + OF_WARP * (thread >> 5) + 2 * (kind - LOADS_OF_WARP))
+        return int(kind * state[THREADS] + thread)
+    return int(3 * state[THREADS] + OF_WARP * (thread >> 5) + 2 * (kind - LOADS_OF_WARP))
 
 
 @jitable
-def begun_by(s: Any, thread: int) -> int:
-    """Return the number of the word of what a thread's tensor core had begun before a fence."""
-    return int(2 * s[THREADS] + thread)
+def begun_index(state: Any, thread: int) -> int:
+    """Returns the index of the word of what a thread's tensor core had begun before a fence."""
+    return int(2 * state[THREADS] + thread)
 
 
 @jitable
-def knows_copy(word: int, copy: int) -> int:
-    """Returns whether a copy is among those that `word` says are known: all before its low half,
-    and of those from there on the bits of its high half."""
-    ahead = copy - (word & LOW)
-    if ahead < 0:
+def includes_copy(word: int, copy: int) -> int:
+    """Returns whether an agent word includes a copy."""
+    copies_after = copy - (word & LOW)
+    if copies_after < 0:
         return 1
-    return int(ahead < WINDOW and (word >> 32) >> ahead & 1)
+    return int(copies_after < WINDOW and (word >> 32) >> copies_after & 1)
 
 
 @jitable
-def copies_of_both(a: int, b: int) -> int:
-    """Returns what two such words know together."""
+def join_agent_word(a: int, b: int) -> int:
+    """Returns the union of two agent words, as far as a word can hold it."""
     if a & LOW < b & LOW:
         a, b = b, a
     bound = a & LOW
-    behind = bound - (b & LOW)
-    known = a >> 32
-    if behind < WINDOW:
-        known |= (b >> 32) >> behind
-    while known & 1:
-        known >>= 1
+    shift = bound - (b & LOW)
+    bits = a >> 32
+    if shift < WINDOW:
+        bits |= (b >> 32) >> shift
+    # Known copies right above the bound move into it, which frees their part of the window.
+    while bits & 1:
+        bits >>= 1
         bound += 1
-    return known << 32 | bound
+    return bits << 32 | bound
 
 
 @jitable
-def one_copy(copy: int) -> int:
-    """Returns the word that knows of one copy alone, as far as a word can: of those more than a
-    window old, it knows of those before as well."""
+def word_of_copy(copy: int) -> int:
+    """Returns the agent word that includes one copy only; if that is beyond the window, also those
+    more than a window before it."""
     if copy < WINDOW:
         return (1 << copy) << 32 if copy else 1
     return 1 << 62 | (copy - WINDOW + 1)
 
 
 @jitable
-def agents_base(s: Any) -> int:
-    """Returns where the words begin that all threads of the current block know of agents."""
-    return int(s[ME_SLOT] + s[SLOT_ROWS] + s[THREADS] * s[ROW])
+def block_agent_words(state: Any) -> int:
+    """Returns the index of the agent words that all threads of the current block know."""
+    return int(state[ME_SLOT] + state[SLOT_CLOCKS] + state[THREADS] * state[CLOCK_WORDS])
 
 
 @jitable
-def agent_known(s: Any, agent: int) -> int:
+def current_agent_word(state: Any, agent: int) -> int:
     """Returns the word of what the current thread knows of an agent."""
-    word = s[agents_base(s) + agent]
-    if s[s[ME_MIND_AT] + L_AGENT_STAMP]:
-        word = copies_of_both(word, s[s[ME_ROW_AT] + s[THREADS] + agent])
+    word = state[block_agent_words(state) + agent]
+    if state[state[ME_HOLDER_AT] + L_AGENT_STAMP]:
+        word = join_agent_word(word, state[state[ME_CLOCK_AT] + state[THREADS] + agent])
     return int(word)
 
 
 @jitable
-def join_words(s: Any, to: int, source: int) -> None:
-    """Add to the words of what is known of agents those of another."""
-    for agent in range(s[AGENTS]):
-        if s[source + agent]:
-            s[to + agent] = copies_of_both(s[to + agent], s[source + agent])
+def join_agent_words(state: Any, to: int, source: int) -> None:
+    """Adds to all agent words at index `to` those at index `source`."""
+    for agent in range(state[AGENTS]):
+        if state[source + agent]:
+            state[to + agent] = join_agent_word(state[to + agent], state[source + agent])

@@ -1,4 +1,9 @@
-"""Barriers: what threads learn of each other where they meet.
+"""Processes barriers of a block and of a warp: what threads know of each other after them.
+
+`bar.sync 0` of all threads begins an interval of the block, for which nothing else is written.
+`bar.sync 1, 64` joins the vector clocks of the threads that arrive, in the barrier's record, and
+each thread that leaves joins that. `bar.warp.sync` does the same for lanes of a warp; of all lanes,
+a time (V_SYNCED) is enough.
 
 Source: PTX ISA, "Parallel Synchronization and Communication: bar, barrier, bar.warp.sync".
 """
@@ -7,24 +12,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.agents import agents_base, join_words
+from warploom.detector.agents import block_agent_words, join_agent_words
 from warploom.detector.clocks import (
-    add_to_row,
-    has_row,
-    join_rows,
-    known_set,
+    add_to_clock,
+    current_clock,
+    current_set,
+    has_clock,
+    join_clocks,
     learn_set,
-    row_of_mind,
 )
 from warploom.detector.cluster_barriers import learn_cluster_barrier
-from warploom.detector.knowledge import become
+from warploom.detector.knowledge import set_current_thread
 from warploom.detector.layout import (
     AGENTS,
+    ALIGNED,
     B_BARRIER_LINE,
     B_INTERVAL,
-    B_KNOWN,
-    B_NEXT_KNOWN,
+    B_NEXT_SET,
+    B_SET,
     BARRIER_HEAD,
+    CLOCK_WORDS,
     E_COUNT,
     E_EXISTING,
     E_INSTRUCTION,
@@ -34,25 +41,24 @@ from warploom.detector.layout import (
     EXACT,
     G_ARRIVED,
     G_GENERATION,
-    G_KNOWN,
+    G_SET,
     K_OTHER_BARRIER,
     L_AGENT_STAMP,
     L_GENERATION,
-    L_KNOWN_STAMP,
+    L_SET_STAMP,
     L_WAITS,
     LOCKSTEP,
     ME_BLOCK,
+    ME_HOLDER_AT,
     ME_INSTRUCTION,
     ME_INTERVAL,
     ME_LANE_AT,
-    ME_MIND_AT,
     ME_SLOT,
     ME_THREAD,
     ME_WARP_AT,
     NOT_ALIGNED,
     OF_ALL,
     OF_CLUSTER,
-    ROW,
     SITE_LINE,
     SITE_WORDS,
     SITES_AT,
@@ -60,7 +66,6 @@ from warploom.detector.layout import (
     SLOT_WARPS,
     SYNC,
     THREADS,
-    TOGETHER,
     TOOLS,
     V_ARRIVED,
     V_INTERVAL,
@@ -71,224 +76,241 @@ from warploom.detector.layout import (
     WARP_WORDS,
     WARPS,
 )
-from warploom.detector.other_blocks import joined_sets
+from warploom.detector.other_blocks import join_sets
 from warploom.detector.pool import report
-from warploom.detector.skips import look_for_skips, report_skip
+from warploom.detector.skips import report_skip, report_skips
 from warploom.simt.lane_counts import count_lanes, first_lane, jitable
 
 
 @jitable
-def barrier_at(s: Any, number: int) -> int:
-    """Returns where the record of a barrier of some threads begins."""
-    return int(s[ME_SLOT] + s[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * s[ROW]))
+def barrier_at(state: Any, number: int) -> int:
+    """Returns the index of the record of a barrier of some threads."""
+    return int(
+        state[ME_SLOT] + state[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * state[CLOCK_WORDS])
+    )
 
 
 @jitable
-def arrive(s: Any, e: Any, waits: int) -> None:
-    """Let the lanes of an event arrive at a barrier; if `waits`, they go on when it is complete."""
-    warp, lanes, awaited = e[E_WARP], e[E_LANES], e[E_COUNT]
-    warp_at = s[ME_SLOT] + s[SLOT_WARPS] + warp * WARP_WORDS
-    whole = awaited == 0 or awaited >= s[WARPS] * 32
+def arrive_at_barrier(state: Any, event: Any, waits: int) -> None:
+    """Processes the arrival of an event's lanes at a barrier; if `waits`, they wait until it is
+    complete."""
+    warp, lanes, awaited = event[E_WARP], event[E_LANES], event[E_COUNT]
+    warp_at = state[ME_SLOT] + state[SLOT_WARPS] + warp * WARP_WORDS
+    all_threads = awaited == 0 or awaited >= state[WARPS] * 32
     left = lanes
-    if whole and waits and s[TOGETHER]:
-        pass_together(s, e, warp_at)
+    if all_threads and waits and state[ALIGNED]:
+        pass_aligned_barrier(state, event, warp_at)
         return
-    if whole:
-        count_arrivals(s, warp, lanes)
-    if s[EXACT] == 0:
-        s[warp_at + V_WAITING] |= lanes * waits
+    if all_threads:
+        count_arrivals(state, warp, lanes)
+    if state[EXACT] == 0:
+        # Nothing is joined without vector clocks: it is enough that the lanes wait.
+        state[warp_at + V_WAITING] |= lanes * waits
         left = 0
-    if not whole and s[barrier_at(s, e[E_NUMBER]) + G_ARRIVED] == 0:
-        clear_generation(s, barrier_at(s, e[E_NUMBER]))
+    if not all_threads and state[barrier_at(state, event[E_NUMBER]) + G_ARRIVED] == 0:
+        clear_generation(state, barrier_at(state, event[E_NUMBER]))
     while left:
-        become(s, (warp << 5) + first_lane(left))
+        set_current_thread(state, (warp << 5) + first_lane(left))
         left &= left - 1
-        if whole:
-            arrive_at_whole(s)
+        if all_threads:
+            arrive_at_block_barrier(state)
         else:
-            arrive_at_part(s, e[E_NUMBER])
+            arrive_at_named_barrier(state, event[E_NUMBER])
         if waits:
-            s[warp_at + V_WAITING] |= 1 << (s[ME_THREAD] & 31)
-            s[s[ME_LANE_AT] + L_WAITS] = 1 + (OF_ALL if whole else e[E_NUMBER])
+            state[warp_at + V_WAITING] |= 1 << (state[ME_THREAD] & 31)
+            state[state[ME_LANE_AT] + L_WAITS] = 1 + (OF_ALL if all_threads else event[E_NUMBER])
     if awaited == 0:
-        note_line(s, e)
-    if not whole:
-        came = 32 if s[LOCKSTEP] else count_lanes(lanes)
-        finish_part(s, barrier_at(s, e[E_NUMBER]), came, awaited)
-    s[warp_at + V_TIME] += 1
+        check_barrier_line(state, event)
+    if not all_threads:
+        arrived = 32 if state[LOCKSTEP] else count_lanes(lanes)
+        count_named_arrivals(state, barrier_at(state, event[E_NUMBER]), arrived, awaited)
+    state[warp_at + V_TIME] += 1
 
 
 @jitable
-def pass_together(s: Any, e: Any, warp_at: int) -> None:
-    """Let the lanes of an event pass a barrier to which all threads of the block come; the warp has
-    passed it when all have."""
-    s[warp_at + V_ARRIVED] |= e[E_LANES]
-    if s[warp_at + V_ARRIVED] == e[E_EXISTING]:
-        s[warp_at + V_ARRIVED] = 0
-        s[warp_at + V_PASSED] += 1
+def pass_aligned_barrier(state: Any, event: Any, warp_at: int) -> None:
+    """Processes a barrier that all threads of the block execute (ALIGNED); the warp has passed it
+    when all its lanes have arrived."""
+    state[warp_at + V_ARRIVED] |= event[E_LANES]
+    if state[warp_at + V_ARRIVED] == event[E_EXISTING]:
+        state[warp_at + V_ARRIVED] = 0
+        state[warp_at + V_PASSED] += 1
 
 
 @jitable
-def count_arrivals(s: Any, warp: int, lanes: int) -> None:
-    """Note that some lanes of a warp have come to the barrier of all threads."""
-    become(s, (warp << 5) + first_lane(lanes))
-    at = s[ME_WARP_AT]
-    if s[at + V_INTERVAL] != s[ME_INTERVAL]:
-        s[at + V_INTERVAL] = s[ME_INTERVAL]
-        s[at + V_ARRIVED] = 0
-    s[at + V_ARRIVED] |= lanes
+def count_arrivals(state: Any, warp: int, lanes: int) -> None:
+    """Records that lanes of a warp have arrived at the barrier of all threads."""
+    set_current_thread(state, (warp << 5) + first_lane(lanes))
+    at = state[ME_WARP_AT]
+    if state[at + V_INTERVAL] != state[ME_INTERVAL]:
+        state[at + V_INTERVAL] = state[ME_INTERVAL]
+        state[at + V_ARRIVED] = 0
+    state[at + V_ARRIVED] |= lanes
 
 
 @jitable
-def note_line(s: Any, e: Any) -> None:
-    """Reports a barrier of all threads that some of them reach at another line."""
-    block = s[ME_SLOT]
-    other = s[block + B_BARRIER_LINE]
+def check_barrier_line(state: Any, event: Any) -> None:
+    """Reports a barrier of all threads at which some of them arrive in another line."""
+    block = state[ME_SLOT]
+    other = state[block + B_BARRIER_LINE]
     if other == 0:
-        s[block + B_BARRIER_LINE] = e[E_INSTRUCTION] + 1
+        state[block + B_BARRIER_LINE] = event[E_INSTRUCTION] + 1
         return
-    if other - 1 == e[E_INSTRUCTION]:
+    if other - 1 == event[E_INSTRUCTION]:
         return
-    s[NOT_ALIGNED] = 1
-    line = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS + SITE_LINE]
-    if s[TOOLS] & SYNC and s[s[SITES_AT] + (other - 1) * SITE_WORDS + SITE_LINE] != line:
-        s[ME_INSTRUCTION] = e[E_INSTRUCTION]
-        report(s, K_OTHER_BARRIER, other - 1, -1, 0, 0, 0)
+    state[NOT_ALIGNED] = 1
+    line = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS + SITE_LINE]
+    if (
+        state[TOOLS] & SYNC
+        and state[state[SITES_AT] + (other - 1) * SITE_WORDS + SITE_LINE] != line
+    ):
+        state[ME_INSTRUCTION] = event[E_INSTRUCTION]
+        report(state, K_OTHER_BARRIER, other - 1, -1, 0, 0, 0)
 
 
 @jitable
-def arrive_at_whole(s: Any) -> None:
-    """Let the current thread come to a barrier of all threads: what it knows of others is known to
-    all behind it."""
-    block, mind = s[ME_SLOT], s[ME_MIND_AT]
-    s[s[ME_LANE_AT] + L_GENERATION] = s[ME_INTERVAL]
-    if s[mind + L_KNOWN_STAMP] == s[ME_INTERVAL] + 1:
-        s[block + B_NEXT_KNOWN] = joined_sets(s, s[block + B_NEXT_KNOWN], known_set(s))
-    if s[mind + L_AGENT_STAMP]:
-        join_words(s, agents_base(s) + s[AGENTS], row_of_mind(s) + s[THREADS])
+def arrive_at_block_barrier(state: Any) -> None:
+    """Processes the arrival of the current thread at a barrier of all threads: what it knows of
+    other blocks and of agents is known to all threads after it."""
+    block, holder = state[ME_SLOT], state[ME_HOLDER_AT]
+    state[state[ME_LANE_AT] + L_GENERATION] = state[ME_INTERVAL]
+    if state[holder + L_SET_STAMP] == state[ME_INTERVAL] + 1:
+        state[block + B_NEXT_SET] = join_sets(state, state[block + B_NEXT_SET], current_set(state))
+    if state[holder + L_AGENT_STAMP]:
+        join_agent_words(
+            state, block_agent_words(state) + state[AGENTS], current_clock(state) + state[THREADS]
+        )
 
 
 @jitable
-def arrive_at_part(s: Any, number: int) -> None:
-    """Add what the current thread knows to a barrier of some threads."""
-    at = barrier_at(s, number)
-    generation = s[at + G_GENERATION]
-    s[s[ME_LANE_AT] + L_GENERATION] = generation
-    add_to_row(s, at + BARRIER_HEAD + (generation & 1) * s[ROW])
-    known = at + G_KNOWN + (generation & 1)
-    s[known] = joined_sets(s, s[known], known_set(s))
+def arrive_at_named_barrier(state: Any, number: int) -> None:
+    """Adds what the current thread knows to a barrier of some threads."""
+    at = barrier_at(state, number)
+    generation = state[at + G_GENERATION]
+    state[state[ME_LANE_AT] + L_GENERATION] = generation
+    add_to_clock(state, at + BARRIER_HEAD + (generation & 1) * state[CLOCK_WORDS])
+    set_at = at + G_SET + (generation & 1)
+    state[set_at] = join_sets(state, state[set_at], current_set(state))
 
 
 @jitable
-def finish_part(s: Any, at: int, came: int, awaited: int) -> None:
-    """Counts threads at a barrier of some; the next generation begins where all have come."""
-    s[at + G_ARRIVED] += came
-    if s[at + G_ARRIVED] >= awaited:
-        s[at + G_ARRIVED] = 0
-        s[at + G_GENERATION] += 1
+def count_named_arrivals(state: Any, at: int, arrived: int, awaited: int) -> None:
+    """Counts threads at a barrier of some threads; begins its next generation when all have
+    arrived."""
+    state[at + G_ARRIVED] += arrived
+    if state[at + G_ARRIVED] >= awaited:
+        state[at + G_ARRIVED] = 0
+        state[at + G_GENERATION] += 1
 
 
 @jitable
-def clear_generation(s: Any, at: int) -> None:
-    """Forgets what threads of an earlier generation brought to a barrier."""
-    odd = s[at + G_GENERATION] & 1
-    s[at + G_KNOWN + odd] = 0
-    row = at + BARRIER_HEAD + odd * s[ROW]
-    for word in range(s[ROW]):
-        s[row + word] = 0
+def clear_generation(state: Any, at: int) -> None:
+    """Clears what threads of an earlier generation have added to a barrier."""
+    odd = state[at + G_GENERATION] & 1
+    state[at + G_SET + odd] = 0
+    clock = at + BARRIER_HEAD + odd * state[CLOCK_WORDS]
+    for word in range(state[CLOCK_WORDS]):
+        state[clock + word] = 0
 
 
 @jitable
-def depart(s: Any, warp: int, lanes: int) -> None:
-    """Lanes that waited at a barrier go on behind it."""
-    warp_at = s[ME_SLOT] + s[SLOT_WARPS] + warp * WARP_WORDS
-    left = s[warp_at + V_WAITING] & lanes
-    s[warp_at + V_WAITING] &= ~lanes
-    if s[EXACT] == 0:
-        interval = s[s[ME_SLOT] + B_INTERVAL]
-        if s[warp_at + V_INTERVAL] == interval and s[warp_at + V_ARRIVED] & left:
-            begin_interval(s)
+def leave_barrier(state: Any, warp: int, lanes: int) -> None:
+    """Lets lanes that waited at a barrier continue after it."""
+    warp_at = state[ME_SLOT] + state[SLOT_WARPS] + warp * WARP_WORDS
+    left = state[warp_at + V_WAITING] & lanes
+    state[warp_at + V_WAITING] &= ~lanes
+    if state[EXACT] == 0:
+        interval = state[state[ME_SLOT] + B_INTERVAL]
+        # The first warp to leave begins the interval; the others find it begun.
+        if state[warp_at + V_INTERVAL] == interval and state[warp_at + V_ARRIVED] & left:
+            begin_interval(state)
         return
     while left:
-        become(s, (warp << 5) + first_lane(left))
+        set_current_thread(state, (warp << 5) + first_lane(left))
         left &= left - 1
-        waited = s[s[ME_LANE_AT] + L_WAITS] - 1
-        generation = s[s[ME_LANE_AT] + L_GENERATION]
-        if waited == OF_ALL:
-            if generation == s[ME_INTERVAL]:
-                begin_interval(s)
-        elif waited == OF_CLUSTER:
-            learn_cluster_barrier(s, generation)
+        barrier = state[state[ME_LANE_AT] + L_WAITS] - 1
+        generation = state[state[ME_LANE_AT] + L_GENERATION]
+        if barrier == OF_ALL:
+            if generation == state[ME_INTERVAL]:
+                begin_interval(state)
+        elif barrier == OF_CLUSTER:
+            learn_cluster_barrier(state, generation)
         else:
-            at = barrier_at(s, waited)
-            join_rows(s, row_of_mind(s), at + BARRIER_HEAD + (generation & 1) * s[ROW])
-            learn_set(s, s[at + G_KNOWN + (generation & 1)])
+            at = barrier_at(state, barrier)
+            join_clocks(
+                state,
+                current_clock(state),
+                at + BARRIER_HEAD + (generation & 1) * state[CLOCK_WORDS],
+            )
+            learn_set(state, state[at + G_SET + (generation & 1)])
 
 
 @jitable
-def begin_interval(s: Any) -> None:
-    """Begin an interval: all threads of the block have met."""
-    block = s[ME_SLOT]
-    look_for_skips(s, block, s[ME_BLOCK])
-    s[block + B_INTERVAL] += 1
-    s[block + B_BARRIER_LINE] = 0
-    if s[EXACT] == 0:
+def begin_interval(state: Any) -> None:
+    """Begins an interval: all threads of the block have arrived at a barrier."""
+    block = state[ME_SLOT]
+    report_skips(state, block, state[ME_BLOCK])
+    state[block + B_INTERVAL] += 1
+    state[block + B_BARRIER_LINE] = 0
+    if state[EXACT] == 0:
         return
-    s[block + B_KNOWN] = joined_sets(s, s[block + B_KNOWN], s[block + B_NEXT_KNOWN])
-    s[block + B_NEXT_KNOWN] = 0
-    join_words(s, agents_base(s), agents_base(s) + s[AGENTS])
+    # What any thread knew of other blocks before the barrier, all threads know after it.
+    state[block + B_SET] = join_sets(state, state[block + B_SET], state[block + B_NEXT_SET])
+    state[block + B_NEXT_SET] = 0
+    join_agent_words(state, block_agent_words(state), block_agent_words(state) + state[AGENTS])
 
 
 @jitable
-def meet(s: Any, e: Any, masks: Any) -> None:
-    """Lanes of a warp that name each other meet: `bar.warp.sync`."""
-    left = e[E_LANES]
+def sync_warp(state: Any, event: Any, masks: Any) -> None:
+    """Processes `bar.warp.sync`: joins what the lanes know that name each other."""
+    left = event[E_LANES]
     while left:
         named, lane = masks[first_lane(left)], left & -left
-        missing = named & e[E_EXISTING] & ~e[E_LANES]
-        if missing and s[LOCKSTEP] == 0:
-            report_skip(s, e[E_INSTRUCTION], (e[E_WARP] << 5) + first_lane(missing))
-        meet_lanes(s, e, named & left | lane, int(e[E_EXISTING] & ~named == 0))
+        # A lane that the mask names, and that does not execute the barrier, has skipped it.
+        missing = named & event[E_EXISTING] & ~event[E_LANES]
+        if missing and state[LOCKSTEP] == 0:
+            report_skip(state, event[E_INSTRUCTION], (event[E_WARP] << 5) + first_lane(missing))
+        join_lanes(state, event, named & left | lane, int(event[E_EXISTING] & ~named == 0))
         left &= ~(named | lane)
 
 
 @jitable
-def meet_lanes(s: Any, e: Any, lanes: int, whole: int) -> None:
-    """Let these lanes know from now on what each of them knew; `whole`: all of the warp that
-    live."""
-    first = e[E_WARP] << 5
-    if whole and not any_row(s, first, lanes):
-        become(s, first)
-        s[s[ME_WARP_AT] + V_TIME] += 1
-        s[s[ME_WARP_AT] + V_SYNCED] = s[s[ME_WARP_AT] + V_TIME]
+def join_lanes(state: Any, event: Any, lanes: int, all_lanes: int) -> None:
+    """Joins what the given lanes know; `all_lanes`: they are all live lanes of the warp."""
+    first = event[E_WARP] << 5
+    if all_lanes and not any_clock(state, first, lanes):
+        set_current_thread(state, first)
+        state[state[ME_WARP_AT] + V_TIME] += 1
+        state[state[ME_WARP_AT] + V_SYNCED] = state[state[ME_WARP_AT] + V_TIME]
         return
-    at = barrier_at(s, 0) - (BARRIER_HEAD + 2 * s[ROW])
-    for word in range(BARRIER_HEAD + s[ROW]):
-        s[at + word] = 0
+    # A scratch record before those of the barriers.
+    at = barrier_at(state, 0) - (BARRIER_HEAD + 2 * state[CLOCK_WORDS])
+    for word in range(BARRIER_HEAD + state[CLOCK_WORDS]):
+        state[at + word] = 0
     for part in range(2):
         left = lanes
         while left:
-            become(s, first + first_lane(left))
+            set_current_thread(state, first + first_lane(left))
             left &= left - 1
             if part == 0:
-                add_to_row(s, at + BARRIER_HEAD)
-                s[at + G_KNOWN] = joined_sets(s, s[at + G_KNOWN], known_set(s))
+                add_to_clock(state, at + BARRIER_HEAD)
+                state[at + G_SET] = join_sets(state, state[at + G_SET], current_set(state))
             else:
-                join_rows(s, row_of_mind(s), at + BARRIER_HEAD)
-                learn_set(s, s[at + G_KNOWN])
-    s[s[ME_WARP_AT] + V_TIME] += 1
-    if whole:
-        s[s[ME_WARP_AT] + V_SYNCED] = s[s[ME_WARP_AT] + V_TIME]
+                join_clocks(state, current_clock(state), at + BARRIER_HEAD)
+                learn_set(state, state[at + G_SET])
+    state[state[ME_WARP_AT] + V_TIME] += 1
+    if all_lanes:
+        state[state[ME_WARP_AT] + V_SYNCED] = state[state[ME_WARP_AT] + V_TIME]
 
 
 @jitable
-def any_row(s: Any, first: int, lanes: int) -> int:
-    """Returns whether one of these lanes knows more than barriers and warps say."""
-    if s[EXACT] == 0:
+def any_clock(state: Any, first: int, lanes: int) -> int:
+    """Returns whether a lane of a mask knows more than follows from barriers and warps."""
+    if state[EXACT] == 0:
         return 0
     while lanes:
-        become(s, first + first_lane(lanes))
+        set_current_thread(state, first + first_lane(lanes))
         lanes &= lanes - 1
-        if has_row(s) or s[s[ME_MIND_AT] + L_KNOWN_STAMP] == s[ME_INTERVAL] + 1:
+        if has_clock(state) or state[state[ME_HOLDER_AT] + L_SET_STAMP] == state[ME_INTERVAL] + 1:
             return 1
     return 0

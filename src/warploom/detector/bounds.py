@@ -1,4 +1,5 @@
-"""Finds which allocation an access lies in, and whether it may be there."""
+"""Finds the allocation that an access is in, and reports accesses out of bounds, misaligned ones
+and stores to read-only memory."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from warploom.detector.layout import (
     ME_ADDRESS,
     MEM,
     SHARED,
-    SITE_UNSEEN,
+    SITE_EXEMPT,
     SITE_WORDS,
     SITES_AT,
     TOOLS,
@@ -37,67 +38,75 @@ from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def is_allowed(s: Any, e: Any) -> int:
-    """Returns where the current access's allocation has its row, 1 for one of shared memory, 0 for
-    what is not kept; -1 for an access that may not be, which is reported."""
-    at, size = s[ME_ADDRESS], e[E_SIZE]
-    kind, row = -1, 0
-    if e[E_SPACE] == GLOBAL:
-        row = allocation(s, at)
-        if row < 0 or at + size > s[row + A_END]:
+def check_bounds(state: Any, event: Any) -> int:
+    """Returns the table row of the current access's allocation; 1 for shared memory, 0 for memory
+    that is not recorded; -1 for an access that may not be made, which is reported."""
+    at, size = state[ME_ADDRESS], event[E_SIZE]
+    kind, allocation = -1, 0
+    if event[E_SPACE] == GLOBAL:
+        allocation = find_allocation(state, at)
+        if allocation < 0 or at + size > state[allocation + A_END]:
             kind = K_OUT_OF_BOUNDS
-        elif e[E_OP] != LOAD and s[row + A_CONSTANT] == CONSTANT:
+        elif event[E_OP] != LOAD and state[allocation + A_CONSTANT] == CONSTANT:
             kind = K_READ_ONLY
-        elif e[E_OP] != LOAD and s[row + A_CONSTANT] and is_unseen(s, e) == 0:
+        elif (
+            event[E_OP] != LOAD and state[allocation + A_CONSTANT] and is_exempt(state, event) == 0
+        ):
             kind = K_STRAYED
     else:
-        row = int(e[E_SPACE] == SHARED)
-        if at < 0 or at + size > e[E_LIMIT]:
+        allocation = int(event[E_SPACE] == SHARED)
+        if at < 0 or at + size > event[E_LIMIT]:
             kind = K_OUT_OF_BOUNDS
     if kind < 0 and at & size - 1:
         kind = K_MISALIGNED
     if kind < 0:
-        return row
-    if s[TOOLS] & MEM or kind == K_STRAYED:
-        report(s, kind, -1, -1, at, size, e[E_OP])
+        return allocation
+    if state[TOOLS] & MEM or kind == K_STRAYED:
+        report(state, kind, -1, -1, at, size, event[E_OP])
     return -1
 
 
 @jitable
-def is_unseen(s: Any, e: Any) -> int:
-    """Return whether an event is of an instruction that need not be seen, but for its faults."""
-    return int(s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS + SITE_UNSEEN])
+def is_exempt(state: Any, event: Any) -> int:
+    """Returns whether an event's instruction is exempt from checks, but for its faults."""
+    return int(state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS + SITE_EXEMPT])
 
 
 @jitable
-def allocation(s: Any, address: int) -> int:
-    """Returns the row of the allocation that the byte at an address belongs to, -1 for none."""
-    row = s[LAST_ALLOCATION]
-    if row and s[row + A_START] <= address < s[row + A_END]:
-        return int(row)
-    low, high = 0, s[ALLOCATIONS]
+def find_allocation(state: Any, address: int) -> int:
+    """Returns the table row of the allocation that the byte at an address belongs to, -1 for
+    none."""
+    # Most accesses are to the allocation of the one before: no search.
+    allocation = state[LAST_ALLOCATION]
+    if allocation and state[allocation + A_START] <= address < state[allocation + A_END]:
+        return int(allocation)
+    low, high = 0, state[ALLOCATIONS]
     while low < high:
         middle = (low + high) // 2
-        if s[s[ALLOCATIONS_AT] + middle * ALLOCATION_WORDS + A_START] <= address:
+        if state[state[ALLOCATIONS_AT] + middle * ALLOCATION_WORDS + A_START] <= address:
             low = middle + 1
         else:
             high = middle
-    row = s[ALLOCATIONS_AT] + (low - 1) * ALLOCATION_WORDS
-    if low == 0 or address >= s[row + A_END]:
+    allocation = state[ALLOCATIONS_AT] + (low - 1) * ALLOCATION_WORDS
+    if low == 0 or address >= state[allocation + A_END]:
         return -1
-    s[LAST_ALLOCATION] = row
-    return int(row)
+    state[LAST_ALLOCATION] = allocation
+    return int(allocation)
 
 
 @jitable
-def row_of_range(s: Any, e: Any, first: int, end: int) -> int:
-    """Returns the row of the allocation that has all bytes from `first` to `end`, 1 for shared
-    memory; -1 where it has not, they may not be written, or are misaligned."""
-    if first & e[E_SIZE] - 1:
+def allocation_of_range(state: Any, event: Any, start: int, end: int) -> int:
+    """Returns the table row of the allocation that contains the bytes from `start` to `end`, 1 for
+    shared memory; -1 if none does, if they may not be written, or are misaligned."""
+    if start & event[E_SIZE] - 1:
         return -1
-    if e[E_SPACE] == SHARED:
-        return 1 if first >= 0 and end <= e[E_LIMIT] else -1
-    row = allocation(s, first)
-    if row < 0 or end > s[row + A_END] or (e[E_OP] != LOAD and s[row + A_CONSTANT]):
+    if event[E_SPACE] == SHARED:
+        return 1 if start >= 0 and end <= event[E_LIMIT] else -1
+    allocation = find_allocation(state, start)
+    if (
+        allocation < 0
+        or end > state[allocation + A_END]
+        or (event[E_OP] != LOAD and state[allocation + A_CONSTANT])
+    ):
         return -1
-    return int(row)
+    return int(allocation)

@@ -1,4 +1,11 @@
-"""Shadow cells: the accesses to four bytes that a later one may conflict with."""
+"""Checks accesses to the four bytes of a shadow cell against the earlier ones, and records them.
+
+A cell has the last weak write with its value, one weak read, and two lists of further records.
+Threads 0 and 1 of a warp read one word; the cell has both reads, one of them in the list. After
+`bar.sync` thread 2 writes the word: both reads are ordered before the write, which replaces them,
+since what is ordered after the write is ordered after them. Not bounded: with EXACT, unordered
+reads of different threads are all retained.
+"""
 
 from __future__ import annotations
 
@@ -27,231 +34,307 @@ from warploom.detector.layout import (
     ME_SPACE,
     ME_THREAD,
     ME_TIME,
-    N_FIRST,
+    N_ACCESS,
+    N_INTERVAL,
     N_NEXT,
-    N_SECOND,
-    N_THIRD,
+    N_THREAD,
     N_VALUE,
     OP_AT,
-    R_FIRST,
-    R_THIRD,
+    R_ACCESS,
+    R_INTERVAL,
     SCOPE_AT,
     STRONG,
     THREAD_BITS,
     TIME_AT,
     VOLATILE,
-    W_FIRST,
-    W_SECOND,
-    W_THIRD,
+    W_ACCESS,
+    W_INTERVAL,
+    W_THREAD,
     W_VALUE,
     WHO_BITS,
 )
-from warploom.detector.pool import give_back, push
+from warploom.detector.pool import free_node, push_record
 from warploom.simt.lane_counts import jitable
 
 ALL_BYTES = 15
 
-DEDUPED = 4
-"""So many records at the head of a list are compared with one that is added."""
+MERGE_DEPTH = 4
+"""Number of records at the head of a list that are compared with a new one."""
 
 
 @jitable
-def third_word(s: Any, op: int, bytes_: int, flags: int) -> int:
-    """Returns the third word of a record of the current access."""
-    return int(s[ME_INSTRUCTION] | op << OP_AT | bytes_ << BYTES_AT | flags << FLAGS_AT)
+def pack_access(state: Any, op: int, bytes_: int, flags: int) -> int:
+    """Returns the access word of a record of the current access."""
+    return int(state[ME_INSTRUCTION] | op << OP_AT | bytes_ << BYTES_AT | flags << FLAGS_AT)
 
 
 @jitable
-def touch(s: Any, cell: int, third: int, value: int) -> int:
-    """Checks an access of the current thread to bytes of a cell against those before it, and keeps
-    it; `value` is what it writes. Returns whether something strong was done to the cell before."""
-    first = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
-    second = s[ME_TIME] << TIME_AT | s[ME_THREAD] | s[ME_AGENT]
-    op, bytes_ = third >> OP_AT & 3, third >> BYTES_AT & ALL_BYTES
-    if s[cell + W_FIRST]:
-        w = cell + W_FIRST
-        check_record(s, s[w], s[w + 1], s[w + 2], s[w + 3], third, value)
-    if op != LOAD and s[cell + R_FIRST]:
-        r = cell + R_FIRST
-        check_record(s, s[r], s[r + 1], s[r + 2], 0, third, value)
-    lists = s[cell + LISTS]
+def check_and_record(state: Any, cell: int, access_word: int, value: int) -> int:
+    """Checks an access of the current thread to bytes of a cell against the earlier ones, and
+    records it; `value` is what it writes. Returns whether the cell had lists before, which hold all
+    its strong accesses."""
+    interval_word = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
+    thread_word = state[ME_TIME] << TIME_AT | state[ME_THREAD] | state[ME_AGENT]
+    op, bytes_ = access_word >> OP_AT & 3, access_word >> BYTES_AT & ALL_BYTES
+    if state[cell + W_INTERVAL]:
+        write_at = cell + W_INTERVAL
+        check_record(
+            state,
+            state[write_at],
+            state[write_at + 1],
+            state[write_at + 2],
+            state[write_at + 3],
+            access_word,
+            value,
+        )
+    if op != LOAD and state[cell + R_INTERVAL]:
+        read_at = cell + R_INTERVAL
+        check_record(
+            state, state[read_at], state[read_at + 1], state[read_at + 2], 0, access_word, value
+        )
+    lists = state[cell + LISTS]
     strong = lists >> 32
     if lists:
         if lists & LOW:
-            check_list(s, lists & LOW, third, value)
-        if strong and not is_wide(third):
-            check_list(s, strong, third, value)
-    if third >> FLAGS_AT & STRONG:
-        keep_strong(s, cell, first, second, third, value)
+            check_list(state, lists & LOW, access_word, value)
+        # Both lists are checked but for two wide accesses, which are morally strong.
+        if strong and not is_wide(access_word):
+            check_list(state, strong, access_word, value)
+    if access_word >> FLAGS_AT & STRONG:
+        record_strong_access(state, cell, interval_word, thread_word, access_word, value)
     elif op == LOAD:
-        keep_read(s, cell, first, second, third)
+        record_weak_read(state, cell, interval_word, thread_word, access_word)
     else:
-        keep_write(s, cell, bytes_, first, second, third, value)
+        record_weak_write(state, cell, bytes_, interval_word, thread_word, access_word, value)
     return int(strong != 0 or lists & LOW != 0)
 
 
 @jitable
-def is_wide(third: int) -> int:
+def is_wide(access_word: int) -> int:
     """Returns whether an access is strong and not volatile, on all bytes, at gpu scope or wider:
-    two such are never in conflict."""
-    flags = third >> FLAGS_AT
-    whole = third >> BYTES_AT & ALL_BYTES == ALL_BYTES
+    two such accesses are never in conflict."""
+    flags = access_word >> FLAGS_AT
+    whole = access_word >> BYTES_AT & ALL_BYTES == ALL_BYTES
     strong = flags & (STRONG | VOLATILE) == STRONG
     return int(strong and whole and flags >> SCOPE_AT & 3 >= GPU)
 
 
 @jitable
-def check_list(s: Any, node: int, third: int, value: int) -> None:
+def check_list(state: Any, node: int, access_word: int, value: int) -> None:
     """Checks an access against the records of a list."""
     while node:
         check_record(
-            s,
-            s[node + N_FIRST],
-            s[node + N_SECOND],
-            s[node + N_THIRD],
-            s[node + N_VALUE],
-            third,
+            state,
+            state[node + N_INTERVAL],
+            state[node + N_THREAD],
+            state[node + N_ACCESS],
+            state[node + N_VALUE],
+            access_word,
             value,
         )
-        node = s[node + N_NEXT]
+        node = state[node + N_NEXT]
 
 
 @jitable
-def keep_write(
-    s: Any, cell: int, bytes_: int, first: int, second: int, third: int, value: int
+def record_weak_write(
+    state: Any,
+    cell: int,
+    bytes_: int,
+    interval_word: int,
+    thread_word: int,
+    access_word: int,
+    value: int,
 ) -> None:
-    """Keeps a weak write; it stands for all that touched its bytes before, for whatever comes after
-    it and is ordered comes after them, and what was not ordered has been reported."""
-    lists = s[cell + LISTS]
+    """Records a weak write in place of all accesses to its bytes: a later access that is ordered
+    after the write is ordered after them, and those that are not ordered with the write have been
+    reported."""
+    lists = state[cell + LISTS]
     low, high = lists & LOW, lists >> 32
     if lists:
-        low = without_bytes(s, low, bytes_)
-        high = without_bytes(s, high, bytes_)
-    if s[cell + W_FIRST] and s[cell + W_THIRD] >> BYTES_AT & ALL_BYTES & ~bytes_:
-        w = cell + W_FIRST
-        low = push(s, low, s[w], s[w + 1], s[w + 2], s[w + 3])
-    if s[cell + R_FIRST] and s[cell + R_THIRD] >> BYTES_AT & ALL_BYTES & ~bytes_ == 0:
-        s[cell + R_FIRST] = 0
-    s[cell + LISTS] = high << 32 | low
-    s[cell + W_FIRST] = first
-    s[cell + W_SECOND] = second
-    s[cell + W_THIRD] = third
-    s[cell + W_VALUE] = value
+        low = drop_covered(state, low, bytes_)
+        high = drop_covered(state, high, bytes_)
+    if state[cell + W_INTERVAL] and state[cell + W_ACCESS] >> BYTES_AT & ALL_BYTES & ~bytes_:
+        write_at = cell + W_INTERVAL
+        low = push_record(
+            state,
+            low,
+            state[write_at],
+            state[write_at + 1],
+            state[write_at + 2],
+            state[write_at + 3],
+        )
+    if state[cell + R_INTERVAL] and state[cell + R_ACCESS] >> BYTES_AT & ALL_BYTES & ~bytes_ == 0:
+        state[cell + R_INTERVAL] = 0
+    state[cell + LISTS] = high << 32 | low
+    state[cell + W_INTERVAL] = interval_word
+    state[cell + W_THREAD] = thread_word
+    state[cell + W_ACCESS] = access_word
+    state[cell + W_VALUE] = value
 
 
 @jitable
-def without_bytes(s: Any, head: int, bytes_: int) -> int:
-    """Returns a list without the records of these bytes alone."""
-    kept, node = 0, head
+def drop_covered(state: Any, head: int, bytes_: int) -> int:
+    """Returns a list without the records that access no byte but those of the mask `bytes_`; frees
+    their nodes."""
+    retained, node = 0, head
     while node:
-        following = s[node + N_NEXT]
-        if s[node + N_THIRD] >> BYTES_AT & ALL_BYTES & ~bytes_:
-            s[node + N_NEXT] = kept
-            kept = node
+        following = state[node + N_NEXT]
+        if state[node + N_ACCESS] >> BYTES_AT & ALL_BYTES & ~bytes_:
+            state[node + N_NEXT] = retained
+            retained = node
         else:
-            give_back(s, node)
+            free_node(state, node)
         node = following
-    return int(kept)
+    return int(retained)
 
 
 @jitable
-def keep_read(s: Any, cell: int, first: int, second: int, third: int) -> None:
-    """Keeps a weak read. One that is ordered before it on the same bytes need not be kept; of
-    others, where only barriers of blocks and warps synchronise, the two that are farthest apart
-    stand for all, for no later write is ordered behind both of them and not behind the rest."""
-    r, bytes_ = cell + R_FIRST, third >> BYTES_AT & ALL_BYTES
-    s[ME_DISTANCE] = 0
-    if s[r] == 0 or replaces(s, s[r], s[r + 1], s[r + 2], bytes_):
-        put(s, r, first, second, third)
+def record_weak_read(
+    state: Any, cell: int, interval_word: int, thread_word: int, access_word: int
+) -> None:
+    """Records a weak read. It replaces a read of the same bytes that is ordered before it. Of
+    unordered reads in a kernel that synchronises by barriers of blocks and warps only, two are
+    enough: those that are farthest apart (lane, warp, block). A later write that is ordered after
+    both is ordered after all others. Leaves the distance of the two in ME_DISTANCE, 0 if there is
+    one.
+
+    Lanes 0 to 31 of warp 0 and lane 0 of warp 1 read a word: lane 0 of each warp is retained. Only
+    a barrier of the block orders a write after both, and that orders it after the other 31 lanes,
+    too.
+    """
+    read_at, bytes_ = cell + R_INTERVAL, access_word >> BYTES_AT & ALL_BYTES
+    state[ME_DISTANCE] = 0
+    if state[read_at] == 0 or supersedes(
+        state, state[read_at], state[read_at + 1], state[read_at + 2], bytes_
+    ):
+        write_record(state, read_at, interval_word, thread_word, access_word)
         return
-    one, two, seen = 0, 0, 0
-    if s[r + 2] >> BYTES_AT & ALL_BYTES == bytes_:
-        one = r
-    lists = s[cell + LISTS]
+    first_reader, second_reader, seen = 0, 0, 0
+    if state[read_at + 2] >> BYTES_AT & ALL_BYTES == bytes_:
+        first_reader = read_at
+    lists = state[cell + LISTS]
     node = lists & LOW
-    while node and two == 0 and (seen < DEDUPED or s[EXACT] == 0):
-        record, third_of_node = node + N_FIRST, s[node + N_THIRD]
-        is_read = third_of_node >> OP_AT & 3 == LOAD and third_of_node >> FLAGS_AT & STRONG == 0
-        if is_read and third_of_node >> BYTES_AT & ALL_BYTES == bytes_:
-            if replaces(s, s[record], s[record + 1], third_of_node, bytes_):
-                put(s, record, first, second, third)
-                s[ME_DISTANCE] = distance_between(s, one, record)
+    while node and second_reader == 0 and (seen < MERGE_DEPTH or state[EXACT] == 0):
+        record, node_access = node + N_INTERVAL, state[node + N_ACCESS]
+        is_read = node_access >> OP_AT & 3 == LOAD and node_access >> FLAGS_AT & STRONG == 0
+        if is_read and node_access >> BYTES_AT & ALL_BYTES == bytes_:
+            if supersedes(state, state[record], state[record + 1], node_access, bytes_):
+                write_record(state, record, interval_word, thread_word, access_word)
+                state[ME_DISTANCE] = distance_between(state, first_reader, record)
                 return
-            if one == 0:
-                one = record
-            elif s[EXACT] == 0:
-                two = record
-        node = s[node + N_NEXT]
+            if first_reader == 0:
+                first_reader = record
+            elif state[EXACT] == 0:
+                second_reader = record
+        node = state[node + N_NEXT]
         seen += 1
-    if two == 0:
-        s[cell + LISTS] = lists >> 32 << 32 | push(s, lists & LOW, first, second, third, 0)
-        s[ME_DISTANCE] = distance_between(s, one, (s[cell + LISTS] & LOW) + N_FIRST)
+    if second_reader == 0:
+        state[cell + LISTS] = lists >> 32 << 32 | push_record(
+            state, lists & LOW, interval_word, thread_word, access_word, 0
+        )
+        state[ME_DISTANCE] = distance_between(
+            state, first_reader, (state[cell + LISTS] & LOW) + N_INTERVAL
+        )
         return
-    if distance_between(s, one, two) < distance(s[one], s[one + 1], first, second):
-        put(s, two, first, second, third)
-    s[ME_DISTANCE] = distance_between(s, one, two)
+    if distance_between(state, first_reader, second_reader) < distance(
+        state[first_reader], state[first_reader + 1], interval_word, thread_word
+    ):
+        write_record(state, second_reader, interval_word, thread_word, access_word)
+    state[ME_DISTANCE] = distance_between(state, first_reader, second_reader)
 
 
 @jitable
-def put(s: Any, at: int, first: int, second: int, third: int) -> None:
+def write_record(
+    state: Any, at: int, interval_word: int, thread_word: int, access_word: int
+) -> None:
     """Writes the three words of a record."""
-    s[at], s[at + 1], s[at + 2] = first, second, third
+    state[at], state[at + 1], state[at + 2] = interval_word, thread_word, access_word
 
 
 @jitable
-def distance_between(s: Any, one: int, two: int) -> int:
-    """Returns how far apart the threads of two records are; 0 without a first one."""
-    return distance(s[one], s[one + 1], s[two], s[two + 1]) if one else 0
+def distance_between(state: Any, one: int, two: int) -> int:
+    """Returns the distance of the threads of two records, whose indices are `one` and `two`; 0 if
+    `one` is 0."""
+    return distance(state[one], state[one + 1], state[two], state[two + 1]) if one else 0
 
 
 @jitable
-def farthest(s: Any) -> int:
-    """Returns how far apart two threads can be that reach the same memory of the current space."""
-    return 3 if s[ME_SPACE] == GLOBAL else 2
+def max_distance(state: Any) -> int:
+    """Returns the largest distance of two threads that can access the same memory of the current
+    space."""
+    return 3 if state[ME_SPACE] == GLOBAL else 2
 
 
 @jitable
-def distance(first: int, second: int, other_first: int, other_second: int) -> int:
-    """Returns how far apart two threads are: 3 in two blocks, 2 in two warps, 1 in one."""
-    if first >> BLOCK_AT != other_first >> BLOCK_AT:
+def distance(
+    interval_word: int, thread_word: int, other_interval_word: int, other_thread_word: int
+) -> int:
+    """Returns the distance of two threads: 3 in two blocks, 2 in two warps of a block, 1 in a
+    warp."""
+    if interval_word >> BLOCK_AT != other_interval_word >> BLOCK_AT:
         return 3
-    a, b = second & THREAD_BITS, other_second & THREAD_BITS
+    a, b = thread_word & THREAD_BITS, other_thread_word & THREAD_BITS
     return 2 if a >> 5 != b >> 5 else 1
 
 
 @jitable
-def replaces(s: Any, first: int, second: int, third: int, bytes_: int) -> int:
-    """Returns whether the current access stands for a record of its kind from now on."""
-    if third >> BYTES_AT & ALL_BYTES & ~bytes_:
+def supersedes(
+    state: Any, interval_word: int, thread_word: int, access_word: int, bytes_: int
+) -> int:
+    """Returns whether the current access makes a record of its kind redundant: it accesses all
+    bytes of that, and is ordered after it."""
+    if access_word >> BYTES_AT & ALL_BYTES & ~bytes_:
         return 0
-    if second & AGENT:
+    if thread_word & AGENT:
+        # A later copy may complete before an earlier one, so it never replaces that.
         # Of its tensor memory, a thread or a warp waits for all that it has begun.
-        who = s[ME_THREAD] | s[ME_AGENT]
-        same = second & WHO_BITS == who and first >> BLOCK_AT == s[ME_BLOCK] + 1
+        who = state[ME_THREAD] | state[ME_AGENT]
+        same = thread_word & WHO_BITS == who and interval_word >> BLOCK_AT == state[ME_BLOCK] + 1
         return int(same and who >> AGENT_KIND_AT != COPIES_OF_THREAD)
-    return is_ordered(s, first, second)
+    return is_ordered(state, interval_word, thread_word)
 
 
 @jitable
-def keep_strong(s: Any, cell: int, first: int, second: int, third: int, value: int) -> None:
-    """Keeps a strong access, in the list where it belongs."""
-    lists = s[cell + LISTS]
-    wide, bytes_ = is_wide(third), third >> BYTES_AT & ALL_BYTES
-    head = lists >> 32 if wide else lists & LOW
+def record_strong_access(
+    state: Any, cell: int, interval_word: int, thread_word: int, access_word: int, value: int
+) -> None:
+    """Records a strong access in the cell's list of wide accesses (`is_wide`), or in its list of
+    all others, replacing a record of the same op and flags that it makes redundant. Without EXACT
+    two alike are enough, as for weak reads: the first, and another of a different warp or block."""
+    lists = state[cell + LISTS]
+    is_wide_access, bytes_ = is_wide(access_word), access_word >> BYTES_AT & ALL_BYTES
+    head = lists >> 32 if is_wide_access else lists & LOW
     node, seen = head, 0
-    kept = third >> OP_AT & 3
-    while node and seen < DEDUPED:
-        f, w, t = s[node + N_FIRST], s[node + N_SECOND], s[node + N_THIRD]
-        alike = (
-            t >> OP_AT & 3 == kept and t >> FLAGS_AT & STRONG and t >> FLAGS_AT == third >> FLAGS_AT
+    op = access_word >> OP_AT & 3
+    while node and seen < MERGE_DEPTH:
+        other_interval, other_thread, other_access = (
+            state[node + N_INTERVAL],
+            state[node + N_THREAD],
+            state[node + N_ACCESS],
         )
-        if alike and (replaces(s, f, w, t, bytes_) or (s[EXACT] == 0 and seen > 0)):
-            s[node + N_FIRST], s[node + N_SECOND], s[node + N_THIRD] = first, second, third
-            s[node + N_VALUE] = value
+        alike = (
+            other_access >> OP_AT & 3 == op
+            and other_access >> FLAGS_AT & STRONG
+            and other_access >> FLAGS_AT == access_word >> FLAGS_AT
+        )
+        if alike and (
+            supersedes(state, other_interval, other_thread, other_access, bytes_)
+            or (state[EXACT] == 0 and seen > 0)
+        ):
+            state[node + N_INTERVAL], state[node + N_THREAD], state[node + N_ACCESS] = (
+                interval_word,
+                thread_word,
+                access_word,
+            )
+            state[node + N_VALUE] = value
             return
-        if alike and s[EXACT] == 0 and distance(f, w, first, second) < 2:
+        if (
+            alike
+            and state[EXACT] == 0
+            and distance(other_interval, other_thread, interval_word, thread_word) < 2
+        ):
             return
-        node = s[node + N_NEXT]
+        node = state[node + N_NEXT]
         seen += 1
-    head = push(s, head, first, second, third, value)
-    s[cell + LISTS] = head << 32 | lists & LOW if wide else lists >> 32 << 32 | head
+    head = push_record(state, head, interval_word, thread_word, access_word, value)
+    state[cell + LISTS] = head << 32 | lists & LOW if is_wide_access else lists >> 32 << 32 | head

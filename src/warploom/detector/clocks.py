@@ -1,118 +1,134 @@
-"""Rows: what a thread knows of each thread of its block."""
+"""Holds vector clocks: for each thread of a block, the first time that another thread does not
+know; after these, what it knows of agents (`agents`).
+
+    clock of thread 40   [5, 0, 0, ...]    thread 0 is known before time 5
+    joined with          [3, 7, 0, ...]
+    gives                [5, 7, 0, ...]
+
+A clock is valid for one interval: a barrier of all threads makes all earlier accesses known, so it
+is cleared when it is next used. Clocks of other blocks are in block sets (`other_blocks`).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.agents import copies_of_both
+from warploom.detector.agents import join_agent_word
 from warploom.detector.layout import (
-    B_KNOWN,
+    B_SET,
+    CLOCK_WORDS,
     L_AGENT_STAMP,
-    L_KNOWN,
-    L_KNOWN_STAMP,
-    L_ROW_STAMP,
+    L_CLOCK_STAMP,
+    L_SET,
+    L_SET_STAMP,
     ME_BLOCK,
+    ME_CLOCK_AT,
+    ME_HOLDER_AT,
     ME_INTERVAL,
-    ME_MIND_AT,
-    ME_ROW_AT,
     ME_SLOT,
     ME_SYNCED,
     ME_THREAD,
     ME_TIME,
     ME_WARP,
-    ROW,
+    S_CLOCK,
     S_INTERVAL,
-    S_ROW,
     S_THREAD,
     THREADS,
 )
-from warploom.detector.other_blocks import entry_of, first_unknown, joined_sets
+from warploom.detector.other_blocks import find_entry, first_unknown, join_sets
 from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def row_of_mind(s: Any) -> int:
-    """Returns where the current thread's row begins, which holds for this interval then."""
-    mind, row, threads = s[ME_MIND_AT], s[ME_ROW_AT], s[THREADS]
-    if s[mind + L_ROW_STAMP] != s[ME_INTERVAL] + 1:
-        s[mind + L_ROW_STAMP] = s[ME_INTERVAL] + 1
+def current_clock(state: Any) -> int:
+    """Returns the index of the current thread's vector clock, cleared if it was of an earlier
+    interval."""
+    holder, clock, threads = state[ME_HOLDER_AT], state[ME_CLOCK_AT], state[THREADS]
+    # Stamps are the interval and one, so that 0, in cleared memory, is never valid.
+    if state[holder + L_CLOCK_STAMP] != state[ME_INTERVAL] + 1:
+        state[holder + L_CLOCK_STAMP] = state[ME_INTERVAL] + 1
         for thread in range(threads):
-            s[row + thread] = 0
-    if s[ROW] > threads and s[mind + L_AGENT_STAMP] == 0:
-        s[mind + L_AGENT_STAMP] = 1
-        for thread in range(threads, s[ROW]):
-            s[row + thread] = 0
-    return int(row)
+            state[clock + thread] = 0
+    # What is known of agents outlasts barriers: their accesses are not of an interval.
+    if state[CLOCK_WORDS] > threads and state[holder + L_AGENT_STAMP] == 0:
+        state[holder + L_AGENT_STAMP] = 1
+        for thread in range(threads, state[CLOCK_WORDS]):
+            state[clock + thread] = 0
+    return int(clock)
 
 
 @jitable
-def join_rows(s: Any, to: int, source: int) -> None:
-    """Adds to a row what another knows."""
-    threads = s[THREADS]
+def join_clocks(state: Any, to: int, source: int) -> None:
+    """Adds to a vector clock what another one knows, of threads and of agents."""
+    threads = state[THREADS]
     for thread in range(threads):
-        if s[source + thread] > s[to + thread]:
-            s[to + thread] = s[source + thread]
-    join_copies(s, to, source)
+        if state[source + thread] > state[to + thread]:
+            state[to + thread] = state[source + thread]
+    join_agent_part(state, to, source)
 
 
 @jitable
-def join_copies(s: Any, to: int, source: int) -> None:
-    """Add to a row what another knows of the copies of agents."""
-    for thread in range(s[THREADS], s[ROW]):
-        if s[source + thread]:
-            s[to + thread] = copies_of_both(s[to + thread], s[source + thread])
+def join_agent_part(state: Any, to: int, source: int) -> None:
+    """Adds to the agent words of a vector clock those of another one."""
+    for thread in range(state[THREADS], state[CLOCK_WORDS]):
+        if state[source + thread]:
+            state[to + thread] = join_agent_word(state[to + thread], state[source + thread])
 
 
 @jitable
-def has_row(s: Any) -> int:
-    """Returns whether the current thread knows more than barriers and warps say."""
-    mind = s[ME_MIND_AT]
-    return int(s[mind + L_ROW_STAMP] == s[ME_INTERVAL] + 1 or s[mind + L_AGENT_STAMP] != 0)
+def has_clock(state: Any) -> int:
+    """Returns whether the current thread knows more than follows from barriers and warps."""
+    holder = state[ME_HOLDER_AT]
+    return int(
+        state[holder + L_CLOCK_STAMP] == state[ME_INTERVAL] + 1
+        or state[holder + L_AGENT_STAMP] != 0
+    )
 
 
 @jitable
-def known_set(s: Any) -> int:
-    """Returns the set of what the current thread knows of other blocks."""
-    mind, known = s[ME_MIND_AT], s[s[ME_SLOT] + B_KNOWN]
-    if s[mind + L_KNOWN_STAMP] != s[ME_INTERVAL] + 1:
-        return int(known)
-    return joined_sets(s, known, s[mind + L_KNOWN])
+def current_set(state: Any) -> int:
+    """Returns the block set of what the current thread knows of other blocks."""
+    holder, block_set = state[ME_HOLDER_AT], state[state[ME_SLOT] + B_SET]
+    if state[holder + L_SET_STAMP] != state[ME_INTERVAL] + 1:
+        return int(block_set)
+    return join_sets(state, block_set, state[holder + L_SET])
 
 
 @jitable
-def learn_set(s: Any, added: int) -> None:
-    """Adds a set to what the current thread knows of other blocks."""
+def learn_set(state: Any, added: int) -> None:
+    """Joins a block set with that of the current thread."""
     if added == 0:
         return
-    learn_own(s, added)
-    mind = s[ME_MIND_AT]
-    s[mind + L_KNOWN] = joined_sets(s, known_set(s), added)
-    s[mind + L_KNOWN_STAMP] = s[ME_INTERVAL] + 1
+    learn_own(state, added)
+    holder = state[ME_HOLDER_AT]
+    state[holder + L_SET] = join_sets(state, current_set(state), added)
+    state[holder + L_SET_STAMP] = state[ME_INTERVAL] + 1
 
 
 @jitable
-def learn_own(s: Any, added: int) -> None:
-    """Add to the current thread's row what a set knows of its own block, which comes back from
-    others."""
-    entry = entry_of(s, added, s[ME_BLOCK] + 1)
+def learn_own(state: Any, added: int) -> None:
+    """Adds to the current thread's vector clock what a block set knows of its own block: it may
+    come back through other blocks."""
+    entry = find_entry(state, added, state[ME_BLOCK] + 1)
     if entry == 0:
         return
-    if s[entry + S_INTERVAL] == s[ME_INTERVAL]:
-        row, first = row_of_mind(s), s[entry + S_THREAD] >> 5 << 5
+    if state[entry + S_INTERVAL] == state[ME_INTERVAL]:
+        clock, first = current_clock(state), state[entry + S_THREAD] >> 5 << 5
         for thread in range(first, first + 32):
-            s[row + thread] = max(s[row + thread], first_unknown(s, entry, thread))
-        if s[entry + S_ROW]:
-            join_rows(s, row, s[entry + S_ROW])
-    elif s[ROW] > s[THREADS] and s[entry + S_ROW]:
-        join_copies(s, row_of_mind(s), s[entry + S_ROW])
+            state[clock + thread] = max(state[clock + thread], first_unknown(state, entry, thread))
+        if state[entry + S_CLOCK]:
+            join_clocks(state, clock, state[entry + S_CLOCK])
+    elif state[CLOCK_WORDS] > state[THREADS] and state[entry + S_CLOCK]:
+        join_agent_part(state, current_clock(state), state[entry + S_CLOCK])
 
 
 @jitable
-def add_to_row(s: Any, row: int) -> None:
-    """Adds to a row all that the current thread knows of its block, itself among it."""
-    if has_row(s):
-        join_rows(s, row, row_of_mind(s))
-    first = s[ME_WARP] << 5
+def add_to_clock(state: Any, clock: int) -> None:
+    """Adds to a vector clock all that the current thread knows of its block, its own accesses
+    included."""
+    if has_clock(state):
+        join_clocks(state, clock, current_clock(state))
+    first = state[ME_WARP] << 5
     for thread in range(first, first + 32):
-        s[row + thread] = max(s[row + thread], s[ME_SYNCED])
-    s[row + s[ME_THREAD]] = max(s[row + s[ME_THREAD]], s[ME_TIME] + 1)
+        state[clock + thread] = max(state[clock + thread], state[ME_SYNCED])
+    state[clock + state[ME_THREAD]] = max(state[clock + state[ME_THREAD]], state[ME_TIME] + 1)

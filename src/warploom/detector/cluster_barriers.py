@@ -1,50 +1,51 @@
-"""The barrier of a cluster: what the threads of its blocks learn of each other where they meet.
+"""Processes the barrier of a cluster: what the threads of its blocks know of each other after it.
 
-A thread arrives at one phase after the other, so that its arrivals count the phases. What a block
-brings to a phase is a row: of each of its threads the first time that is not brought. Source: PTX
-ISA, "barrier.cluster".
+A thread arrives at one phase after the other, so its arrivals count the phases. Each block has a
+record of a phase: an interval, a vector clock of its threads, and a block set. The first thread
+that leaves a phase joins the records of all blocks in one block set. Source: PTX ISA,
+"barrier.cluster".
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.agents import agents_base, join_words
+from warploom.detector.agents import block_agent_words, join_agent_words
 from warploom.detector.clocks import (
-    add_to_row,
-    known_set,
+    add_to_clock,
+    current_set,
     learn_own,
 )
-from warploom.detector.knowledge import become
+from warploom.detector.knowledge import set_current_thread
 from warploom.detector.layout import (
     B_BLOCK,
+    CLOCK_WORDS,
     CLUSTER_BARRIER_HEAD,
     CLUSTER_BLOCKS,
     E_LANES,
     E_WARP,
     L_CLUSTER_BARRIERS,
     L_GENERATION,
-    L_KNOWN,
-    L_KNOWN_STAMP,
+    L_SET,
+    L_SET_STAMP,
     L_WAITS,
     M_AFTER,
     M_BEFORE,
     M_INTERVAL,
-    M_KNOWN,
+    M_JOINED_SET,
+    M_OWN_SET,
     M_PHASE,
-    M_SET,
     ME_CLUSTER_AT,
+    ME_HOLDER_AT,
     ME_INTERVAL,
     ME_LANE_AT,
-    ME_MIND_AT,
     ME_SLOT,
     ME_THREAD,
     ME_WARP_AT,
     OF_CLUSTER,
     RELEASES,
-    ROW,
+    S_CLOCK,
     S_INTERVAL,
-    S_ROW,
     SET_WORDS,
     SLOT_CLUSTER_BARRIERS,
     SLOT_WORDS,
@@ -52,105 +53,115 @@ from warploom.detector.layout import (
     V_TIME,
     V_WAITING,
 )
-from warploom.detector.other_blocks import joined_sets
-from warploom.detector.pool import take
+from warploom.detector.other_blocks import join_sets
+from warploom.detector.pool import allocate
 from warploom.simt.lane_counts import first_lane, jitable
 
 
 @jitable
-def cluster_barrier_at(s: Any, slot: int, phase: int) -> int:
-    """Return where a block's record of a phase begins: one for even phases, one for odd ones."""
-    return int(slot + s[SLOT_CLUSTER_BARRIERS] + (phase & 1) * (CLUSTER_BARRIER_HEAD + s[ROW]))
+def cluster_barrier_at(state: Any, slot: int, phase: int) -> int:
+    """Returns the index of a block's record of a phase: one for even phases, one for odd ones."""
+    return int(
+        slot
+        + state[SLOT_CLUSTER_BARRIERS]
+        + (phase & 1) * (CLUSTER_BARRIER_HEAD + state[CLOCK_WORDS])
+    )
 
 
 @jitable
-def arrive_in_cluster(s: Any, e: Any, flags: int) -> None:
-    """Let the lanes of an event arrive at the barrier of their cluster, with what they know if they
-    release it."""
-    left, brings = e[E_LANES], flags & RELEASES
+def arrive_in_cluster(state: Any, event: Any, flags: int) -> None:
+    """Processes the arrival of an event's lanes at the barrier of their cluster; with `.release`,
+    what they know is added to it."""
+    left, releases_knowledge = event[E_LANES], flags & RELEASES
     while left:
-        become(s, (e[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
-        s[s[ME_LANE_AT] + L_CLUSTER_BARRIERS] += 1
-        at = open_cluster_barrier(s, s[ME_SLOT], s[s[ME_LANE_AT] + L_CLUSTER_BARRIERS])
-        if brings:
-            bring(s, at)
-        if brings and left == 0 and s[ROW] > s[THREADS]:
-            join_words(s, at + CLUSTER_BARRIER_HEAD + s[THREADS], agents_base(s))
-    s[s[ME_WARP_AT] + V_TIME] += 1
+        state[state[ME_LANE_AT] + L_CLUSTER_BARRIERS] += 1
+        at = open_cluster_barrier(
+            state, state[ME_SLOT], state[state[ME_LANE_AT] + L_CLUSTER_BARRIERS]
+        )
+        if releases_knowledge:
+            add_to_phase(state, at)
+        if releases_knowledge and left == 0 and state[CLOCK_WORDS] > state[THREADS]:
+            join_agent_words(
+                state, at + CLUSTER_BARRIER_HEAD + state[THREADS], block_agent_words(state)
+            )
+    state[state[ME_WARP_AT] + V_TIME] += 1
 
 
 @jitable
-def open_cluster_barrier(s: Any, slot: int, phase: int) -> int:
-    """Return where a block's record of a phase is, which is empty when the phase begins."""
-    at = cluster_barrier_at(s, slot, phase)
-    if s[at + M_PHASE] != phase:
-        for word in range(CLUSTER_BARRIER_HEAD + s[ROW]):
-            s[at + word] = 0
-        s[at + M_PHASE] = phase
+def open_cluster_barrier(state: Any, slot: int, phase: int) -> int:
+    """Returns the index of a block's record of a phase, which is cleared when the phase begins."""
+    at = cluster_barrier_at(state, slot, phase)
+    if state[at + M_PHASE] != phase:
+        for word in range(CLUSTER_BARRIER_HEAD + state[CLOCK_WORDS]):
+            state[at + word] = 0
+        state[at + M_PHASE] = phase
     return int(at)
 
 
 @jitable
-def bring(s: Any, at: int) -> None:
-    """Add what the current thread knows to the record of a phase."""
-    if s[at + M_INTERVAL] < s[ME_INTERVAL]:
-        s[at + M_INTERVAL] = s[ME_INTERVAL]
-        for thread in range(s[THREADS]):
-            s[at + CLUSTER_BARRIER_HEAD + thread] = 0
-    add_to_row(s, at + CLUSTER_BARRIER_HEAD)
-    s[at + M_KNOWN] = joined_sets(s, s[at + M_KNOWN], known_set(s))
+def add_to_phase(state: Any, at: int) -> None:
+    """Adds what the current thread knows to the record of a phase."""
+    if state[at + M_INTERVAL] < state[ME_INTERVAL]:
+        state[at + M_INTERVAL] = state[ME_INTERVAL]
+        for thread in range(state[THREADS]):
+            state[at + CLUSTER_BARRIER_HEAD + thread] = 0
+    add_to_clock(state, at + CLUSTER_BARRIER_HEAD)
+    state[at + M_OWN_SET] = join_sets(state, state[at + M_OWN_SET], current_set(state))
 
 
 @jitable
-def wait_in_cluster(s: Any, e: Any) -> None:
-    """Let the lanes of an event wait at the barrier of their cluster: what they do next is behind
-    it."""
-    left = e[E_LANES]
+def wait_in_cluster(state: Any, event: Any) -> None:
+    """Records that the lanes of an event wait at the barrier of their cluster."""
+    left = event[E_LANES]
     while left:
-        become(s, (e[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
-        lane = s[ME_LANE_AT]
-        s[s[ME_WARP_AT] + V_WAITING] |= 1 << (s[ME_THREAD] & 31)
-        s[lane + L_WAITS] = 1 + OF_CLUSTER
-        s[lane + L_GENERATION] = s[lane + L_CLUSTER_BARRIERS]
+        lane = state[ME_LANE_AT]
+        state[state[ME_WARP_AT] + V_WAITING] |= 1 << (state[ME_THREAD] & 31)
+        state[lane + L_WAITS] = 1 + OF_CLUSTER
+        state[lane + L_GENERATION] = state[lane + L_CLUSTER_BARRIERS]
 
 
 @jitable
-def learn_cluster_barrier(s: Any, phase: int) -> None:
-    """Let the current thread know what was brought to a phase for which it has waited."""
-    top = open_cluster_barrier(s, s[ME_CLUSTER_AT], phase)
-    if s[top + M_SET] == 0:
-        s[top + M_SET] = brought(s, phase)
-    learn_own(s, s[top + M_SET])
-    known, mind = known_set(s), s[ME_MIND_AT]
-    if s[top + M_AFTER] == 0 or s[top + M_BEFORE] != known:
-        s[top + M_BEFORE] = known
-        s[top + M_AFTER] = joined_sets(s, known, s[top + M_SET])
-    s[mind + L_KNOWN] = s[top + M_AFTER]
-    s[mind + L_KNOWN_STAMP] = s[ME_INTERVAL] + 1
+def learn_cluster_barrier(state: Any, phase: int) -> None:
+    """Lets the current thread know what was added to a phase for which it has waited."""
+    cluster_phase = open_cluster_barrier(state, state[ME_CLUSTER_AT], phase)
+    if state[cluster_phase + M_JOINED_SET] == 0:
+        state[cluster_phase + M_JOINED_SET] = set_of_phase(state, phase)
+    learn_own(state, state[cluster_phase + M_JOINED_SET])
+    block_set, holder = current_set(state), state[ME_HOLDER_AT]
+    # Most threads have the same set before the barrier: the join is done once for all of them.
+    if state[cluster_phase + M_AFTER] == 0 or state[cluster_phase + M_BEFORE] != block_set:
+        state[cluster_phase + M_BEFORE] = block_set
+        state[cluster_phase + M_AFTER] = join_sets(
+            state, block_set, state[cluster_phase + M_JOINED_SET]
+        )
+    state[holder + L_SET] = state[cluster_phase + M_AFTER]
+    state[holder + L_SET_STAMP] = state[ME_INTERVAL] + 1
 
 
 @jitable
-def brought(s: Any, phase: int) -> int:
-    """Return the set of what all blocks of the current cluster have brought to a phase."""
-    made = take(s, 1 + s[CLUSTER_BLOCKS] * SET_WORDS)
-    if made == 0:
+def set_of_phase(state: Any, phase: int) -> int:
+    """Returns the block set of what all blocks of the current cluster have added to a phase."""
+    joined = allocate(state, 1 + state[CLUSTER_BLOCKS] * SET_WORDS)
+    if joined == 0:
         return 0
-    entry, known = made + 1, 0
-    for rank in range(s[CLUSTER_BLOCKS]):
-        slot = s[ME_CLUSTER_AT] + rank * s[SLOT_WORDS]
-        at = cluster_barrier_at(s, slot, phase)
-        if s[at + M_PHASE] == phase:
-            row = take(s, s[ROW])
-            for word in range(s[ROW] if row else 0):
-                s[row + word] = s[at + CLUSTER_BARRIER_HEAD + word]
-            s[entry], s[entry + S_INTERVAL], s[entry + S_ROW] = (
-                s[slot + B_BLOCK],
-                s[at + M_INTERVAL],
-                row,
+    entry, block_set = joined + 1, 0
+    for rank in range(state[CLUSTER_BLOCKS]):
+        slot = state[ME_CLUSTER_AT] + rank * state[SLOT_WORDS]
+        at = cluster_barrier_at(state, slot, phase)
+        if state[at + M_PHASE] == phase:
+            clock = allocate(state, state[CLOCK_WORDS])
+            for word in range(state[CLOCK_WORDS] if clock else 0):
+                state[clock + word] = state[at + CLUSTER_BARRIER_HEAD + word]
+            state[entry], state[entry + S_INTERVAL], state[entry + S_CLOCK] = (
+                state[slot + B_BLOCK],
+                state[at + M_INTERVAL],
+                clock,
             )
-            known = joined_sets(s, known, s[at + M_KNOWN])
+            block_set = join_sets(state, block_set, state[at + M_OWN_SET])
             entry += SET_WORDS
-    s[made] = (entry - made - 1) // SET_WORDS
-    return int(joined_sets(s, known, made))
+    state[joined] = (entry - joined - 1) // SET_WORDS
+    return int(join_sets(state, block_set, joined))

@@ -1,4 +1,9 @@
-"""Two accesses to the same bytes: whether the model calls them a race, and of which class."""
+"""Decides whether the memory model calls two accesses to the same bytes a race, and of which class.
+
+`st.relaxed.cta [a]` in block 0 and in block 1 are strong but not in each other's scope: a race,
+with D_NARROW set. `st.volatile [a]` in both: "unpromised". Two weak stores of one value:
+"same-value".
+"""
 
 from __future__ import annotations
 
@@ -51,31 +56,44 @@ from warploom.detector.tensor.tensor_fences import check_fences
 from warploom.simt.lane_counts import jitable
 
 D_OP, D_OTHER_OP, D_NARROW, D_COPY, D_OTHER_COPY = 0, 2, 4, 5, 6
-"""Where the detail of a race has its parts: the two ops, whether the scope of one is too narrow,
+"""Bit positions in the detail of a race: the two ops, whether the scope of one is too narrow,
 whether each is a copy of an agent."""
 
 
 @jitable
 def check_record(
-    s: Any, first: int, second: int, third: int, old: int, mine: int, value: int
+    state: Any,
+    interval_word: int,
+    thread_word: int,
+    access_word: int,
+    old: int,
+    own_access: int,
+    value: int,
 ) -> None:
-    """Checks the current access, `mine` the third word of its record, against one before it; `old`
-    and `value` are what they wrote."""
-    bytes_ = third >> BYTES_AT & mine >> BYTES_AT & 15
-    if bytes_ == 0 or (third >> OP_AT & 3 == LOAD and mine >> OP_AT & 3 == LOAD):
+    """Checks the current access, `own_access` its access word, against an earlier record; `old` and
+    `value` are what the two wrote."""
+    bytes_ = access_word >> BYTES_AT & own_access >> BYTES_AT & 15
+    if bytes_ == 0 or (access_word >> OP_AT & 3 == LOAD and own_access >> OP_AT & 3 == LOAD):
         return
-    if is_ordered(s, first, second):
-        if s[ME_SPACE] == TENSOR:
-            check_fences(s, first, second, third, mine)
+    if is_ordered(state, interval_word, thread_word):
+        if state[ME_SPACE] == TENSOR:
+            check_fences(state, interval_word, thread_word, access_word, own_access)
         else:
-            check_proxy(s, first, second, third, mine)
+            check_proxy(state, interval_word, thread_word, access_word, own_access)
     else:
-        classify(s, first, second, third, mine, int(equal(old, value, bytes_)))
+        report_race(
+            state,
+            interval_word,
+            thread_word,
+            access_word,
+            own_access,
+            int(equal(old, value, bytes_)),
+        )
 
 
 @jitable
 def equal(old: int, value: int, bytes_: int) -> int:
-    """Returns whether two words agree on these bytes."""
+    """Returns whether two words agree on the bytes of a mask."""
     for byte in range(4):
         if bytes_ >> byte & 1 and (old ^ value) >> 8 * byte & 255:
             return 0
@@ -83,51 +101,77 @@ def equal(old: int, value: int, bytes_: int) -> int:
 
 
 @jitable
-def classify(s: Any, first: int, second: int, third: int, mine: int, same: int) -> None:
-    """Reports two accesses that are not ordered (PTX ISA, "Morally strong operations", "Data
-    races")."""
-    flags, own = third >> FLAGS_AT, mine >> FLAGS_AT
-    block, scope = first >> BLOCK_AT, min(flags >> SCOPE_AT & 3, own >> SCOPE_AT & 3)
-    both = flags & STRONG and own & STRONG
-    included = block == s[ME_BLOCK] + 1 or scope >= GPU
-    if scope == CLUSTER and not included:
-        included = is_peer(s, block) != 0
-    whole = third >> BYTES_AT & 15 == mine >> BYTES_AT & 15
-    kind, detail = K_RACE, (mine >> OP_AT & 3) | (third >> OP_AT & 3) << D_OTHER_OP
-    if both and whole and included:
-        if (flags | own) & VOLATILE == 0:
+def report_race(
+    state: Any,
+    interval_word: int,
+    thread_word: int,
+    access_word: int,
+    own_access: int,
+    same_value: int,
+) -> None:
+    """Reports two unordered accesses unless they are morally strong (PTX ISA, "Morally strong
+    operations", "Data races")."""
+    flags, own_flags = access_word >> FLAGS_AT, own_access >> FLAGS_AT
+    block, scope = interval_word >> BLOCK_AT, min(flags >> SCOPE_AT & 3, own_flags >> SCOPE_AT & 3)
+    both = flags & STRONG and own_flags & STRONG
+    in_scope = block == state[ME_BLOCK] + 1 or scope >= GPU
+    if scope == CLUSTER and not in_scope:
+        in_scope = is_peer(state, block) != 0
+    whole = access_word >> BYTES_AT & 15 == own_access >> BYTES_AT & 15
+    kind, detail = K_RACE, (own_access >> OP_AT & 3) | (access_word >> OP_AT & 3) << D_OTHER_OP
+    if both and whole and in_scope:
+        if (flags | own_flags) & VOLATILE == 0:
             return
         kind = K_UNPROMISED
-    elif third >> OP_AT & 3 == STORE and mine >> OP_AT & 3 == STORE and same and not both:
+    elif (
+        access_word >> OP_AT & 3 == STORE
+        and own_access >> OP_AT & 3 == STORE
+        and same_value
+        and not both
+    ):
         kind = K_SAME_VALUE
-    detail |= int(both and whole and not included) << D_NARROW
-    detail |= int(s[ME_AGENT] != 0) << D_COPY | int(second & AGENT != 0) << D_OTHER_COPY
-    other = (first >> BLOCK_AT) - 1 << 32 | second & THREAD_BITS & ~AGENT
-    report(s, kind, third & SITE_BITS, other, s[ME_ADDRESS], s[ME_SIZE], detail)
+    detail |= int(both and whole and not in_scope) << D_NARROW
+    detail |= int(state[ME_AGENT] != 0) << D_COPY | int(thread_word & AGENT != 0) << D_OTHER_COPY
+    other = (interval_word >> BLOCK_AT) - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
+    report(state, kind, access_word & SITE_BITS, other, state[ME_ADDRESS], state[ME_SIZE], detail)
 
 
 @jitable
-def check_proxy(s: Any, first: int, second: int, third: int, mine: int) -> None:
+def check_proxy(
+    state: Any, interval_word: int, thread_word: int, access_word: int, own_access: int
+) -> None:
     """Reports a texel that is read though the launch has written it; and a bulk copy that reads
     what ordinary stores of its block wrote, without a fence between the two proxies (PTX ISA,
     "Causality order": proxy-preserved)."""
-    if mine >> FLAGS_AT & TEXELS and mine >> OP_AT & 3 == LOAD:
-        detail = third >> OP_AT & 3
-        other = (first >> BLOCK_AT) - 1 << 32 | second & THREAD_BITS & ~AGENT
-        report(s, K_STALE, third & SITE_BITS, other, s[ME_ADDRESS], s[ME_SIZE], detail)
+    if own_access >> FLAGS_AT & TEXELS and own_access >> OP_AT & 3 == LOAD:
+        detail = access_word >> OP_AT & 3
+        other = (interval_word >> BLOCK_AT) - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
+        report(
+            state,
+            K_STALE,
+            access_word & SITE_BITS,
+            other,
+            state[ME_ADDRESS],
+            state[ME_SIZE],
+            detail,
+        )
         return
-    reads = s[ME_AGENT] and mine >> FLAGS_AT & BULK and mine >> OP_AT & 3 == LOAD
-    if not reads or second & AGENT or first >> BLOCK_AT != s[ME_BLOCK] + 1:
+    reads = state[ME_AGENT] and own_access >> FLAGS_AT & BULK and own_access >> OP_AT & 3 == LOAD
+    if not reads or thread_word & AGENT or interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
         return
-    interval, time = first & LOW, second >> TIME_AT
-    writer = s[ME_SLOT] + s[SLOT_LANES] + (second & THREAD_BITS) * LANE_WORDS
-    fenced = s[writer + L_PROXY_INTERVAL] - 1
-    if fenced > interval or (fenced == interval and s[writer + L_PROXY_TIME] > time):
+    interval, time = interval_word & LOW, thread_word >> TIME_AT
+    writer = state[ME_SLOT] + state[SLOT_LANES] + (thread_word & THREAD_BITS) * LANE_WORDS
+    fence_interval = state[writer + L_PROXY_INTERVAL] - 1
+    if fence_interval > interval or (
+        fence_interval == interval and state[writer + L_PROXY_TIME] > time
+    ):
         return
-    own = s[s[ME_LANE_AT] + L_PROXY_INTERVAL] - 1
-    between = s[s[ME_SLOT] + B_FENCED] - 1
-    if own > interval or interval < between < s[ME_INTERVAL]:
+    own_flags = state[state[ME_LANE_AT] + L_PROXY_INTERVAL] - 1
+    between = state[state[ME_SLOT] + B_FENCED] - 1
+    if own_flags > interval or interval < between < state[ME_INTERVAL]:
         return
-    detail = int(third >> OP_AT & 3 == ATOMIC)
-    other = s[ME_BLOCK] << 32 | second & THREAD_BITS
-    report(s, K_PROXY, third & SITE_BITS, other, s[ME_ADDRESS], s[ME_SIZE], detail)
+    detail = int(access_word >> OP_AT & 3 == ATOMIC)
+    other = state[ME_BLOCK] << 32 | thread_word & THREAD_BITS
+    report(
+        state, K_PROXY, access_word & SITE_BITS, other, state[ME_ADDRESS], state[ME_SIZE], detail
+    )

@@ -1,11 +1,12 @@
-"""Takes one event after another: checks each access, and keeps who knows of whom up to date."""
+"""Processes one event after another: checks and records accesses, and updates what threads know of
+each other at barriers, fences, copies and launches."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.accesses import access
-from warploom.detector.barriers import arrive, depart, meet
+from warploom.detector.accesses import check_access
+from warploom.detector.barriers import arrive_at_barrier, leave_barrier, sync_warp
 from warploom.detector.cluster_barriers import (
     arrive_in_cluster,
     cluster_barrier_at,
@@ -22,6 +23,7 @@ from warploom.detector.layout import (
     BARRIER_HEAD,
     BARRIER_SYNC,
     BLOCK_WORDS,
+    CLOCK_WORDS,
     CLUSTER_ARRIVE,
     CLUSTER_BARRIER_HEAD,
     CLUSTER_BLOCKS,
@@ -43,15 +45,14 @@ from warploom.detector.layout import (
     ME_SLOT,
     ME_SPACE,
     PROXY_FENCE,
-    ROW,
     SHARED_BYTES,
     SITE_WORDS,
     SITES_AT,
     SLOT_AFTER,
     SLOT_BARRIERS,
+    SLOT_CLOCKS,
     SLOT_CLUSTER_BARRIERS,
     SLOT_LANES,
-    SLOT_ROWS,
     SLOT_WARPS,
     SLOT_WORDS,
     SLOT_WRITTEN,
@@ -69,9 +70,9 @@ from warploom.detector.layout import (
     WARPS,
 )
 from warploom.detector.releases import fence, fence_proxies
-from warploom.detector.shared_memory_owners import stay
-from warploom.detector.skips import look_for_skips
-from warploom.detector.tensor.copies import commit, wait_for_copies
+from warploom.detector.shared_memory_owners import select_own_memory
+from warploom.detector.skips import report_skips
+from warploom.detector.tensor.copies import commit_group, wait_for_copies
 from warploom.detector.tensor.tensor_fences import (
     fence_after,
     fence_before,
@@ -82,111 +83,122 @@ from warploom.simt.lane_counts import jitable
 from warploom.simt.schedule_layout import ALL_BARRIERS, SLOT
 
 
-def detect_event(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Takes an event `e` (`words`) of a launch whose state is `s`; returns the lanes that may do
-    what it says. `plan` is the schedule's, `memory` all of the host's by address, `addresses` those
-    of the lanes, or the masks that they name, `data` what they store, element by element."""
-    warp_at = begin_event(s, e, plan)
-    kept = e[E_LANES]
-    if e[E_KIND] == ACCESS:
-        kept = access(s, e, plan, memory, addresses, data)
+def detect_event(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
+    """Processes an event (`layout`) of a launch with this state; returns the lanes that may execute
+    it. `plan` is the schedule's, `memory` all of the host's memory by address, `addresses` those of
+    the lanes, or the masks that they name, `data` what they store, element by element."""
+    warp_at = begin_event(state, event, plan)
+    admitted = event[E_LANES]
+    if event[E_KIND] == ACCESS:
+        admitted = check_access(state, event, plan, memory, addresses, data)
     else:
-        synchronise(s, e, addresses)
-    if s[LOCKSTEP]:
-        s[warp_at + V_TIME] += 1
-    return int(kept)
+        synchronise(state, event, addresses)
+    if state[LOCKSTEP]:
+        state[warp_at + V_TIME] += 1
+    return int(admitted)
 
 
 @jitable
-def begin_event(s: Any, e: Any, plan: Any) -> int:
-    """Turn to the block and the warp of an event; return where the warp's words are."""
-    s[ME_SLOT] = s[SLOTS_AT] + max(plan[SLOT], 0) * s[SLOT_WORDS]
-    s[ME_BLOCK] = e[E_BLOCK]
-    s[ME_INSTRUCTION] = e[E_INSTRUCTION]
-    s[ME_SPACE] = 0
-    if s[s[ME_SLOT] + B_BLOCK] != e[E_BLOCK] + 1:
-        begin_cluster(s, plan)
-    s[ME_CLUSTER_AT] = s[ME_SLOT]
-    if s[CLUSTER_BLOCKS] > 1:
-        s[ME_CLUSTER_AT] = s[SLOTS_AT] + first_slot(plan, max(plan[SLOT], 0)) * s[SLOT_WORDS]
-    stay(s, e)
-    warp_at = s[ME_SLOT] + s[SLOT_WARPS] + e[E_WARP] * WARP_WORDS
-    if s[warp_at + V_WAITING] & e[E_LANES]:
-        depart(s, e[E_WARP], e[E_LANES])
-    if s[LOCKSTEP]:
-        s[warp_at + V_SYNCED] = s[warp_at + V_TIME]
+def begin_event(state: Any, event: Any, plan: Any) -> int:
+    """Selects the block and the warp of an event; returns the index of the warp's words. Begins a
+    block whose slot was another's, and lets lanes that waited at a barrier leave it."""
+    state[ME_SLOT] = state[SLOTS_AT] + max(plan[SLOT], 0) * state[SLOT_WORDS]
+    state[ME_BLOCK] = event[E_BLOCK]
+    state[ME_INSTRUCTION] = event[E_INSTRUCTION]
+    state[ME_SPACE] = 0
+    # The slot still has a block that has ended: its successor's first event begins it.
+    if state[state[ME_SLOT] + B_BLOCK] != event[E_BLOCK] + 1:
+        begin_cluster(state, plan)
+    state[ME_CLUSTER_AT] = state[ME_SLOT]
+    if state[CLUSTER_BLOCKS] > 1:
+        state[ME_CLUSTER_AT] = (
+            state[SLOTS_AT] + first_slot(plan, max(plan[SLOT], 0)) * state[SLOT_WORDS]
+        )
+    select_own_memory(state, event)
+    warp_at = state[ME_SLOT] + state[SLOT_WARPS] + event[E_WARP] * WARP_WORDS
+    if state[warp_at + V_WAITING] & event[E_LANES]:
+        leave_barrier(state, event[E_WARP], event[E_LANES])
+    if state[LOCKSTEP]:
+        # Each event of a warp in lockstep is a synchronisation of its lanes.
+        state[warp_at + V_SYNCED] = state[warp_at + V_TIME]
     return int(warp_at)
 
 
 @jitable
-def synchronise(s: Any, e: Any, masks: Any) -> None:
-    """Takes an event that is no access."""
-    kind = e[E_KIND]
-    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+def synchronise(state: Any, event: Any, masks: Any) -> None:
+    """Processes an event that is no access."""
+    kind = event[E_KIND]
+    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     if kind == BARRIER_SYNC:
-        arrive(s, e, 1)
+        arrive_at_barrier(state, event, 1)
     elif kind == BARRIER_ARRIVE:
-        arrive(s, e, 0)
+        arrive_at_barrier(state, event, 0)
     elif kind == WARP_SYNC:
-        meet(s, e, masks)
+        sync_warp(state, event, masks)
     elif kind == FENCE:
-        fence(s, e, flags)
+        fence(state, event, flags)
     elif kind == PROXY_FENCE:
-        fence_proxies(s, e)
+        fence_proxies(state, event)
     elif kind == ASYNC_COMMIT:
-        commit(s, e, flags)
+        commit_group(state, event, flags)
     elif kind == ASYNC_WAIT:
-        wait_for_copies(s, e, flags)
+        wait_for_copies(state, event, flags)
     elif kind == CLUSTER_ARRIVE:
-        arrive_in_cluster(s, e, flags)
+        arrive_in_cluster(state, event, flags)
     elif kind == CLUSTER_WAIT:
-        wait_in_cluster(s, e)
+        wait_in_cluster(state, event)
     elif kind in (TENSOR_LOADS_WAIT, TENSOR_STORES_WAIT):
-        wait_for_moves(s, e, int(kind == TENSOR_STORES_WAIT))
+        wait_for_moves(state, event, int(kind == TENSOR_STORES_WAIT))
     elif kind == TENSOR_FENCE_BEFORE:
-        fence_before(s, e)
+        fence_before(state, event)
     elif kind == TENSOR_FENCE_AFTER:
-        fence_after(s, e)
+        fence_after(state, event)
     elif kind == LAUNCH_TRIGGER:
-        trigger_launch(s, e)
+        trigger_launch(state, event)
     elif kind == LAUNCH_WAIT:
-        wait_for_launch(s, e)
+        wait_for_launch(state, event)
 
 
 @jitable
-def begin_cluster(s: Any, plan: Any) -> None:
-    """Begin the current block, and with it all blocks of its cluster."""
-    own = max(plan[SLOT], 0)
-    first = first_slot(plan, own)
-    for rank in range(s[CLUSTER_BLOCKS]):
-        block = peer_block(plan, s[ME_BLOCK], own - first, rank)
-        begin_block(s, s[SLOTS_AT] + (first + rank) * s[SLOT_WORDS], block)
+def begin_cluster(state: Any, plan: Any) -> None:
+    """Begins the current block, and with it all blocks of its cluster."""
+    own_slot = max(plan[SLOT], 0)
+    first = first_slot(plan, own_slot)
+    for rank in range(state[CLUSTER_BLOCKS]):
+        block = peer_block(plan, state[ME_BLOCK], own_slot - first, rank)
+        begin_block(state, state[SLOTS_AT] + (first + rank) * state[SLOT_WORDS], block)
 
 
 @jitable
-def begin_block(s: Any, slot: int, block: int) -> None:
-    """Begin a block, whose state is to be at `slot`: nothing is known of anybody."""
-    if s[slot + B_BLOCK]:
-        look_for_skips(s, slot, s[slot + B_BLOCK] - 1)
-    clear(s, slot, BLOCK_WORDS)
-    s[slot + B_BLOCK] = block + 1
-    clear(s, slot + s[SLOT_WARPS], s[WARPS] * WARP_WORDS)
-    clear(s, slot + s[SLOT_WRITTEN], (s[SHARED_BYTES] + 31) // 32)
-    if s[EXACT] == 0:
+def begin_block(state: Any, slot: int, block: int) -> None:
+    """Begins a block, whose state is to be at index `slot`: clears all that is recorded of shared
+    memory and of threads. Reports barriers that the slot's last block has skipped."""
+    if state[slot + B_BLOCK]:
+        report_skips(state, slot, state[slot + B_BLOCK] - 1)
+    clear(state, slot, BLOCK_WORDS)
+    state[slot + B_BLOCK] = block + 1
+    clear(state, slot + state[SLOT_WARPS], state[WARPS] * WARP_WORDS)
+    clear(state, slot + state[SLOT_WRITTEN], (state[SHARED_BYTES] + 31) // 32)
+    # Only barriers order such kernels: vector clocks and named barriers are never read.
+    if state[EXACT] == 0:
         return
-    clear(s, slot + s[SLOT_LANES], s[THREADS] * LANE_WORDS)
+    clear(state, slot + state[SLOT_LANES], state[THREADS] * LANE_WORDS)
     for number in range(ALL_BARRIERS):
-        clear(s, slot + s[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * s[ROW]), BARRIER_HEAD)
-    clear(s, slot + s[SLOT_ROWS] + s[THREADS] * s[ROW], 2 * s[AGENTS])
-    if s[SLOT_AFTER]:
-        clear(s, slot + s[SLOT_AFTER], s[WARPS] * (1 + s[AGENTS]))
-    if s[SLOT_CLUSTER_BARRIERS]:
+        clear(
+            state,
+            slot + state[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * state[CLOCK_WORDS]),
+            BARRIER_HEAD,
+        )
+    clear(state, slot + state[SLOT_CLOCKS] + state[THREADS] * state[CLOCK_WORDS], 2 * state[AGENTS])
+    if state[SLOT_AFTER]:
+        clear(state, slot + state[SLOT_AFTER], state[WARPS] * (1 + state[AGENTS]))
+    if state[SLOT_CLUSTER_BARRIERS]:
         for phase in range(2):
-            clear(s, cluster_barrier_at(s, slot, phase), CLUSTER_BARRIER_HEAD)
+            clear(state, cluster_barrier_at(state, slot, phase), CLUSTER_BARRIER_HEAD)
 
 
 @jitable
-def clear(s: Any, at: int, words: int) -> None:
-    """Sets so many words to zero."""
+def clear(state: Any, at: int, words: int) -> None:
+    """Sets a number of words to zero."""
     for word in range(at, at + words):
-        s[word] = 0
+        state[word] = 0

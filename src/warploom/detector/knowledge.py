@@ -1,32 +1,40 @@
-"""Keeps who the current thread is, and which accesses before its own it knows of."""
+"""Holds the current thread, and decides which earlier accesses it knows, that is, which happen
+before its next access.
+
+Ordered are, of the same block: an access of an earlier interval, of the same thread, of the same
+warp before it last synchronised, and with EXACT whatever the vector clock has. Thread 0 stores at
+time 4 of warp 0 and releases; thread 40 acquires: its clock has 5 for thread 0, and 4 < 5.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.agents import agent_known, agent_of, begun_by, knows_copy
+from warploom.detector.agents import agent_index, begun_index, current_agent_word, includes_copy
 from warploom.detector.layout import (
     AGENT,
     AGENT_KIND_AT,
+    ALIGNED,
     B_INTERVAL,
-    B_KNOWN,
+    B_SET,
     BLOCK_AT,
+    CLOCK_WORDS,
     COPIES_OF_THREAD,
     EXACT,
     GLOBAL,
-    L_KNOWN,
-    L_KNOWN_STAMP,
-    L_ROW_STAMP,
+    L_CLOCK_STAMP,
+    L_SET,
+    L_SET_STAMP,
     LANE_WORDS,
     LOADS_OF_WARP,
     LOCKSTEP,
     LOW,
     ME_AGENT,
     ME_BLOCK,
+    ME_CLOCK_AT,
+    ME_HOLDER_AT,
     ME_INTERVAL,
     ME_LANE_AT,
-    ME_MIND_AT,
-    ME_ROW_AT,
     ME_SLOT,
     ME_SPACE,
     ME_SYNCED,
@@ -34,12 +42,10 @@ from warploom.detector.layout import (
     ME_TIME,
     ME_WARP,
     ME_WARP_AT,
-    ROW,
+    SLOT_CLOCKS,
     SLOT_LANES,
-    SLOT_ROWS,
     SLOT_WARPS,
     TIME_AT,
-    TOGETHER,
     V_LOADED,
     V_PASSED,
     V_STORED,
@@ -49,90 +55,100 @@ from warploom.detector.layout import (
     WHO_BITS,
     WORK_OF_THREAD,
 )
-from warploom.detector.other_blocks import known_of_other
+from warploom.detector.other_blocks import set_knows
 from warploom.detector.shared_memory_owners import is_peer
 from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def become(s: Any, thread: int) -> None:
+def set_current_thread(state: Any, thread: int) -> None:
     """Makes a thread of the current block the current one."""
-    slot, warp = s[ME_SLOT], thread >> 5
-    warp_at = slot + s[SLOT_WARPS] + warp * WARP_WORDS
-    s[ME_INTERVAL] = interval_of(s, slot, warp_at)
-    s[ME_WARP] = warp
-    s[ME_WARP_AT] = warp_at
-    s[ME_SYNCED] = s[warp_at + V_SYNCED]
-    become_lane(s, thread)
+    slot, warp = state[ME_SLOT], thread >> 5
+    warp_at = slot + state[SLOT_WARPS] + warp * WARP_WORDS
+    state[ME_INTERVAL] = interval_of(state, slot, warp_at)
+    state[ME_WARP] = warp
+    state[ME_WARP_AT] = warp_at
+    state[ME_SYNCED] = state[warp_at + V_SYNCED]
+    set_current_lane(state, thread)
 
 
 @jitable
-def interval_of(s: Any, slot: int, warp_at: int) -> int:
-    """Return the interval in which a warp of a block is, from where their words begin."""
-    return int(s[warp_at + V_PASSED] if s[TOGETHER] else s[slot + B_INTERVAL])
+def interval_of(state: Any, slot: int, warp_at: int) -> int:
+    """Returns the interval of a warp, whose words are at index `warp_at`, of the block at
+    `slot`."""
+    return int(state[warp_at + V_PASSED] if state[ALIGNED] else state[slot + B_INTERVAL])
 
 
 @jitable
-def become_lane(s: Any, thread: int) -> None:
-    """Makes another thread of the current one's warp the current one."""
-    slot, mind = s[ME_SLOT], thread
-    if s[LOCKSTEP]:
-        mind = thread >> 5 << 5
-    s[ME_TIME] = s[s[ME_WARP_AT] + V_TIME]
-    s[ME_THREAD] = thread
-    s[ME_LANE_AT] = slot + s[SLOT_LANES] + thread * LANE_WORDS
-    s[ME_MIND_AT] = slot + s[SLOT_LANES] + mind * LANE_WORDS
-    s[ME_ROW_AT] = slot + s[SLOT_ROWS] + mind * s[ROW]
-    s[ME_AGENT] = 0
+def set_current_lane(state: Any, thread: int) -> None:
+    """Makes another thread of the current thread's warp the current one."""
+    slot, holder = state[ME_SLOT], thread
+    if state[LOCKSTEP]:
+        holder = thread >> 5 << 5
+    state[ME_TIME] = state[state[ME_WARP_AT] + V_TIME]
+    state[ME_THREAD] = thread
+    state[ME_LANE_AT] = slot + state[SLOT_LANES] + thread * LANE_WORDS
+    state[ME_HOLDER_AT] = slot + state[SLOT_LANES] + holder * LANE_WORDS
+    state[ME_CLOCK_AT] = slot + state[SLOT_CLOCKS] + holder * state[CLOCK_WORDS]
+    state[ME_AGENT] = 0
 
 
 @jitable
-def is_ordered(s: Any, first: int, second: int) -> int:
-    """Returns whether the current thread knows of the access with these two words of a record."""
-    thread, time = second & WHO_BITS, second >> TIME_AT
-    if first >> BLOCK_AT != s[ME_BLOCK] + 1:
-        if s[ME_SPACE] != GLOBAL and not is_peer(s, first >> BLOCK_AT):
+def is_ordered(state: Any, interval_word: int, thread_word: int) -> int:
+    """Returns whether the current thread knows the access with this interval word and thread
+    word."""
+    thread, time = thread_word & WHO_BITS, thread_word >> TIME_AT
+    if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
+        if state[ME_SPACE] != GLOBAL and not is_peer(state, interval_word >> BLOCK_AT):
             return 1  # of an earlier block, whose memory was there
-        if s[EXACT] == 0:
+        if state[EXACT] == 0:
             return 0
-        return knows_of_others(s, first >> BLOCK_AT, first & LOW, thread, time)
+        return knows_other_block(
+            state, interval_word >> BLOCK_AT, interval_word & LOW, thread, time
+        )
     if thread & AGENT:
-        return knows_agent(s, thread, time)
-    if first & LOW < s[ME_INTERVAL] or thread == s[ME_THREAD]:
+        return knows_agent_access(state, thread, time)
+    # A barrier of all threads lies between, or program order.
+    if interval_word & LOW < state[ME_INTERVAL] or thread == state[ME_THREAD]:
         return 1
-    if thread >> 5 == s[ME_WARP] and time < s[ME_SYNCED]:
+    # The warp has synchronised since, which needs no vector clock.
+    if thread >> 5 == state[ME_WARP] and time < state[ME_SYNCED]:
         return 1
-    if s[EXACT] == 0 or s[s[ME_MIND_AT] + L_ROW_STAMP] != s[ME_INTERVAL] + 1:
+    if state[EXACT] == 0 or state[state[ME_HOLDER_AT] + L_CLOCK_STAMP] != state[ME_INTERVAL] + 1:
         return 0
-    return int(time < s[s[ME_ROW_AT] + thread])
+    return int(time < state[state[ME_CLOCK_AT] + thread])
 
 
 @jitable
-def knows_agent(s: Any, who: int, time: int) -> int:
-    """Returns whether the current thread, or its agent, knows of an access of an agent of its
-    block. A thread's tensor core works in the order in which it is given work (PTX ISA, "Pipelined
-    tcgen05 Instructions"), that of another as far as a fence has passed on; a warp knows what it
-    has waited for."""
+def knows_agent_access(state: Any, who: int, time: int) -> int:
+    """Returns whether the current thread, or its agent, knows an access of an agent of its block. A
+    thread's tensor core executes in the order in which work is issued to it (PTX ISA, "Pipelined
+    tcgen05 Instructions"), other threads' before that as far as a fence has passed on; a warp knows
+    what it has waited for."""
     kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
-    if knows_copy(agent_known(s, agent_of(s, who)), time):
+    if includes_copy(current_agent_word(state, agent_index(state, who)), time):
         return 1
     if kind == COPIES_OF_THREAD:
         return 0
     if kind == WORK_OF_THREAD:
-        if s[ME_AGENT] >> AGENT_KIND_AT != WORK_OF_THREAD:
+        if state[ME_AGENT] >> AGENT_KIND_AT != WORK_OF_THREAD:
             return 0
-        begun = knows_copy(agent_known(s, begun_by(s, thread)), time)
-        return int(thread == s[ME_THREAD] or begun != 0)
-    waited = s[ME_WARP_AT] + (V_LOADED if kind == LOADS_OF_WARP else V_STORED)
-    return int(thread >> 5 == s[ME_WARP] and time < s[waited])
+        # Tensor cores of other threads: in order as far as a fence before a synchronisation has
+        # passed on.
+        begun = includes_copy(current_agent_word(state, begun_index(state, thread)), time)
+        return int(thread == state[ME_THREAD] or begun != 0)
+    waited = state[ME_WARP_AT] + (V_LOADED if kind == LOADS_OF_WARP else V_STORED)
+    return int(thread >> 5 == state[ME_WARP] and time < state[waited])
 
 
 @jitable
-def knows_of_others(s: Any, block: int, interval: int, thread: int, time: int) -> int:
-    """Returns whether the current thread knows of an access of another block."""
-    if known_of_other(s, s[s[ME_SLOT] + B_KNOWN], block, interval, thread, time):
+def knows_other_block(state: Any, block: int, interval: int, thread: int, time: int) -> int:
+    """Returns whether the current thread knows an access of another block, whose number is `block`
+    - 1.
+    """
+    if set_knows(state, state[state[ME_SLOT] + B_SET], block, interval, thread, time):
         return 1
-    mind = s[ME_MIND_AT]
-    if s[mind + L_KNOWN_STAMP] != s[ME_INTERVAL] + 1:
+    holder = state[ME_HOLDER_AT]
+    if state[holder + L_SET_STAMP] != state[ME_INTERVAL] + 1:
         return 0
-    return known_of_other(s, s[mind + L_KNOWN], block, interval, thread, time)
+    return set_knows(state, state[holder + L_SET], block, interval, thread, time)

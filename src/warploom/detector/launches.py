@@ -1,7 +1,7 @@
-"""Dependent launches: who knows that the launch before this one has ended.
+"""Processes dependent launches: which threads know that the previous launch has ended.
 
-The end of that launch is the release of a block that this launch does not have, so that it becomes
-known to others by whatever orders threads. Source: PTX ISA, "griddepcontrol".
+The end of that launch is represented as a release by a block that this launch does not have, so
+whatever orders threads passes it on. Source: PTX ISA, "griddepcontrol".
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.detector.clocks import learn_set
-from warploom.detector.knowledge import become, knows_of_others
+from warploom.detector.knowledge import knows_other_block, set_current_thread
 from warploom.detector.layout import (
     AFTER_WAIT,
-    B_KNOWN,
+    B_SET,
     BEFORE_WAIT,
     E_LANES,
     E_WARP,
@@ -20,41 +20,43 @@ from warploom.detector.layout import (
     ME_SLOT,
     TRIGGERED,
 )
-from warploom.detector.other_blocks import known_of_other
+from warploom.detector.other_blocks import set_knows
 from warploom.simt.lane_counts import first_lane, jitable
 
 
 @jitable
-def wait_for_launch(s: Any, e: Any) -> None:
-    """Let the lanes of an event know that the launch before theirs has ended."""
-    left = e[E_LANES] if s[EARLIER_LAUNCH] else 0
+def wait_for_launch(state: Any, event: Any) -> None:
+    """Lets the lanes of an event know that the previous launch has ended."""
+    left = event[E_LANES] if state[EARLIER_LAUNCH] else 0
     while left:
-        become(s, (e[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
-        learn_set(s, s[EARLIER_LAUNCH])
+        learn_set(state, state[EARLIER_LAUNCH])
 
 
 @jitable
-def trigger_launch(s: Any, e: Any) -> None:
-    """Note that the lanes of an event let the launch behind theirs begin."""
-    left = e[E_LANES]
+def trigger_launch(state: Any, event: Any) -> None:
+    """Records that the lanes of an event let the next launch begin."""
+    left = event[E_LANES]
     while left:
-        become(s, (e[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
-        s[TRIGGERED] |= AFTER_WAIT if has_waited(s) else BEFORE_WAIT
+        state[TRIGGERED] |= AFTER_WAIT if has_waited(state) else BEFORE_WAIT
 
 
 @jitable
-def has_waited(s: Any) -> int:
-    """Return whether the current thread knows that the launch before its own has ended."""
-    if s[EARLIER_LAUNCH] == 0:
+def has_waited(state: Any) -> int:
+    """Returns whether the current thread knows that the previous launch has ended."""
+    if state[EARLIER_LAUNCH] == 0:
         return 1
-    return knows_of_others(s, s[s[EARLIER_LAUNCH] + 1], 0, 0, 0)
+    return knows_other_block(state, state[state[EARLIER_LAUNCH] + 1], 0, 0, 0)
 
 
 @jitable
-def block_has_waited(s: Any) -> int:
-    """Return whether all threads of the current block know that the launch before has ended."""
-    if s[EARLIER_LAUNCH] == 0:
+def block_has_waited(state: Any) -> int:
+    """Returns whether all threads of the current block know that the previous launch has ended."""
+    if state[EARLIER_LAUNCH] == 0:
         return 1
-    return known_of_other(s, s[s[ME_SLOT] + B_KNOWN], s[s[EARLIER_LAUNCH] + 1], 0, 0, 0)
+    return set_knows(
+        state, state[state[ME_SLOT] + B_SET], state[state[EARLIER_LAUNCH] + 1], 0, 0, 0
+    )

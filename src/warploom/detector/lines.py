@@ -1,18 +1,23 @@
-"""Lines of 128 bytes: the last runs of lanes that reached them, each kept as one record.
+"""Records accesses to lines of 128 bytes by runs: lanes of a warp whose addresses are evenly
+spaced.
 
-What a few runs cannot tell goes on in the line's cells (`cells`), which are written when that comes
-up.
+Warp 0 stores 4 bytes a lane to a line of global memory in interval 0: one run. Warp 1 loads the
+line in interval 1, which the first run precedes: a second run. Had warp 1 loaded it in interval 0,
+the runs would overlap unordered: the line's 32 cells take over (`cells`), the first run is written
+into them lane by lane, and each lane's load is checked there, which reports the races. So a line
+never decides that there is a race. Strong accesses, atomics and copies are recorded in cells.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.cells import distance, distance_between, keep_write
+from warploom.detector.cells import distance, distance_between, record_weak_write
 from warploom.detector.layout import (
     BLOCK_AT,
     BYTES_AT,
     CELL_WORDS,
+    CLOCK_WORDS,
     CLUSTER_BLOCKS,
     E_BLOCK,
     E_INSTRUCTION,
@@ -22,7 +27,7 @@ from warploom.detector.layout import (
     FALLS,
     FEW_FROM,
     H_COUNT,
-    H_REST,
+    H_EXTENSION,
     H_TAG,
     H_TOUCHED,
     IN_CELLS,
@@ -43,8 +48,7 @@ from warploom.detector.layout import (
     MORE_FROM,
     MOST_RUNS,
     OP_AT,
-    R_FIRST,
-    ROW,
+    R_INTERVAL,
     RUN_WORDS,
     SHARED,
     SITE_BITS,
@@ -55,269 +59,341 @@ from warploom.detector.layout import (
     X_MORE,
     X_SETTLED,
 )
-from warploom.detector.pool import give_back_all, push
+from warploom.detector.pool import free_lists, push_record
 from warploom.detector.quick_words import stored_word
 from warploom.detector.runs import (
     WORD,
-    are_lanes_own,
     begin_of,
     covers,
     end_of,
     never_overlap,
+    overlap_is_same_thread,
     size_of,
     stride_of,
 )
 from warploom.detector.settled import (
-    rest_of,
+    allocate_for_lines,
+    clear_settled_line,
+    extension_of,
     run_at,
     settle_run,
-    take_for_lines,
-    unsettle_line,
 )
 from warploom.simt.lane_counts import jitable
 
 RUN_BITS = SITE_BITS | 3 << OP_AT
-"""The bits of a run's third word that a record of a cell has too: instruction and op."""
+"""The bits of a run's access word that a record of a cell has, too: instruction and op."""
 
 FEW_WORDS, MORE_WORDS = (MORE_FROM - FEW_FROM) * RUN_WORDS, (MOST_RUNS - MORE_FROM) * RUN_WORDS
+"""Words of the parts of a line that have the runs from FEW_FROM on, and from MORE_FROM on."""
 
 
 @jitable
-def take_run(s: Any, line: int, thread: int, op: int, place: int, words: int) -> int:
-    """Take a weak access of lanes from `thread` on to a place of a line and its words (`runs`);
-    return whether the line could, 0 where its cells must."""
-    if s[line + H_COUNT] == IN_CELLS:
+def record_run(state: Any, line: int, thread: int, op: int, footprint: int, words: int) -> int:
+    """Records a weak access of lanes from `thread` on with a footprint in a line and its words
+    (`runs`); returns 1, or 0 if the line's cells have to decide.
+
+    A run that is ordered before the access, and whose bytes this covers, is dropped. A read that
+    two retained unordered reads make redundant is not recorded (`cells.record_weak_read`).
+    """
+    if state[line + H_COUNT] == IN_CELLS:
         return 0
-    covered, one, two = 0, 0, 0
-    for number in range(s[line + H_COUNT]):
-        run = run_at(s, line, number)
-        third, own = s[run + 2], s[run + 3]
-        if own & words == 0:
+    covered, first_reader, second_reader = 0, 0, 0
+    for number in range(state[line + H_COUNT]):
+        run = run_at(state, line, number)
+        access_word, run_words = state[run + 2], state[run + 3]
+        if run_words & words == 0:
             continue
-        is_read = third >> OP_AT & 3 == LOAD
-        before = precedes(s, run, thread, place)
-        if not (before or (is_read and op == LOAD) or never_overlap(third, own, place, words)):
+        is_read = access_word >> OP_AT & 3 == LOAD
+        before = is_run_ordered(state, run, thread, footprint)
+        if not (
+            before
+            or (is_read and op == LOAD)
+            or never_overlap(access_word, run_words, footprint, words)
+        ):
             return 0
-        if before and (op != LOAD or is_read) and covers(place, words, third, own):
+        # A read never replaces a write: later reads have to be checked against it, too.
+        if before and (op != LOAD or is_read) and covers(footprint, words, access_word, run_words):
             covered |= 1 << number
-        elif is_read and not before and covers(third, own, place, words):
-            if one and (two == 0 or distance_between(s, one, run) > distance_between(s, one, two)):
-                two = run
-            one = run if one == 0 else one
-    first, second = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL], s[ME_TIME] << TIME_AT | thread
-    stand = op == LOAD and s[EXACT] == 0 and two and stand_for(s, one, two, first, second)
+        elif is_read and not before and covers(access_word, run_words, footprint, words):
+            if first_reader and (
+                second_reader == 0
+                or distance_between(state, first_reader, run)
+                > distance_between(state, first_reader, second_reader)
+            ):
+                second_reader = run
+            first_reader = run if first_reader == 0 else first_reader
+    interval_word, thread_word = (
+        state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL],
+        state[ME_TIME] << TIME_AT | thread,
+    )
+    redundant = (
+        op == LOAD
+        and state[EXACT] == 0
+        and second_reader
+        and retained_pair_covers(state, first_reader, second_reader, interval_word, thread_word)
+    )
     if covered:
-        drop_runs(s, line, covered)
-    if stand:
-        settle_run(s, line, place, words)
+        drop_runs(state, line, covered)
+    if redundant:
+        settle_run(state, line, footprint, words)
         return 1
-    kept = s[line + H_COUNT]
-    if kept == MOST_RUNS or not has_slot(s, line, kept):
+    run_count = state[line + H_COUNT]
+    if run_count == MOST_RUNS or not reserve_run(state, line, run_count):
         return 0
-    run = run_at(s, line, kept)
-    s[line + H_COUNT] = kept + 1
-    s[run], s[run + 1] = first, second
-    s[run + 2], s[run + 3] = s[ME_INSTRUCTION] | op << OP_AT | place, words
+    run = run_at(state, line, run_count)
+    state[line + H_COUNT] = run_count + 1
+    state[run], state[run + 1] = interval_word, thread_word
+    state[run + 2], state[run + 3] = state[ME_INSTRUCTION] | op << OP_AT | footprint, words
     return 1
 
 
 @jitable
-def drop_runs(s: Any, line: int, numbers: int) -> None:
-    """Drop those runs of a line whose bits are set."""
+def drop_runs(state: Any, line: int, numbers: int) -> None:
+    """Drops those runs of a line whose bits are set in `numbers`."""
     kept = 0
-    for number in range(s[line + H_COUNT]):
+    for number in range(state[line + H_COUNT]):
         if numbers >> number & 1 == 0:
-            move_run(s, run_at(s, line, kept), run_at(s, line, number))
+            move_run(state, run_at(state, line, kept), run_at(state, line, number))
             kept += 1
-    s[line + H_COUNT] = kept
+    state[line + H_COUNT] = kept
 
 
 @jitable
-def take_alone(s: Any, line: int, first: int, second: int, third: int, words: int) -> int:
-    """Take a weak access, whose run has these words, as `take_run` does where the line's other runs
-    with any of them are of the same lanes in the same interval, or of earlier intervals of the
-    block; return whether it was taken. A run that the access stands for gives way to it."""
-    count, rest, place = s[line + H_COUNT], s[line + H_REST], -1
-    if count >= MORE_FROM or count < 0 or (rest and s[rest + X_SETTLED] & IN_FORCE):
+def record_ordered_run(
+    state: Any, line: int, interval_word: int, thread_word: int, access_word: int, words: int
+) -> int:
+    """Records a weak access with these words in a few steps, as `record_run` would, if every run
+    with some of its words is of an earlier interval of the block, or of the same lanes in this
+    interval; returns whether it did. The access replaces a run that it makes redundant."""
+    run_count, extension, replaced = state[line + H_COUNT], state[line + H_EXTENSION], -1
+    if (
+        run_count >= MORE_FROM
+        or run_count < 0
+        or (extension and state[extension + X_SETTLED] & IN_FORCE)
+    ):
         return 0
-    reads = third >> OP_AT & 3 == LOAD
-    for number in range(count):
-        run = run_at(s, line, number)
-        if s[run + 3] & words:
-            if not is_in_order(s, run, first, second, third):
+    is_read = access_word >> OP_AT & 3 == LOAD
+    for number in range(run_count):
+        run = run_at(state, line, number)
+        # Words are compared, not bytes: stricter for lanes of less than a word, and never wrong.
+        if state[run + 3] & words:
+            if not is_run_before(state, run, interval_word, thread_word, access_word):
                 return 0
-            stands = s[run + 3] & ~words == 0 and size_of(third) >= WORD
-            if stands and (not reads or s[run + 2] >> OP_AT & 3 == LOAD):
-                place = number
-    if place < 0:
-        if not has_slot(s, line, count):
+            covers_run = state[run + 3] & ~words == 0 and size_of(access_word) >= WORD
+            if covers_run and (not is_read or state[run + 2] >> OP_AT & 3 == LOAD):
+                replaced = number
+    if replaced < 0:
+        if not reserve_run(state, line, run_count):
             return 0
-        s[line + H_COUNT], place = count + 1, count
-    run = run_at(s, line, place)
-    s[run], s[run + 1], s[run + 2], s[run + 3] = first, second, third, words
+        state[line + H_COUNT], replaced = run_count + 1, run_count
+    run = run_at(state, line, replaced)
+    state[run], state[run + 1], state[run + 2], state[run + 3] = (
+        interval_word,
+        thread_word,
+        access_word,
+        words,
+    )
     return 1
 
 
 @jitable
-def is_in_order(s: Any, run: int, first: int, second: int, third: int) -> int:
-    """Return whether a run comes before an access that would be another, since it is of an earlier
-    interval of the block, or since each of its lanes reaches what it reaches there."""
-    if s[run] != first:
-        return int(s[run] >> BLOCK_AT == first >> BLOCK_AT and s[run] < first)
-    lanes = (second & THREAD_BITS) - (s[run + 1] & THREAD_BITS)
-    return are_lanes_own(s[run + 2], third, lanes)
+def is_run_before(
+    state: Any, run: int, interval_word: int, thread_word: int, access_word: int
+) -> int:
+    """Returns whether a run is of an earlier interval of the block than an access, or is of this
+    interval and each byte in common is accessed by the same thread in both."""
+    if state[run] != interval_word:
+        return int(
+            state[run] >> BLOCK_AT == interval_word >> BLOCK_AT and state[run] < interval_word
+        )
+    lanes = (thread_word & THREAD_BITS) - (state[run + 1] & THREAD_BITS)
+    return overlap_is_same_thread(state[run + 2], access_word, lanes)
 
 
 @jitable
-def has_slot(s: Any, line: int, number: int) -> int:
-    """Returns whether a line has room for a run of that number, which it is given when it first
-    needs it."""
+def reserve_run(state: Any, line: int, number: int) -> int:
+    """Returns whether a line can hold a run of that number, after allocating the part for it if
+    that is missing."""
     if number == 0:
         return 1
-    rest = rest_of(s, line)
-    if rest == 0 or number < FEW_FROM:
-        return int(rest != 0)
-    at, size = rest + X_FEW, FEW_WORDS
+    extension = extension_of(state, line)
+    if extension == 0 or number < FEW_FROM:
+        return int(extension != 0)
+    at, size = extension + X_FEW, FEW_WORDS
     if number >= MORE_FROM:
-        at, size = rest + X_MORE, MORE_WORDS
-    if s[at] == 0:
-        s[at] = take_for_lines(s, size)
-    return int(s[at] != 0)
+        at, size = extension + X_MORE, MORE_WORDS
+    if state[at] == 0:
+        state[at] = allocate_for_lines(state, size)
+    return int(state[at] != 0)
 
 
 @jitable
-def precedes(s: Any, run: int, thread: int, place: int) -> int:
-    """Return whether a run of the current block is ordered before the current warp's access by
-    lanes from `thread` on to a place of the line; 0 where its cells would tell."""
-    first, second = s[run], s[run + 1]
-    if first >> BLOCK_AT != s[ME_BLOCK] + 1:
+def is_run_ordered(state: Any, run: int, thread: int, footprint: int) -> int:
+    """Returns whether a run of the current block is ordered before the current warp's access by
+    lanes from `thread` on; 0 also if only its lanes one by one would show that."""
+    interval_word, thread_word = state[run], state[run + 1]
+    if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
         return 0
-    if first & LOW < s[ME_INTERVAL]:
+    if interval_word & LOW < state[ME_INTERVAL]:
         return 1
-    other = second & THREAD_BITS
-    if other >> 5 == thread >> 5 and second >> TIME_AT < s[ME_SYNCED]:
+    first_thread = thread_word & THREAD_BITS
+    if first_thread >> 5 == thread >> 5 and thread_word >> TIME_AT < state[ME_SYNCED]:
         return 1
-    return are_lanes_own(s[run + 2], place, thread - other)
+    return overlap_is_same_thread(state[run + 2], footprint, thread - first_thread)
 
 
 @jitable
-def stand_for(s: Any, one: int, two: int, first: int, second: int) -> int:
-    """Returns whether two reads stand for another, too (`cells.keep_read`)."""
-    between = s[ME_DISTANCE] = distance_between(s, one, two)
-    if between < distance(s[one], s[one + 1], first, second):
+def retained_pair_covers(
+    state: Any, first_reader: int, second_reader: int, interval_word: int, thread_word: int
+) -> int:
+    """Returns whether two retained reads make a third redundant: they are at least as far apart
+    (lane, warp, block) as it is from either, so a later write ordered after both is ordered after
+    it. Leaves their distance in ME_DISTANCE."""
+    between = state[ME_DISTANCE] = distance_between(state, first_reader, second_reader)
+    if between < distance(state[first_reader], state[first_reader + 1], interval_word, thread_word):
         return 0
-    return int(between >= distance(s[two], s[two + 1], first, second))
+    return int(
+        between
+        >= distance(state[second_reader], state[second_reader + 1], interval_word, thread_word)
+    )
 
 
 @jitable
-def move_run(s: Any, to: int, run: int) -> None:
-    """Copies a run to another place of its line."""
+def move_run(state: Any, to: int, run: int) -> None:
+    """Copies a run to another slot of its line."""
     if to != run:
         for word in range(RUN_WORDS):
-            s[to + word] = s[run + word]
+            state[to + word] = state[run + word]
 
 
 @jitable
-def stamp(s: Any, line: int, tag: int, space: int) -> None:
-    """Note that a line is reached. In shared memory, what it knows of an earlier block than that of
-    the tag is forgotten, and what it knows of earlier intervals, which is ordered before all that
-    follows, but for what agents and other blocks do."""
-    s[line + H_TOUCHED] = 1
-    before = s[line + H_TAG]
-    if space == SHARED and before != tag:
-        s[line + H_TAG] = tag
-        if before >> BLOCK_AT != tag >> BLOCK_AT or knows_by_barriers(s):
-            forget(s, line)
+def tag_line(state: Any, line: int, tag: int, space: int) -> None:
+    """Prepares a line for an access of the block and interval in `tag`. In shared memory, resets a
+    line that an earlier block used, and, if only barriers order, one of an earlier interval, all of
+    whose accesses are ordered before."""
+    state[line + H_TOUCHED] = 1
+    previous = state[line + H_TAG]
+    if space == SHARED and previous != tag:
+        state[line + H_TAG] = tag
+        if previous >> BLOCK_AT != tag >> BLOCK_AT or only_barriers_order(state):
+            reset_line(state, line)
 
 
 @jitable
-def tag_here(s: Any) -> int:
-    """Return the tag of lines of the memory turned to."""
-    return int(s[ME_OWNER] + 1 << BLOCK_AT | s[ME_INTERVAL])
+def current_tag(state: Any) -> int:
+    """Returns the tag of lines of the selected memory in the current interval."""
+    return int(state[ME_OWNER] + 1 << BLOCK_AT | state[ME_INTERVAL])
 
 
 @jitable
-def knows_by_barriers(s: Any) -> int:
-    """Return whether all that reached shared memory before a barrier of the block is ordered before
-    what follows: neither agents nor other blocks are there."""
-    return int(s[ROW] == s[THREADS] and s[CLUSTER_BLOCKS] == 1)
+def only_barriers_order(state: Any) -> int:
+    """Returns whether all accesses to shared memory before a barrier of the block are ordered
+    before those after it: neither agents nor other blocks access it."""
+    return int(state[CLOCK_WORDS] == state[THREADS] and state[CLUSTER_BLOCKS] == 1)
 
 
 @jitable
-def forget(s: Any, line: int) -> None:
-    """Makes a line one that nobody has reached. What its cells have is ordered before all that
-    follows: they are written anew only when runs are put into them."""
-    s[line + H_COUNT] = 0
-    unsettle_line(s, line)
+def reset_line(state: Any, line: int) -> None:
+    """Empties a line. Its cells are left: they are cleared when runs are next moved into them."""
+    state[line + H_COUNT] = 0
+    clear_settled_line(state, line)
 
 
 @jitable
-def open_line(
-    s: Any, e: Any, line: int, cells: int, begins: int, memory: Any, addresses: Any, data: Any
+def expand_line(
+    state: Any,
+    event: Any,
+    line: int,
+    cells: int,
+    line_address: int,
+    memory: Any,
+    addresses: Any,
+    data: Any,
 ) -> None:
-    """Has a line's cells go on for it; `begins` is the address of its bytes. What the current event
-    stores, at the addresses of its lanes, is not in memory yet, but in `data`."""
-    count = s[line + H_COUNT]
-    if count == IN_CELLS:
+    """Moves a line's runs into its cells, which record its accesses from now on. `line_address` is
+    the address of its first byte. What the current event stores at the addresses of its lanes is
+    not in memory yet, but in `data`."""
+    run_count = state[line + H_COUNT]
+    if run_count == IN_CELLS:
         return
-    s[line + H_COUNT] = IN_CELLS
-    if count and s[ME_SPACE] == SHARED:
+    state[line + H_COUNT] = IN_CELLS
+    # Cells of shared memory may have records of an earlier interval or block, which `reset_line`
+    # has left.
+    if run_count and state[ME_SPACE] == SHARED:
         for word in range(LINE_BYTES // 4):
-            clear_cell(s, cells + word * CELL_WORDS)
-    for number in range(count):
-        open_run(s, e, run_at(s, line, number), cells, begins, memory, addresses, data)
+            clear_cell(state, cells + word * CELL_WORDS)
+    for number in range(run_count):
+        expand_run(
+            state, event, run_at(state, line, number), cells, line_address, memory, addresses, data
+        )
 
 
 @jitable
-def clear_cell(s: Any, cell: int) -> None:
-    """Makes a cell one that nobody has reached."""
-    give_back_all(s, s[cell + LISTS])
+def clear_cell(state: Any, cell: int) -> None:
+    """Empties a cell."""
+    free_lists(state, state[cell + LISTS])
     for word in range(CELL_WORDS):
-        s[cell + word] = 0
+        state[cell + word] = 0
 
 
 @jitable
-def open_run(
-    s: Any, e: Any, run: int, cells: int, begins: int, memory: Any, addresses: Any, data: Any
+def expand_run(
+    state: Any,
+    event: Any,
+    run: int,
+    cells: int,
+    line_address: int,
+    memory: Any,
+    addresses: Any,
+    data: Any,
 ) -> None:
-    """Put what a run did to its line's words into their cells, lane by lane."""
-    third, second = s[run + 2], s[run + 1]
-    at, size = begin_of(third), size_of(third)
-    stride = max(stride_of(third), size)
-    step = -1 if third & FALLS else 1
-    count = min(size, 4)
-    while at < end_of(third):
-        if s[run + 3] >> (at >> 2) & 1 == 0:
-            at, second = at + stride, second + step
+    """Writes a run into the cells of its words, lane by lane."""
+    access_word, thread_word = state[run + 2], state[run + 1]
+    at, size = begin_of(access_word), size_of(access_word)
+    stride = max(stride_of(access_word), size)
+    step = -1 if access_word & FALLS else 1
+    bytes_per_cell = min(size, 4)
+    while at < end_of(access_word):
+        if state[run + 3] >> (at >> 2) & 1 == 0:
+            at, thread_word = at + stride, thread_word + step
             continue
-        for byte in range(at, at + size, count):
+        for byte in range(at, at + size, bytes_per_cell):
             cell = cells + byte // 4 * CELL_WORDS
-            bytes_ = (1 << count) - 1 << (byte & 3)
-            kept = third & RUN_BITS | bytes_ << BYTES_AT
-            if third >> OP_AT & 3 == LOAD:
-                add_read(s, cell, s[run], second, kept)
+            bytes_ = (1 << bytes_per_cell) - 1 << (byte & 3)
+            cell_access = access_word & RUN_BITS | bytes_ << BYTES_AT
+            if access_word >> OP_AT & 3 == LOAD:
+                add_weak_read(state, cell, state[run], thread_word, cell_access)
             else:
-                value = word_of(memory, s[ME_BASE] + begins + (byte & -4))
-                lane = second & 31
-                if is_of_event(s, e, run, second) and addresses[lane] == begins + at:
-                    value = stored_word(e, data, lane, (byte & -4) - at)
-                keep_write(s, cell, bytes_, s[run], second, kept, value)
+                value = read_word(memory, state[ME_BASE] + line_address + (byte & -4))
+                lane = thread_word & 31
+                if (
+                    is_of_event(state, event, run, thread_word)
+                    and addresses[lane] == line_address + at
+                ):
+                    value = stored_word(event, data, lane, (byte & -4) - at)
+                record_weak_write(state, cell, bytes_, state[run], thread_word, cell_access, value)
         at += stride
-        second += step
+        thread_word += step
 
 
 @jitable
-def is_of_event(s: Any, e: Any, run: int, second: int) -> int:
-    """Return whether a run is of the current event's instruction, and the thread of a second word
+def is_of_event(state: Any, event: Any, run: int, thread_word: int) -> int:
+    """Returns whether a run is of the current event's instruction, and the thread of `thread_word`
     one that executes it."""
-    own = s[run] >> BLOCK_AT == e[E_BLOCK] + 1 and second >> 5 & THREAD_BITS >> 5 == e[E_WARP]
-    here = s[run + 2] & SITE_BITS == e[E_INSTRUCTION] and e[E_LANES] >> (second & 31) & 1
-    return int(own and here)
+    run_words = (
+        state[run] >> BLOCK_AT == event[E_BLOCK] + 1
+        and thread_word >> 5 & THREAD_BITS >> 5 == event[E_WARP]
+    )
+    here = (
+        state[run + 2] & SITE_BITS == event[E_INSTRUCTION]
+        and event[E_LANES] >> (thread_word & 31) & 1
+    )
+    return int(run_words and here)
 
 
 @jitable
-def word_of(memory: Any, address: int) -> int:
-    """Return the 32-bit word at an address of the host."""
+def read_word(memory: Any, address: int) -> int:
+    """Returns the 32-bit word at an address of the host."""
     value = 0
     for byte in range(4):
         value |= int(memory[address + byte]) << 8 * byte
@@ -325,11 +401,17 @@ def word_of(memory: Any, address: int) -> int:
 
 
 @jitable
-def add_read(s: Any, cell: int, first: int, second: int, third: int) -> None:
-    """Puts a weak read into a cell, beside those that it has."""
-    if s[cell + R_FIRST] == 0:
-        s[cell + R_FIRST], s[cell + R_FIRST + 1], s[cell + R_FIRST + 2] = first, second, third
+def add_weak_read(
+    state: Any, cell: int, interval_word: int, thread_word: int, access_word: int
+) -> None:
+    """Adds a weak read to a cell, beside the reads that it has."""
+    if state[cell + R_INTERVAL] == 0:
+        state[cell + R_INTERVAL], state[cell + R_INTERVAL + 1], state[cell + R_INTERVAL + 2] = (
+            interval_word,
+            thread_word,
+            access_word,
+        )
         return
-    lists = s[cell + LISTS]
-    low = push(s, lists & LOW, first, second, third, 0)
-    s[cell + LISTS] = lists >> 32 << 32 | low
+    lists = state[cell + LISTS]
+    low = push_record(state, lists & LOW, interval_word, thread_word, access_word, 0)
+    state[cell + LISTS] = lists >> 32 << 32 | low

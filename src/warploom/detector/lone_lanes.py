@@ -1,13 +1,14 @@
-"""Takes lanes of an access that lie far apart: fetches what is kept of their words all at once, and
-takes each in few steps where its words are quiet. Others are for `memory_words.check_words`, which
-would come to the same."""
+"""Records lanes of an access whose addresses are far apart (gathers and scatters): prefetches their
+lines and cells all at once, then records each lane in a few steps if barriers order all accesses to
+its words. Other lanes are left to `memory_words.check_words`, which would record them in the same
+way."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.bounds import allocation
-from warploom.detector.cells import ALL_BYTES, third_word
+from warploom.detector.bounds import find_allocation
+from warploom.detector.cells import ALL_BYTES, pack_access
 from warploom.detector.layout import (
     A_CELLS,
     A_CONSTANT,
@@ -27,7 +28,7 @@ from warploom.detector.layout import (
     E_SPACE,
     GLOBAL,
     H_COUNT,
-    H_REST,
+    H_EXTENSION,
     IN_CELLS,
     INIT,
     LINE_BYTES,
@@ -35,20 +36,20 @@ from warploom.detector.layout import (
     LINE_WORDS,
     LISTS,
     LOAD,
-    ME_HOME,
+    ME_OWNER_SLOT,
     ME_THREAD,
-    R_FIRST,
+    R_INTERVAL,
     SHARED,
     SITE_WORDS,
     SITES_AT,
     SLOT_CELLS,
     SLOT_LINES,
     TOOLS,
-    W_FIRST,
+    W_INTERVAL,
     W_VALUE,
 )
-from warploom.detector.quick_words import is_older, put_record
-from warploom.detector.runs import place_of, words_of
+from warploom.detector.quick_words import is_ordered_by_barriers, write_current_record
+from warploom.detector.runs import footprint_of, words_of
 from warploom.detector.settled import is_settled
 from warploom.simt.host_prefetch import fetch
 from warploom.simt.lane_counts import first_lane, jitable
@@ -58,80 +59,99 @@ WORD = 4
 
 
 @jitable
-def fetch_records(s: Any, e: Any, addresses: Any, lanes: int) -> int:
-    """Fetch what is kept of the words that lanes reach: they mostly lie far apart, and each would
-    be waited for by itself. Of global memory, those of the first lane's allocation, whose row is
-    returned if `take_lone_lane` may take lanes there, else 0."""
-    low, high, base, row = 0, e[E_LIMIT], 0, 0
-    lines, cells = s[ME_HOME] + s[SLOT_LINES], s[ME_HOME] + s[SLOT_CELLS]
-    if e[E_SPACE] == GLOBAL:
-        row = allocation(s, addresses[first_lane(lanes)])
-        if row < 0:
+def prefetch_records(state: Any, event: Any, addresses: Any, lanes: int) -> int:
+    """Prefetches the lines and cells of the words that lanes access, which would otherwise be cache
+    misses one after the other. In global memory, only of the first lane's allocation; returns its
+    table row if `record_lone_lane` may be tried on its lanes, else 0."""
+    low, high, base, allocation = 0, event[E_LIMIT], 0, 0
+    lines, cells = (
+        state[ME_OWNER_SLOT] + state[SLOT_LINES],
+        state[ME_OWNER_SLOT] + state[SLOT_CELLS],
+    )
+    if event[E_SPACE] == GLOBAL:
+        allocation = find_allocation(state, addresses[first_lane(lanes)])
+        if allocation < 0:
             return 0
-        low, high, base = s[row + A_START], s[row + A_END], s[row + A_START] & -LINE_BYTES
-        lines, cells = s[row + A_LINES], s[row + A_CELLS]
-    elif e[E_SPACE] != SHARED:
+        low, high, base = (
+            state[allocation + A_START],
+            state[allocation + A_END],
+            state[allocation + A_START] & -LINE_BYTES,
+        )
+        lines, cells = state[allocation + A_LINES], state[allocation + A_CELLS]
+    elif event[E_SPACE] != SHARED:
         return 0
     for lane in range(32):
         if lanes >> lane & 1 and low <= addresses[lane] < high:
-            behind = addresses[lane] - base
-            fetch(s, lines + (behind >> LINE_SHIFT) * LINE_WORDS)
-            fetch(s, cells + (behind >> 2) * CELL_WORDS)
-    return int(row * is_plain(s, e, row)) if row else 0
+            offset = addresses[lane] - base
+            fetch(state, lines + (offset >> LINE_SHIFT) * LINE_WORDS)
+            fetch(state, cells + (offset >> 2) * CELL_WORDS)
+    return int(allocation * allows_fast_path(state, event, allocation)) if allocation else 0
 
 
 @jitable
-def is_plain(s: Any, e: Any, row: int) -> int:
-    """Returns whether an access is weak, of whole words, and to an allocation of which only races
-    are of interest."""
-    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
-    if e[E_OP] == ATOMIC or flags & ~COPIES or e[E_PART] < WORD or s[row + A_TOUCHED]:
+def allows_fast_path(state: Any, event: Any, allocation: int) -> int:
+    """Returns whether an access is weak, of whole words, and to an allocation that is checked for
+    races only."""
+    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    if (
+        event[E_OP] == ATOMIC
+        or flags & ~COPIES
+        or event[E_PART] < WORD
+        or state[allocation + A_TOUCHED]
+    ):
         return 0
-    if s[TOOLS] & INIT and s[row + A_WRITTEN]:
+    if state[TOOLS] & INIT and state[allocation + A_WRITTEN]:
         return 0
-    return int(e[E_OP] == LOAD or s[row + A_CONSTANT] == 0)
+    return int(event[E_OP] == LOAD or state[allocation + A_CONSTANT] == 0)
 
 
 @jitable
-def take_lone_lane(
-    s: Any, e: Any, data: Any, address: int, lane: int, thread: int, row: int
+def record_lone_lane(
+    state: Any, event: Any, data: Any, address: int, lane: int, thread: int, allocation: int
 ) -> int:
-    """Take the access of a lane to an allocation, if it is of settled bytes, or of words that this
-    thread alone reaches, or that barriers order; return whether it was taken."""
-    size, base = e[E_SIZE], s[row + A_START] & -LINE_BYTES
-    if address < s[row + A_START] or address + size > s[row + A_END] or address & size - 1:
+    """Records the access of a lane to an allocation, if it reads settled bytes, or words that only
+    this thread accesses or whose accesses barriers order; returns whether it did."""
+    size, base = event[E_SIZE], state[allocation + A_START] & -LINE_BYTES
+    if (
+        address < state[allocation + A_START]
+        or address + size > state[allocation + A_END]
+        or address & size - 1
+    ):
         return 0
-    line = s[row + A_LINES] + (address - base >> LINE_SHIFT) * LINE_WORDS
-    if s[line + H_REST]:
-        place = address - base & LINE_BYTES - 1
-        reads, at = int(e[E_OP] == LOAD), place_of(size, 0, place, place + size)
-        return int(reads and is_settled(s, line, at, words_of(at, 1)))
-    if s[line + H_COUNT] != IN_CELLS:
+    line = state[allocation + A_LINES] + (address - base >> LINE_SHIFT) * LINE_WORDS
+    # Only lines with an extension have settled bytes; all else there is left to `memory_words`.
+    if state[line + H_EXTENSION]:
+        offset = address - base & LINE_BYTES - 1
+        is_read, footprint = int(event[E_OP] == LOAD), footprint_of(size, 0, offset, offset + size)
+        return int(is_read and is_settled(state, line, footprint, words_of(footprint, 1)))
+    if state[line + H_COUNT] != IN_CELLS:
         return 0
-    s[ME_THREAD] = thread
-    cell = s[row + A_CELLS] + (address - base >> 2) * CELL_WORDS
-    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
-    third = third_word(s, e[E_OP], ALL_BYTES, flags)
+    state[ME_THREAD] = thread
+    cell = state[allocation + A_CELLS] + (address - base >> 2) * CELL_WORDS
+    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    access_word = pack_access(state, event[E_OP], ALL_BYTES, flags)
     for word in range(size // WORD):
-        if s[cell + LISTS] or (s[cell + W_FIRST] and not is_older(s, cell + W_FIRST)):
+        if state[cell + LISTS] or (
+            state[cell + W_INTERVAL] and not is_ordered_by_barriers(state, cell + W_INTERVAL)
+        ):
             return 0
-        if s[cell + R_FIRST] and not is_older(s, cell + R_FIRST):
+        if state[cell + R_INTERVAL] and not is_ordered_by_barriers(state, cell + R_INTERVAL):
             return 0
-        if e[E_OP] == LOAD:
-            put_record(s, cell + R_FIRST, third)
+        if event[E_OP] == LOAD:
+            write_current_record(state, cell + R_INTERVAL, access_word)
         else:
-            put_record(s, cell + W_FIRST, third)
-            s[cell + W_VALUE] = whole_word(e, data, lane, word)
-            s[cell + R_FIRST] = 0
+            write_current_record(state, cell + W_INTERVAL, access_word)
+            state[cell + W_VALUE] = stored_whole_word(event, data, lane, word)
+            state[cell + R_INTERVAL] = 0
         cell += CELL_WORDS
     return 1
 
 
 @jitable
-def whole_word(e: Any, data: Any, lane: int, word: int) -> int:
+def stored_whole_word(event: Any, data: Any, lane: int, word: int) -> int:
     """Returns a word of what a lane stores, in elements of whole words."""
-    at, part = word * WORD, e[E_PART]
-    if part == e[E_SIZE]:
+    at, part = word * WORD, event[E_PART]
+    if part == event[E_SIZE]:
         at += lane * part
     else:
         at = (at // part * 32 + lane) * part + at % part

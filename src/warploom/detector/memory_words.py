@@ -1,11 +1,12 @@
-"""Checks the bytes of an access: run by run, word by word, and whether anybody wrote them."""
+"""Checks the bytes of an access against shadow memory: by runs of lanes in lines, else lane by lane
+in cells; and against the bits of written bytes (tool `init`)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.cells import third_word, touch
-from warploom.detector.knowledge import become_lane
+from warploom.detector.cells import check_and_record, pack_access
+from warploom.detector.knowledge import set_current_lane
 from warploom.detector.layout import (
     A_CELLS,
     A_LINES,
@@ -28,7 +29,7 @@ from warploom.detector.layout import (
     LINE_WORDS,
     LOAD,
     ME_ADDRESS,
-    ME_HOME,
+    ME_OWNER_SLOT,
     ME_SIZE,
     ME_STRIDE,
     ME_THREAD,
@@ -44,184 +45,222 @@ from warploom.detector.layout import (
     STRONG,
     TOOLS,
 )
-from warploom.detector.lines import open_line, stamp, tag_here, take_run
+from warploom.detector.lines import current_tag, expand_line, record_run, tag_line
 from warploom.detector.pool import report
-from warploom.detector.quick_words import check_quickly, stored_word
-from warploom.detector.releases import forget_releases
-from warploom.detector.runs import place_of, words_of
-from warploom.detector.settled import is_settled, settle, unsettle
+from warploom.detector.quick_words import stored_word, try_record_words
+from warploom.detector.releases import end_chain
+from warploom.detector.runs import footprint_of, words_of
+from warploom.detector.settled import clear_settled, is_settled, settle
 from warploom.detector.shared_memory_owners import shared_key
-from warploom.detector.touched import touch_run
+from warploom.detector.touched import record_touched_run
 from warploom.simt.lane_counts import first_lane, jitable
 
-SIMPLE = COPIES | STRONG | 3 << SCOPE_AT
-"""Flags of accesses that `check_quickly` may take."""
+FAST_FLAGS = COPIES | STRONG | 3 << SCOPE_AT
+"""Flags of accesses that `try_record_words` may record."""
 
 
 @jitable
-def take_lines(
-    s: Any, e: Any, memory: Any, addresses: Any, data: Any, lanes: int, end: int, row: int
+def record_in_lines(
+    state: Any,
+    event: Any,
+    memory: Any,
+    addresses: Any,
+    data: Any,
+    lanes: int,
+    end: int,
+    allocation: int,
 ) -> None:
-    """Take a weak access of lanes whose addresses are evenly spaced from the current one on, up to
-    the end of the last one's bytes; what a line cannot tell, lane by lane. The current thread's
-    lane reaches the current address, the lanes behind it what follows: those before it, if the
-    stride is negative. Those of the mask `lanes`, whose first bit is that of this lane, are
-    there."""
-    size, stride, at = e[E_SIZE], abs(s[ME_STRIDE]), s[ME_ADDRESS]
-    thread, step = s[ME_THREAD], 1 if s[ME_STRIDE] > 0 else -1
-    touch_run(s, e, end, row, lanes)
-    if s[TOOLS] & INIT:
-        check_run_written(s, e, end, row, lanes)
-    if s[TOOLS] & RACE == 0:
+    """Records a weak access of lanes whose addresses are evenly spaced, from the current address up
+    to `end`, past the last lane's bytes; lane by lane in lines that cannot decide. The current
+    thread's lane accesses the current address, the lanes after it the bytes that follow; the lanes
+    before it, if the stride is negative. The mask `lanes` begins with the bit of the current lane;
+    lanes may be missing. `allocation` is the table row of the accessed allocation, 1 for shared
+    memory."""
+    size, stride, at = event[E_SIZE], abs(state[ME_STRIDE]), state[ME_ADDRESS]
+    thread, step = state[ME_THREAD], 1 if state[ME_STRIDE] > 0 else -1
+    record_touched_run(state, event, end, allocation, lanes)
+    if state[TOOLS] & INIT:
+        check_run_written(state, event, end, allocation, lanes)
+    if state[TOOLS] & RACE == 0:
         return
-    lines, base = s[ME_HOME] + s[SLOT_LINES], 0
-    if e[E_SPACE] != SHARED:
-        lines, base = s[row + A_LINES], s[row + A_START] & -LINE_BYTES
+    lines, base = state[ME_OWNER_SLOT] + state[SLOT_LINES], 0
+    if event[E_SPACE] != SHARED:
+        lines, base = state[allocation + A_LINES], state[allocation + A_START] & -LINE_BYTES
+    # Sizes are powers of two: a shift in place of a division, for the usual stride.
     shift = int(size > 1) + int(size > 2) + int(size > 4) + int(size > 8)
     while at < end:
         number = at - base >> LINE_SHIFT
-        line, begins = lines + number * LINE_WORDS, base + (number << LINE_SHIFT)
-        behind = min(end - size, begins + LINE_BYTES - 1) - at
-        count = (behind >> shift if stride == size else behind // stride) + 1
+        line, line_address = lines + number * LINE_WORDS, base + (number << LINE_SHIFT)
+        offset = min(end - size, line_address + LINE_BYTES - 1) - at
+        count = (offset >> shift if stride == size else offset // stride) + 1
         last = at + (count - 1) * stride + size
-        here = lanes & (1 << count) - 1
-        place = place_of(size, step * stride, at - begins, last - begins)
-        words = words_of(place, here)
-        if here:
-            stamp(s, line, tag_here(s), e[E_SPACE])
-        if here and take_line(s, line, thread, e[E_OP], place, words) == 0:
-            for lane_behind in range(count):
-                own = thread + step * lane_behind
-                if here >> lane_behind & 1:
-                    become_lane(s, own)
-                    s[ME_ADDRESS] = at + lane_behind * stride
-                    check_words(s, e, memory, addresses, data, own & 31, row, 1)
+        present = lanes & (1 << count) - 1
+        footprint = footprint_of(size, step * stride, at - line_address, last - line_address)
+        words = words_of(footprint, present)
+        if present:
+            tag_line(state, line, current_tag(state), event[E_SPACE])
+        if present and record_in_line(state, line, thread, event[E_OP], footprint, words) == 0:
+            for index in range(count):
+                lane_thread = thread + step * index
+                if present >> index & 1:
+                    set_current_lane(state, lane_thread)
+                    state[ME_ADDRESS] = at + index * stride
+                    check_words(
+                        state, event, memory, addresses, data, lane_thread & 31, allocation, 1
+                    )
         thread += step * count
         at += count * stride
         lanes >>= count
 
 
 @jitable
-def take_line(s: Any, line: int, thread: int, op: int, place: int, words: int) -> int:
-    """Take a weak access of lanes from `thread` on to a place of a line and its words; return
-    whether the line could, 0 where its cells must."""
+def record_in_line(state: Any, line: int, thread: int, op: int, footprint: int, words: int) -> int:
+    """Records a weak access of lanes from `thread` on with a footprint in a line and its words;
+    returns 1, or 0 if the line's cells have to decide."""
     if op != LOAD:
-        unsettle(s, line, place, words)
-    elif is_settled(s, line, place, words):
+        clear_settled(state, line, footprint, words)
+    elif is_settled(state, line, footprint, words):
         return 1
-    return int(take_run(s, line, thread, op, place, words))
+    return int(record_run(state, line, thread, op, footprint, words))
 
 
 @jitable
-def check_run_written(s: Any, e: Any, end: int, row: int, lanes: int) -> None:
-    """Check with `check_written` what a run of lanes reaches, up to `end`, of which those of a mask
-    are there."""
-    size, first = e[E_SIZE], s[ME_ADDRESS]
-    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
-    stride, step = abs(s[ME_STRIDE]), 1 if s[ME_STRIDE] > 0 else -1
-    whole = s[ME_STRIDE] == size and lanes & lanes + 1 == 0
-    piece = end - first if whole else size
-    thread, at = s[ME_THREAD], first
+def check_run_written(state: Any, event: Any, end: int, allocation: int, lanes: int) -> None:
+    """Reports bytes that a run of lanes, up to `end`, reads although they are not written
+    (`check_written`); `lanes` masks those that are there."""
+    size, start = event[E_SIZE], state[ME_ADDRESS]
+    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    stride, step = abs(state[ME_STRIDE]), 1 if state[ME_STRIDE] > 0 else -1
+    contiguous = state[ME_STRIDE] == size and lanes & lanes + 1 == 0
+    piece = end - start if contiguous else size
+    thread, at = state[ME_THREAD], start
     while at < end:
-        s[ME_ADDRESS], s[ME_SIZE] = at, piece
+        state[ME_ADDRESS], state[ME_SIZE] = at, piece
         if lanes & 1:
-            check_written(s, e, flags, row)
+            check_written(state, event, flags, allocation)
         lanes >>= 1
         at += max(stride, piece)
-        s[ME_THREAD] += step
-    s[ME_THREAD], s[ME_ADDRESS], s[ME_SIZE] = thread, first, size
+        state[ME_THREAD] += step
+    state[ME_THREAD], state[ME_ADDRESS], state[ME_SIZE] = thread, start, size
 
 
 @jitable
-def flags_here(s: Any, e: Any) -> int:
-    """Return the flags of an event's instruction; a reduction by an agent is strong where it
-    writes, not where it reads what it adds."""
-    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
-    return int(flags & ~STRONG if flags & ASYNC and e[E_OP] == LOAD else flags)
+def effective_flags(state: Any, event: Any) -> int:
+    """Returns the flags of an event's instruction; a reduction by an agent is strong when it
+    writes, not when it reads its addends."""
+    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    return int(flags & ~STRONG if flags & ASYNC and event[E_OP] == LOAD else flags)
 
 
 @jitable
 def check_words(
-    s: Any, e: Any, memory: Any, addresses: Any, data: Any, lane: int, row: int, writes: int
+    state: Any,
+    event: Any,
+    memory: Any,
+    addresses: Any,
+    data: Any,
+    lane: int,
+    allocation: int,
+    writes: int,
 ) -> None:
-    """Checks the access of the current thread, which lies in one line, against those before it."""
-    at, shared = s[ME_ADDRESS], int(e[E_SPACE] == SHARED)
-    flags = flags_here(s, e)
-    lines, cells, base = s[ME_HOME] + s[SLOT_LINES], s[ME_HOME] + s[SLOT_CELLS], 0
+    """Checks the access of the current thread, which lies in one line, against the earlier ones,
+    and records it."""
+    at, shared = state[ME_ADDRESS], int(event[E_SPACE] == SHARED)
+    flags = effective_flags(state, event)
+    lines, cells, base = (
+        state[ME_OWNER_SLOT] + state[SLOT_LINES],
+        state[ME_OWNER_SLOT] + state[SLOT_CELLS],
+        0,
+    )
     if not shared:
-        lines, cells, base = s[row + A_LINES], s[row + A_CELLS], s[row + A_START] & -LINE_BYTES
+        lines, cells, base = (
+            state[allocation + A_LINES],
+            state[allocation + A_CELLS],
+            state[allocation + A_START] & -LINE_BYTES,
+        )
     number = at - base >> LINE_SHIFT
-    line, place = lines + number * LINE_WORDS, at - base & LINE_BYTES - 1
+    line, offset = lines + number * LINE_WORDS, at - base & LINE_BYTES - 1
     cell = cells + (at - base >> 2) * CELL_WORDS
-    alone = place_of(e[E_SIZE], 0, place, place + e[E_SIZE])
-    if e[E_OP] != LOAD:
-        unsettle(s, line, alone, words_of(alone, 1))
-    elif flags & ~COPIES == 0 and is_settled(s, line, alone, words_of(alone, 1)):
+    lane_footprint = footprint_of(event[E_SIZE], 0, offset, offset + event[E_SIZE])
+    if event[E_OP] != LOAD:
+        clear_settled(state, line, lane_footprint, words_of(lane_footprint, 1))
+    elif flags & ~COPIES == 0 and is_settled(
+        state, line, lane_footprint, words_of(lane_footprint, 1)
+    ):
         return
-    if flags & ~SIMPLE == 0 and check_quickly(s, e, data, lane, line, cell):
+    if flags & ~FAST_FLAGS == 0 and try_record_words(state, event, data, lane, line, cell):
         return
-    stamp(s, line, tag_here(s), e[E_SPACE])
-    if s[line + H_COUNT] != IN_CELLS:
-        first = cells + number * (LINE_BYTES // 4) * CELL_WORDS
-        open_line(s, e, line, first, base + (number << LINE_SHIFT), memory, addresses, data)
-    check_cells(s, e, data, lane, line, cell, writes)
+    tag_line(state, line, current_tag(state), event[E_SPACE])
+    if state[line + H_COUNT] != IN_CELLS:
+        first_cell = cells + number * (LINE_BYTES // 4) * CELL_WORDS
+        expand_line(
+            state, event, line, first_cell, base + (number << LINE_SHIFT), memory, addresses, data
+        )
+    check_cells(state, event, data, lane, line, cell, writes)
 
 
 @jitable
-def check_cells(s: Any, e: Any, data: Any, lane: int, line: int, cell: int, writes: int) -> None:
-    """Checks each aligned four bytes of an access against those before it."""
-    at, end, op = s[ME_ADDRESS], s[ME_ADDRESS] + e[E_SIZE], e[E_OP] if writes else LOAD
-    flags = flags_here(s, e)
+def check_cells(
+    state: Any, event: Any, data: Any, lane: int, line: int, cell: int, writes: int
+) -> None:
+    """Checks each aligned four bytes of an access against the earlier ones, and records it in their
+    cells."""
+    at, end, op = (
+        state[ME_ADDRESS],
+        state[ME_ADDRESS] + event[E_SIZE],
+        event[E_OP] if writes else LOAD,
+    )
+    flags = effective_flags(state, event)
     word = at & ~3
     while word < end:
         bytes_, value = 15, 0
         if word < at or word + 4 > end:
             bytes_ = (15 << max(at - word, 0) & 15) & (15 >> max(word + 4 - end, 0))
         if op == STORE:
-            value = stored_word(e, data, lane, word - at)
-        strong = touch(s, cell, third_word(s, op, bytes_, flags), value)
+            value = stored_word(event, data, lane, word - at)
+        strong = check_and_record(state, cell, pack_access(state, op, bytes_, flags), value)
         if op == LOAD and flags & ~COPIES == 0:
-            settle(s, line, cell, word & LINE_BYTES - 1, bytes_)
-        elif strong and op == STORE and s[EXACT] and flags & STRONG == 0:
-            forget_releases(s, shared_key(s, at) if e[E_SPACE] == SHARED else at)
+            settle(state, line, cell, word & LINE_BYTES - 1, bytes_)
+        elif strong and op == STORE and state[EXACT] and flags & STRONG == 0:
+            end_chain(state, shared_key(state, at) if event[E_SPACE] == SHARED else at)
         cell += CELL_WORDS
         word += 4
 
 
 @jitable
-def check_written(s: Any, e: Any, flags: int, row: int) -> None:
-    """Reports a read of bytes that nobody has written, but not where it only copies; what is
-    written is written from then on."""
-    shared = e[E_SPACE] == SHARED
-    bits = s[ME_HOME] + s[SLOT_WRITTEN]
+def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
+    """Reports a read of bytes that have not been written, unless it only copies; marks written
+    bytes."""
+    shared = event[E_SPACE] == SHARED
+    bits = state[ME_OWNER_SLOT] + state[SLOT_WRITTEN]
     base = 0
     if not shared:
-        bits, base = s[row + A_WRITTEN], s[row + A_START]
+        bits, base = state[allocation + A_WRITTEN], state[allocation + A_START]
         if bits == 0:
             return
-    place = s[ME_ADDRESS] - base
-    missing = first_unwritten(s, bits, place, place + s[ME_SIZE], e[E_OP])
-    if missing >= 0 and e[E_OP] != STORE and flags & COPIES == 0:
-        lanes, size = (base + missing - s[ME_ADDRESS]) // e[E_SIZE], e[E_SIZE]
-        thread = s[ME_THREAD]
-        s[ME_THREAD] = thread + lanes
-        report(s, K_UNWRITTEN, -1, -1, s[ME_ADDRESS] + lanes * size, size, e[E_OP])
-        s[ME_THREAD] = thread
+    byte = state[ME_ADDRESS] - base
+    missing = first_unwritten(state, bits, byte, byte + state[ME_SIZE], event[E_OP])
+    if missing >= 0 and event[E_OP] != STORE and flags & COPIES == 0:
+        lanes, size = (base + missing - state[ME_ADDRESS]) // event[E_SIZE], event[E_SIZE]
+        thread = state[ME_THREAD]
+        state[ME_THREAD] = thread + lanes
+        report(state, K_UNWRITTEN, -1, -1, state[ME_ADDRESS] + lanes * size, size, event[E_OP])
+        state[ME_THREAD] = thread
 
 
 @jitable
-def first_unwritten(s: Any, bits: int, place: int, end: int, op: int) -> int:
-    """Return the first byte from `place` to `end` that nobody has written, by its bit from `bits`
-    on, -1 where there is none; what is not only read is written from then on."""
+def first_unwritten(state: Any, bits: int, byte: int, end: int, op: int) -> int:
+    """Returns the first byte from `byte` to `end` whose bit from index `bits` on is 0, -1 if there
+    is none; sets the bits unless `op` only reads."""
     missing = -1
-    while place < end:
-        count = min(32 - (place & 31), end - place)
-        mask = ((1 << count) - 1) << (place & 31)
-        word = bits + (place >> 5)
-        absent = mask & ~s[word]
-        if absent and missing < 0:
-            missing = (place & ~31) + first_lane(absent)
+    while byte < end:
+        count = min(32 - (byte & 31), end - byte)
+        mask = ((1 << count) - 1) << (byte & 31)
+        word = bits + (byte >> 5)
+        unwritten = mask & ~state[word]
+        if unwritten and missing < 0:
+            missing = (byte & ~31) + first_lane(unwritten)
         if op != LOAD:
-            s[word] |= mask
-        place += count
+            state[word] |= mask
+        byte += count
     return missing

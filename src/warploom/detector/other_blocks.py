@@ -1,18 +1,25 @@
-"""Sets of what is known of other blocks. A set never changes; to add to one makes another."""
+"""Holds block sets: what a thread knows of other blocks, as a sparse vector clock. A set is
+immutable and shared; to add to one makes another. A set of blocks 2 and 9:
+
+    2, (3, interval 1, clock 0, thread 0, time 4, synced 4), (10, interval 0, ...)
+
+Of block 2 all before interval 1 is known, and in that interval thread 0 before time 4, and its warp
+before time 4.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.agents import agent_of, begun_by, copies_of_both, knows_copy
+from warploom.detector.agents import agent_index, begun_index, includes_copy, join_agent_word
 from warploom.detector.layout import (
     AGENT,
     AGENT_KIND_AT,
     AGENTS,
+    CLOCK_WORDS,
     ME_AGENT,
-    ROW,
+    S_CLOCK,
     S_INTERVAL,
-    S_ROW,
     S_SYNCED,
     S_THREAD,
     S_TIME,
@@ -20,172 +27,176 @@ from warploom.detector.layout import (
     THREADS,
     WORK_OF_THREAD,
 )
-from warploom.detector.pool import take
+from warploom.detector.pool import allocate
 from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def known_of_other(s: Any, known: int, block: int, interval: int, thread: int, time: int) -> int:
-    """Returns whether a set knows of an access of a block, given by its number and one."""
-    entry = entry_of(s, known, block)
+def set_knows(state: Any, block_set: int, block: int, interval: int, thread: int, time: int) -> int:
+    """Returns whether a block set includes an access of the block with number `block` - 1."""
+    entry = find_entry(state, block_set, block)
     if entry == 0:
         return 0
     if thread & AGENT:
-        return knows_of_agent(s, entry, thread, time)
-    if s[entry + S_INTERVAL] != interval:
-        return int(interval < s[entry + S_INTERVAL])
-    return int(time < first_unknown(s, entry, thread))
+        return entry_knows_agent(state, entry, thread, time)
+    if state[entry + S_INTERVAL] != interval:
+        return int(interval < state[entry + S_INTERVAL])
+    return int(time < first_unknown(state, entry, thread))
 
 
 @jitable
-def knows_of_agent(s: Any, entry: int, who: int, time: int) -> int:
-    """Return whether an entry knows of an access of an agent; work of tensor cores, before other
-    such work, where it had begun before a fence."""
-    if knows_copy(copies_known(s, entry, agent_of(s, who)), time):
+def entry_knows_agent(state: Any, entry: int, who: int, time: int) -> int:
+    """Returns whether an entry includes an access of an agent. For work of a tensor core, it is
+    enough for other such work that it had begun before a fence."""
+    if includes_copy(entry_agent_word(state, entry, agent_index(state, who)), time):
         return 1
-    kind, own = who >> AGENT_KIND_AT, s[ME_AGENT] >> AGENT_KIND_AT
+    kind, own = who >> AGENT_KIND_AT, state[ME_AGENT] >> AGENT_KIND_AT
     if kind != WORK_OF_THREAD or own != WORK_OF_THREAD:
         return 0
-    return knows_copy(copies_known(s, entry, begun_by(s, who & AGENT - 1)), time)
+    return includes_copy(entry_agent_word(state, entry, begun_index(state, who & AGENT - 1)), time)
 
 
 @jitable
-def entry_of(s: Any, known: int, block: int) -> int:
-    """Return where a set has what it knows of a block, given by its number and one; 0 for
-    nothing."""
-    if known == 0:
+def find_entry(state: Any, block_set: int, block: int) -> int:
+    """Returns the index of a set's entry for the block with number `block` - 1; 0 for none."""
+    if block_set == 0:
         return 0
-    low, high = 0, s[known]
+    low, high = 0, state[block_set]
     while low < high:
         middle = (low + high) // 2
-        if s[known + 1 + middle * SET_WORDS] < block:
+        if state[block_set + 1 + middle * SET_WORDS] < block:
             low = middle + 1
         else:
             high = middle
-    entry = known + 1 + low * SET_WORDS
-    return int(entry if low < s[known] and s[entry] == block else 0)
+    entry = block_set + 1 + low * SET_WORDS
+    return int(entry if low < state[block_set] and state[entry] == block else 0)
 
 
 @jitable
-def first_unknown(s: Any, entry: int, thread: int) -> int:
-    """Returns the first time of a thread, in the entry's interval, that the entry does not know."""
+def first_unknown(state: Any, entry: int, thread: int) -> int:
+    """Returns the first time of a thread, in the entry's interval, that the entry does not
+    include."""
     time = 0
-    if s[entry + S_THREAD] == thread:
-        time = s[entry + S_TIME]
-    elif s[entry + S_THREAD] >> 5 == thread >> 5:
-        time = s[entry + S_SYNCED]
-    if s[entry + S_ROW]:
-        time = max(time, s[s[entry + S_ROW] + thread])
+    if state[entry + S_THREAD] == thread:
+        time = state[entry + S_TIME]
+    elif state[entry + S_THREAD] >> 5 == thread >> 5:
+        time = state[entry + S_SYNCED]
+    if state[entry + S_CLOCK]:
+        time = max(time, state[state[entry + S_CLOCK] + thread])
     return int(time)
 
 
 @jitable
-def copies_known(s: Any, entry: int, agent: int) -> int:
-    """Return the word of what an entry knows of an agent (`agents`)."""
-    if s[AGENTS] == 0 or s[entry + S_ROW] == 0:
+def entry_agent_word(state: Any, entry: int, agent: int) -> int:
+    """Returns an entry's word of an agent (`agents`)."""
+    if state[AGENTS] == 0 or state[entry + S_CLOCK] == 0:
         return 0
-    return int(s[s[entry + S_ROW] + s[THREADS] + agent])
+    return int(state[state[entry + S_CLOCK] + state[THREADS] + agent])
 
 
 @jitable
-def includes(s: Any, a: int, b: int) -> int:
-    """Returns whether an entry knows all that another of the same block knows."""
-    if s[b + S_ROW] and s[b + S_ROW] != s[a + S_ROW]:
-        for agent in range(s[AGENTS]):
-            known = copies_known(s, a, agent)
-            if copies_of_both(known, copies_known(s, b, agent)) != known:
+def entry_includes(state: Any, a: int, b: int) -> int:
+    """Returns whether an entry includes all that another of the same block includes."""
+    if state[b + S_CLOCK] and state[b + S_CLOCK] != state[a + S_CLOCK]:
+        for agent in range(state[AGENTS]):
+            block_set = entry_agent_word(state, a, agent)
+            if join_agent_word(block_set, entry_agent_word(state, b, agent)) != block_set:
                 return 0
-    return includes_accesses(s, a, b)
+    return entry_includes_accesses(state, a, b)
 
 
 @jitable
-def includes_accesses(s: Any, a: int, b: int) -> int:
-    """Return whether an entry knows all accesses that another of the same block knows, those of
-    agents left out."""
-    if s[a + S_INTERVAL] != s[b + S_INTERVAL]:
-        return int(s[a + S_INTERVAL] > s[b + S_INTERVAL])
-    if s[b + S_ROW] and s[b + S_ROW] != s[a + S_ROW]:
-        for thread in range(s[THREADS]):
-            if first_unknown(s, a, thread) < first_unknown(s, b, thread):
+def entry_includes_accesses(state: Any, a: int, b: int) -> int:
+    """Returns whether an entry includes all accesses that another of the same block includes,
+    without those of agents."""
+    if state[a + S_INTERVAL] != state[b + S_INTERVAL]:
+        return int(state[a + S_INTERVAL] > state[b + S_INTERVAL])
+    if state[b + S_CLOCK] and state[b + S_CLOCK] != state[a + S_CLOCK]:
+        for thread in range(state[THREADS]):
+            if first_unknown(state, a, thread) < first_unknown(state, b, thread):
                 return 0
         return 1
-    first = s[b + S_THREAD] >> 5 << 5
+    first = state[b + S_THREAD] >> 5 << 5
     for thread in range(first, first + 32):
-        if first_unknown(s, a, thread) < first_unknown(s, b, thread):
+        if first_unknown(state, a, thread) < first_unknown(state, b, thread):
             return 0
     return 1
 
 
 @jitable
-def includes_set(s: Any, a: int, b: int) -> int:
-    """Returns whether a set knows all that another does."""
-    at, end = a + 1, a + 1 + s[a] * SET_WORDS
-    for number in range(s[b]):
+def set_includes(state: Any, a: int, b: int) -> int:
+    """Returns whether a set includes all that another does."""
+    at, end = a + 1, a + 1 + state[a] * SET_WORDS
+    for number in range(state[b]):
         entry = b + 1 + number * SET_WORDS
-        while at < end and s[at] < s[entry]:
+        while at < end and state[at] < state[entry]:
             at += SET_WORDS
-        if at == end or s[at] != s[entry] or not includes(s, at, entry):
+        if at == end or state[at] != state[entry] or not entry_includes(state, at, entry):
             return 0
     return 1
 
 
 @jitable
-def joined_sets(s: Any, a: int, b: int) -> int:
-    """Returns the set of what either of two knows."""
+def join_sets(state: Any, a: int, b: int) -> int:
+    """Returns the union of two sets: one of the two if that includes the other."""
     if a == b or b == 0:
         return a
     if a == 0:
         return b
-    if includes_set(s, a, b):
+    if set_includes(state, a, b):
         return a
-    if includes_set(s, b, a):
+    if set_includes(state, b, a):
         return b
-    made = take(s, 1 + (s[a] + s[b]) * SET_WORDS)
-    if made == 0:
+    joined = allocate(state, 1 + (state[a] + state[b]) * SET_WORDS)
+    if joined == 0:
         return a
-    to, i, j = made + 1, 0, 0
-    while i < s[a] or j < s[b]:
+    to, i, j = joined + 1, 0, 0
+    while i < state[a] or j < state[b]:
         x, y = a + 1 + i * SET_WORDS, b + 1 + j * SET_WORDS
-        if j == s[b] or (i < s[a] and s[x] < s[y]):
-            copy_entry(s, to, x)
+        if j == state[b] or (i < state[a] and state[x] < state[y]):
+            copy_entry(state, to, x)
             i += 1
-        elif i == s[a] or s[y] < s[x]:
-            copy_entry(s, to, y)
+        elif i == state[a] or state[y] < state[x]:
+            copy_entry(state, to, y)
             j += 1
         else:
-            join_entries(s, to, x, y)
+            join_entries(state, to, x, y)
             i += 1
             j += 1
         to += SET_WORDS
-    s[made] = (to - made - 1) // SET_WORDS
-    return int(made)
+    state[joined] = (to - joined - 1) // SET_WORDS
+    return int(joined)
 
 
 @jitable
-def copy_entry(s: Any, to: int, source: int) -> None:
+def copy_entry(state: Any, to: int, source: int) -> None:
     """Copies an entry of a set."""
     for word in range(SET_WORDS):
-        s[to + word] = s[source + word]
+        state[to + word] = state[source + word]
 
 
 @jitable
-def join_entries(s: Any, to: int, a: int, b: int) -> None:
-    """Writes an entry that knows what two of the same block know."""
-    if includes(s, a, b):
-        copy_entry(s, to, a)
-    elif includes(s, b, a):
-        copy_entry(s, to, b)
+def join_entries(state: Any, to: int, a: int, b: int) -> None:
+    """Writes the union of two entries of the same block."""
+    if entry_includes(state, a, b):
+        copy_entry(state, to, a)
+    elif entry_includes(state, b, a):
+        copy_entry(state, to, b)
     else:
-        later, earlier = (a, b) if s[a + S_INTERVAL] >= s[b + S_INTERVAL] else (b, a)
-        copy_entry(s, to, later)
-        row = take(s, s[ROW])
-        if row == 0:
+        later, earlier = (a, b) if state[a + S_INTERVAL] >= state[b + S_INTERVAL] else (b, a)
+        copy_entry(state, to, later)
+        clock = allocate(state, state[CLOCK_WORDS])
+        if clock == 0:
             return
-        for thread in range(s[THREADS]):
-            s[row + thread] = first_unknown(s, later, thread)
-            if s[earlier + S_INTERVAL] == s[later + S_INTERVAL]:
-                s[row + thread] = max(s[row + thread], first_unknown(s, earlier, thread))
-        for agent in range(s[AGENTS]):
-            both = copies_of_both(copies_known(s, a, agent), copies_known(s, b, agent))
-            s[row + s[THREADS] + agent] = both
-        s[to + S_ROW] = row
+        for thread in range(state[THREADS]):
+            state[clock + thread] = first_unknown(state, later, thread)
+            if state[earlier + S_INTERVAL] == state[later + S_INTERVAL]:
+                state[clock + thread] = max(
+                    state[clock + thread], first_unknown(state, earlier, thread)
+                )
+        for agent in range(state[AGENTS]):
+            both = join_agent_word(
+                entry_agent_word(state, a, agent), entry_agent_word(state, b, agent)
+            )
+            state[clock + state[THREADS] + agent] = both
+        state[to + S_CLOCK] = clock

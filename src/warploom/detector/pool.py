@@ -1,5 +1,5 @@
-"""Memory for what the detector has to keep: taken from the end of its array, never given back but
-for the nodes of lists."""
+"""Allocates what the detector retains in the pool at the end of its array, which is never freed
+during a launch, except for nodes of lists; and counts findings."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from warploom.detector.layout import (
     ME_SPACE,
     ME_THREAD,
     MOST_FINDINGS,
-    N_FIRST,
+    N_ACCESS,
+    N_INTERVAL,
     N_NEXT,
-    N_SECOND,
-    N_THIRD,
+    N_THREAD,
     N_VALUE,
     NODE_WORDS,
     POOL_AT,
@@ -43,77 +43,82 @@ from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def take(s: Any, words: int) -> int:
-    """Returns the index of so many words, all zero; 0 where there are none left."""
-    at = s[POOL_AT]
-    if at + words > s[POOL_END]:
-        s[EXHAUSTED] = 1
+def allocate(state: Any, words: int) -> int:
+    """Returns the index of that many words, all zero; 0, with EXHAUSTED set, if none are left."""
+    at = state[POOL_AT]
+    if at + words > state[POOL_END]:
+        state[EXHAUSTED] = 1
         return 0
-    s[POOL_AT] = at + words
+    state[POOL_AT] = at + words
     return int(at)
 
 
 @jitable
-def push(s: Any, head: int, first: int, second: int, third: int, value: int) -> int:
-    """Returns the head of a list with one more record before `head`."""
-    at = s[FREE_NODES]
+def push_record(
+    state: Any, head: int, interval_word: int, thread_word: int, access_word: int, value: int
+) -> int:
+    """Returns the head of a list with one more record before `head`; `head` itself if the pool is
+    exhausted."""
+    at = state[FREE_NODES]
     if at != 0:
-        s[FREE_NODES] = s[at + N_NEXT]
+        state[FREE_NODES] = state[at + N_NEXT]
     else:
-        at = take(s, NODE_WORDS)
+        at = allocate(state, NODE_WORDS)
         if at == 0:
             return head
-    s[at + N_NEXT] = head
-    s[at + N_FIRST] = first
-    s[at + N_SECOND] = second
-    s[at + N_THIRD] = third
-    s[at + N_VALUE] = value
+    state[at + N_NEXT] = head
+    state[at + N_INTERVAL] = interval_word
+    state[at + N_THREAD] = thread_word
+    state[at + N_ACCESS] = access_word
+    state[at + N_VALUE] = value
     return int(at)
 
 
 @jitable
-def give_back(s: Any, node: int) -> None:
+def free_node(state: Any, node: int) -> None:
     """Frees a node of a list."""
-    s[node + N_NEXT] = s[FREE_NODES]
-    s[FREE_NODES] = node
+    state[node + N_NEXT] = state[FREE_NODES]
+    state[FREE_NODES] = node
 
 
 @jitable
-def give_back_all(s: Any, lists: int) -> None:
-    """Frees the nodes of both lists of a cell."""
+def free_lists(state: Any, lists: int) -> None:
+    """Frees the nodes of both lists of a cell, packed as in LISTS."""
     for node in (lists & LOW, lists >> 32):
         while node:
-            following = s[node + N_NEXT]
-            give_back(s, node)
+            following = state[node + N_NEXT]
+            free_node(state, node)
             node = following
 
 
 @jitable
 def report(
-    s: Any, kind: int, other: int, other_thread: int, address: int, size: int, detail: int
+    state: Any, kind: int, other: int, other_thread: int, address: int, size: int, detail: int
 ) -> None:
-    """Counts a finding of the current thread and instruction; keeps the first of its kind, of two
-    instructions and a space. `other` is the other instruction, -1 for none."""
-    instruction, space = s[ME_INSTRUCTION], s[ME_SPACE]
-    at = s[FINDINGS_AT]
-    for _ in range(s[FINDINGS]):
-        same = s[at + F_KIND] == kind and s[at + F_INSTRUCTION] == instruction
-        if same and s[at + F_OTHER] == other and s[at + F_SPACE] == space:
-            s[at + F_COUNT] += 1
+    """Counts a finding of the current thread and instruction, and retains the first for each kind,
+    pair of instructions and space. `other` is the other instruction, -1 for none; `other_thread`
+    the other block << 32 | thread, -1 for none."""
+    instruction, space = state[ME_INSTRUCTION], state[ME_SPACE]
+    at = state[FINDINGS_AT]
+    # At most MOST_FINDINGS, and mostly few: a linear search is enough.
+    for _ in range(state[FINDINGS]):
+        same = state[at + F_KIND] == kind and state[at + F_INSTRUCTION] == instruction
+        if same and state[at + F_OTHER] == other and state[at + F_SPACE] == space:
+            state[at + F_COUNT] += 1
             return
         at += FINDING_WORDS
-    if s[FINDINGS] >= MOST_FINDINGS:
-        s[LEFT_OUT] += 1
+    if state[FINDINGS] >= MOST_FINDINGS:
+        state[LEFT_OUT] += 1
         return
-    s[FINDINGS] += 1
-    s[at + F_KIND] = kind
-    s[at + F_INSTRUCTION] = instruction
-    s[at + F_OTHER] = other
-    s[at + F_SPACE] = space
-    s[at + F_ADDRESS] = address
-    s[at + F_THREAD] = s[ME_BLOCK] << 32 | s[ME_THREAD]
-    s[at + F_OTHER_THREAD] = other_thread
-    s[at + F_COUNT] = 1
-    s[at + F_SIZE] = size
-    s[at + F_DETAIL] = detail
-    s[at + F_OWNER] = s[ME_OWNER]
+    state[FINDINGS] += 1
+    state[at + F_KIND] = kind
+    state[at + F_INSTRUCTION] = instruction
+    state[at + F_OTHER] = other
+    state[at + F_SPACE] = space
+    state[at + F_ADDRESS] = address
+    state[at + F_THREAD] = state[ME_BLOCK] << 32 | state[ME_THREAD]
+    state[at + F_OTHER_THREAD] = other_thread
+    state[at + F_COUNT] = 1
+    state[at + F_SIZE] = size
+    state[at + F_DETAIL] = detail
+    state[at + F_OWNER] = state[ME_OWNER]

@@ -1,5 +1,6 @@
-"""Takes an access of one lane in few steps, where each of its words is reached by a single thread
-at a time, or only read. Everything else is for `cells.touch`, which would come to the same."""
+"""Fast path of `cells.check_and_record` for one lane: records an access where each of its words is
+accessed by one thread at a time, or only read. Returns 0 where the general code has to decide;
+where it does not, the cell is as the general code would leave it."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from typing import Any
 from warploom.detector.cells import (
     ALL_BYTES,
     distance,
-    farthest,
     is_wide,
-    third_word,
+    max_distance,
+    pack_access,
 )
 from warploom.detector.layout import (
     AGENT,
@@ -37,20 +38,20 @@ from warploom.detector.layout import (
     ME_SYNCED,
     ME_THREAD,
     ME_TIME,
-    N_FIRST,
+    N_ACCESS,
+    N_INTERVAL,
     N_NEXT,
-    N_SECOND,
-    N_THIRD,
+    N_THREAD,
     OP_AT,
-    R_FIRST,
-    R_THIRD,
+    R_ACCESS,
+    R_INTERVAL,
     SHARED,
     SITE_WORDS,
     SITES_AT,
     THREAD_BITS,
     TIME_AT,
-    W_FIRST,
-    W_THIRD,
+    W_ACCESS,
+    W_INTERVAL,
     W_VALUE,
 )
 from warploom.detector.shared_memory_owners import is_peer
@@ -58,44 +59,52 @@ from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def check_quickly(s: Any, e: Any, data: Any, lane: int, line: int, cell: int) -> int:
-    """Takes the access of the current thread, weak or of a kind that `is_wide` says, to a line and
-    a first cell in it; returns whether it could, 0 where its words are to be checked one by one."""
-    shared = int(s[ME_SPACE] == SHARED)
-    if s[line + H_COUNT] != IN_CELLS:
+def try_record_words(state: Any, event: Any, data: Any, lane: int, line: int, cell: int) -> int:
+    """Records the current thread's access, which is weak or wide (`cells.is_wide`), from a cell of
+    a line on; returns whether it did, 0 if its words have to be checked one by one."""
+    shared = int(state[ME_SPACE] == SHARED)
+    if state[line + H_COUNT] != IN_CELLS:
         return 0
-    if shared and s[line + H_TAG] != s[ME_OWNER] + 1 << BLOCK_AT | s[ME_INTERVAL]:
+    # Cells of an earlier interval or block of shared memory are stale: `lines.tag_line` has to
+    # reset them first.
+    if shared and state[line + H_TAG] != state[ME_OWNER] + 1 << BLOCK_AT | state[ME_INTERVAL]:
         return 0
-    size, behind, bytes_ = e[E_SIZE], s[ME_ADDRESS] & 3, ALL_BYTES
+    size, offset, bytes_ = event[E_SIZE], state[ME_ADDRESS] & 3, ALL_BYTES
     if size < 4:
-        bytes_ = (1 << size) - 1 << behind
-    third = third_word(s, e[E_OP], bytes_, s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS])
+        bytes_ = (1 << size) - 1 << offset
+    access_word = pack_access(
+        state, event[E_OP], bytes_, state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    )
     for word in range((size + 3) // 4):
-        if not is_quiet(s, cell, third):
+        # Words before this one are recorded already; to record them again changes nothing.
+        if not is_cell_ordered(state, cell, access_word):
             return 0
-        if is_wide(third):
-            if not have_two(s, s[cell + LISTS] >> 32, third):
+        if is_wide(access_word):
+            if not retained_pair_covers_strong(state, state[cell + LISTS] >> 32, access_word):
                 return 0
-        elif e[E_OP] == LOAD:
-            if not read_quickly(s, cell, third):
+        elif event[E_OP] == LOAD:
+            if not record_read(state, cell, access_word):
                 return 0
         else:
-            write_quickly(s, cell, third, stored_word(e, data, lane, 4 * word - behind))
+            record_write(
+                state, cell, access_word, stored_word(event, data, lane, 4 * word - offset)
+            )
         cell += CELL_WORDS
     return 1
 
 
 @jitable
-def stored_word(e: Any, data: Any, lane: int, place: int) -> int:
-    """Returns the word of what a lane stores that begins at byte `place` of it, which may be before
-    the first; bytes that the lane does not store are 0."""
-    part, size, value = e[E_PART], e[E_SIZE], 0
-    begin, end = max(place, 0), min(place + 4, size)
+def stored_word(event: Any, data: Any, lane: int, start: int) -> int:
+    """Returns four of the bytes that a lane stores, from byte `start` on, which may be negative;
+    bytes that the lane does not store are 0. `data` holds the elements of all lanes one after the
+    other: first element 0 of each lane, then element 1."""
+    part, size, value = event[E_PART], event[E_SIZE], 0
+    begin, end = max(start, 0), min(start + 4, size)
     at = (begin // part * 32 + lane) * part + begin % part
     if part == size:
         at = lane * size + begin
     for byte in range(begin, end):
-        value |= int(data[at]) << 8 * (byte - place)
+        value |= int(data[at]) << 8 * (byte - start)
         at += 1
         if (byte + 1) % part == 0:
             at += 31 * part
@@ -103,89 +112,104 @@ def stored_word(e: Any, data: Any, lane: int, place: int) -> int:
 
 
 @jitable
-def is_quiet(s: Any, cell: int, third: int) -> int:
-    """Returns whether all that was done to a cell is ordered before what the current thread does,
-    as far as `touch` compares the two."""
-    lists = s[cell + LISTS]
-    if s[cell + W_FIRST] and not is_older(s, cell + W_FIRST):
+def is_cell_ordered(state: Any, cell: int, access_word: int) -> int:
+    """Returns whether all conflicting accesses in a cell are ordered by barriers before the current
+    access, and a write would leave no record of other bytes."""
+    lists = state[cell + LISTS]
+    if state[cell + W_INTERVAL] and not is_ordered_by_barriers(state, cell + W_INTERVAL):
         return 0
-    if is_wide(third):
-        return int(lists & LOW == 0 and (s[cell + R_FIRST] == 0 or is_older(s, cell + R_FIRST)))
-    if third >> OP_AT & 3 == LOAD:
+    if is_wide(access_word):
+        return int(
+            lists & LOW == 0
+            and (state[cell + R_INTERVAL] == 0 or is_ordered_by_barriers(state, cell + R_INTERVAL))
+        )
+    if access_word >> OP_AT & 3 == LOAD:
+        # Reads do not conflict with the cell's read; lists may have writes.
         return int(lists == 0)
     if lists:
         return 0
-    others = ~(third >> BYTES_AT & ALL_BYTES)
-    if s[cell + W_FIRST] and s[cell + W_THIRD] >> BYTES_AT & ALL_BYTES & others:
+    others = ~(access_word >> BYTES_AT & ALL_BYTES)
+    if state[cell + W_INTERVAL] and state[cell + W_ACCESS] >> BYTES_AT & ALL_BYTES & others:
         return 0
-    if s[cell + R_FIRST]:
-        return int(is_older(s, cell + R_FIRST) and s[cell + R_THIRD] >> BYTES_AT & others == 0)
+    if state[cell + R_INTERVAL]:
+        return int(
+            is_ordered_by_barriers(state, cell + R_INTERVAL)
+            and state[cell + R_ACCESS] >> BYTES_AT & others == 0
+        )
     return 1
 
 
 @jitable
-def is_older(s: Any, record: int) -> int:
-    """Returns whether a record is of the current thread, or barriers order it before: all of which
-    `is_ordered` knows without what threads know of each other."""
-    first, second = s[record], s[record + 1]
-    if first >> BLOCK_AT != s[ME_BLOCK] + 1:
-        return int(s[ME_SPACE] == SHARED and not is_peer(s, first >> BLOCK_AT))
-    thread = second & THREAD_BITS
+def is_ordered_by_barriers(state: Any, record: int) -> int:
+    """Returns whether a record is of the current thread, or barriers order it before the current
+    access: the part of `knowledge.is_ordered` that needs no vector clocks."""
+    interval_word, thread_word = state[record], state[record + 1]
+    if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
+        return int(state[ME_SPACE] == SHARED and not is_peer(state, interval_word >> BLOCK_AT))
+    thread = thread_word & THREAD_BITS
     if thread & AGENT:
         return 0
-    if first & LOW < s[ME_INTERVAL] or thread == s[ME_THREAD]:
+    if interval_word & LOW < state[ME_INTERVAL] or thread == state[ME_THREAD]:
         return 1
-    return int(thread >> 5 == s[ME_THREAD] >> 5 and second >> TIME_AT < s[ME_SYNCED])
+    return int(thread >> 5 == state[ME_THREAD] >> 5 and thread_word >> TIME_AT < state[ME_SYNCED])
 
 
 @jitable
-def read_quickly(s: Any, cell: int, third: int) -> int:
-    """Keeps a weak read; returns whether it could."""
-    r = cell + R_FIRST
-    others = ~(third >> BYTES_AT & ALL_BYTES)
-    if s[r] == 0 or (s[r + 2] >> BYTES_AT & ALL_BYTES & others == 0 and is_older(s, r)):
-        put_record(s, r, third)
+def record_read(state: Any, cell: int, access_word: int) -> int:
+    """Records a weak read if the cell has none, or one that it makes redundant; returns whether it
+    did."""
+    read_at = cell + R_INTERVAL
+    others = ~(access_word >> BYTES_AT & ALL_BYTES)
+    if state[read_at] == 0 or (
+        state[read_at + 2] >> BYTES_AT & ALL_BYTES & others == 0
+        and is_ordered_by_barriers(state, read_at)
+    ):
+        write_current_record(state, read_at, access_word)
         return 1
     return 0
 
 
 @jitable
-def write_quickly(s: Any, cell: int, third: int, value: int) -> None:
-    """Keeps a weak write to a cell about which nothing else has to be known."""
-    put_record(s, cell + W_FIRST, third)
-    s[cell + W_VALUE] = value
-    s[cell + R_FIRST] = 0
+def record_write(state: Any, cell: int, access_word: int, value: int) -> None:
+    """Records a weak write to a cell whose other accesses are all ordered before it and within its
+    bytes."""
+    write_current_record(state, cell + W_INTERVAL, access_word)
+    state[cell + W_VALUE] = value
+    state[cell + R_INTERVAL] = 0
 
 
 @jitable
-def put_record(s: Any, at: int, third: int) -> None:
+def write_current_record(state: Any, at: int, access_word: int) -> None:
     """Writes the record of the current access."""
-    s[at] = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
-    s[at + 1] = s[ME_TIME] << TIME_AT | s[ME_THREAD]
-    s[at + 2] = third
+    state[at] = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
+    state[at + 1] = state[ME_TIME] << TIME_AT | state[ME_THREAD]
+    state[at + 2] = access_word
 
 
 @jitable
-def have_two(s: Any, node: int, third: int) -> int:
-    """Returns whether a list begins with two accesses like the current one that stand for all
-    (`cells.keep_strong`), it too."""
-    if s[EXACT] or node == 0 or s[node + N_NEXT] == 0:
+def retained_pair_covers_strong(state: Any, node: int, access_word: int) -> int:
+    """Returns whether the first two records of a list, of the op and flags of the current access,
+    are of threads so far apart that the access is redundant (`cells.record_strong_access`)."""
+    if state[EXACT] or node == 0 or state[node + N_NEXT] == 0:
         return 0
-    other = s[node + N_NEXT]
-    if not (is_alike(s, node, third) and is_alike(s, other, third)):
+    other = state[node + N_NEXT]
+    if not (matches_record(state, node, access_word) and matches_record(state, other, access_word)):
         return 0
-    between = distance(
-        s[node + N_FIRST], s[node + N_SECOND], s[other + N_FIRST], s[other + N_SECOND]
+    spread = distance(
+        state[node + N_INTERVAL],
+        state[node + N_THREAD],
+        state[other + N_INTERVAL],
+        state[other + N_THREAD],
     )
-    return int(between >= farthest(s))
+    return int(spread >= max_distance(state))
 
 
 @jitable
-def is_alike(s: Any, node: int, third: int) -> int:
-    """Returns whether a record of a list is of the same op and flags as the current access, and of
-    its block and interval where it is in shared memory."""
-    old = s[node + N_THIRD]
-    if old >> FLAGS_AT != third >> FLAGS_AT or (old ^ third) >> OP_AT & 3:
+def matches_record(state: Any, node: int, access_word: int) -> int:
+    """Returns whether a record of a list has the op and flags of the current access and, in shared
+    memory, its block and interval."""
+    old = state[node + N_ACCESS]
+    if old >> FLAGS_AT != access_word >> FLAGS_AT or (old ^ access_word) >> OP_AT & 3:
         return 0
-    now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
-    return int(s[ME_SPACE] != SHARED or s[node + N_FIRST] == now)
+    now = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
+    return int(state[ME_SPACE] != SHARED or state[node + N_INTERVAL] == now)

@@ -1,89 +1,93 @@
-"""Notes of what a thread knew when it released, and how another learns that."""
+"""Writes release records, which have what a thread knew when it released, and acquires them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.agents import agents_base, join_words
-from warploom.detector.clocks import has_row, join_rows, known_set, learn_set, row_of_mind
+from warploom.detector.agents import block_agent_words, join_agent_words
+from warploom.detector.clocks import current_clock, current_set, has_clock, join_clocks, learn_set
 from warploom.detector.knowledge import is_ordered
 from warploom.detector.layout import (
     B_BLOCK,
     BLOCK_AT,
-    K_BLOCK,
-    K_INTERVAL,
-    K_KNOWN,
-    K_ROW,
-    K_SCOPE,
-    K_SYNCED,
-    K_THREAD,
-    K_TIME,
+    CLOCK_WORDS,
     ME_BLOCK,
     ME_INTERVAL,
     ME_SLOT,
     ME_SYNCED,
     ME_THREAD,
     ME_TIME,
-    ROW,
+    REL_BLOCK,
+    REL_CLOCK,
+    REL_INTERVAL,
+    REL_SCOPE,
+    REL_SET,
+    REL_SYNCED,
+    REL_THREAD,
+    REL_TIME,
     THREADS,
     TIME_AT,
 )
-from warploom.detector.other_blocks import joined_sets
-from warploom.detector.pool import take
+from warploom.detector.other_blocks import join_sets
+from warploom.detector.pool import allocate
 from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def note_release(s: Any, at: int, scope: int) -> None:
-    """Writes at `at` what the current thread knows now."""
-    row = 0
-    if has_row(s) or s[ROW] > s[THREADS]:
-        row = take(s, s[ROW])
-        if row:
-            join_rows(s, row, row_of_mind(s))
-            if s[ROW] > s[THREADS]:
-                join_words(s, row + s[THREADS], agents_base(s))
-    s[at + K_BLOCK] = s[s[ME_SLOT] + B_BLOCK]
-    s[at + K_INTERVAL] = s[ME_INTERVAL]
-    s[at + K_THREAD] = s[ME_THREAD]
-    s[at + K_TIME] = s[ME_TIME] + 1
-    s[at + K_SYNCED] = s[ME_SYNCED]
-    s[at + K_ROW] = row
-    s[at + K_KNOWN] = known_set(s)
-    s[at + K_SCOPE] = scope
+def write_release(state: Any, release: int, scope: int) -> None:
+    """Writes what the current thread knows now to the release record at index `at`."""
+    clock = 0
+    if has_clock(state) or state[CLOCK_WORDS] > state[THREADS]:
+        clock = allocate(state, state[CLOCK_WORDS])
+        if clock:
+            join_clocks(state, clock, current_clock(state))
+            if state[CLOCK_WORDS] > state[THREADS]:
+                join_agent_words(state, clock + state[THREADS], block_agent_words(state))
+    state[release + REL_BLOCK] = state[state[ME_SLOT] + B_BLOCK]
+    state[release + REL_INTERVAL] = state[ME_INTERVAL]
+    state[release + REL_THREAD] = state[ME_THREAD]
+    state[release + REL_TIME] = state[ME_TIME] + 1
+    state[release + REL_SYNCED] = state[ME_SYNCED]
+    state[release + REL_CLOCK] = clock
+    state[release + REL_SET] = current_set(state)
+    state[release + REL_SCOPE] = scope
 
 
 @jitable
-def learn_release(s: Any, at: int) -> None:
-    """Let the current thread know from now on what a release at `at` knew. Who knows of the release
-    itself knows that already."""
-    first = s[at + K_BLOCK] << BLOCK_AT | s[at + K_INTERVAL]
-    if is_ordered(s, first, s[at + K_TIME] - 1 << TIME_AT | s[at + K_THREAD]):
+def acquire_release(state: Any, release: int) -> None:
+    """Lets the current thread know what the thread of a release record knew. A thread that knows
+    the release itself knows that already."""
+    first_thread = state[release + REL_BLOCK] << BLOCK_AT | state[release + REL_INTERVAL]
+    if is_ordered(
+        state, first_thread, state[release + REL_TIME] - 1 << TIME_AT | state[release + REL_THREAD]
+    ):
         return
-    if s[at + K_BLOCK] != s[ME_BLOCK] + 1:
-        learn_set(s, set_with_release(s, at))
+    if state[release + REL_BLOCK] != state[ME_BLOCK] + 1:
+        learn_set(state, set_with_release(state, release))
         return
-    learn_set(s, s[at + K_KNOWN])
-    if s[at + K_INTERVAL] == s[ME_INTERVAL]:
-        row, first = row_of_mind(s), s[at + K_THREAD] >> 5 << 5
-        for thread in range(first, first + 32):
-            s[row + thread] = max(s[row + thread], s[at + K_SYNCED])
-        s[row + s[at + K_THREAD]] = max(s[row + s[at + K_THREAD]], s[at + K_TIME])
-        if s[at + K_ROW]:
-            join_rows(s, row, s[at + K_ROW])
+    learn_set(state, state[release + REL_SET])
+    if state[release + REL_INTERVAL] == state[ME_INTERVAL]:
+        clock, first_thread = current_clock(state), state[release + REL_THREAD] >> 5 << 5
+        for thread in range(first_thread, first_thread + 32):
+            state[clock + thread] = max(state[clock + thread], state[release + REL_SYNCED])
+        state[clock + state[release + REL_THREAD]] = max(
+            state[clock + state[release + REL_THREAD]], state[release + REL_TIME]
+        )
+        if state[release + REL_CLOCK]:
+            join_clocks(state, clock, state[release + REL_CLOCK])
 
 
 @jitable
-def set_with_release(s: Any, at: int) -> int:
-    """Returns the set of what a release knew of its own block and of others."""
-    own = take(s, 7)
-    if own == 0:
+def set_with_release(state: Any, release: int) -> int:
+    """Returns the block set of what a release record knows of its own block and of others."""
+    single_set = allocate(state, 7)
+    if single_set == 0:
         return 0
-    s[own] = 1
-    s[own + 1] = s[at + K_BLOCK]
-    s[own + 2] = s[at + K_INTERVAL]
-    s[own + 3] = s[at + K_ROW]
-    s[own + 4] = s[at + K_THREAD]
-    s[own + 5] = s[at + K_TIME]
-    s[own + 6] = s[at + K_SYNCED]
-    return joined_sets(s, s[at + K_KNOWN], own)
+    state[single_set] = 1
+    state[single_set + 1] = state[release + REL_BLOCK]
+    state[single_set + 2] = state[release + REL_INTERVAL]
+    state[single_set + 3] = state[release + REL_CLOCK]
+    state[single_set + 4] = state[release + REL_THREAD]
+    state[single_set + 5] = state[release + REL_TIME]
+    state[single_set + 6] = state[release + REL_SYNCED]
+    return join_sets(state, state[release + REL_SET], single_set)

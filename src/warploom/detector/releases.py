@@ -1,4 +1,11 @@
-"""Release and acquire: fences, and strong accesses.
+"""Processes release and acquire: fences, and strong accesses to locations.
+
+    thread 0   st [x]; fence.acq_rel.gpu; st.relaxed.gpu [f]
+    thread 40  ld.relaxed.gpu [f]; fence.acq_rel.gpu; ld [x]
+
+The first fence writes a release record for thread 0, its store links that into the chain of f. The
+load retains the chain in L_READ, and the second fence acquires its releases: thread 40 knows the
+store to x. Fences order nothing between themselves.
 
 Source: PTX ISA, "Release and Acquire Patterns", "Synchronizes-with".
 """
@@ -7,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.knowledge import become
+from warploom.detector.knowledge import set_current_thread
 from warploom.detector.layout import (
     ACQUIRES,
     B_FENCED,
@@ -18,8 +25,6 @@ from warploom.detector.layout import (
     E_LANES,
     E_WARP,
     GPU,
-    K_BLOCK,
-    K_SCOPE,
     L_ACQUIRED,
     L_FENCE,
     L_PROXY_INTERVAL,
@@ -35,200 +40,223 @@ from warploom.detector.layout import (
     ME_SLOT,
     ME_TIME,
     ME_WARP_AT,
-    N_FIRST,
+    N_INTERVAL,
     N_NEXT,
-    N_SECOND,
+    N_THREAD,
     O_CHAIN,
     O_KEY,
+    REL_BLOCK,
+    REL_SCOPE,
     RELEASE_WORDS,
     RELEASES,
     SCOPE_AT,
     V_TIME,
 )
-from warploom.detector.pool import push, take
-from warploom.detector.release_notes import learn_release, note_release
+from warploom.detector.pool import allocate, push_record
+from warploom.detector.release_notes import acquire_release, write_release
 from warploom.detector.shared_memory_owners import is_peer
 from warploom.simt.lane_counts import first_lane, jitable
 
-NEAR = 64
-"""So many nodes of a chain are looked at for an earlier one."""
+CHAIN_DEPTH = 64
+"""Nodes of a chain that are searched for an earlier one."""
 
 
 @jitable
-def location(s: Any, key: int, make: int) -> int:
-    """Returns where the record of a location is; 0 where there is none, unless to `make` one."""
-    size = s[LOCATIONS]
+def find_location(state: Any, key: int, create: int) -> int:
+    """Returns the index of the record of a location by its key; 0 for none, unless `create` is
+    set."""
+    size = state[LOCATIONS]
+    # Multiplicative hashing, linear probing.
     at = ((key >> 2) & 0xFFFFFFFF) * 0x1E3779B1 >> 12
     for _ in range(size):
-        place = s[LOCATIONS_AT] + at % size * LOCATION_WORDS
-        if s[place + O_KEY] == key:
-            return int(place)
-        if s[place + O_KEY] == 0:
-            if not make:
+        entry = state[LOCATIONS_AT] + at % size * LOCATION_WORDS
+        if state[entry + O_KEY] == key:
+            return int(entry)
+        if state[entry + O_KEY] == 0:
+            if not create:
                 return 0
-            s[place + O_KEY] = key
-            return int(place)
+            state[entry + O_KEY] = key
+            return int(entry)
         at += 1
     return 0
 
 
 @jitable
-def is_included(s: Any, release: int, scope: int) -> int:
+def is_in_scope(state: Any, release: int, scope: int) -> int:
     """Returns whether a release and the current thread are in each other's scope."""
-    narrowest, block = min(s[release + K_SCOPE], scope), s[release + K_BLOCK]
-    if narrowest >= GPU or block == s[ME_BLOCK] + 1:
+    narrowest, block = min(state[release + REL_SCOPE], scope), state[release + REL_BLOCK]
+    if narrowest >= GPU or block == state[ME_BLOCK] + 1:
         return 1
-    return int(narrowest == CLUSTER and is_peer(s, block))
+    return int(narrowest == CLUSTER and is_peer(state, block))
 
 
 @jitable
-def read_strongly(s: Any, key: int, flags: int) -> None:
-    """Let the current thread read a location by a strong access: it acquires what was released
-    there, or will, at its next fence."""
-    place = location(s, key, 0)
-    if place == 0 or s[place + O_CHAIN] == 0:
+def acquire_by_read(state: Any, key: int, flags: int) -> None:
+    """Processes a strong read of a location: acquires its chain, or retains that for the thread's
+    next fence."""
+    entry = find_location(state, key, 0)
+    if entry == 0 or state[entry + O_CHAIN] == 0:
         return
-    chain, lane = s[place + O_CHAIN], s[ME_LANE_AT]
-    scope, last = flags >> SCOPE_AT & 3, s[lane + L_READ]
+    chain, lane = state[entry + O_CHAIN], state[ME_LANE_AT]
+    scope, last = flags >> SCOPE_AT & 3, state[lane + L_READ]
     if flags & ACQUIRES:
-        acquire_chain(s, chain, scope)
-    elif last and s[last + N_SECOND] == scope and continues(s, chain, s[last + N_FIRST]):
-        s[last + N_FIRST] = chain
+        acquire_chain(state, chain, scope)
+    elif (
+        last
+        # Nodes of L_READ have a chain and a scope in place of the interval word and the thread
+        # word.
+        and state[last + N_THREAD] == scope
+        and is_continuation(state, chain, state[last + N_INTERVAL])
+    ):
+        state[last + N_INTERVAL] = chain
     else:
-        s[lane + L_READ] = push(s, last, chain, scope, 0, 0)
+        state[lane + L_READ] = push_record(state, last, chain, scope, 0, 0)
 
 
 @jitable
-def continues(s: Any, chain: int, earlier: int) -> int:
-    """Returns whether a chain goes on from an earlier one, as far as its first nodes tell."""
-    for _ in range(NEAR):
+def is_continuation(state: Any, chain: int, earlier: int) -> int:
+    """Returns whether a chain continues an earlier one, as far as its first nodes show."""
+    for _ in range(CHAIN_DEPTH):
         if chain == earlier:
             return 1
         if chain == 0:
             return 0
-        chain = s[chain + C_NEXT]
+        chain = state[chain + C_NEXT]
     return 0
 
 
 @jitable
-def acquire_chain(s: Any, chain: int, scope: int) -> None:
-    """Let the current thread learn of the releases of a chain whose scopes fit."""
-    known, first, lane = s[s[ME_LANE_AT] + L_ACQUIRED], chain, s[ME_LANE_AT]
-    while chain and chain != known:
-        if is_included(s, s[chain + C_RELEASE], scope):
-            learn_release(s, s[chain + C_RELEASE])
-        chain = s[chain + C_NEXT]
+def acquire_chain(state: Any, chain: int, scope: int) -> None:
+    """Lets the current thread acquire the releases of a chain whose scopes include it."""
+    last_acquired, newest, lane = state[state[ME_LANE_AT] + L_ACQUIRED], chain, state[ME_LANE_AT]
+    while chain and chain != last_acquired:
+        if is_in_scope(state, state[chain + C_RELEASE], scope):
+            acquire_release(state, state[chain + C_RELEASE])
+        chain = state[chain + C_NEXT]
     if scope >= GPU:
-        s[lane + L_ACQUIRED] = first
+        state[lane + L_ACQUIRED] = newest
 
 
 @jitable
-def write_strongly(s: Any, key: int, flags: int, is_atomic: int) -> None:
-    """Let the current thread write a location by a strong access: with it, or with the fence before
-    it, a release. Read-modify-writes continue what was released there."""
-    scope, fence = flags >> SCOPE_AT & 3, s[ME_LANE_AT] + L_FENCE
-    releases = flags & RELEASES or s[fence + K_BLOCK] == s[ME_BLOCK] + 1
-    place = location(s, key, releases)
-    if place == 0:
+def release_by_write(state: Any, key: int, flags: int, is_atomic: int) -> None:
+    """Processes a strong write to a location: a release by itself or by the fence before it.
+    Read-modify-writes continue the location's chain, other writes begin a new one."""
+    scope, fence = flags >> SCOPE_AT & 3, state[ME_LANE_AT] + L_FENCE
+    releases = flags & RELEASES or state[fence + REL_BLOCK] == state[ME_BLOCK] + 1
+    entry = find_location(state, key, releases)
+    if entry == 0:
         return
-    chain = s[place + O_CHAIN] if is_atomic else 0
-    if chain and flags & RELEASES == 0 and same_release(s, s[chain + C_RELEASE], fence, scope):
+    chain = state[entry + O_CHAIN] if is_atomic else 0
+    # An atomic again after the same fence adds nothing: a loop of them must not lengthen the chain.
+    if (
+        chain
+        and flags & RELEASES == 0
+        and is_fence_release(state, state[chain + C_RELEASE], fence, scope)
+    ):
         return
     if flags & RELEASES:
-        release = take(s, RELEASE_WORDS + CHAIN_WORDS)
+        release = allocate(state, RELEASE_WORDS + CHAIN_WORDS)
         if release:
-            note_release(s, release, scope)
-            chain = linked(s, release, chain)
+            write_release(state, release, scope)
+            chain = prepend_release(state, release, chain)
     elif releases:
-        wide = s[ME_LANE_AT] + L_WIDE_FENCE
-        if scope > s[fence + K_SCOPE] and s[wide + K_BLOCK] == s[ME_BLOCK] + 1:
-            chain = fenced(s, wide, scope, chain)
-        chain = fenced(s, fence, scope, chain)
-    s[place + O_CHAIN] = chain
+        wide = state[ME_LANE_AT] + L_WIDE_FENCE
+        # The write's scope is wider than that of the last fence: an earlier wide fence may be in
+        # scope of threads that the last one is not.
+        if scope > state[fence + REL_SCOPE] and state[wide + REL_BLOCK] == state[ME_BLOCK] + 1:
+            chain = prepend_fence_release(state, wide, scope, chain)
+        chain = prepend_fence_release(state, fence, scope, chain)
+    state[entry + O_CHAIN] = chain
 
 
 @jitable
-def fenced(s: Any, fence: int, scope: int, chain: int) -> int:
-    """Return a chain that begins with the release of a fence by a write of a scope behind it."""
-    release = take(s, RELEASE_WORDS + CHAIN_WORDS)
+def prepend_fence_release(state: Any, fence: int, scope: int, chain: int) -> int:
+    """Returns a chain that begins with the release of a fence, by a later write of the given
+    scope."""
+    release = allocate(state, RELEASE_WORDS + CHAIN_WORDS)
     if release == 0:
         return chain
     for word in range(RELEASE_WORDS):
-        s[release + word] = s[fence + word]
-    s[release + K_SCOPE] = min(scope, s[fence + K_SCOPE])
-    return linked(s, release, chain)
+        state[release + word] = state[fence + word]
+    state[release + REL_SCOPE] = min(scope, state[fence + REL_SCOPE])
+    return prepend_release(state, release, chain)
 
 
 @jitable
-def linked(s: Any, release: int, chain: int) -> int:
-    """Return a chain that begins with a release, behind which its node has room."""
-    s[release + RELEASE_WORDS + C_NEXT] = chain
-    s[release + RELEASE_WORDS + C_RELEASE] = release
+def prepend_release(state: Any, release: int, chain: int) -> int:
+    """Returns a chain that begins with a release, whose node is stored right after it."""
+    state[release + RELEASE_WORDS + C_NEXT] = chain
+    state[release + RELEASE_WORDS + C_RELEASE] = release
     return int(release + RELEASE_WORDS)
 
 
 @jitable
-def same_release(s: Any, release: int, fence: int, scope: int) -> int:
-    """Returns whether a release is that of the current thread's last fence, made before."""
-    same = s[release + K_SCOPE] == min(scope, s[fence + K_SCOPE])
-    for word in range(K_SCOPE):
-        same &= s[release + word] == s[fence + word]
+def is_fence_release(state: Any, release: int, fence: int, scope: int) -> int:
+    """Returns whether a release is that of the current thread's last fence: an earlier write has
+    released it."""
+    same = state[release + REL_SCOPE] == min(scope, state[fence + REL_SCOPE])
+    for word in range(REL_SCOPE):
+        same &= state[release + word] == state[fence + word]
     return int(same)
 
 
 @jitable
-def forget_releases(s: Any, key: int) -> None:
-    """End, by a weak write to a location, what was released there."""
-    place = location(s, key, 0)
-    if place:
-        s[place + O_CHAIN] = 0
+def end_chain(state: Any, key: int) -> None:
+    """Ends the chain of a location, by a weak write to it."""
+    entry = find_location(state, key, 0)
+    if entry:
+        state[entry + O_CHAIN] = 0
 
 
 @jitable
-def fence(s: Any, e: Any, flags: int) -> None:
-    """Lanes pass a fence: what they read strongly before it is acquired, and what they write
-    strongly behind it releases what they know now."""
-    left, scope = e[E_LANES], flags >> SCOPE_AT & 3
+def fence(state: Any, event: Any, flags: int) -> None:
+    """Processes a fence: the lanes acquire what they read strongly before it, and their later
+    strong writes release what they know now."""
+    left, scope = event[E_LANES], flags >> SCOPE_AT & 3
     while left:
-        become(s, (e[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
-        lane = s[ME_LANE_AT]
+        lane = state[ME_LANE_AT]
         if flags & ACQUIRES:
-            acquire_what_was_read(s, scope)
+            acquire_strong_reads(state, scope)
         if flags & RELEASES:
-            own = s[ME_BLOCK] + 1
+            own = state[ME_BLOCK] + 1
             if scope >= GPU:
-                s[lane + L_WIDE_FENCE + K_BLOCK] = 0
-            elif s[lane + L_FENCE + K_BLOCK] == own and s[lane + L_FENCE + K_SCOPE] > scope:
+                state[lane + L_WIDE_FENCE + REL_BLOCK] = 0
+            elif (
+                state[lane + L_FENCE + REL_BLOCK] == own
+                and state[lane + L_FENCE + REL_SCOPE] > scope
+            ):
                 for word in range(RELEASE_WORDS):
-                    s[lane + L_WIDE_FENCE + word] = s[lane + L_FENCE + word]
-            note_release(s, lane + L_FENCE, scope)
-    s[s[ME_WARP_AT] + V_TIME] += 1
+                    state[lane + L_WIDE_FENCE + word] = state[lane + L_FENCE + word]
+            write_release(state, lane + L_FENCE, scope)
+    state[state[ME_WARP_AT] + V_TIME] += 1
 
 
 @jitable
-def acquire_what_was_read(s: Any, scope: int) -> None:
-    """Let the current thread pass a fence: it learns of what strong reads have seen, as far as the
-    fence's scope goes. What they saw of a wider scope is left for a fence of that scope."""
-    node, kept = s[s[ME_LANE_AT] + L_READ], 0
+def acquire_strong_reads(state: Any, scope: int) -> None:
+    """Acquires the chains that the current thread's strong reads have seen, within the fence's
+    scope. A chain of a wider scope is retained for a fence of that scope."""
+    node, pending = state[state[ME_LANE_AT] + L_READ], 0
     while node:
-        following = s[node + N_NEXT]
-        acquire_chain(s, s[node + N_FIRST], min(scope, s[node + N_SECOND]))
-        if scope < min(s[node + N_SECOND], GPU):
-            s[node + N_NEXT] = kept
-            kept = node
+        following = state[node + N_NEXT]
+        acquire_chain(state, state[node + N_INTERVAL], min(scope, state[node + N_THREAD]))
+        # A later fence of a wider scope can still synchronise with this chain.
+        if scope < min(state[node + N_THREAD], GPU):
+            state[node + N_NEXT] = pending
+            pending = node
         node = following
-    s[s[ME_LANE_AT] + L_READ] = kept
+    state[state[ME_LANE_AT] + L_READ] = pending
 
 
 @jitable
-def fence_proxies(s: Any, e: Any) -> None:
-    """Lanes pass a fence between ordinary accesses and those of bulk copies."""
-    left = e[E_LANES]
+def fence_proxies(state: Any, event: Any) -> None:
+    """Processes a fence between ordinary accesses and those of bulk copies."""
+    left = event[E_LANES]
     while left:
-        become(s, (e[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
-        s[s[ME_LANE_AT] + L_PROXY_INTERVAL] = s[ME_INTERVAL] + 1
-        s[s[ME_LANE_AT] + L_PROXY_TIME] = s[ME_TIME] + 1
-    s[s[ME_SLOT] + B_FENCED] = s[ME_INTERVAL] + 1
-    s[s[ME_WARP_AT] + V_TIME] += 1
+        state[state[ME_LANE_AT] + L_PROXY_INTERVAL] = state[ME_INTERVAL] + 1
+        state[state[ME_LANE_AT] + L_PROXY_TIME] = state[ME_TIME] + 1
+    state[state[ME_SLOT] + B_FENCED] = state[ME_INTERVAL] + 1
+    state[state[ME_WARP_AT] + V_TIME] += 1

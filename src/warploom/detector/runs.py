@@ -1,10 +1,15 @@
-"""Places of runs: where in a line of 128 bytes the lanes of a run reach, and how two such relate.
+"""Computes with footprints: which bytes of a line of 128 the lanes of a run access, and how two of
+them overlap.
 
-A place is a number with the fields of a run's third word (`words`): the bytes of a lane, the first
-byte, the end behind the last lane's bytes, and the stride; other bits are ignored. Elements are
-aligned to their size, so that none crosses a line. Beside a place stand its words: a bit for each
-aligned four bytes of the line of which it reaches some. Of lanes of four bytes and more, that is
-all that they reach, and some of the place's lanes may be missing there.
+A footprint is a number with fields of a run's access word (`layout`): the bytes of a lane, the
+first byte, the end past the last lane's bytes, and the stride; other bits are ignored. Elements are
+aligned to their size, so that none crosses a line. With a footprint go its words: a bit for each
+aligned four bytes of the line of which it has some. For lanes of four bytes and more, some of the
+footprint's lanes may be missing; the words show which.
+
+    v2.f32 loads at stride 16, lanes 0 to 3, byte 0 of the line:
+      size 8, begin 0, end 56, stride 16; words 0b11001100110011
+    the other halves: begin 8, end 64; words 0b1100110011001100: never_overlap
 """
 
 from __future__ import annotations
@@ -27,9 +32,10 @@ WORD, WORDS = 4, 32
 
 
 @jitable
-def place_of(size: int, stride: int, begin: int, end: int) -> int:
-    """Return the place of lanes that reach `size` bytes each, `stride` bytes apart, which is
-    negative where addresses fall, from byte `begin` to byte `end` of a line."""
+def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
+    """Returns the footprint of lanes that access `size` bytes each, `stride` bytes apart (negative
+    where addresses fall from lane to lane), from byte `begin` to byte `end` of a line."""
+    # A single lane has no stride, so that it agrees with any (`common_stride`).
     step = 0 if end - begin == size else abs(stride)
     falls = FALLS if step and stride < 0 else 0
     return (
@@ -42,58 +48,57 @@ def place_of(size: int, stride: int, begin: int, end: int) -> int:
 
 
 @jitable
-def place_of_row(size: int, begin: int, end: int) -> int:
-    """Return the place of lanes that reach `size` bytes each, one behind the other."""
+def footprint_of_contiguous(size: int, begin: int, end: int) -> int:
+    """Returns the footprint of lanes that access `size` bytes each, one after the other."""
     step = 0 if end - begin == size else size
-    lanes_of_place = size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT
-    return lanes_of_place | step << RUN_STRIDE_AT
+    packed = size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT
+    return packed | step << RUN_STRIDE_AT
 
 
 @jitable
-def words_of_row(size: int, begin: int, end: int, lanes: int) -> int:
-    """Return the words of `place_of_row` of which the lanes of a mask are there, the bit of the one
-    that reaches the first byte first; lanes of less than four bytes are all there."""
+def words_of_contiguous(size: int, begin: int, end: int, lanes: int) -> int:
+    """Returns the words of `footprint_of_contiguous` of the lanes in a mask, whose first bit is the
+    lane that accesses byte `begin`; lanes of less than four bytes are all there."""
     if size < WORD or lanes & lanes + 1 == 0:
         return (1 << ((end + 3) >> 2)) - (1 << (begin >> 2))
     return spread(lanes, size) << (begin >> 2)
 
 
 @jitable
-def size_of(place: int) -> int:
-    """Return the bytes that a lane reaches."""
-    return place >> RUN_SIZE_AT & RUN_SIZE_BITS
+def size_of(footprint: int) -> int:
+    return footprint >> RUN_SIZE_AT & RUN_SIZE_BITS
 
 
 @jitable
-def begin_of(place: int) -> int:
-    """Return the first byte."""
-    return place >> RUN_BEGIN_AT & RUN_BEGIN_BITS
+def begin_of(footprint: int) -> int:
+    return footprint >> RUN_BEGIN_AT & RUN_BEGIN_BITS
 
 
 @jitable
-def end_of(place: int) -> int:
-    """Return the end behind the last lane's bytes."""
-    return place >> RUN_END_AT & RUN_END_BITS
+def end_of(footprint: int) -> int:
+    """Returns the end of the last lane's bytes."""
+    return footprint >> RUN_END_AT & RUN_END_BITS
 
 
 @jitable
-def stride_of(place: int) -> int:
-    """Return the bytes between the addresses of two lanes side by side; 0 for one lane."""
-    return place >> RUN_STRIDE_AT & RUN_STRIDE_BITS
+def stride_of(footprint: int) -> int:
+    """Returns the bytes from one lane's address to the next one's; 0 for one lane."""
+    return footprint >> RUN_STRIDE_AT & RUN_STRIDE_BITS
 
 
 @jitable
-def words_of(place: int, lanes: int) -> int:
-    """Return the words of a place of which the lanes of a mask are there, the bit of the lane that
-    reaches its first byte first; lanes of less than four bytes are all there."""
-    size, begin = size_of(place), begin_of(place) >> 2
-    between = (1 << ((end_of(place) + 3) >> 2)) - (1 << begin)
-    stride = max(stride_of(place), size)
+def words_of(footprint: int, lanes: int) -> int:
+    """Returns the words of a footprint of the lanes in a mask, whose first bit is the lane that
+    accesses the first byte; lanes of less than four bytes are all there."""
+    size, begin = size_of(footprint), begin_of(footprint) >> 2
+    between = (1 << ((end_of(footprint) + 3) >> 2)) - (1 << begin)
+    stride = max(stride_of(footprint), size)
     if size < WORD:
         return between
     if stride == size:
         return spread(lanes, size) << begin & between
     words, step = (1 << (size >> 2)) - 1, stride >> 2
+    # Doubles the pattern of one lane until it fills the line.
     while step < WORDS:
         words |= words << step
         step *= 2
@@ -102,7 +107,7 @@ def words_of(place: int, lanes: int) -> int:
 
 @jitable
 def spread(bits: int, size: int) -> int:
-    """Return 32 bits, of which as many stand for each of some bits as `size` bytes have words."""
+    """Returns 32 bits with each of `bits` repeated as often as `size` bytes have words."""
     if size > WORD:
         bits = doubled(bits)
     return doubled(bits) if size > 2 * WORD else bits
@@ -110,7 +115,7 @@ def spread(bits: int, size: int) -> int:
 
 @jitable
 def doubled(bits: int) -> int:
-    """Return 32 bits, two for each of the lower 16 of some bits."""
+    """Returns 32 bits with each of the lower 16 of `bits` repeated twice."""
     bits &= 0xFFFF
     bits = (bits | bits << 8) & 0x00FF00FF
     bits = (bits | bits << 4) & 0x0F0F0F0F
@@ -119,93 +124,99 @@ def doubled(bits: int) -> int:
 
 
 @jitable
-def has_gaps(place: int) -> int:
-    """Return whether there are bytes between those of two lanes."""
-    return int(stride_of(place) > size_of(place))
+def has_gaps(footprint: int) -> int:
+    """Returns whether there are bytes between those of two lanes."""
+    return int(stride_of(footprint) > size_of(footprint))
 
 
 @jitable
-def common_stride(one: int, other: int) -> int:
-    """Return the stride of two places, that of the other one where one has a single lane; 0 where
-    both have, -1 where they differ."""
-    stride, second = stride_of(one), stride_of(other)
-    if stride == second or second == 0:
+def common_stride(footprint: int, other: int) -> int:
+    """Returns the stride of two footprints, that of the other if one has a single lane; 0 if both
+    have, -1 if they differ."""
+    stride, other_stride = stride_of(footprint), stride_of(other)
+    if stride == other_stride or other_stride == 0:
         return stride
-    return second if stride == 0 else -1
+    return other_stride if stride == 0 else -1
 
 
 @jitable
-def never_overlap(one: int, words: int, other: int, other_words: int) -> int:
-    """Return whether two places with these words have no byte in common; 0 where that is not seen
-    at once."""
+def never_overlap(footprint: int, words: int, other: int, other_words: int) -> int:
+    """Returns whether two footprints with these words have no byte in common; 0 if a quick test
+    does not show it."""
     if words & other_words == 0:
         return 1
-    if end_of(one) <= begin_of(other) or end_of(other) <= begin_of(one):
+    if end_of(footprint) <= begin_of(other) or end_of(other) <= begin_of(footprint):
         return 1
-    stride = common_stride(one, other)
+    stride = common_stride(footprint, other)
     if stride <= 0:
         return 0
-    behind = (begin_of(other) - begin_of(one)) % stride
-    return int(behind >= size_of(one) and behind + size_of(other) <= stride)
+    offset = (begin_of(other) - begin_of(footprint)) % stride
+    return int(offset >= size_of(footprint) and offset + size_of(other) <= stride)
 
 
 @jitable
-def covers(one: int, words: int, other: int, other_words: int) -> int:
-    """Return whether a place with these words has all bytes of another; 0 where that is not seen at
-    once."""
+def covers(footprint: int, words: int, other: int, other_words: int) -> int:
+    """Returns whether a footprint with these words has all bytes of another; 0 if a quick test does
+    not show it."""
     if other_words & ~words:
         return 0
-    if size_of(one) >= WORD:
+    if size_of(footprint) >= WORD:
         return 1
-    if begin_of(other) < begin_of(one) or end_of(one) < end_of(other):
+    if begin_of(other) < begin_of(footprint) or end_of(footprint) < end_of(other):
         return 0
-    if has_gaps(one) == 0:
+    if has_gaps(footprint) == 0:
         return 1
-    stride = common_stride(one, other)
+    stride = common_stride(footprint, other)
     if stride <= 0:
         return 0
-    return int((begin_of(other) - begin_of(one)) % stride + size_of(other) <= size_of(one))
+    return int(
+        (begin_of(other) - begin_of(footprint)) % stride + size_of(other) <= size_of(footprint)
+    )
 
 
 @jitable
-def are_lanes_own(one: int, other: int, lanes: int) -> int:
-    """Return whether each byte that two places have in common is reached by the same thread in
-    both, where the first lane of `other` is `lanes` threads behind that of `one`; 0 where that is
-    not seen at once."""
-    stride = common_stride(one, other)
+def overlap_is_same_thread(footprint: int, other: int, lanes: int) -> int:
+    """Returns whether each byte that two footprints have in common is accessed by the same thread
+    in both, where the first lane of `other` is `lanes` threads after that of `footprint`; 0 if a
+    quick test does not show it."""
+    stride = common_stride(footprint, other)
     if stride < 0:
         return 0
     if stride == 0:
         return int(lanes == 0)
-    if (one ^ other) & FALLS and stride_of(one) and stride_of(other):
+    if (footprint ^ other) & FALLS and stride_of(footprint) and stride_of(other):
         return 0
-    step = -stride if (one | other) & FALLS else stride
-    behind = begin_of(other) - begin_of(one) - lanes * step
-    return int(size_of(one) - stride <= behind <= stride - size_of(other))
+    step = -stride if (footprint | other) & FALLS else stride
+    # The distance of two lanes of the same thread: within a stride, each lane overlaps only the
+    # same thread's lane.
+    offset = begin_of(other) - begin_of(footprint) - lanes * step
+    return int(size_of(footprint) - stride <= offset <= stride - size_of(other))
 
 
 @jitable
-def bytes_of(place: int, words: int, word: int) -> int:
-    """Return which of the 32 bytes from byte 32 * `word` of the line on are reached, a bit each."""
-    if size_of(place) >= WORD:
+def bytes_of(footprint: int, words: int, word: int) -> int:
+    """Returns a bit for each of the 32 bytes from byte 32 * `word` of the line on that are
+    accessed."""
+    if size_of(footprint) >= WORD:
+        # Each bit of the eight words becomes four bits of bytes.
         return doubled(doubled(words >> 8 * word & 255))
-    return bytes_of_narrow(place, word)
+    return bytes_of_narrow(footprint, word)
 
 
 @jitable
-def bytes_of_narrow(place: int, word: int) -> int:
-    """Return those bytes where lanes reach less than a word each."""
-    if has_gaps(place) == 0:
-        return bits_between(begin_of(place) - 32 * word, end_of(place) - 32 * word)
-    bits, at = 0, begin_of(place) - 32 * word
-    while at < min(end_of(place) - 32 * word, 32):
-        if at + size_of(place) > 0:
-            bits |= bits_between(at, at + size_of(place))
-        at += stride_of(place)
+def bytes_of_narrow(footprint: int, word: int) -> int:
+    """Returns the bits of `bytes_of` for lanes that access less than a word each."""
+    if has_gaps(footprint) == 0:
+        return bits_between(begin_of(footprint) - 32 * word, end_of(footprint) - 32 * word)
+    bits, at = 0, begin_of(footprint) - 32 * word
+    while at < min(end_of(footprint) - 32 * word, 32):
+        if at + size_of(footprint) > 0:
+            bits |= bits_between(at, at + size_of(footprint))
+        at += stride_of(footprint)
     return bits
 
 
 @jitable
 def bits_between(begin: int, end: int) -> int:
-    """Return 32 bits of which those from `begin` to `end` are set."""
+    """Returns 32 bits of which those from `begin` to `end` are set."""
     return (1 << min(max(end, 0), 32)) - (1 << min(max(begin, 0), 32))

@@ -1,5 +1,13 @@
-"""Settled bytes of a line: those of which weak reads need not be looked at, since no write of this
-launch is in conflict with them and two earlier reads stand for them (`cells.keep_read`)."""
+"""Marks bytes of a line as settled: further weak reads of them need no check and no record, as no
+write of this launch conflicts with them and two retained reads make others redundant
+(`cells.record_weak_read`). Most lines of read-only inputs become settled, and a read of one costs a
+look at a bit mask.
+
+Blocks 0 and 1 have read a line that the launch has not written: its 128 bytes are settled for the
+grid. Warps 0 and 1 of block 3 have read it: settled for block 3 until its next barrier. Lanes 0 and
+1 of one warp: settled for that warp until it synchronises. A write clears the bits of its bytes.
+Does nothing with EXACT.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +16,11 @@ from typing import Any
 from warploom.detector.layout import (
     BLOCK_AT,
     EXACT,
+    EXTENSION_WORDS,
     FEW_FROM,
     FLAGS_AT,
     H_COUNT,
-    H_REST,
+    H_EXTENSION,
     H_RUN,
     IN_FORCE,
     LINE_BYTES,
@@ -25,192 +34,202 @@ from warploom.detector.layout import (
     ME_SYNCED,
     ME_WARP,
     MORE_FROM,
+    N_ACCESS,
     N_NEXT,
-    N_THIRD,
     OP_AT,
     POOL_AT,
     POOL_END,
-    Q_FAR,
-    Q_NEAR,
-    Q_OWN,
-    Q_OWN_TAG,
-    Q_OWN_WARP,
-    Q_TAG,
-    REST_WORDS,
+    Q_BLOCK,
+    Q_BLOCK_TAG,
+    Q_GRID,
+    Q_WARP,
+    Q_WARP_EPOCH,
+    Q_WARP_TAG,
     RUN_WORDS,
     SETTLED_WORDS,
     SHARED,
     STRONG,
-    W_FIRST,
-    X_FAR_WORDS,
+    W_INTERVAL,
     X_FEW,
+    X_GRID_WORDS,
     X_MORE,
     X_RUN,
     X_SETTLED,
 )
-from warploom.detector.pool import take
+from warploom.detector.pool import allocate
 from warploom.detector.runs import begin_of, bytes_of, end_of
 from warploom.simt.lane_counts import jitable
 
 OTHER_WARP, OTHER_BLOCK = 2, 3
-"""Distances between two threads (`cells.distance`)."""
+"""Distances of two threads (`cells.distance`)."""
 
 POOL_FOR_THREADS = 1 << 27
-"""So many words of the pool are left for what threads know of each other."""
+"""Words of the pool that are reserved for vector clocks and releases; lines can do without
+theirs."""
 
 WARP_BITS = 8
-"""Bits of a warp's number in its block: there are at most 64."""
+"""Bits of a warp's number in its block: there are at most 64 warps."""
 
 
 @jitable
-def are_settled_for_all(s: Any, line: int, words: int) -> int:
-    """Return whether some words of a line are settled for all threads."""
-    rest = s[line + H_REST]
-    return int(rest != 0 and words & ~s[rest + X_FAR_WORDS] == 0)
+def are_settled_for_all(state: Any, line: int, words: int) -> int:
+    """Returns whether some words of a line are settled for the grid."""
+    extension = state[line + H_EXTENSION]
+    return int(extension != 0 and words & ~state[extension + X_GRID_WORDS] == 0)
 
 
 @jitable
-def is_settled(s: Any, line: int, place: int, words: int) -> int:
-    """Return whether the bytes of a place of a line and its words (`runs`) are settled for the
+def is_settled(state: Any, line: int, footprint: int, words: int) -> int:
+    """Returns whether the bytes of a footprint in a line and its words (`runs`) are settled for the
     current thread."""
-    at = settled_at(s, line)
+    at = settled_at(state, line)
     if at == 0:
         return 0
-    if are_settled_for_all(s, line, words):
+    if are_settled_for_all(state, line, words):
         return 1
-    now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
-    near = s[at + Q_TAG] == now
-    own = s[at + Q_OWN_TAG] == now and s[at + Q_OWN_WARP] == own_warp(s)
+    tag = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
+    block_valid = state[at + Q_BLOCK_TAG] == tag
+    warp_valid = state[at + Q_WARP_TAG] == tag and state[at + Q_WARP_EPOCH] == warp_epoch(state)
     missing = 0
-    for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
-        known = s[at + Q_FAR + word]
-        if near:
-            known |= s[at + Q_NEAR + word]
-        if own:
-            known |= s[at + Q_OWN + word]
-        missing |= bytes_of(place, words, word) & ~known
+    for word in range(begin_of(footprint) >> 5, (end_of(footprint) + 31) >> 5):
+        settled = state[at + Q_GRID + word]
+        if block_valid:
+            settled |= state[at + Q_BLOCK + word]
+        if warp_valid:
+            settled |= state[at + Q_WARP + word]
+        missing |= bytes_of(footprint, words, word) & ~settled
     return int(missing == 0)
 
 
 @jitable
-def settled_at(s: Any, line: int) -> int:
-    """Return where the settled bytes of a line stand; 0 where it has none."""
-    rest = s[line + H_REST]
-    if rest == 0 or s[rest + X_SETTLED] & IN_FORCE == 0:
+def settled_at(state: Any, line: int) -> int:
+    """Returns the index of the settled bytes of a line; 0 if it has none."""
+    extension = state[line + H_EXTENSION]
+    if extension == 0 or state[extension + X_SETTLED] & IN_FORCE == 0:
         return 0
-    return int(s[rest + X_SETTLED] - IN_FORCE)
+    return int(state[extension + X_SETTLED] - IN_FORCE)
 
 
 @jitable
-def own_warp(s: Any) -> int:
-    """Returns the current warp and the time when its lanes synchronised last."""
-    return int(s[ME_SYNCED] << WARP_BITS | s[ME_WARP])
+def warp_epoch(state: Any) -> int:
+    """Returns the current warp and the time when its lanes synchronised last, packed."""
+    return int(state[ME_SYNCED] << WARP_BITS | state[ME_WARP])
 
 
 @jitable
-def settle(s: Any, line: int, cell: int, place: int, bytes_: int) -> None:
-    """Notes that bytes of a cell, which begins at byte `place` of its line, are settled, if the
-    weak read that came last makes them so: for all, where two blocks have read them and nobody has
-    written them; for its block until the next barrier, where two warps have read them; for its warp
-    until this synchronises, where two of its lanes have."""
-    write = s[cell + W_FIRST]
-    now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
-    if s[EXACT] or s[ME_DISTANCE] == 0 or not has_weak_reads_only(s, s[cell + LISTS]):
+def settle(state: Any, line: int, cell: int, offset: int, bytes_: int) -> None:
+    """Marks bytes of a cell, which begins at byte `offset` of its line, as settled, if the weak
+    read that was recorded last permits: for the grid, if two blocks have read them and none has
+    written; for its block and interval, if two warps have read them; for its warp until that
+    synchronises, if two lanes have."""
+    write = state[cell + W_INTERVAL]
+    tag = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
+    if (
+        state[EXACT]
+        or state[ME_DISTANCE] == 0
+        or not has_weak_reads_only(state, state[cell + LISTS])
+    ):
         return
-    if s[ME_DISTANCE] == OTHER_BLOCK:
+    if state[ME_DISTANCE] == OTHER_BLOCK:
         if write == 0:
-            mark(s, line, place >> 5, bytes_ << (place & 31))
+            mark_settled(state, line, offset >> 5, bytes_ << (offset & 31))
         return
-    here = write >> BLOCK_AT == s[ME_BLOCK] + 1 or s[ME_SPACE] == SHARED
-    if write == 0 or (write != now and here):
-        mark(s, line, place >> 5, bytes_ << (place & 31))
+    # A write of this block in the current interval may be unordered with a read by a third thread.
+    same_memory = write >> BLOCK_AT == state[ME_BLOCK] + 1 or state[ME_SPACE] == SHARED
+    if write == 0 or (write != tag and same_memory):
+        mark_settled(state, line, offset >> 5, bytes_ << (offset & 31))
 
 
 @jitable
-def settle_run(s: Any, line: int, place: int, words: int) -> None:
-    """Note that the bytes of a place of a line and its words are settled, if two runs that stand
-    for the current weak read make them so, and no run of the line writes there."""
-    if s[EXACT] or s[ME_DISTANCE] == 0:
+def settle_run(state: Any, line: int, footprint: int, words: int) -> None:
+    """Marks the bytes of a footprint and its words as settled, if two runs make the current weak
+    read redundant and no run of the line writes there."""
+    if state[EXACT] or state[ME_DISTANCE] == 0:
         return
-    for number in range(s[line + H_COUNT]):
-        run = run_at(s, line, number)
-        if s[run + 2] >> OP_AT & 3 != LOAD and s[run + 3] & words:
+    for number in range(state[line + H_COUNT]):
+        run = run_at(state, line, number)
+        if state[run + 2] >> OP_AT & 3 != LOAD and state[run + 3] & words:
             return
-    for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
-        mark(s, line, word, bytes_of(place, words, word))
+    for word in range(begin_of(footprint) >> 5, (end_of(footprint) + 31) >> 5):
+        mark_settled(state, line, word, bytes_of(footprint, words, word))
 
 
 @jitable
-def run_at(s: Any, line: int, number: int) -> int:
-    """Returns where a line has a run."""
+def run_at(state: Any, line: int, number: int) -> int:
+    """Returns the index of a line's run, by its number."""
     if number == 0:
         return line + H_RUN
-    rest = s[line + H_REST]
+    extension = state[line + H_EXTENSION]
     if number < FEW_FROM:
-        return int(rest + X_RUN)
+        return int(extension + X_RUN)
     if number < MORE_FROM:
-        return int(s[rest + X_FEW] + (number - FEW_FROM) * RUN_WORDS)
-    return int(s[rest + X_MORE] + (number - MORE_FROM) * RUN_WORDS)
+        return int(state[extension + X_FEW] + (number - FEW_FROM) * RUN_WORDS)
+    return int(state[extension + X_MORE] + (number - MORE_FROM) * RUN_WORDS)
 
 
 @jitable
-def rest_of(s: Any, line: int) -> int:
-    """Returns where the rest of a line is, which it is given when it first needs it; 0 where there
-    is no room."""
-    if s[line + H_REST] == 0:
-        s[line + H_REST] = take_for_lines(s, REST_WORDS)
-    return int(s[line + H_REST])
+def extension_of(state: Any, line: int) -> int:
+    """Returns the index of a line's extension, allocated when it is first needed; 0 if the pool is
+    exhausted."""
+    if state[line + H_EXTENSION] == 0:
+        state[line + H_EXTENSION] = allocate_for_lines(state, EXTENSION_WORDS)
+    return int(state[line + H_EXTENSION])
 
 
 @jitable
-def take_for_lines(s: Any, size: int) -> int:
-    """Return the index of so many words, where a cache line of the host begins; 0 where too little
-    would be left for what threads know of each other: lines can do without."""
-    s[POOL_AT] = (s[POOL_AT] + 7) & -8
-    if s[POOL_AT] + size + POOL_FOR_THREADS > s[POOL_END]:
+def allocate_for_lines(state: Any, size: int) -> int:
+    """Returns the index of `size` words at the start of a cache line of the host; 0 if less than
+    POOL_FOR_THREADS would be left."""
+    # Eight words of 8 bytes are a cache line.
+    state[POOL_AT] = (state[POOL_AT] + 7) & -8
+    if state[POOL_AT] + size + POOL_FOR_THREADS > state[POOL_END]:
         return 0
-    return take(s, size)
+    return allocate(state, size)
 
 
 @jitable
-def mark(s: Any, line: int, word: int, bits: int) -> None:
-    """Adds to the settled bytes of a line, for as long as the distance of the two reads says."""
-    now, at = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL], put_in_force(s, line)
+def mark_settled(state: Any, line: int, word: int, bits: int) -> None:
+    """Marks 32 bytes' bits of a line as settled, for the scope that follows from ME_DISTANCE: block
+    and interval for OTHER_WARP, grid for OTHER_BLOCK, else the warp."""
+    tag, at = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL], enable_settled(state, line)
     if at == 0:
         return
-    if s[ME_DISTANCE] == OTHER_BLOCK:
-        s[at + Q_FAR + word] |= bits
-        s[s[line + H_REST] + X_FAR_WORDS] |= whole_words(s[at + Q_FAR + word]) << 8 * word
+    if state[ME_DISTANCE] == OTHER_BLOCK:
+        state[at + Q_GRID + word] |= bits
+        # One bit a word for the grid, so that `are_settled_for_all` need not look at the bytes.
+        state[state[line + H_EXTENSION] + X_GRID_WORDS] |= (
+            full_words(state[at + Q_GRID + word]) << 8 * word
+        )
         return
-    if s[ME_DISTANCE] == OTHER_WARP:
-        if s[at + Q_TAG] != now:
-            s[at + Q_TAG] = now
-            clear_bits(s, at + Q_NEAR)
-        s[at + Q_NEAR + word] |= bits
+    if state[ME_DISTANCE] == OTHER_WARP:
+        if state[at + Q_BLOCK_TAG] != tag:
+            state[at + Q_BLOCK_TAG] = tag
+            clear_bits(state, at + Q_BLOCK)
+        state[at + Q_BLOCK + word] |= bits
         return
-    if s[at + Q_OWN_TAG] != now or s[at + Q_OWN_WARP] != own_warp(s):
-        s[at + Q_OWN_TAG], s[at + Q_OWN_WARP] = now, own_warp(s)
-        clear_bits(s, at + Q_OWN)
-    s[at + Q_OWN + word] |= bits
+    if state[at + Q_WARP_TAG] != tag or state[at + Q_WARP_EPOCH] != warp_epoch(state):
+        state[at + Q_WARP_TAG], state[at + Q_WARP_EPOCH] = tag, warp_epoch(state)
+        clear_bits(state, at + Q_WARP)
+    state[at + Q_WARP + word] |= bits
 
 
 @jitable
-def put_in_force(s: Any, line: int) -> int:
-    """Return where the settled bytes of a line stand, which has such from now on; 0 where there is
-    no room."""
-    rest = rest_of(s, line)
-    if rest == 0:
+def enable_settled(state: Any, line: int) -> int:
+    """Returns the index of a line's settled bytes, allocated if need be, which count from now on; 0
+    if the pool is exhausted."""
+    extension = extension_of(state, line)
+    if extension == 0:
         return 0
-    if s[rest + X_SETTLED] == 0:
-        s[rest + X_SETTLED] = take_for_lines(s, SETTLED_WORDS)
-    if s[rest + X_SETTLED]:
-        s[rest + X_SETTLED] |= IN_FORCE
-    return settled_at(s, line)
+    if state[extension + X_SETTLED] == 0:
+        state[extension + X_SETTLED] = allocate_for_lines(state, SETTLED_WORDS)
+    if state[extension + X_SETTLED]:
+        state[extension + X_SETTLED] |= IN_FORCE
+    return settled_at(state, line)
 
 
 @jitable
-def whole_words(bits: int) -> int:
-    """Return a bit for each four of 32 bits that are all set."""
+def full_words(bits: int) -> int:
+    """Returns a bit for each group of four bits, of eight, that are all set."""
     whole = 0
     for word in range(8):
         whole |= int(bits >> 4 * word & 15 == 15) << word
@@ -218,46 +237,46 @@ def whole_words(bits: int) -> int:
 
 
 @jitable
-def clear_bits(s: Any, at: int) -> None:
-    """Clears the bits of a line's bytes."""
+def clear_bits(state: Any, at: int) -> None:
+    """Clears the 128 bits of a line's bytes."""
     for number in range(LINE_BYTES // 32):
-        s[at + number] = 0
+        state[at + number] = 0
 
 
 @jitable
-def has_weak_reads_only(s: Any, lists: int) -> int:
-    """Returns whether the lists of a cell have nothing but weak reads."""
+def has_weak_reads_only(state: Any, lists: int) -> int:
+    """Returns whether the lists of a cell have weak reads only."""
     node = lists & LOW
     only = int(lists >> 32 == 0)
     while node and only:
-        third = s[node + N_THIRD]
-        only = int(third >> OP_AT & 3 == LOAD and third >> FLAGS_AT & STRONG == 0)
-        node = s[node + N_NEXT]
+        access_word = state[node + N_ACCESS]
+        only = int(access_word >> OP_AT & 3 == LOAD and access_word >> FLAGS_AT & STRONG == 0)
+        node = state[node + N_NEXT]
     return only
 
 
 @jitable
-def unsettle(s: Any, line: int, place: int, words: int) -> None:
-    """Note that a place of a line and its words are written."""
-    at = settled_at(s, line)
+def clear_settled(state: Any, line: int, footprint: int, words: int) -> None:
+    """Clears the settled bits of the bytes of a footprint and its words, which are written."""
+    at = settled_at(state, line)
     if at == 0:
         return
-    s[s[line + H_REST] + X_FAR_WORDS] &= ~words
-    for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
+    state[state[line + H_EXTENSION] + X_GRID_WORDS] &= ~words
+    for word in range(begin_of(footprint) >> 5, (end_of(footprint) + 31) >> 5):
         if words >> 8 * word & 255 == 0:
             continue
-        left = ~bytes_of(place, words, word)
-        s[at + Q_FAR + word] &= left
-        s[at + Q_NEAR + word] &= left
-        s[at + Q_OWN + word] &= left
+        unwritten = ~bytes_of(footprint, words, word)
+        state[at + Q_GRID + word] &= unwritten
+        state[at + Q_BLOCK + word] &= unwritten
+        state[at + Q_WARP + word] &= unwritten
 
 
 @jitable
-def unsettle_line(s: Any, line: int) -> None:
-    """Note that no byte of a line is settled."""
-    at = settled_at(s, line)
+def clear_settled_line(state: Any, line: int) -> None:
+    """Clears all settled bits of a line."""
+    at = settled_at(state, line)
     if at:
-        rest = s[line + H_REST]
-        s[rest + X_SETTLED], s[rest + X_FAR_WORDS] = at, 0
-        s[at + Q_TAG] = s[at + Q_OWN_TAG] = 0
-        clear_bits(s, at + Q_FAR)
+        extension = state[line + H_EXTENSION]
+        state[extension + X_SETTLED], state[extension + X_GRID_WORDS] = at, 0
+        state[at + Q_BLOCK_TAG] = state[at + Q_WARP_TAG] = 0
+        clear_bits(state, at + Q_GRID)

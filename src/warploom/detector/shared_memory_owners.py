@@ -1,8 +1,8 @@
-"""Finds the block in whose shared memory an access is: its own, or another one of its cluster.
+"""Finds the block in whose shared memory an access is: the current one, or another of its cluster.
 
-What is kept of shared memory is kept with the block that it belongs to, who a thread is with its
-own. An address in the shared memory of another block has the block's rank above its bits of offset
-(`simt.address_windows.BLOCK_BITS`).
+Records of shared memory are in the state of the block that owns it, the current thread is in that
+of its own block. An address in another block's shared memory has the block's rank, and one, above
+its bits of offset (`simt.address_windows.BLOCK_BITS`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from warploom.detector.layout import (
     ME_BASE,
     ME_BLOCK,
     ME_CLUSTER_AT,
-    ME_HOME,
     ME_OWNER,
+    ME_OWNER_SLOT,
     ME_SLOT,
     SHARED_STRIDE,
     SLOT_WORDS,
@@ -25,51 +25,56 @@ from warploom.detector.layout import (
 from warploom.simt.address_windows import BLOCK_BITS
 from warploom.simt.lane_counts import jitable
 
-NOWHERE = -(1 << 62)
-"""The place of an address that leads to a block which the cluster does not have."""
+NO_BLOCK = -(1 << 62)
+"""Returned for an address in the shared memory of a block which the cluster does not have."""
 
 
 @jitable
-def stay(s: Any, e: Any) -> None:
-    """Turn to the memory of the current block, which an event has the place of."""
-    s[ME_HOME], s[ME_OWNER], s[ME_BASE] = s[ME_SLOT], s[ME_BLOCK], e[E_BASE]
+def select_own_memory(state: Any, event: Any) -> None:
+    """Selects the shared memory of the current block, at the event's E_BASE."""
+    state[ME_OWNER_SLOT], state[ME_OWNER], state[ME_BASE] = (
+        state[ME_SLOT],
+        state[ME_BLOCK],
+        event[E_BASE],
+    )
 
 
 @jitable
-def turn_to(s: Any, e: Any, address: int) -> int:
-    """Turn to the shared memory to which an address leads; return the address without its rank,
-    NOWHERE where the cluster has no such block."""
-    stay(s, e)
+def select_memory(state: Any, event: Any, address: int) -> int:
+    """Selects the shared memory that an address is in; returns the address without its rank,
+    NO_BLOCK if the cluster has no such block."""
+    select_own_memory(state, event)
+    # No rank: the block's own memory, or a negative address, which is out of bounds.
     if address >> BLOCK_BITS <= 0:
         return address
     rank = (address >> BLOCK_BITS) - 1
-    if rank >= s[CLUSTER_BLOCKS]:
-        return NOWHERE
-    turn_to_rank(s, e, rank)
+    if rank >= state[CLUSTER_BLOCKS]:
+        return NO_BLOCK
+    select_memory_of_rank(state, event, rank)
     return address & ((1 << BLOCK_BITS) - 1)
 
 
 @jitable
-def turn_to_rank(s: Any, e: Any, rank: int) -> None:
-    """Turn to the shared memory of a block of the cluster."""
-    home = s[ME_CLUSTER_AT] + rank * s[SLOT_WORDS]
-    behind = (home - s[ME_SLOT]) // s[SLOT_WORDS]
-    s[ME_HOME], s[ME_OWNER] = home, s[home + B_BLOCK] - 1
-    s[ME_BASE] = e[E_BASE] + behind * s[SHARED_STRIDE]
+def select_memory_of_rank(state: Any, event: Any, rank: int) -> None:
+    """Selects the shared memory of a block of the cluster."""
+    owner_slot = state[ME_CLUSTER_AT] + rank * state[SLOT_WORDS]
+    slots_away = (owner_slot - state[ME_SLOT]) // state[SLOT_WORDS]
+    state[ME_OWNER_SLOT], state[ME_OWNER] = owner_slot, state[owner_slot + B_BLOCK] - 1
+    state[ME_BASE] = event[E_BASE] + slots_away * state[SHARED_STRIDE]
 
 
 @jitable
-def shared_key(s: Any, address: int) -> int:
-    """Return the key of a location in the shared memory turned to (`releases.location`)."""
-    return int(-1 - (s[ME_OWNER] << BLOCK_BITS | address))
+def shared_key(state: Any, address: int) -> int:
+    """Returns the key of a location in the selected shared memory (`releases.find_location`)."""
+    return int(-1 - (state[ME_OWNER] << BLOCK_BITS | address))
 
 
 @jitable
-def is_peer(s: Any, block: int) -> int:
-    """Return whether a block, given by its number and one, is of the current block's cluster."""
-    if s[CLUSTER_BLOCKS] == 1:
+def is_peer(state: Any, block: int) -> int:
+    """Returns whether the block with number `block` - 1 is of the current block's cluster."""
+    if state[CLUSTER_BLOCKS] == 1:
         return 0
-    for rank in range(s[CLUSTER_BLOCKS]):
-        if s[s[ME_CLUSTER_AT] + rank * s[SLOT_WORDS] + B_BLOCK] == block:
+    for rank in range(state[CLUSTER_BLOCKS]):
+        if state[state[ME_CLUSTER_AT] + rank * state[SLOT_WORDS] + B_BLOCK] == block:
             return 1
     return 0

@@ -1,7 +1,9 @@
-"""Barriers that threads skip: they end without coming there, though they pass what is behind.
+"""Reports barriers that threads skip: they end without executing them, though they execute the code
+after them.
 
 A barrier does not wait for threads that have exited, so a launch with such a mistake ends. Threads
-that leave before a barrier, as CUDA allows, do not pass what is behind it (`words.PASSED_BY_ALL`).
+that exit before a barrier, as CUDA allows, do not execute the code after it
+(`layout.PASSED_BY_ALL`).
 """
 
 from __future__ import annotations
@@ -33,33 +35,33 @@ from warploom.simt.lane_counts import first_lane, jitable
 
 
 @jitable
-def look_for_skips(s: Any, slot: int, block: int) -> None:
-    """Report the first thread of a block, whose state is at `slot`, that has not come to the
-    barrier of all threads at which the others have met."""
-    barrier = s[slot + B_BARRIER_LINE] - 1
-    if barrier < 0 or s[TOOLS] & SYNC == 0:
+def report_skips(state: Any, slot: int, block: int) -> None:
+    """Reports the first thread of a block, whose state is at index `slot`, that has not arrived at
+    the barrier of all threads at which the others have."""
+    barrier = state[slot + B_BARRIER_LINE] - 1
+    if barrier < 0 or state[TOOLS] & SYNC == 0:
         return
-    for warp in range(s[WARPS]):
-        at = slot + s[SLOT_WARPS] + warp * WARP_WORDS
-        arrived = s[at + V_ARRIVED] if s[at + V_INTERVAL] == s[slot + B_INTERVAL] else 0
-        count = min(s[BLOCK_THREADS] - (warp << 5), 32)
+    for warp in range(state[WARPS]):
+        at = slot + state[SLOT_WARPS] + warp * WARP_WORDS
+        arrived = state[at + V_ARRIVED] if state[at + V_INTERVAL] == state[slot + B_INTERVAL] else 0
+        count = min(state[BLOCK_THREADS] - (warp << 5), 32)
         missing = ((1 << count) - 1) & ~arrived
-        if s[LOCKSTEP] and arrived:
+        if state[LOCKSTEP] and arrived:
             missing = 0  # a warp counts whole
         if missing:
-            own = s[ME_BLOCK]
-            s[ME_BLOCK] = block
-            report_skip(s, barrier, (warp << 5) + first_lane(missing))
-            s[ME_BLOCK] = own
+            own = state[ME_BLOCK]
+            state[ME_BLOCK] = block
+            report_skip(state, barrier, (warp << 5) + first_lane(missing))
+            state[ME_BLOCK] = own
             return
 
 
 @jitable
-def report_skip(s: Any, barrier: int, thread: int) -> None:
-    """Report that a thread has skipped a barrier, if all pass what is behind that."""
-    passed = s[s[SITES_AT] + barrier * SITE_WORDS] & PASSED_BY_ALL
-    if s[TOOLS] & SYNC and passed:
-        instruction, current = s[ME_INSTRUCTION], s[ME_THREAD]
-        s[ME_INSTRUCTION], s[ME_THREAD] = barrier, thread
-        report(s, K_SKIPPED, -1, -1, 0, 0, 0)
-        s[ME_INSTRUCTION], s[ME_THREAD] = instruction, current
+def report_skip(state: Any, barrier: int, thread: int) -> None:
+    """Reports that a thread has skipped a barrier, if all threads execute the code after that."""
+    passed = state[state[SITES_AT] + barrier * SITE_WORDS] & PASSED_BY_ALL
+    if state[TOOLS] & SYNC and passed:
+        instruction, current = state[ME_INSTRUCTION], state[ME_THREAD]
+        state[ME_INSTRUCTION], state[ME_THREAD] = barrier, thread
+        report(state, K_SKIPPED, -1, -1, 0, 0, 0)
+        state[ME_INSTRUCTION], state[ME_THREAD] = instruction, current

@@ -1,4 +1,5 @@
-"""Keeps what a launch has done with each byte of an allocation, for work in other streams."""
+"""Records what a launch has done with each byte of an allocation, for comparison with work in other
+streams."""
 
 from __future__ import annotations
 
@@ -34,49 +35,54 @@ from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def touch_run(s: Any, e: Any, end: int, row: int, lanes: int) -> None:
-    """Keep what a run of lanes from the current address up to `end` does, of which those of a mask
-    are there."""
-    if e[E_SPACE] != GLOBAL or s[row + A_TOUCHED] == 0:
+def record_touched_run(state: Any, event: Any, end: int, allocation: int, lanes: int) -> None:
+    """Records what a run of lanes does from the current address up to `end`; `lanes` masks those
+    that are there."""
+    if event[E_SPACE] != GLOBAL or state[allocation + A_TOUCHED] == 0:
         return
-    at, size, writes = s[ME_ADDRESS], s[ME_SIZE], int(e[E_OP] == STORE)
-    stride = abs(s[ME_STRIDE])
+    at, size, writes = state[ME_ADDRESS], state[ME_SIZE], int(event[E_OP] == STORE)
+    stride = abs(state[ME_STRIDE])
+    # Contiguous and without gaps: the bytes of all lanes at once.
     if stride == size and lanes & lanes + 1 == 0:
-        touch(s, e, at, end, row, writes)
+        record_touched_bytes(state, event, at, end, allocation, writes)
         return
     while at < end:
         if lanes & 1:
-            touch(s, e, at, at + size, row, writes)
+            record_touched_bytes(state, event, at, at + size, allocation, writes)
         at += stride
         lanes >>= 1
 
 
 @jitable
-def touch_lane(s: Any, e: Any, row: int, writes: int) -> None:
-    """Keep what the current thread does."""
-    if e[E_SPACE] == GLOBAL and s[row + A_TOUCHED] != 0:
-        touch(s, e, s[ME_ADDRESS], s[ME_ADDRESS] + e[E_SIZE], row, writes)
+def record_touched_lane(state: Any, event: Any, allocation: int, writes: int) -> None:
+    """Records what the current thread does."""
+    if event[E_SPACE] == GLOBAL and state[allocation + A_TOUCHED] != 0:
+        record_touched_bytes(
+            state, event, state[ME_ADDRESS], state[ME_ADDRESS] + event[E_SIZE], allocation, writes
+        )
 
 
 @jitable
-def touch(s: Any, e: Any, at: int, end: int, row: int, writes: int) -> None:
-    """Keep that the current instruction reaches the bytes from `at` to `end`, and `writes` them."""
-    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+def record_touched_bytes(
+    state: Any, event: Any, at: int, end: int, allocation: int, writes: int
+) -> None:
+    """Records that the current instruction reads the bytes from `at` to `end`, or `writes` them."""
+    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     read_at, written_at = T_READ_AT, T_WRITTEN_AT
-    if flags & STRONG or e[E_OP] == ATOMIC:
+    if flags & STRONG or event[E_OP] == ATOMIC:
         read_at, written_at = T_STRONG_READ_AT, T_STRONG_WRITTEN_AT
-    number = min(e[E_INSTRUCTION] + 1, T_NUMBER_BITS)
-    first = s[row + (A_TOUCHED if has_waited(s) else A_EARLY)]
-    word, base = at & ~3, s[row + A_START] & ~3
+    number = min(event[E_INSTRUCTION] + 1, T_NUMBER_BITS)
+    table = state[allocation + (A_TOUCHED if has_waited(state) else A_EARLY)]
+    word, base = at & ~3, state[allocation + A_START] & ~3
     while word < end:
         bytes_ = (15 << max(at - word, 0) & 15) & (15 >> max(word + 4 - end, 0))
-        place = first + (word - base >> 2)
-        kept = s[place]
-        if e[E_OP] != STORE:
-            kept = kept & ~(T_NUMBER_BITS << T_READER_AT) | number << T_READER_AT
-            kept |= bytes_ << read_at
+        index = table + (word - base >> 2)
+        touched_word = state[index]
+        if event[E_OP] != STORE:
+            touched_word = touched_word & ~(T_NUMBER_BITS << T_READER_AT) | number << T_READER_AT
+            touched_word |= bytes_ << read_at
         if writes:
-            kept = kept & ~(T_NUMBER_BITS << T_WRITER_AT) | number << T_WRITER_AT
-            kept |= bytes_ << written_at
-        s[place] = kept
+            touched_word = touched_word & ~(T_NUMBER_BITS << T_WRITER_AT) | number << T_WRITER_AT
+            touched_word |= bytes_ << written_at
+        state[index] = touched_word
         word += 4

@@ -21,7 +21,7 @@ from warploom.machine.observation import Observation
 from warploom.machine.tally import Tally
 from warploom.program.effects.synchronising import triggers_launch
 from warploom.program.program import Program
-from warploom.sanitize.stream_order import HOST, Issued
+from warploom.sanitize.stream_order import HOST, IssuedWork
 
 if TYPE_CHECKING:
     from warploom.sanitize.launching import SanitizedLaunch
@@ -31,7 +31,7 @@ Work = Callable[[], Execution]
 
 def work_of(
     ready: ReadyLaunch, options: LaunchOptions, stream: Stream | None, progress: Progress | None
-) -> tuple[Work, Issued | None]:
+) -> tuple[Work, IssuedWork | None]:
     """Return what runs a launch with its options, and its place among the work of streams where
     that is kept. Raises LaunchError for an observer beside a debugger or tools."""
     kernel, context = ready.kernel, ready.kernel.context
@@ -59,7 +59,7 @@ def work_of(
 
 
 def sanitized_launch(
-    ready: ReadyLaunch, tools: tuple[str, ...], issued: Issued | None = None
+    ready: ReadyLaunch, tools: tuple[str, ...], issued: IssuedWork | None = None
 ) -> SanitizedLaunch:
     """Return what runs a launch with some tools, `issued` among the work of streams."""
     from warploom.sanitize.launching import SanitizedLaunch
@@ -72,7 +72,7 @@ def sanitized_launch(
 
 
 def _sanitized(
-    ready: ReadyLaunch, tools: tuple[str, ...], issued: Issued | None, progress: Progress | None
+    ready: ReadyLaunch, tools: tuple[str, ...], issued: IssuedWork | None, progress: Progress | None
 ) -> Execution:
     """Run the launch with the detector of `warploom.sanitize` at its side."""
     checked = sanitized_launch(ready, tools, issued)
@@ -118,7 +118,7 @@ def _observed(kernel: LoadedKernel, observation: Observation, engine: str = "") 
 
 def _issued(
     kernel: LoadedKernel, stream: Stream | None, tools: Sequence[str], *, programmatic: bool
-) -> Issued | None:
+) -> IssuedWork | None:
     """Return the place of a launch among the work of streams; None where it need not be kept:
     nobody looks for races, or there is one stream, in which no launch lets the next begin."""
     if "race" not in tools:
@@ -128,7 +128,7 @@ def _issued(
     if stream is not None:
         streams.order.add(stream, blocking=False)
     if queue is not None and any(map(triggers_launch, kernel.program.instructions)):
-        streams.order.keep()
+        streams.order.note_trigger()
     if not streams.order.several:
         return None
     if queue is None:

@@ -42,7 +42,7 @@ from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.observe.limits import TraceLimits
 from warploom.program.program import Program
-from warploom.sanitize.stream_order import HOST, Issued
+from warploom.sanitize.stream_order import HOST, IssuedWork
 
 if TYPE_CHECKING:
     from warploom.machine.reference.state import Listener
@@ -93,7 +93,9 @@ class Launcher:
             return Run(self.kernel, ready.launch, Done(work()))
         return self._submit(self.stream, ready, work, issued)
 
-    def _submit(self, stream: Stream, ready: ReadyLaunch, work: Work, issued: Issued | None) -> Run:
+    def _submit(
+        self, stream: Stream, ready: ReadyLaunch, work: Work, issued: IssuedWork | None
+    ) -> Run:
         """Leave a launch to a stream, behind launches of others that were called before."""
         context = self.kernel.context
         place = context.turn.issue()

@@ -1,5 +1,7 @@
-"""Finds what hardware hides in a launch: accesses out of bounds, data races, barriers that not all
-threads reach alike, memory that nobody wrote.
+"""Finds errors that hardware does not show: accesses out of bounds, data races, barriers that only
+some threads execute, reads of memory that was never written, leaks, and races between streams.
 
-`detector` detects; this package describes a launch to it and reads what it found.
+`detector` detects them in one launch; this package describes the launch to it (`sites`,
+`unchecked`, `state`), passes it the events of the reference machine (`events`), and makes findings
+of what it reports (`report`).
 """

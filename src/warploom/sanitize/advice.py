@@ -1,12 +1,12 @@
-"""Advice about accesses that are not ordered."""
+"""Gives the remedy for accesses that are not ordered, as text of a finding."""
 
 from __future__ import annotations
 
 
 def race_advice(kind: str, space: str, *, narrow: bool, copies: int) -> str:
     """Returns the remedy for two unordered accesses. `narrow`: both are strong, but the scope of
-    one leaves the other's thread out. `copies`: bit 0 is set where the later access is an
-    asynchronous copy's, bit 1 where the earlier one is."""
+    one excludes the other's thread. `copies`: bit 0 is set if the later access is by an
+    asynchronous copy, bit 1 if the earlier one is."""
     if kind == "proxy":
         return (
             "Bulk copies reach memory by another proxy: let the writer execute"
@@ -45,7 +45,7 @@ def race_advice(kind: str, space: str, *, narrow: bool, copies: int) -> str:
 
 
 def fence_advice(*, before: bool, after: bool) -> str:
-    """Returns the remedy for accesses to tensor memory that fences leave out."""
+    """Returns the remedy for accesses to tensor memory that lack a fence."""
     needed = (
         "tcgen05.fence::before_thread_sync behind the earlier one and its tcgen05.wait",
         "tcgen05.fence::after_thread_sync in front of the later one",
@@ -59,7 +59,7 @@ def fence_advice(*, before: bool, after: bool) -> str:
 
 
 def _order_advice(space: str) -> str:
-    """Returns how accesses of ordinary kind can be ordered."""
+    """Returns the remedy for ordinary accesses."""
     if space == "shared":
         return "Nothing orders them. Put __syncthreads() between them, or __syncwarp() in a warp."
     return (

@@ -1,4 +1,5 @@
-"""Hands the events of the reference machine to the detector."""
+"""Passes the events of the reference machine to the detector. Compiled kernels call it themselves
+(`lower.instrument`)."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from warploom.ptx.ir import Space
 
 SPACES = {Space.GLOBAL: words.GLOBAL, Space.CONST: words.GLOBAL, Space.SHARED: words.SHARED}
 LOCAL = 2
-"""How the detector numbers spaces; in local memory it only checks bounds."""
+"""The detector's number for local memory, of which it checks bounds only."""
 
 OPS = ("load", "store", "atomic")
 LANES = 32
@@ -32,7 +33,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Detect(Protocol):
-    """The detector, as plain Python or compiled (`detector.detect`)."""
+    """Runs the detector on an event, as plain Python or compiled (`detector.detect`)."""
 
     def __call__(
         self, state: Longs, event: Longs, plan: Longs, addresses: Longs, data: Bytes
@@ -40,7 +41,7 @@ class Detect(Protocol):
 
 
 class HostMemory:
-    """The host's memory, byte by byte, at any address of this process."""
+    """Reads the host's memory, byte by byte, at any address of this process."""
 
     def __getitem__(self, address: int) -> int:
         return ctypes.c_uint8.from_address(int(address)).value
@@ -55,15 +56,15 @@ def detect_in_python(state: Longs, event: Longs, plan: Longs, addresses: Longs, 
 
 
 class EventSource:
-    """A sanitizer of the reference machine that has a detector take each event."""
+    """Passes each event of the reference machine to a detector."""
 
     def __init__(self, state: Longs, detect: Detect) -> None:
         self._state, self._detect = state, detect
 
     def admitted(self, warp: Warp, wanted: Wanted) -> int:
-        """Takes an access; returns the lanes that may do it."""
+        """Passes an access; returns the lanes that may access memory."""
         shared = warp.block.shared
-        at = {
+        event_words = {
             words.E_KIND: words.ACCESS,
             words.E_SPACE: SPACES.get(wanted.space, LOCAL),
             words.E_OP: OPS.index(wanted.op),
@@ -71,41 +72,49 @@ class EventSource:
             words.E_PART: wanted.size,
         }
         if wanted.space is Space.SHARED:
-            at |= {words.E_BASE: int(shared.ctypes.data), words.E_LIMIT: len(shared)}
+            event_words |= {words.E_BASE: int(shared.ctypes.data), words.E_LIMIT: len(shared)}
         elif wanted.space is Space.LOCAL:
-            at[words.E_LIMIT] = warp.local.shape[1]
+            event_words[words.E_LIMIT] = warp.local.shape[1]
         addresses = np.zeros(LANES, np.uint64)
         for lane, address in wanted.addresses.items():
             addresses[lane] = address
         lanes = sum(1 << lane for lane in wanted.addresses)
         data = np.frombuffer(wanted.data, np.uint8) if wanted.data else NO_DATA
-        return self._take(warp, wanted.instruction, lanes, at, addresses.view(np.int64), data)
+        return self._pass_event(
+            warp, wanted.instruction, lanes, event_words, addresses.view(np.int64), data
+        )
 
     def arrives(self, warp: Warp, instruction: int, mask: int, number: int, threads: int) -> None:
-        """Takes an arrival at a barrier of the block."""
-        made = warp.run.program.instructions[instruction]
-        at = {words.E_KIND: event_of(made) or 0, words.E_NUMBER: number, words.E_COUNT: threads}
-        self._take(warp, instruction, mask, at)
+        """Passes an arrival at a barrier of the block."""
+        ptx_instruction = warp.run.program.instructions[instruction]
+        event_words = {
+            words.E_KIND: event_of(ptx_instruction) or 0,
+            words.E_NUMBER: number,
+            words.E_COUNT: threads,
+        }
+        self._pass_event(warp, instruction, mask, event_words)
 
     def passes(self, warp: Warp, instruction: int, mask: int) -> None:
-        """Takes another instruction that synchronises."""
-        made = warp.run.program.instructions[instruction]
-        kind = event_of(made)
+        """Passes another instruction that synchronises."""
+        ptx_instruction = warp.run.program.instructions[instruction]
+        kind = event_of(ptx_instruction)
         if kind is None or kind in words.AT_BARRIERS:
             return
-        at, masks = {words.E_KIND: kind}, NO_ADDRESSES
+        event_words, masks = {words.E_KIND: kind}, NO_ADDRESSES
         if kind == words.WARP_SYNC:
-            named = member_mask(made)
+            named = member_mask(ptx_instruction)
             assert named is not None
             masks = read(warp, named, B32).astype(np.int64)
         if kind == words.ASYNC_WAIT:
-            given = sources(made)
+            operands = sources(ptx_instruction)
             lowest = (mask & -mask).bit_length() - 1
-            at[words.E_NUMBER] = int(read(warp, given[0], U32)[lowest]) if given else -1
-        self._take(warp, instruction, mask, at, masks)
+            event_words[words.E_NUMBER] = (
+                int(read(warp, operands[0], U32)[lowest]) if operands else -1
+            )
+        self._pass_event(warp, instruction, mask, event_words, masks)
 
     def copies(self, warp: Warp, instruction: int, mask: int, copies: TensorCopies) -> None:
-        """Takes copies of tensors."""
+        """Passes copies of tensors."""
         from warploom.detector.tensor.tensor_copies import PIECE, detect_copies
 
         state: Any = self._state
@@ -124,7 +133,7 @@ class EventSource:
         )
 
     def tensor_memory(self, warp: Warp, instruction: int, mask: int, work: TensorWork) -> None:
-        """Takes a `tcgen05`."""
+        """Passes a `tcgen05` instruction."""
         from warploom.detector.tensor.tensor_copies import PIECE
         from warploom.detector.tensor.tensor_memory import detect_tensor_memory
 
@@ -143,7 +152,7 @@ class EventSource:
             )
 
     def texels(self, warp: Warp, instruction: int, mask: int, work: TexelWork) -> None:
-        """Takes an access to a texture or a surface."""
+        """Passes an access to a texture or a surface."""
         from warploom.detector.tensor.tensor_copies import PIECE
         from warploom.detector.tensor.texels import detect_texels
 
@@ -163,29 +172,30 @@ class EventSource:
                 work.request,
             )
 
-    def _take(
+    def _pass_event(
         self,
         warp: Warp,
         instruction: int,
         lanes: int,
-        given: dict[int, int],
+        event_words: dict[int, int],
         addresses: Longs = NO_ADDRESSES,
         data: Bytes = NO_DATA,
     ) -> int:
+        """Fills an event and runs the detector on it; returns the lanes that may continue."""
         event = np.zeros(words.EVENT_WORDS, np.int64)
         event[words.E_INSTRUCTION] = instruction
         event[words.E_BLOCK] = warp.block.number
         event[words.E_WARP] = warp.number
         event[words.E_LANES] = lanes
         event[words.E_EXISTING] = warp.existing
-        for word, value in given.items():
+        for word, value in event_words.items():
             event[word] = value
         plan = warp.run.plan.astype(np.int64)
         return self._detect(self._state, event, plan, addresses, data)
 
 
 def _issued(warp: Warp, instruction: int, mask: int) -> list[int]:
-    """Returns the event of lanes that begin what is done by a request."""
+    """Returns the event of lanes that issue a request."""
     event = [0] * words.EVENT_WORDS
     event[words.E_KIND], event[words.E_INSTRUCTION] = words.ACCESS, instruction
     event[words.E_BLOCK], event[words.E_WARP] = warp.block.number, warp.number

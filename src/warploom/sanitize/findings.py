@@ -1,4 +1,4 @@
-"""The findings of a sanitized launch."""
+"""Defines the findings of a sanitized launch."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from warploom.core.errors import Dim3
 
 TOOLS = ("mem", "race", "sync", "init")
-"""The tools that a launch can have."""
+"""The tools that can check a launch."""
 
 LEAK = "leak"
-"""The tool that looks at memory when a program ends."""
+"""The tool that lists memory that is not freed when a program ends."""
 
 PROGRAM_TOOLS = (*TOOLS, LEAK)
-"""The tools that a program can have."""
+"""The tools that can check a program."""
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
@@ -31,13 +31,13 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a launch, or may be.
+    """Describes one error of a launch, or a possible error.
 
-    `tool` is one of PROGRAM_TOOLS; `severity` "error", "warning" or "note". `line` is the place
-    of the later access and `other_line` that of the earlier one, as `file:line`, empty where there
-    is none; `threads` are theirs, in that order, and `instructions` their numbers in the program.
-    `buffer` names the allocation, and `offset` is the byte there that the later access reaches.
-    `count` is how often the same came up between these two instructions.
+    `tool` is one of PROGRAM_TOOLS; `severity` "error", "warning" or "note". `line` is the place of
+    the later access and `other_line` that of the earlier one, as `file:line`, empty without one;
+    `threads` are theirs, in that order, and `instructions` their numbers in the program. `buffer`
+    names the allocation, and `offset` is the byte in it that the later access has. `count` is how
+    often the same finding occurred for these two instructions.
     """
 
     tool: str

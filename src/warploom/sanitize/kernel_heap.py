@@ -1,4 +1,5 @@
-"""Tells the detector what kernels allocate and free while they run, with malloc and free."""
+"""Updates the detector's allocations when kernels call malloc and free, and checks `free` as a
+write to the whole allocation."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ import numpy as np
 from warploom.core.errors import Allocation
 from warploom.detector import layout as words
 from warploom.detector.detect import begin_event
-from warploom.detector.knowledge import become, become_lane
-from warploom.detector.tensor.tensor_copies import PIECE, take_stretch
+from warploom.detector.knowledge import set_current_lane, set_current_thread
+from warploom.detector.tensor.tensor_copies import PIECE, record_bytes
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.services import Call
 from warploom.sanitize.events import LANES, HostMemory
@@ -22,16 +23,18 @@ from warploom.sanitize.state import Detector, Words, padded, slots_of, written_w
 from warploom.simt.schedule_layout import SLOT
 
 FREED = 0xFD
-"""What a freed byte is taken to hold: nothing that a kernel stores is likely to equal it."""
+"""The value that `free` is taken to write: few kernels store bytes of it, so a race is seldom
+reported as "same-value"."""
 
 
 @dataclass
 class KernelHeap:
-    """Keeps the rows of a detector's allocations as its launch allocates and frees."""
+    """Holds the rows of a detector's table of allocations while its launch allocates and frees."""
 
     detector: Detector
     _freed: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
-    """The rows of what was freed, by address: whoever gets the address again gets their room."""
+    """The rows of freed allocations, by address: an allocation at the same address reuses their
+    shadow memory."""
 
     @property
     def _data(self) -> Words:
@@ -39,7 +42,7 @@ class KernelHeap:
 
     @contextmanager
     def watching(self, memory: DeviceMemory) -> Generator[None]:
-        """Has the heap of a memory tell of what happens meanwhile."""
+        """Receives the calls of malloc and free of a memory's heap within the context."""
         memory.heap.watcher = self
         try:
             yield
@@ -47,11 +50,11 @@ class KernelHeap:
             memory.heap.watcher = None
 
     def allocated(self, allocation: Allocation) -> None:
-        """Adds the row of a new allocation."""
+        """Inserts the row of a new allocation."""
         self.detector.heap.append(allocation)
-        row, place = self._row_for(allocation), self._place(allocation.address)
+        row, place = self._row_for(allocation), self._position(allocation.address)
         count = int(self._data[words.ALLOCATIONS])
-        if not row or count == self.detector.most_allocations:
+        if not row or count == self.detector.allocation_capacity:
             self._data[words.EXHAUSTED] = 1
             return
         rows = self._rows(count + 1)
@@ -60,9 +63,9 @@ class KernelHeap:
         self._data[words.ALLOCATIONS], self._data[words.LAST_ALLOCATION] = count + 1, 0
 
     def released(self, address: int, call: Call, lane: int) -> None:
-        """Looks at what other threads do with an allocation that a thread frees, and takes its row
-        out."""
-        count, place = int(self._data[words.ALLOCATIONS]), self._place(address)
+        """Records the free of an allocation as a write by the thread that frees it, and removes its
+        row."""
+        count, place = int(self._data[words.ALLOCATIONS]), self._position(address)
         rows = self._rows(count)
         if place == count or rows[place][words.A_START] != address:
             return
@@ -73,18 +76,18 @@ class KernelHeap:
         self._data[words.ALLOCATIONS], self._data[words.LAST_ALLOCATION] = count - 1, 0
 
     def _rows(self, count: int) -> Words:
-        """Returns the rows of so many allocations."""
+        """Returns the first `count` rows of the table of allocations."""
         start = int(self._data[words.ALLOCATIONS_AT])
         return self._data[start:][: count * words.ALLOCATION_WORDS].reshape(count, -1)
 
-    def _place(self, address: int) -> int:
-        """Returns how many allocations begin before an address."""
+    def _position(self, address: int) -> int:
+        """Returns the number of allocations that begin before an address."""
         starts = self._rows(int(self._data[words.ALLOCATIONS]))[:, words.A_START]
         return bisect_left(starts, address)
 
     def _row_for(self, allocation: Allocation) -> list[int]:
-        """Returns the row of a new allocation, with room of which nothing is known; an empty one
-        where there is none."""
+        """Returns the row of a new allocation, with empty shadow memory; an empty row if the pool
+        is exhausted."""
         start, end = allocation.address, allocation.address + allocation.size
         lines = -(-allocation.size // words.LINE_BYTES) + 1
         sizes = (
@@ -92,24 +95,26 @@ class KernelHeap:
             padded(lines * words.LINE_WORDS),
             padded(written_words(allocation.size)),
         )
-        known = self._freed.pop(start, None)
-        if known and known[words.A_END] >= end:
-            places = [known[word] for word in (words.A_CELLS, words.A_LINES, words.A_WRITTEN)]
-            for place, size in zip(places, sizes, strict=True):
+        freed_row = self._freed.pop(start, None)
+        # The address was used before: its shadow memory is cleared and used again, as the pool is
+        # never freed.
+        if freed_row and freed_row[words.A_END] >= end:
+            offsets = [freed_row[word] for word in (words.A_CELLS, words.A_LINES, words.A_WRITTEN)]
+            for place, size in zip(offsets, sizes, strict=True):
                 self._data[place : place + size] = 0
         else:
             begin = padded(int(self._data[words.POOL_AT]))
             if begin + sum(sizes) > self._data[words.POOL_END]:
                 return []
             self._data[words.POOL_AT] = begin + sum(sizes)
-            places = [begin, begin + sizes[0], begin + sizes[0] + sizes[1]]
+            offsets = [begin, begin + sizes[0], begin + sizes[0] + sizes[1]]
         row = [0] * words.ALLOCATION_WORDS
         row[words.A_START], row[words.A_END] = start, end
-        row[words.A_CELLS], row[words.A_LINES], row[words.A_WRITTEN] = places
+        row[words.A_CELLS], row[words.A_LINES], row[words.A_WRITTEN] = offsets
         return row
 
     def _check(self, row: list[int], call: Call, lane: int) -> None:
-        """Takes the end of an allocation as a store by who frees it, to all that was reached."""
+        """Checks a free as a store by the freeing thread to all lines that were accessed."""
         state: Any = self._data
         starts = (
             self._data[words.SLOTS_AT]
@@ -125,16 +130,16 @@ class KernelHeap:
         event[words.E_INSTRUCTION], event[words.E_BLOCK] = call.instruction, call.block
         event[words.E_WARP], event[words.E_LANES] = call.warp, 1 << lane
         begin_event(state, event, plan)
-        become(state, call.warp << 5)
-        become_lane(state, (call.warp << 5) + lane)
+        set_current_thread(state, call.warp << 5)
+        set_current_lane(state, (call.warp << 5) + lane)
         values = np.full(LANES * PIECE, FREED, np.uint8)
         start, end = row[words.A_START], row[words.A_END]
         base = start & -words.LINE_BYTES
         count = (end - base + words.LINE_BYTES - 1) // words.LINE_BYTES
         lines = self._data[row[words.A_LINES] :][: count * words.LINE_WORDS]
-        [reached] = np.nonzero(lines.reshape(count, words.LINE_WORDS).any(axis=1))
-        for number in reached.tolist():
+        [touched_lines] = np.nonzero(lines.reshape(count, words.LINE_WORDS).any(axis=1))
+        for number in touched_lines.tolist():
             at = max(start, base + number * words.LINE_BYTES)
             size = min(end, base + (number + 1) * words.LINE_BYTES) - at
             access = words.GLOBAL, words.STORE
-            take_stretch(state, event, HostMemory(), values, lane, access, at, size)
+            record_bytes(state, event, HostMemory(), values, lane, access, at, size)

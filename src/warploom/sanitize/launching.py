@@ -1,4 +1,5 @@
-"""Runs a launch with the detector at its side."""
+"""Runs a launch with the detector, and turns its reports, and errors that end the launch, into
+findings."""
 
 from __future__ import annotations
 
@@ -25,85 +26,84 @@ from warploom.program.program import Program
 from warploom.sanitize.events import EventSource, detect_in_python
 from warploom.sanitize.findings import ERROR, Finding, Thread
 from warploom.sanitize.kernel_heap import KernelHeap
-from warploom.sanitize.report import Site, conflicts_of, findings_of, sites_of_findings
+from warploom.sanitize.report import FindingSite, conflicts_of, findings_of, sites_of_findings
 from warploom.sanitize.state import Detector, Words
-from warploom.sanitize.stream_order import Issued
-from warploom.sanitize.streams import Ended, Streams
+from warploom.sanitize.stream_order import IssuedWork
+from warploom.sanitize.streams import EndedLaunch, Streams
 
 if TYPE_CHECKING:
     from warploom.machine.compiled.engine import CompiledEngine
     from warploom.machine.reference.machine import ReferenceEngine
 
-OF_SYNCHRONISATION = ("not a member", "bad barrier", "invalid mbarrier", "bad count")
-"""Kinds of fault that the tool "sync" is for."""
+SYNC_FAULTS = ("not a member", "bad barrier", "invalid mbarrier", "bad count")
+"""Kinds of fault that the tool "sync" reports."""
 
 
 @dataclass
 class SanitizedLaunch:
     """Runs one launch on an engine with some tools; `findings` has what they found, `conflicts` the
     pairs of instructions that are not ordered, by their numbers, and `sites` the accesses of
-    findings. Where it was `issued` among `streams`, it is checked against the work of others, too.
-    A fault or a deadlock is a finding; it ends the launch where it cannot go on."""
+    findings. A launch that was `issued` among `streams` is checked against the work of other
+    streams, too. A fault or a deadlock is a finding; it ends a launch that cannot continue."""
 
     engine: CompiledEngine | ReferenceEngine
     tools: tuple[str, ...]
     unwritten: Mapping[int, Words]
     streams: Streams | None = None
-    issued: Issued | None = None
+    issued: IssuedWork | None = None
     findings: list[Finding] = field(default_factory=list[Finding])
     conflicts: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
-    sites: list[Site] = field(default_factory=list[Site])
+    sites: list[FindingSite] = field(default_factory=list[FindingSite])
 
     def execute(
         self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
     ) -> Callable[[], Tally]:
-        """Runs the launch; returns what makes its tally. Raises WarploomError for a device whose
-        warps are not of 32 lanes, and where the detector has too little room."""
+        """Runs the launch; returns a function that makes its tally. Raises WarploomError for a
+        device whose warps do not have 32 lanes, and if the detector's memory is exhausted."""
         if launch.warp_size != WARP_SIZE:
             raise WarploomError(
                 f"sanitizers check warps of {WARP_SIZE} lanes, not of {launch.warp_size}: leave"
                 f" sanitize or warp_size out"
             )
-        beside, early = self.issued is not None, self._begins_early()
+        concurrent, early = self.issued is not None, self._may_begin_early()
         detector = Detector.of(
-            program, launch, memory, self.tools, self.unwritten, touched=beside, early=early
+            program, launch, memory, self.tools, self.unwritten, touched=concurrent, early=early
         )
         from warploom.machine.reference.machine import ReferenceEngine
 
         with KernelHeap(detector).watching(memory):
             if isinstance(self.engine, ReferenceEngine):
-                counted, error = _on_reference(self.engine, detector, memory)
+                counted, error = _run_on_reference(self.engine, detector, memory)
             else:
-                counted, error = _on_compiled(self.engine, detector, memory, progress)
+                counted, error = _run_on_compiled(self.engine, detector, memory, progress)
         if error is None:
             detector.end()
         self.findings += findings_of(detector)
         self.conflicts |= conflicts_of(detector)
         self.sites += sites_of_findings(detector)
         if error is not None:
-            self.findings.append(_of_error(error))
+            self.findings.append(_error_finding(error))
         if self.streams is not None and self.issued is not None:
             what, line = f"kernel {program.title}", partial(_line_of, program)
-            ended = Ended(what, detector.touched(), line, detector.triggered())
+            ended = EndedLaunch(what, detector.touched(), line, detector.triggered())
             early_parts = detector.touched(early=True) if early else []
             self.findings += self.streams.end(self.issued, ended, early_parts)
-        detector.keep_written()
+        detector.write_back_written()
         return counted
 
-    def _begins_early(self) -> bool:
-        """Return whether the launch may begin before the one ahead of it in its stream has
-        ended."""
+    def _may_begin_early(self) -> bool:
+        """Returns whether the launch may begin before the previous one in its stream has ended."""
         if self.streams is None or self.issued is None:
             return False
         return self.streams.begin_of(self.issued) is not None
 
 
 def _line_of(program: Program, instruction: int) -> str:
-    """Return the place of an instruction, which is negative for none."""
+    """Returns the source line of an instruction; "" if its number is negative."""
     return program.line(instruction) if instruction >= 0 else ""
 
 
-def _on_reference(
+def _run_on_reference(
     engine: ReferenceEngine, detector: Detector, memory: DeviceMemory
 ) -> tuple[Callable[[], Tally], WarploomError | None]:
     """Runs a launch on the reference machine; returns its tally and the error that ended it."""
@@ -118,7 +118,7 @@ def _on_reference(
     return lambda: tally, None
 
 
-def _on_compiled(
+def _run_on_compiled(
     engine: CompiledEngine, detector: Detector, memory: DeviceMemory, progress: Progress | None
 ) -> tuple[Callable[[], Tally], WarploomError | None]:
     """Runs a launch on the compiled engine; returns its tally and the error that ended it."""
@@ -128,7 +128,9 @@ def _on_compiled(
 
     state = int(np.asarray(detector.data).ctypes.data)
     program, launch = detector.program, detector.launch
-    work, status = engine.sanitize(program, launch, memory, state, detector.wanted, progress)
+    work, status = engine.sanitize(
+        program, launch, memory, state, detector.required_events, progress
+    )
     error = None
     if status != schedule_layout.ENDED:
         error = error_of(work, status)
@@ -140,12 +142,12 @@ def _on_compiled(
     return counted, error
 
 
-def _of_error(error: WarploomError) -> Finding:
+def _error_finding(error: WarploomError) -> Finding:
     """Returns the finding of an error that ended a launch."""
     if isinstance(error, KernelFault):
         thread = Thread(error.block, error.thread)
         kind = error.kind if isinstance(error, (MemoryFault, DeviceTrap)) else "assert"
-        tool = "sync" if kind in OF_SYNCHRONISATION else "mem"
+        tool = "sync" if kind in SYNC_FAULTS else "mem"
         return Finding(tool, kind, ERROR, "", error.line, "", (thread,), "", str(error))
     if isinstance(error, DeadlockError):
         line = error.groups[0].line if error.groups else ""

@@ -1,4 +1,4 @@
-"""Findings of the tool "leak": memory that is alive when a program ends."""
+"""Makes the findings of the tool "leak": memory that is allocated when a program ends."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from warploom.sanitize.findings import WARNING, Finding
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
-    """An allocation that nobody has freed: its `kind` ("device", "managed", "host", "heap"), and
-    where it was made, the innermost place first."""
+class LiveAllocation:
+    """Describes an allocation that was not freed: its `kind` ("device", "managed", "host", "heap"),
+    and the call stack that allocated it, the innermost frame first."""
 
     kind: str
     size: int
     address: int
-    made: tuple[str, ...] = ()
+    call_stack: tuple[str, ...] = ()
 
 
-def alive_on_heap(memory: DeviceMemory) -> list[Alive]:
-    """Return what kernels have allocated with `malloc` and nobody has freed."""
+def alive_on_heap(memory: DeviceMemory) -> list[LiveAllocation]:
+    """Returns the allocations that kernels have made with `malloc` and not freed."""
     heap = memory.heap
     return [
-        Alive("heap", size, address, (heap.lines[address],) if address in heap.lines else ())
+        LiveAllocation(
+            "heap", size, address, (heap.lines[address],) if address in heap.lines else ()
+        )
         for address, size in heap.sizes.items()
     ]
 
@@ -38,20 +40,23 @@ FREED_BY = {
 }
 
 
-def leaks(alive: Iterable[Alive]) -> list[Finding]:
-    """Return a finding for each place that made what is alive, and kind of memory."""
-    groups: dict[tuple[str, tuple[str, ...]], list[Alive]] = {}
-    for one in alive:
-        groups.setdefault((one.kind, one.made), []).append(one)
-    return [_finding(kind, made, found) for (kind, made), found in groups.items()]
+def leaks(alive: Iterable[LiveAllocation]) -> list[Finding]:
+    """Returns one finding for each call stack and kind of memory."""
+    groups: dict[tuple[str, tuple[str, ...]], list[LiveAllocation]] = {}
+    for allocation in alive:
+        groups.setdefault((allocation.kind, allocation.call_stack), []).append(allocation)
+    return [
+        _finding(kind, call_stack, allocations)
+        for (kind, call_stack), allocations in groups.items()
+    ]
 
 
-def _finding(kind: str, made: tuple[str, ...], found: list[Alive]) -> Finding:
-    first, size = found[0], sum(one.size for one in found)
-    at = f"{'the first ' * (len(found) > 1)}at {first.address:#x}"
+def _finding(kind: str, call_stack: tuple[str, ...], allocations: list[LiveAllocation]) -> Finding:
+    first, size = allocations[0], sum(allocation.size for allocation in allocations)
+    at = f"{'the first ' * (len(allocations) > 1)}at {first.address:#x}"
     memory = "the kernels' heap" if kind == "heap" else f"{kind} memory"
-    words = ["made by", *["called by"] * len(made)]
-    places = [f"    {word} {place}" for word, place in zip(words, made, strict=False)]
+    words = ["made by", *["called by"] * len(call_stack)]
+    places = [f"    {word} {place}" for word, place in zip(words, call_stack, strict=False)]
     message = "\n".join(
         (
             f"Leaked {size:,} bytes of {memory}, {at}",
@@ -59,5 +64,7 @@ def _finding(kind: str, made: tuple[str, ...], found: list[Alive]) -> Finding:
             f"    Nobody has freed it at the end of the program. Free it with {FREED_BY[kind]}.",
         )
     )
-    line = made[0].rpartition("(")[2].rstrip(")") if made else ""
-    return Finding("leak", "leaked memory", WARNING, kind, line, "", (), "", message, len(found))
+    line = call_stack[0].rpartition("(")[2].rstrip(")") if call_stack else ""
+    return Finding(
+        "leak", "leaked memory", WARNING, kind, line, "", (), "", message, len(allocations)
+    )

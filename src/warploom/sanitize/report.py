@@ -1,4 +1,4 @@
-"""Makes findings of what the detector counted, in the words of compute-sanitizer."""
+"""Makes findings of the detector's records, in the words of compute-sanitizer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from warploom.sanitize.state import Detector
 
 SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
 TENSOR = "tensor"
-"""Names the space of tensor memory, which no address leads to."""
+"""The name of tensor memory, which is no space of PTX addresses."""
 
 FAULTS = {
     words.K_OUT_OF_BOUNDS: FaultKind.OUT_OF_BOUNDS,
@@ -38,25 +38,25 @@ RACES = {
     words.K_UNFENCED: ("unfenced", WARNING),
     words.K_STALE: ("stale", ERROR),
 }
-"""The classes of unordered accesses, and how severe each is."""
+"""The classes of unordered accesses, and the severity of each."""
 
 ACCESSES = ("Read", "Write", "Atomic")
 
 
 def findings_of(detector: Detector) -> list[Finding]:
-    """Returns what was found in a launch, in the order in which it came up. Raises WarploomError
-    where the detector had no room for what it must keep."""
+    """Returns the findings of a launch, in the order in which they occurred. Raises WarploomError
+    if the detector's memory was exhausted."""
     data = detector.data
     if data[words.EXHAUSTED]:
         raise WarploomError(
             "the sanitizer has no room left for what the threads of this launch know of each other;"
             " launch fewer blocks, or leave the tool 'race' out"
         )
-    return [_Row(detector, row).finding() for row in _rows(detector)]
+    return [_FindingRow(detector, row).finding() for row in _rows(detector)]
 
 
 def conflicts_of(detector: Detector) -> set[tuple[int, int]]:
-    """Returns the pairs of instructions of a launch that reach the same bytes in no order."""
+    """Returns the pairs of instructions of a launch that access the same bytes unordered."""
     return {
         (row[words.F_OTHER], row[words.F_INSTRUCTION])
         for row in _rows(detector)
@@ -65,9 +65,9 @@ def conflicts_of(detector: Detector) -> set[tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """The access of a finding: the instruction that reaches `size` bytes from `address` on in a
-    space, and the block, warp and lane that execute it."""
+class FindingSite:
+    """Describes the access of a finding: the instruction that accesses `size` bytes from `address`
+    on in a space, and the block, warp and lane that execute it."""
 
     finding: Finding
     instruction: int
@@ -79,23 +79,25 @@ class Site:
     size: int
 
 
-def sites_of_findings(detector: Detector) -> list[Site]:
-    """Returns the accesses of what was found, in the order in which it came up; findings about
+def sites_of_findings(detector: Detector) -> list[FindingSite]:
+    """Returns the accesses of findings, in the order in which these occurred; findings about
     barriers and about tensor memory have none."""
     size = detector.launch.warp_size
-    found: list[Site] = []
+    found: list[FindingSite] = []
     for row in _rows(detector):
-        packed, reached = row[words.F_THREAD], row[words.F_SIZE]
-        if reached and row[words.F_SPACE] != words.TENSOR:
+        packed, access_size = row[words.F_THREAD], row[words.F_SIZE]
+        if access_size and row[words.F_SPACE] != words.TENSOR:
             warp, lane = divmod(packed & words.LOW, size)
-            access = SPACES[row[words.F_SPACE]], row[words.F_ADDRESS], reached
-            finding = _Row(detector, row).finding()
-            found.append(Site(finding, row[words.F_INSTRUCTION], packed >> 32, warp, lane, *access))
+            access = SPACES[row[words.F_SPACE]], row[words.F_ADDRESS], access_size
+            finding = _FindingRow(detector, row).finding()
+            found.append(
+                FindingSite(finding, row[words.F_INSTRUCTION], packed >> 32, warp, lane, *access)
+            )
     return found
 
 
 def _rows(detector: Detector) -> list[tuple[int, ...]]:
-    """Returns the rows of what was found (`words.FINDING_WORDS`)."""
+    """Returns the detector's finding records (`layout.FINDING_WORDS`)."""
     data = detector.data
     start, count = int(data[words.FINDINGS_AT]), int(data[words.FINDINGS])
     rows = data[start:][: count * words.FINDING_WORDS].reshape(count, words.FINDING_WORDS)
@@ -103,14 +105,14 @@ def _rows(detector: Detector) -> list[tuple[int, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """One row of what was found (`words.FINDING_WORDS`)."""
+class _FindingRow:
+    """Makes a Finding of one of the detector's records (`layout.FINDING_WORDS`)."""
 
     detector: Detector
     row: tuple[int, ...]
 
     def finding(self) -> Finding:
-        """Returns the finding of the row."""
+        """Returns the finding of the record."""
         kind = self.row[words.F_KIND]
         if kind in FAULTS:
             return self._fault(FAULTS[kind])
@@ -125,11 +127,11 @@ class _Row:
     # ---- parts ----------------------------------------------------------------------------------
 
     def _line(self, word: int) -> str:
-        """Returns the place of an instruction of the row."""
+        """Returns the source line of an instruction of the record."""
         return self.detector.program.line(self.row[word])
 
     def _thread(self, word: int) -> Thread:
-        """Returns a thread of the row."""
+        """Returns a thread of the record."""
         launch, packed = self.detector.launch, self.row[word]
         number = packed & words.LOW
         where = launch.thread_index(number // launch.warp_size, number % launch.warp_size)
@@ -148,8 +150,8 @@ class _Row:
         return TENSOR if self._in_tensor_memory else self._space.value
 
     def _allocation(self) -> Allocation | None:
-        """Returns the allocation nearest to the row's address; that of a block is its own. Tensor
-        memory has none."""
+        """Returns the allocation nearest to the record's address, or the whole of a block's shared
+        or a thread's local memory. Tensor memory has none."""
         if self._in_tensor_memory:
             return None
         if self._space is Space.SHARED:
@@ -167,7 +169,7 @@ class _Row:
         )
 
     def _place(self) -> str:
-        """Returns where the row's address lies, in words."""
+        """Returns a text for the location of the record's address."""
         found, address = self._allocation(), self.row[words.F_ADDRESS]
         if self._in_tensor_memory:
             return f"lane {lane_of(address)}, column {column_of(address)}"
@@ -176,7 +178,7 @@ class _Row:
         return f"{found.name}, byte {address - found.address} of {found.size}"
 
     def _finding(self, tool: str, kind: str, severity: str, message: str) -> Finding:
-        """Returns a finding of the row's instructions and threads."""
+        """Returns a finding of the record's instructions and threads."""
         other = self.row[words.F_OTHER]
         threads = [self._thread(words.F_THREAD)]
         if self.row[words.F_OTHER_THREAD] >= 0:
@@ -202,17 +204,18 @@ class _Row:
     # ---- kinds ----------------------------------------------------------------------------------
 
     def _fault(self, kind: FaultKind) -> Finding:
-        """Returns the finding of an access that may not be."""
+        """Returns the finding of an access out of bounds, of a misaligned one, or of a store to
+        constant memory."""
         launch, packed = self.detector.launch, self.row[words.F_THREAD]
         number = packed & words.LOW
         place = packed >> 32, number // launch.warp_size, number % launch.warp_size
-        reached = self.row[words.F_ADDRESS], self.row[words.F_SIZE], self._space
-        fault = Fault(kind, self.row[words.F_INSTRUCTION], *place, *reached)
+        access_size = self.row[words.F_ADDRESS], self.row[words.F_SIZE], self._space
+        fault = Fault(kind, self.row[words.F_INSTRUCTION], *place, *access_size)
         error = fault_error(fault, self.detector.program, launch, self._allocation())
         return self._finding("mem", kind.name.lower().replace("_", " "), ERROR, str(error))
 
     def _strayed(self) -> Finding:
-        """Returns the finding of a store that left the buffer of its pointer for another."""
+        """Returns the finding of a store through a pointer to one buffer that went to another."""
         access = ACCESSES[self.row[words.F_DETAIL] & 3]
         message = (
             f"Invalid __{self._space.value}__ {access.lower()} of size"
@@ -227,13 +230,13 @@ class _Row:
     def _race(self, kind: str, severity: str) -> Finding:
         """Returns the finding of two accesses that are not ordered."""
         detail = self.row[words.F_DETAIL]
-        mine = self._access(words.F_INSTRUCTION, detail & 3, detail >> D_COPY & 1)
+        own_access = self._access(words.F_INSTRUCTION, detail & 3, detail >> D_COPY & 1)
         other = self._access(words.F_OTHER, detail >> D_OTHER_OP & 3, detail >> D_OTHER_COPY & 1)
         if kind == "proxy":
-            mine = self._access(words.F_INSTRUCTION, words.LOAD, 1)
+            own_access = self._access(words.F_INSTRUCTION, words.LOAD, 1)
             other = ACCESSES[1 + (detail & 1)]
         if kind == "stale":
-            mine, other = "Read by a texture or a surface", ACCESSES[detail & 3]
+            own_access, other = "Read by a texture or a surface", ACCESSES[detail & 3]
         remedy = race_advice(
             kind,
             self._space_name,
@@ -245,7 +248,7 @@ class _Row:
                 before=bool(detail >> D_BEFORE & 1), after=bool(detail >> D_AFTER & 1)
             )
         message = (
-            f"{kind.capitalize()} reported between {mine} access\n"
+            f"{kind.capitalize()} reported between {own_access} access\n"
             f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
             f"    and {other} access\n"
             f"    at {self._line(words.F_OTHER)} by {self._thread(words.F_OTHER_THREAD)}\n"
@@ -255,14 +258,14 @@ class _Row:
         return self._finding("race", kind, severity, message)
 
     def _access(self, word: int, op: int, copy: int) -> str:
-        """Returns the name of an access of an instruction of the row."""
+        """Returns the name of an access of an instruction of the record."""
         operation = self.detector.program.instructions[self.row[word]].operation
         if is_tensor_memory_operation(operation):
             return f"{ACCESSES[op]} by {'.'.join(operation.opcode.split('.')[:2])}"
         return ACCESSES[op] + " by an asynchronous copy" * copy
 
     def _unwritten(self) -> Finding:
-        """Returns the finding of a read of bytes that nobody wrote."""
+        """Returns the finding of a read of bytes that were not written."""
         message = (
             f"Uninitialized __{self._space.value}__ memory read of size"
             f" {self.row[words.F_SIZE]} bytes\n"
@@ -274,7 +277,7 @@ class _Row:
         return self._finding("init", "uninitialized read", ERROR, message)
 
     def _skipped(self) -> Finding:
-        """Returns the finding of a thread that ended without coming to a barrier."""
+        """Returns the finding of a thread that ended without executing a barrier."""
         message = (
             f"Skipped barrier: threads have ended without coming to a barrier\n"
             f"    by {self._thread(words.F_THREAD)}\n"
@@ -286,7 +289,7 @@ class _Row:
         return self._finding("sync", "skipped barrier", WARNING, message)
 
     def _barriers(self) -> Finding:
-        """Returns the finding of two barriers that meet."""
+        """Returns the finding of threads of a block that wait at different barriers."""
         message = (
             f"Divergent barrier: threads of one block wait at different barriers\n"
             f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"

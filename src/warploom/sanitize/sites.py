@@ -1,4 +1,11 @@
-"""Describes a program's instructions to the detector (`detector`)."""
+"""Describes a program's instructions to the detector: flags for how each accesses memory and
+synchronises.
+
+    st.release.gpu [f], 1     STRONG | RELEASES | GPU << SCOPE_AT
+    atom.add [c], 1           STRONG | GPU << SCOPE_AT
+    ld [x] (only stored)      COPIES
+    cp.async [s], [g], 16     ASYNC
+"""
 
 from __future__ import annotations
 
@@ -36,8 +43,9 @@ FULL_MASK = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """The description of a program for the detector: a word of flags and the number of the line for
-    each instruction; `exact` and `agents` as in `words.EXACT` and `words.ROW`."""
+    """Holds the description of a program for the detector: a word of flags and a number of the
+    source line for each instruction; `exact` and `agents` decide `layout.EXACT` and
+    `layout.AGENTS`."""
 
     flags: tuple[int, ...]
     lines: tuple[int, ...]
@@ -47,15 +55,15 @@ class Sites:
 
 def sites_of(program: Program) -> Sites:
     """Returns the description of a program."""
-    kept = program.kept.get("sites")
-    if not isinstance(kept, Sites):
-        kept = program.kept["sites"] = _sites(program)
-    return kept
+    cached = program.kept.get("sites")
+    if not isinstance(cached, Sites):
+        cached = program.kept["sites"] = _sites(program)
+    return cached
 
 
 def _sites(program: Program) -> Sites:
     copies = copied_registers(program)
-    flags = tuple(flags_of(made, copies) for made in program.instructions)
+    flags = tuple(flags_of(instruction, copies) for instruction in program.instructions)
     if program.has_tensor_memory:
         flags = tuple(map(_ordering_mbarriers, flags))
     passed = barriers_passed_by_all(program)
@@ -73,9 +81,9 @@ def _sites(program: Program) -> Sites:
 
 
 def _ordering_mbarriers(flags: int) -> int:
-    """Returns the flags of an instruction of a kernel with tensor memory, in which fences of that
-    memory order it around relaxed arrivals and waits (PTX ISA, "Memory Consistency Model for 5th
-    generation of TensorCore operations"): they count as release and acquire."""
+    """Returns the flags of an instruction of a kernel with tensor memory, whose fences order it
+    around relaxed arrivals and waits (PTX ISA, "Memory Consistency Model for 5th generation of
+    TensorCore operations"): they count as release and acquire."""
     if not flags & words.MBARRIER:
         return flags
     return (
@@ -85,28 +93,28 @@ def _ordering_mbarriers(flags: int) -> int:
     )
 
 
-def needs_exactness(made: Instruction, flags: int) -> bool:
-    """Returns whether threads may synchronise by it in another way than barriers of the whole block
-    or warp do."""
+def needs_exactness(instruction: Instruction, flags: int) -> bool:
+    """Returns whether threads may synchronise by an instruction in another way than by barriers of
+    the whole block or warp."""
     if flags & (words.ACQUIRES | words.RELEASES | words.MBARRIER | words.ASYNC):
         return True
-    if made.operation.spec.unit is Unit.BARRIER:
-        given = sources(made)
-        return "arrive" in made.operation.modifiers or len(given) > 1 + votes(made)
-    if is_warp_barrier(made):
-        mask = member_mask(made)
+    if instruction.operation.spec.unit is Unit.BARRIER:
+        operands = sources(instruction)
+        return "arrive" in instruction.operation.modifiers or len(operands) > 1 + votes(instruction)
+    if is_warp_barrier(instruction):
+        mask = member_mask(instruction)
         return not (isinstance(mask, Immediate) and mask.value & FULL_MASK == FULL_MASK)
     return False
 
 
-def flags_of(made: Instruction, copies: frozenset[Register]) -> int:
-    """Returns the flags of an instruction (`words`)."""
-    operation = made.operation
+def flags_of(instruction: Instruction, copies: frozenset[Register]) -> int:
+    """Returns the flags of an instruction (`layout`)."""
+    operation = instruction.operation
     modifiers, name = operation.modifiers, operation.name
     if name in ("mbarrier", "cp") and operation.spec.unit is Unit.ATOMIC:
-        return _mbarrier_flags(made)
+        return _mbarrier_flags(instruction)
     if name == "cp":
-        return _copy_flags(made)
+        return _copy_flags(instruction)
     if is_cancellation(operation):
         return words.BULK | words.ASYNC
     if operation.spec.unit is Unit.TEXTURE:
@@ -114,9 +122,9 @@ def flags_of(made: Instruction, copies: frozenset[Register]) -> int:
             return words.STRONG | words.GPU << words.SCOPE_AT
         return words.TEXELS * (name in TEXEL_READS)
     if is_tensor_memory_operation(operation):
-        return _tensor_memory_flags(made)
+        return _tensor_memory_flags(instruction)
     if name in ("fence", "membar"):
-        return _fence_flags(made)
+        return _fence_flags(instruction)
     if is_cluster_barrier(operation):
         arrives = "arrive" in modifiers and modifiers["sem"] != "relaxed"
         return words.RELEASES * arrives
@@ -124,56 +132,56 @@ def flags_of(made: Instruction, copies: frozenset[Register]) -> int:
     flags = completes * (words.ASYNC | words.BULK | words.COMPLETES)
     if operation.spec.unit is Unit.ATOMIC:
         flags |= words.STRONG | words.COMPARES * (modifiers["op"] == "cas")
-        return flags | _order(modifiers["sem"] or "") | _scope(made, words.GPU)
+        return flags | _order(modifiers["sem"] or "") | _scope(instruction, words.GPU)
     if completes:
         return flags
     if name not in ("ld", "st", "ldu"):
         return 0
-    flags = words.COPIES * (name != "st" and _registers(made) <= copies)
+    flags = words.COPIES * (name != "st" and _registers(instruction) <= copies)
     if "volatile" in modifiers:
         return flags | words.STRONG | words.VOLATILE | words.SYS << words.SCOPE_AT
     order = next((o for o in ("relaxed", "acquire", "release") if o in modifiers), None)
     if order is None:
         return flags
-    return flags | words.STRONG | _order(order) | _scope(made, words.GPU)
+    return flags | words.STRONG | _order(order) | _scope(instruction, words.GPU)
 
 
-def _copy_flags(made: Instruction) -> int:
+def _copy_flags(instruction: Instruction) -> int:
     """Returns the flags of a `cp`: reductions in memory are relaxed at gpu scope (PTX ISA,
     "cp.reduce.async.bulk")."""
-    modifiers = made.operation.modifiers
-    flags = words.BULK * ("bulk" in modifiers) | words.ASYNC * _is_copy(made)
+    modifiers = instruction.operation.modifiers
+    flags = words.BULK * ("bulk" in modifiers) | words.ASYNC * _is_copy(instruction)
     if "reduce" in modifiers:
         flags |= words.STRONG | words.GPU << words.SCOPE_AT
     return flags
 
 
-def _tensor_memory_flags(made: Instruction) -> int:
+def _tensor_memory_flags(instruction: Instruction) -> int:
     """Returns the flags of a `tcgen05`: products and copies read shared memory by the proxy of bulk
     copies (PTX ISA, "tcgen05.mma", "tcgen05.cp")."""
-    modifiers = made.operation.modifiers
+    modifiers = instruction.operation.modifiers
     if not any(name in modifiers for name in ("mma", "cp", "shift", "ld", "st")):
         return 0
     reads = "mma" in modifiers or "cp" in modifiers
     return words.ASYNC | words.BULK * reads | words.COPIES * ("cp" in modifiers)
 
 
-def _is_copy(made: Instruction) -> bool:
+def _is_copy(instruction: Instruction) -> bool:
     """Returns whether a `cp` copies bytes."""
-    modifiers = made.operation.modifiers
+    modifiers = instruction.operation.modifiers
     if "bulk" not in modifiers:
         return "global" in modifiers
-    return is_bulk_copy(made.operation) or (
-        is_tensor_operation(made.operation) and "prefetch" not in modifiers
+    return is_bulk_copy(instruction.operation) or (
+        is_tensor_operation(instruction.operation) and "prefetch" not in modifiers
     )
 
 
-def _mbarrier_flags(made: Instruction) -> int:
+def _mbarrier_flags(instruction: Instruction) -> int:
     """Returns the flags of an instruction on an mbarrier (PTX ISA, "mbarrier")."""
-    modifiers = made.operation.modifiers
+    modifiers = instruction.operation.modifiers
     op = modifiers["op"] or ""
     flags = words.MBARRIER
-    if made.operation.name == "cp":
+    if instruction.operation.name == "cp":
         return flags | words.ARRIVES_ASYNC
     if op in ("init", "inval"):
         return flags | (words.PLAIN_WRITE if op == "init" else words.INVALIDATES)
@@ -185,11 +193,11 @@ def _mbarrier_flags(made: Instruction) -> int:
     return flags
 
 
-def _fence_flags(made: Instruction) -> int:
+def _fence_flags(instruction: Instruction) -> int:
     """Returns the flags of a fence."""
-    if event_of(made) != words.FENCE:
+    if event_of(instruction) != words.FENCE:
         return 0
-    modifiers = made.operation.modifiers
+    modifiers = instruction.operation.modifiers
     both = words.ACQUIRES | words.RELEASES
     sem = modifiers["sem"] or ""
     order = _order(sem) if sem in ("acquire", "release") else both
@@ -205,42 +213,44 @@ def _order(sem: str) -> int:
     }.get(sem, 0)
 
 
-def _scope(made: Instruction, default: int) -> int:
-    scope = made.operation.modifiers["scope"]
+def _scope(instruction: Instruction, default: int) -> int:
+    scope = instruction.operation.modifiers["scope"]
     return (SCOPES[scope] if scope else default) << words.SCOPE_AT
 
 
-def _registers(made: Instruction) -> set[Register]:
+def _registers(instruction: Instruction) -> set[Register]:
     """Returns the registers that an instruction writes."""
-    found = (leaf for operand in destinations(made) for leaf in leaves(operand))
-    return {leaf for leaf in found if isinstance(leaf, Register)}
+    registers_written = (leaf for operand in destinations(instruction) for leaf in leaves(operand))
+    return {leaf for leaf in registers_written if isinstance(leaf, Register)}
 
 
 # ---- copies -------------------------------------------------------------------------------------
 
 
 def copied_registers(program: Program) -> frozenset[Register]:
-    """Returns the registers whose values go nowhere but into memory, by stores and moves."""
+    """Returns the registers whose values are only moved and stored. Starts with all registers and
+    removes those with another use until none is left."""
+    # Greatest fixed point: each pass removes registers that have another use.
     copies = set(program.registers)
     changed = True
     while changed:
         changed = False
-        for made in program.instructions:
-            used = set(reads(made)) & copies
-            gone = used - _passed_on(made, copies)
-            if gone:
-                copies -= gone
+        for instruction in program.instructions:
+            used = set(reads(instruction)) & copies
+            removed = used - _copied_by(instruction, copies)
+            if removed:
+                copies -= removed
                 changed = True
     return frozenset(copies)
 
 
-def _passed_on(made: Instruction, copies: set[Register]) -> set[Register]:
-    """Returns the registers that an instruction only copies."""
-    if made.guard is not None and made.guard.register in copies:
+def _copied_by(instruction: Instruction, copies: set[Register]) -> set[Register]:
+    """Returns the registers that an instruction only moves or stores."""
+    if instruction.guard is not None and instruction.guard.register in copies:
         return set()
-    if made.operation.name == "st":
-        address = {leaf for leaf in leaves(made.operands[0]) if isinstance(leaf, Register)}
-        return set(reads(made)) - address
-    if made.operation.name == "mov" and _registers(made) <= copies:
-        return set(reads(made))
+    if instruction.operation.name == "st":
+        address = {leaf for leaf in leaves(instruction.operands[0]) if isinstance(leaf, Register)}
+        return set(reads(instruction)) - address
+    if instruction.operation.name == "mov" and _registers(instruction) <= copies:
+        return set(reads(instruction))
     return set()

@@ -1,4 +1,5 @@
-"""The detector's state of one launch: its array, laid out for the launch and its memory."""
+"""Builds the detector's state for one launch: lays out its array (`detector.layout`) for the launch
+and its memory, and selects the events that the tools need."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from warploom.asynchronous.tensor_memory.layout import COLUMNS, LANES
 from warploom.core.errors import Allocation
 from warploom.detector import layout as words
 from warploom.detector.agents import count_agents
-from warploom.detector.skips import look_for_skips
+from warploom.detector.skips import report_skips
 from warploom.ir.variant import Sanitizing
 from warploom.machine.launch import Launch, all_shared_bytes, shared_stride
 from warploom.machine.memory.device_memory import WRITTEN_BITS, DeviceMemory
@@ -34,17 +35,17 @@ Words = npt.NDArray[np.int64]
 TOOL_BITS = {"mem": words.MEM, "race": words.RACE, "sync": words.SYNC, "init": words.INIT}
 
 POOL_WORDS = 1 << 29
-"""Room for what threads know of each other; only what is used takes memory."""
+"""Words of the pool (`detector.pool`); pages that are not used take no memory."""
 
-LOCATION_ROOM = 1 << 20
-"""Room for locations to which something was released."""
+LOCATION_CAPACITY = 1 << 20
+"""Number of locations of releases."""
 
 CACHE_WORDS = 8
 LARGE_PAGE = 2 << 20
 """Bytes of a large page of the host."""
 
-MOST_OF_KERNELS = 1 << 16
-"""Allocations that the threads of a launch can have at one time."""
+MOST_KERNEL_ALLOCATIONS = 1 << 16
+"""Number of allocations that the threads of a launch can have at one time."""
 
 _NO_RESERVE = {"linux": 0x4000, "darwin": 0x40}.get(sys.platform, 0)
 """MAP_NORESERVE, which Python names from 3.13 on."""
@@ -52,18 +53,19 @@ _NO_RESERVE = {"linux": 0x4000, "darwin": 0x40}.get(sys.platform, 0)
 
 @dataclass(frozen=True)
 class Detector:
-    """The state of one launch; `allocations` are those that its rows describe, and `unwritten` the
-    bits of written bytes of those of them that are not written as a whole, by address."""
+    """Holds the detector's state of one launch; `allocations` are those that its table describes,
+    and `unwritten` the bits of written bytes, by address, of those that are not written as a
+    whole."""
 
     program: Program
     launch: Launch
     data: Words
     allocations: tuple[Allocation, ...]
     unwritten: Mapping[int, Words]
-    wanted: Sanitizing
-    most_allocations: int
+    required_events: Sanitizing
+    allocation_capacity: int
     heap: list[Allocation] = field(default_factory=list[Allocation])
-    """What the launch itself has allocated, some of it freed again."""
+    """The allocations that the launch itself has made; some are freed."""
 
     @classmethod
     def of(
@@ -77,59 +79,61 @@ class Detector:
         touched: bool = False,
         early: bool = False,
     ) -> Detector:
-        """Return the state in which a launch begins; `touched`: it is to keep what the launch does
-        with each byte of global memory; `early`: the launch before it may not have ended."""
+        """Returns the state at the start of a launch; `touched`: it is to record what the launch
+        does with each byte of global memory; `early`: the previous launch may not have ended."""
         tools = set(tools)
         sites = sites_of(program)
         unchecked = unchecked_accesses(program, launch, memory, tools, unwritten, sites)
         if touched:
             unchecked = replace(unchecked, always=frozenset(), closed=frozenset())
-        seldom = unchecked.always, unchecked.closed
-        kept = _Kept(unwritten, *seldom, "race" in tools, touched, early)
-        layout = _Layout(program, launch, memory, kept)
+        exempt = unchecked.always, unchecked.closed
+        tracked = _Tracked(unwritten, *exempt, "race" in tools, touched, early)
+        layout = _Layout(program, launch, memory, tracked)
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
+        # `malloc` in kernels gives memory that is not written.
         some = bool(unwritten) or allocates(program)
-        together = bool(data[words.TOGETHER])
-        wanted = _wanted(tools, program, sites, unchecked, unwritten=some, together=together)
-        most = layout.most_allocations
-        return cls(program, launch, data, memory.live(), unwritten, wanted, most)
+        aligned = bool(data[words.ALIGNED])
+        required_events = _required_events(
+            tools, program, sites, unchecked, unwritten=some, aligned=aligned
+        )
+        most = layout.allocation_capacity
+        return cls(program, launch, data, memory.live(), unwritten, required_events, most)
 
     def triggered(self) -> Trigger | None:
-        """Return when the launch has let the next one of its stream begin; None where it has
-        not."""
+        """Returns when the launch has let the next one of its stream begin; None if it has not."""
         bits = int(self.data[words.TRIGGERED])
         if bits & words.BEFORE_WAIT:
             return Trigger.BEFORE_WAIT
         return Trigger.AFTER_WAIT if bits else None
 
     def touched(self, *, early: bool = False) -> list[tuple[Allocation, Words]]:
-        """Return what the launch has done with each four bytes of the allocations
-        (`words.T_READ_AT` and so on); only of those that it has reached. `early`: what threads have
-        done that did not know of the end of the launch before; else the rest."""
+        """Returns what the launch has done with each four bytes of the allocations
+        (`layout.T_READ_AT` and so on), without allocations that it did not access. `early`: what
+        threads have done that did not know of the end of the previous launch; else the rest."""
         word = words.A_EARLY if early else words.A_TOUCHED
         found: list[tuple[Allocation, Words]] = []
         for number, allocation in enumerate(self.allocations):
             at = int(self.data[words.ALLOCATIONS_AT]) + number * words.ALLOCATION_WORDS
             start = int(self.data[at + word])
-            kept = self.data[start:][: touched_words(allocation) if start else 0]
-            if kept.any():
-                found.append((allocation, kept.copy()))
+            tracked = self.data[start:][: touched_words(allocation) if start else 0]
+            if tracked.any():
+                found.append((allocation, tracked.copy()))
         return found
 
     def end(self) -> None:
-        """Looks at the blocks that a launch has ended with, for threads that have skipped the last
-        barrier."""
+        """Checks the blocks that are resident when a launch ends for threads that have skipped the
+        last barrier."""
         data, state = self.data, cast("Any", self.data)
         passed = any(flags & words.PASSED_BY_ALL for flags in sites_of(self.program).flags)
-        if not (passed and self.wanted.synchronisation and data[words.TOOLS] & words.SYNC):
+        if not (passed and self.required_events.synchronisation and data[words.TOOLS] & words.SYNC):
             return
         count, size = slots_of(self.launch), int(data[words.SLOT_WORDS])
         slots = int(data[words.SLOTS_AT]) + size * np.arange(count)
         for slot in slots[data[slots + words.B_BARRIER_LINE] != 0].tolist():
-            look_for_skips(state, slot, int(data[slot + words.B_BLOCK]) - 1)
+            report_skips(state, slot, int(data[slot + words.B_BLOCK]) - 1)
 
-    def keep_written(self) -> None:
+    def write_back_written(self) -> None:
         """Writes back which bytes of the allocations are written now."""
         for number, allocation in enumerate(self.allocations):
             bits = self.unwritten.get(allocation.address)
@@ -140,7 +144,7 @@ class Detector:
 
 
 def written_words(size: int) -> int:
-    """Returns how many words the bits of so many bytes take."""
+    """Returns the number of words for the bits of `size` bytes."""
     return -(-size // WRITTEN_BITS)
 
 
@@ -150,22 +154,22 @@ def allocates(program: Program) -> bool:
 
 
 def touched_words(allocation: Allocation) -> int:
-    """Return how many words tell what is done with the bytes of an allocation: one for each four
-    that are aligned."""
+    """Returns the number of an allocation's words of touched bytes: one for each four bytes that
+    are aligned."""
     return (allocation.address % 4 + allocation.size + 3) // 4
 
 
-def _wanted(
+def _required_events(
     tools: set[str],
     program: Program,
     sites: Sites,
     unchecked: Unchecked,
     *,
     unwritten: bool,
-    together: bool,
+    aligned: bool,
 ) -> Sanitizing:
-    """Return the events that some tools need; `unwritten`: there is global memory that was not
-    written as a whole; `together`: warps count the barriers that they pass."""
+    """Returns the events that some tools need; `unwritten`: there is global memory that was not
+    written as a whole; `aligned`: warps count the barriers that they pass."""
     spaces = set[Space]()
     if "race" in tools or ("init" in tools and unwritten):
         spaces |= {Space.GLOBAL, Space.CONST}
@@ -177,17 +181,17 @@ def _wanted(
         synchronisation |= not comes_to_barriers_together(program)
     in_order = "race" in tools
     known = unchecked.always, unchecked.aligned, unchecked.written
-    return Sanitizing(frozenset(spaces), synchronisation, in_order, together, *known)
+    return Sanitizing(frozenset(spaces), synchronisation, in_order, aligned, *known)
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """Says what is kept of a launch: the bits of written bytes of some allocations, by address; the
-    instructions that need not be seen and the allocations that are closed (`Unchecked`); whether it
-    is to look for `races`, and to keep what it `touched`, and what of that was `early`."""
+class _Tracked:
+    """Says what to record of a launch: the bits of written bytes of some allocations, by address;
+    the instructions that are exempt from checks and the allocations that are closed (`Unchecked`);
+    whether to look for `races`, and to record what it `touched`, and what of that was `early`."""
 
     unwritten: Mapping[int, Words]
-    unseen: frozenset[int]
+    exempt: frozenset[int]
     closed: frozenset[int]
     races: bool
     touched: bool
@@ -195,94 +199,99 @@ class _Kept:
 
 
 class _Layout:
-    """Lays out the array of a launch: regions one behind the other."""
+    """Lays out the array of a launch: regions one after the other."""
 
     def __init__(
         self,
         program: Program,
         launch: Launch,
         memory: DeviceMemory,
-        kept: _Kept,
+        tracked: _Tracked,
     ) -> None:
-        self.program, self.launch, self.memory, self.kept = program, launch, memory, kept
+        self.program, self.launch, self.memory, self.tracked = program, launch, memory, tracked
         self.sites: Sites = sites_of(program)
         self.end = padded(words.HEAD_WORDS)
         self.head: dict[int, int] = {}
 
     @property
-    def most_allocations(self) -> int:
-        """Returns how many allocations there is room for: also for those that the launch makes."""
+    def allocation_capacity(self) -> int:
+        """Returns the number of rows of the table of allocations, with those that the launch itself
+        may make."""
         live = len(self.memory.live())
-        return live + MOST_OF_KERNELS * int(allocates(self.program))
+        return live + MOST_KERNEL_ALLOCATIONS * int(allocates(self.program))
 
     def filled(self) -> Words:
-        """Returns the array, filled with what a launch begins with."""
+        """Returns the array, with its contents at the start of a launch."""
         head, launch, program = self.head, self.launch, self.program
         threads = launch.warps_per_block * 32
         head[words.WARPS], head[words.THREADS] = launch.warps_per_block, threads
         head[words.BLOCK_THREADS] = launch.threads_per_block
         agents = count_agents(threads, tensor_memory=program.has_tensor_memory)
         head[words.AGENTS] = agents * self.sites.agents
-        head[words.ROW] = threads + head[words.AGENTS]
-        exact = self.sites.exact or launch.cluster_blocks > 1 or self.kept.early
+        head[words.CLOCK_WORDS] = threads + head[words.AGENTS]
+        exact = self.sites.exact or launch.cluster_blocks > 1 or self.tracked.early
         head[words.EXACT] = int(exact)
         head[words.LOCKSTEP] = int(not launch.schedule.independent)
         head[words.SHARED_BYTES] = all_shared_bytes(program, launch)
         head[words.SHARED_STRIDE] = shared_stride(program, launch)
         head[words.CLUSTER_BLOCKS] = launch.cluster_blocks
-        head[words.LOCATIONS] = LOCATION_ROOM
-        alone = launch.cluster_blocks == 1 and not self.kept.early
-        plain = self.kept.races and launch.schedule.independent and alone
-        head[words.FEW_STEPS] = int(plain)
-        together = plain and not exact and comes_to_barriers_together(program)
-        head[words.TOGETHER] = int(together)
+        head[words.LOCATIONS] = LOCATION_CAPACITY
+        alone = launch.cluster_blocks == 1 and not self.tracked.early
+        plain = self.tracked.races and launch.schedule.independent and alone
+        head[words.FAST_PATH] = int(plain)
+        aligned = plain and not exact and comes_to_barriers_together(program)
+        head[words.ALIGNED] = int(aligned)
         live = self.memory.live()
         head[words.ALLOCATIONS] = len(live)
-        self._put(words.SITES_AT, len(program.instructions) * words.SITE_WORDS)
-        self._put(words.FINDINGS_AT, words.MOST_FINDINGS * words.FINDING_WORDS)
-        self._put(words.ALLOCATIONS_AT, self.most_allocations * words.ALLOCATION_WORDS)
-        self._put(words.LOCATIONS_AT, LOCATION_ROOM * words.LOCATION_WORDS)
-        self._put(words.POOL_AT, POOL_WORDS)
+        self._reserve_region(words.SITES_AT, len(program.instructions) * words.SITE_WORDS)
+        self._reserve_region(words.FINDINGS_AT, words.MOST_FINDINGS * words.FINDING_WORDS)
+        self._reserve_region(
+            words.ALLOCATIONS_AT, self.allocation_capacity * words.ALLOCATION_WORDS
+        )
+        self._reserve_region(words.LOCATIONS_AT, LOCATION_CAPACITY * words.LOCATION_WORDS)
+        self._reserve_region(words.POOL_AT, POOL_WORDS)
         head[words.POOL_END] = self.end
         assert self.end < 1 << 31  # two indices of the pool share a word
         self._put_slots()
         rows = [self._allocation(allocation) for allocation in live]
-        early = self._take(1 + words.SET_WORDS) if self.kept.early else 0
+        early = self._reserve(1 + words.SET_WORDS) if self.tracked.early else 0
         slots = head[words.SLOTS_AT]
         behind = slots + slots_of(launch) * head[words.SLOT_WORDS]
-        dense = ((head[words.POOL_AT], slots), (behind, self.end)) if self.kept.races else ()
-        data = _room(self.end, dense)
+        dense = ((head[words.POOL_AT], slots), (behind, self.end)) if self.tracked.races else ()
+        data = _zeros_on_demand(self.end, dense)
         for word, value in head.items():
             data[word] = value
         if early:
             data[words.EARLIER_LAUNCH] = early
+            # A block set with one entry, for a block after the last: all of its interval 0 is
+            # known.
             data[early : early + 3] = 1, launch.blocks + 1, 1
         sites = data[head[words.SITES_AT] :][: words.SITE_WORDS * len(program.instructions)]
         sites[words.SITE_FLAGS :: words.SITE_WORDS] = self.sites.flags
         sites[words.SITE_LINE :: words.SITE_WORDS] = self.sites.lines
-        sites[words.SITE_UNSEEN :: words.SITE_WORDS][list(self.kept.unseen)] = 1
+        sites[words.SITE_EXEMPT :: words.SITE_WORDS][list(self.tracked.exempt)] = 1
         for number, row in enumerate(rows):
             at = head[words.ALLOCATIONS_AT] + number * words.ALLOCATION_WORDS
             data[at : at + len(row)] = row
-            bits = self.kept.unwritten.get(live[number].address)
+            bits = self.tracked.unwritten.get(live[number].address)
             if bits is not None:
                 data[row[words.A_WRITTEN] :][: len(bits)] = bits
         return data
 
-    def _put(self, word: int, size: int) -> None:
-        """Places a region at the end."""
-        self.head[word] = self._take(size)
+    def _reserve_region(self, word: int, size: int) -> None:
+        """Reserves a region at the end, and puts its index in a word of the head."""
+        self.head[word] = self._reserve(size)
 
-    def _take(self, size: int) -> int:
-        """Returns where the next region begins: in a cache line of its own."""
+    def _reserve(self, size: int) -> int:
+        """Reserves words at the end, in cache lines of their own; returns their index."""
         begin = self.end
         self.end += padded(size)
         return begin
 
     def _put_slots(self) -> None:
-        """Places the state of the blocks that can be resident at once."""
+        """Reserves the state of the blocks that can be resident at once."""
         head = self.head
-        threads, row = head[words.THREADS], head[words.ROW]
+        threads, row = head[words.THREADS], head[words.CLOCK_WORDS]
         lines = -(-head[words.SHARED_BYTES] // words.LINE_BYTES)
         cells = lines * words.LINE_BYTES // 4 * words.CELL_WORDS
         barrier = words.BARRIER_HEAD + 2 * row
@@ -294,7 +303,7 @@ class _Layout:
             (words.SLOT_CELLS, cells),
             (words.SLOT_LINES, lines * words.LINE_WORDS),
             (words.SLOT_BARRIERS, (1 + ALL_BARRIERS) * barrier),
-            (words.SLOT_ROWS, threads * row + 2 * head[words.AGENTS]),
+            (words.SLOT_CLOCKS, threads * row + 2 * head[words.AGENTS]),
         ):
             head[word] = at
             at += padded(size)
@@ -308,50 +317,50 @@ class _Layout:
             at += padded(head[words.WARPS] * (1 + head[words.AGENTS]))
         head[words.SLOT_BARRIERS] += barrier  # one before them is for members of a warp
         head[words.SLOT_WORDS] = at
-        self._put(words.SLOTS_AT, slots_of(self.launch) * at)
+        self._reserve_region(words.SLOTS_AT, slots_of(self.launch) * at)
 
     def _allocation(self, allocation: Allocation) -> list[int]:
-        """Places what is kept of an allocation; returns its row."""
+        """Reserves the shadow memory of an allocation; returns its table row."""
         start, size = allocation.address, allocation.size
         lines = -(-size // words.LINE_BYTES) + 1  # it may begin in the midst of one
-        cells = self._take(lines * words.LINE_BYTES // 4 * words.CELL_WORDS)
-        lines_at = self._take(lines * words.LINE_WORDS)
+        cells = self._reserve(lines * words.LINE_BYTES // 4 * words.CELL_WORDS)
+        lines_at = self._reserve(lines * words.LINE_WORDS)
         written = 0
-        if start in self.kept.unwritten:
-            written = self._take(written_words(size))
-        stores = words.CLOSED * (start in self.kept.closed)
+        if start in self.tracked.unwritten:
+            written = self._reserve(written_words(size))
+        stores = words.CLOSED * (start in self.tracked.closed)
         if size and self.memory.is_constant(start):
             stores = words.CONSTANT
-        touched = self._take(touched_words(allocation)) if self.kept.touched else 0
-        early = self._take(touched_words(allocation)) if self.kept.early else 0
+        touched = self._reserve(touched_words(allocation)) if self.tracked.touched else 0
+        early = self._reserve(touched_words(allocation)) if self.tracked.early else 0
         return [start, start + size, stores, cells, written, lines_at, touched, early]
 
 
 def slots_of(launch: Launch) -> int:
-    """Returns how many blocks of a launch can be resident at once."""
+    """Returns the number of blocks of a launch that can be resident at once."""
     return max(1, min(launch.schedule.resident_blocks, launch.blocks))
 
 
 def padded(size: int) -> int:
-    """Returns so many words rounded up to whole cache lines."""
+    """Returns a number of words rounded up to whole cache lines."""
     return -(-size // CACHE_WORDS) * CACHE_WORDS
 
 
-def _room(length: int, dense: Sequence[tuple[int, int]]) -> Words:
-    """Return an array of so many zeros, of which only what is used takes memory; `dense`: from
-    which word to which most of what lies close together is used together, so that large pages
-    pay. The first of these parts begins with one."""
+def _zeros_on_demand(length: int, dense: Sequence[tuple[int, int]]) -> Words:
+    """Returns an array of zeros, of which only pages that are used take memory; `dense`: ranges of
+    words that are used densely, so that large pages pay. The first range begins with a large
+    page."""
     if sys.platform == "win32":
         return np.zeros(length, np.int64)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
     # Large pages must lie inside as a whole.
-    room = mmap.mmap(-1, 8 * length + 2 * LARGE_PAGE, flags=flags)
+    mapping = mmap.mmap(-1, 8 * length + 2 * LARGE_PAGE, flags=flags)
     if not dense or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return np.frombuffer(room, np.int64, length)
-    place = np.frombuffer(room, np.uint8, 1).ctypes.data
+        return np.frombuffer(mapping, np.int64, length)
+    place = np.frombuffer(mapping, np.uint8, 1).ctypes.data
     offset = -(place + 8 * dense[0][0]) % LARGE_PAGE
     for begin, end in dense:
         first = (offset + 8 * begin) // mmap.PAGESIZE * mmap.PAGESIZE
-        last = min(offset + 8 * end + LARGE_PAGE, len(room))
-        room.madvise(mmap.MADV_HUGEPAGE, first, last - first)
-    return np.frombuffer(room, np.int64, length, offset)
+        last = min(offset + 8 * end + LARGE_PAGE, len(mapping))
+        mapping.madvise(mmap.MADV_HUGEPAGE, first, last - first)
+    return np.frombuffer(mapping, np.int64, length, offset)

@@ -1,7 +1,9 @@
-"""Keeps what comes before what among the streams of a device, by what the host program asks for.
+"""Computes happens-before among the streams of a device from the calls of the host program.
 
-Vector clocks: a stream, or the host, knows of each other one how much of its work has ended before
-whatever comes next. Work is what the host issues: a launch, or a copy.
+It uses vector clocks: a stream, or the host, knows of each other stream how much of its work ends
+before the next work begins. Work is what the host issues: a launch, or a copy. Stream 1 issues two
+launches and records an event; stream 2 waits for the event and issues a launch, whose clock is {1:
+2, 2: 1}: it begins after both.
 """
 
 from __future__ import annotations
@@ -15,42 +17,41 @@ from threading import Lock, local
 Clock = dict[Hashable, int]
 
 HOST = "host"
-"""The host as a stream: of what ends before the call that does it returns."""
+"""The host as a stream: work that ends before the call that does it returns."""
 
 LEGACY = 0
-"""The default stream, which waits for blocking streams and lets them wait (CUDA Programming Guide,
+"""The default stream, which waits for blocking streams and they for it (CUDA Programming Guide,
 "Default stream")."""
 
 
 class Trigger(Enum):
-    """Says when a launch lets the next one of its stream begin: while the one before it may not
-    have ended, or after it has."""
+    """Says when a launch lets the next one of its stream begin: while the previous one may not have
+    ended, or after it has."""
 
     BEFORE_WAIT = auto()
     AFTER_WAIT = auto()
 
 
 @dataclass(frozen=True, eq=False)
-class Issued:
-    """Work as it was issued: the stream, how much of that came before, it included, and what it
-    knows of all streams. `begin`: of a launch that may begin before the one ahead of it in its
-    stream has ended, what orders it besides that stream; None where it may not."""
+class IssuedWork:
+    """Describes work as it was issued: its stream, its number in that, from 1 on, and the clock
+    with what it knows of all streams. `begin`: the clock without its own stream, if it is a launch
+    that may begin before the previous one in its stream has ended; else None."""
 
     stream: Hashable
     number: int
     clock: Mapping[Hashable, int]
     begin: Mapping[Hashable, int] | None = None
 
-    def precedes(self, other: Issued) -> bool:
-        """Return whether this ends before the other begins, whatever the times."""
+    def precedes(self, other: IssuedWork) -> bool:
+        """Returns whether this ends before the other begins, whatever the times."""
         return other.clock.get(self.stream, 0) >= self.number
 
 
 @dataclass
 class StreamOrder:
-    """The clocks of a device's streams. `several` is true from the time that works may run beside
-    each other: that more than one stream, the host aside, has been told of, or that a launch lets
-    the next one begin."""
+    """Holds the clocks of a device's streams. `several` is true once works may overlap: there is
+    more than one stream, the host aside, or a launch lets the next one begin."""
 
     several: bool = False
     _clocks: dict[Hashable, Clock] = field(default_factory=dict[Hashable, Clock])
@@ -61,38 +62,38 @@ class StreamOrder:
 
     @property
     def current(self) -> Hashable | None:
-        """Return the stream that this thread does the work of; None where that was not said."""
+        """Returns the stream whose work the calling thread issues; None if not set."""
         return getattr(self._current, "stream", None)
 
     @contextmanager
     def within(self, stream: Hashable) -> Generator[None]:
-        """Do what is done here as the work of a stream."""
+        """Sets the current stream of the calling thread within the context."""
         before, self._current.stream = self.current, stream
         try:
             yield
         finally:
             self._current.stream = before
 
-    def keep(self) -> None:
-        """Tell of a launch that lets the next one of its stream begin before it ends."""
+    def note_trigger(self) -> None:
+        """Records that a launch lets the next one of its stream begin before it ends."""
         self.several = True
 
     def add(self, stream: Hashable, *, blocking: bool) -> None:
-        """Tell of a stream; `blocking`: it waits for the default stream, and that for it."""
+        """Adds a stream; `blocking`: it and the default stream wait for each other."""
         with self._lock:
             self.several = True
             self._clock(stream)
             if blocking:
                 self._blocking.add(stream)
 
-    def issue(self, stream: Hashable) -> Issued:
-        """Return the next work of a stream, as it stands when the host asks for it."""
+    def issue(self, stream: Hashable) -> IssuedWork:
+        """Returns the next work of a stream, ordered as of now."""
         with self._lock:
             return self._issue(stream)
 
-    def issue_launch(self, stream: Hashable, *, programmatic: bool) -> Issued:
-        """Return the next work of a stream, which is a launch; a `programmatic` one may begin
-        before a launch right ahead of it has ended (CUDA C++ Programming Guide, "Programmatic
+    def issue_launch(self, stream: Hashable, *, programmatic: bool) -> IssuedWork:
+        """Returns the next work of a stream, which is a launch; a `programmatic` one may begin
+        before a launch directly before it has ended (CUDA C++ Programming Guide, "Programmatic
         Dependent Launch and Synchronization")."""
         with self._lock:
             ahead = self._clock(stream).get(stream, 0)
@@ -103,14 +104,14 @@ class StreamOrder:
             self._launched[stream] = issued.number
             return issued
 
-    def _issue(self, stream: Hashable, begin: Clock | None = None) -> Issued:
+    def _issue(self, stream: Hashable, begin: Clock | None = None) -> IssuedWork:
         clock = self._clock(stream)
         join(clock, self._others(stream))
         clock[stream] = clock.get(stream, 0) + 1
-        return Issued(stream, clock[stream], dict(clock), begin)
+        return IssuedWork(stream, clock[stream], dict(clock), begin)
 
     def _others(self, stream: Hashable) -> Clock:
-        """Return what the next work of a stream knows besides what came before in that stream."""
+        """Returns what the next work of a stream knows from other streams."""
         known = dict(self._clock(HOST))
         if stream == LEGACY:
             for other in self._blocking:
@@ -120,24 +121,24 @@ class StreamOrder:
         return known
 
     def recorded(self, stream: Hashable) -> Clock:
-        """Return what an event stands for that is recorded in a stream now."""
+        """Returns the clock of an event that is recorded in a stream now."""
         return dict(self.issue(stream).clock)
 
     def wait(self, stream: Hashable, event: Mapping[Hashable, int]) -> None:
-        """Let all further work of a stream, or of the host, wait for an event."""
+        """Orders all further work of a stream, or of the host, after an event."""
         with self._lock:
             self._launched.pop(stream, None)
             join(self._clock(stream), event)
 
     def wait_for_all(self, stream: Hashable) -> None:
-        """Let all further work of a stream wait for all that was issued."""
+        """Orders all further work of a stream after all work that was issued."""
         with self._lock:
             self._launched.pop(stream, None)
             for other in list(self._clocks):
                 join(self._clock(stream), self._clock(other))
 
     def synchronize(self, stream: Hashable | None = None) -> None:
-        """Let the host wait for a stream, or for all of them."""
+        """Orders all further work of the host after a stream's, or after all streams'."""
         with self._lock:
             chosen = list(self._clocks) if stream is None else [stream]
             for one in chosen:
@@ -146,8 +147,8 @@ class StreamOrder:
                 for other in self._blocking:
                     join(self._clock(HOST), self._clock(other))
 
-    def is_known(self, work: Issued) -> bool:
-        """Return whether the host knows that some work has ended, and so all that it issues."""
+    def is_known(self, work: IssuedWork) -> bool:
+        """Returns whether the host, and so all that it issues, knows that some work has ended."""
         with self._lock:
             return self._clock(HOST).get(work.stream, 0) >= work.number
 
@@ -156,7 +157,7 @@ class StreamOrder:
 
 
 def join(clock: Clock, other: Mapping[Hashable, int]) -> None:
-    """Let a clock know what another one does."""
+    """Adds to a clock what another one knows."""
     for stream, number in other.items():
         if clock.get(stream, 0) < number:
             clock[stream] = number

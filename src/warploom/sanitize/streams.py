@@ -1,4 +1,10 @@
-"""Finds work of several streams that reaches the same bytes and is ordered by nothing."""
+"""Finds work of several streams that accesses the same bytes unordered, by one word for each four
+bytes that a work has touched (`layout.T_READ_AT`).
+
+A copy on stream 1 writes bytes 0 to 16 of a buffer, a launch on stream 2 reads bytes 12 to 20, and
+neither waits for the other: one finding, at byte 12. Works that may have synchronised by a flag in
+memory are not compared.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +20,12 @@ from warploom.core.errors import Allocation
 from warploom.detector import layout as words
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.sanitize.findings import ERROR, Finding
-from warploom.sanitize.stream_order import HOST, Clock, Issued, StreamOrder, Trigger, join
+from warploom.sanitize.stream_order import HOST, Clock, IssuedWork, StreamOrder, Trigger, join
 
 Words = npt.NDArray[np.int64]
 
 MOST_BYTES = 1 << 30
-"""So much is kept of work that the host has not waited for; what is oldest goes first."""
+"""Bytes of records of work that the host has not waited for; the oldest are dropped first."""
 
 NIBBLE = 15
 READS = (words.T_READ_AT, words.T_STRONG_READ_AT)
@@ -41,42 +47,43 @@ DEPENDENT = (
     " cudaGridDependencySynchronize() (griddepcontrol.wait) before this access, and in launches"
     " between the two before they let the next one begin.",
 )
-"""For each kind of finding: its name, what the works are, and what to do."""
+"""For each kind of finding: its name, what the works are, and the remedy."""
 
 
 @dataclass(frozen=True)
-class Touched:
-    """Bytes of an allocation that some work reaches: a word for each aligned four of them from the
-    `first` on (`words.T_READ_AT` and so on)."""
+class TouchedBytes:
+    """Holds the bytes of an allocation that some work accesses: a word for each aligned four of
+    them from the `first` on (`layout.T_READ_AT` and so on)."""
 
     allocation: Allocation
     first: int
-    kept: Words
+    touched_words: Words
 
 
 @dataclass(frozen=True)
-class Work:
-    """A launch or a copy that has been done: what it was, in words, what it reached, and the line
-    of an instruction of it. `verb`: what it does with the bytes that it writes. `early`: it is what
-    a launch does before it has waited for the one ahead of it."""
+class StreamWork:
+    """Describes a launch or a copy that has ended: `what` it was, the bytes that it touched, and
+    the source line of an instruction of it. `verb`: what it does with the bytes that it writes.
+    `early`: the part of a launch before it has waited for the previous one."""
 
-    issued: Issued
+    issued: IssuedWork
     what: str
-    touched: tuple[Touched, ...]
+    touched: tuple[TouchedBytes, ...]
     line: Callable[[int], str]
     verb: str = "writes"
     early: bool = False
 
     @property
     def size(self) -> int:
-        """Return the bytes that are kept of it."""
-        return sum(part.kept.nbytes for part in self.touched)
+        """Returns the bytes of its records."""
+        return sum(part.touched_words.nbytes for part in self.touched)
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A launch that has ended: what it was, in words, what it reached in order with the launch
-    ahead of it, the line of an instruction of it, and when it let the next launch begin."""
+class EndedLaunch:
+    """Describes a launch that has ended: `what` it was, the bytes that it touched ordered after the
+    previous launch, the source line of an instruction of it, and when it let the next launch
+    begin."""
 
     what: str
     touched: Iterable[tuple[Allocation, Words]]
@@ -86,7 +93,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Copied:
-    """A range of device memory that the host or a copy reads or `writes`."""
+    """Describes a range of device memory that the host or a copy reads or `writes`."""
 
     address: int
     size: int
@@ -95,27 +102,27 @@ class Copied:
 
 @dataclass
 class Streams:
-    """The streams of a device, and their work that the host has not waited for. `findings` are
-    those of copies; those of launches are told with the launch."""
+    """Holds the streams of a device, and their work that the host has not waited for. `findings`
+    are those of copies; those of launches are returned with the launch."""
 
     memory: DeviceMemory
     order: StreamOrder = field(default_factory=StreamOrder)
     findings: list[Finding] = field(default_factory=list[Finding])
-    _done: list[Work] = field(default_factory=list[Work])
-    _running: WeakSet[Issued] = field(default_factory=WeakSet[Issued])
+    _done: list[StreamWork] = field(default_factory=list[StreamWork])
+    _running: WeakSet[IssuedWork] = field(default_factory=WeakSet[IssuedWork])
     _lock: Lock = field(default_factory=Lock)
-    _triggers: dict[Hashable, Issued] = field(default_factory=dict[Hashable, Issued])
+    _triggers: dict[Hashable, IssuedWork] = field(default_factory=dict[Hashable, IssuedWork])
     """The last launch of each stream that lets the next begin, with what that knows then."""
 
-    def begin(self, issued: Issued) -> None:
-        """Some work has been issued, and is done later: nothing that may run beside it is forgotten
-        until it has ended."""
+    def begin(self, issued: IssuedWork) -> None:
+        """Records that work has been issued which ends later: no work that may overlap it is
+        dropped until then."""
         with self._lock:
             self._running.add(issued)
 
-    def begin_of(self, issued: Issued) -> Mapping[Hashable, int] | None:
-        """Return what a launch knows when it begins, where it may begin before the one ahead of it
-        in its stream has ended; None where it may not. That one has been done."""
+    def begin_of(self, issued: IssuedWork) -> Mapping[Hashable, int] | None:
+        """Returns the clock with which a launch begins, if it may begin before the previous one in
+        its stream has ended, which has been recorded; else None."""
         ahead = self._triggers.get(issued.stream)
         if issued.begin is None or ahead is None or ahead.number != issued.number - 1:
             return None
@@ -124,14 +131,14 @@ class Streams:
         return known
 
     def end(
-        self, issued: Issued, ended: Ended, early: Iterable[tuple[Allocation, Words]] = ()
+        self, issued: IssuedWork, ended: EndedLaunch, early: Iterable[tuple[Allocation, Words]] = ()
     ) -> list[Finding]:
-        """Return a finding for each earlier work that conflicts with a launch that has ended, and
-        is not ordered with it; `early` is what it reached before it waited for the one ahead of
-        it."""
+        """Returns a finding for each earlier work that conflicts with a launch that has ended, and
+        is not ordered with it; `early` is what it touched before it waited for the previous
+        launch."""
         found: list[Finding] = []
         begin = self.begin_of(issued)
-        work = Work(issued, ended.what, _parts(ended.touched), ended.line)
+        work = StreamWork(issued, ended.what, _parts(ended.touched), ended.line)
         if begin is not None:
             issued_early = replace(issued, clock=begin)
             part = replace(work, issued=issued_early, touched=_parts(early), early=True)
@@ -145,24 +152,24 @@ class Streams:
 
     def copied(
         self,
-        issued: Issued,
+        issued: IssuedWork,
         what: str,
         ranges: Iterable[Copied],
         line: Callable[[int], str] = lambda _: "",
         verb: str = "writes",
     ) -> None:
-        """Take a copy, or what is told like one, and keep what is found."""
+        """Records a copy, or another operation of the host on memory, and adds its findings."""
         parts = tuple(part for one in ranges if (part := self._part(one)) is not None)
-        self.findings += self._add(Work(issued, what, parts, line, verb))
+        self.findings += self._add(StreamWork(issued, what, parts, line, verb))
 
     def copied_to_host(self, address: int, size: int) -> None:
-        """Take a copy by the host of its own accord, which waits for no stream."""
+        """Records a copy by the host that waits for no stream."""
         if self.order.several:
             issued = self.order.issue(HOST)
             self.copied(issued, "a copy to the host", [Copied(address, size, writes=False)])
 
-    def _part(self, one: Copied) -> Touched | None:
-        """Return the bytes of a range; None where it lies in no allocation."""
+    def _part(self, one: Copied) -> TouchedBytes | None:
+        """Returns the bytes of a range; None if it is in no allocation."""
         found = self.memory.find(one.address)
         if found is None or not one.size:
             return None
@@ -173,9 +180,9 @@ class Streams:
         bits[0] &= NIBBLE << (one.address & 3)
         bits[-1] &= NIBBLE >> (-end & 3)
         at = words.T_WRITTEN_AT if one.writes else words.T_READ_AT
-        return Touched(found, first, bits << at)
+        return TouchedBytes(found, first, bits << at)
 
-    def _add(self, work: Work) -> list[Finding]:
+    def _add(self, work: StreamWork) -> list[Finding]:
         with self._lock:
             self._running.discard(work.issued)
             found = [
@@ -187,19 +194,22 @@ class Streams:
             self._done.append(work)
             if not self._running:
                 self._done = [one for one in self._done if not self.order.is_known(one.issued)]
-            kept = sum(one.size for one in self._done)
-            while kept > MOST_BYTES:
-                kept -= self._done.pop(0).size
+            retained_bytes = sum(one.size for one in self._done)
+            # Races with the oldest work are then missed, none is reported wrongly.
+            while retained_bytes > MOST_BYTES:
+                retained_bytes -= self._done.pop(0).size
         return found
 
 
-def _parts(touched: Iterable[tuple[Allocation, Words]]) -> tuple[Touched, ...]:
-    return tuple(Touched(allocation, 0, kept) for allocation, kept in touched)
+def _parts(touched: Iterable[tuple[Allocation, Words]]) -> tuple[TouchedBytes, ...]:
+    return tuple(
+        TouchedBytes(allocation, 0, touched_words) for allocation, touched_words in touched
+    )
 
 
-def _conflicts(earlier: Work, later: Work) -> list[Finding]:
-    """Return a finding for the first bytes of each allocation that both reach, one of them
-    writing; none where one may have waited for a flag of the other."""
+def _conflicts(earlier: StreamWork, later: StreamWork) -> list[Finding]:
+    """Returns a finding for the first bytes of each allocation that both works access, one of them
+    writing; none if one may have waited for a flag of the other."""
     found: list[Finding] = []
     if _share_flags(earlier, later):
         return found
@@ -211,34 +221,38 @@ def _conflicts(earlier: Work, later: Work) -> list[Finding]:
 
 
 def _flags(writer: Words, reader: Words) -> Words:
-    """Return, for each four bytes, those that one work writes by strong accesses, and another only
-    reads by such."""
+    """Returns, for each four bytes, those that one work writes by strong accesses, and the other
+    only reads by such."""
     return writer >> WRITES[1] & reader >> READS[1] & ~(reader >> WRITES[1]) & NIBBLE
 
 
-def _share_flags(one: Work, other: Work) -> bool:
-    """Return whether one work writes by a strong access what the other only reads by one: what such
-    a flag orders between launches is not followed."""
+def _share_flags(one: StreamWork, other: StreamWork) -> bool:
+    """Returns whether one work writes by a strong access what the other only reads by one: the
+    order that such a flag makes between launches is not computed."""
     for mine in one.touched:
         for theirs in other.touched:
             first = max(mine.first, theirs.first)
-            end = min(mine.first + len(mine.kept), theirs.first + len(theirs.kept))
+            end = min(
+                mine.first + len(mine.touched_words), theirs.first + len(theirs.touched_words)
+            )
             if theirs.allocation is mine.allocation and first < end:
-                a = mine.kept[first - mine.first : end - mine.first]
-                b = theirs.kept[first - theirs.first : end - theirs.first]
+                a = mine.touched_words[first - mine.first : end - mine.first]
+                b = theirs.touched_words[first - theirs.first : end - theirs.first]
                 if (_flags(a, b) | _flags(b, a)).any():
                     return True
     return False
 
 
-def _conflict(earlier: Work, theirs: Touched, later: Work, mine: Touched) -> list[Finding]:
-    """Return the finding of the first conflicting bytes of two works in an allocation, if any."""
+def _conflict(
+    earlier: StreamWork, theirs: TouchedBytes, later: StreamWork, mine: TouchedBytes
+) -> list[Finding]:
+    """Returns the finding of the first conflicting bytes of two works in an allocation, if any."""
     first = max(mine.first, theirs.first)
-    end = min(mine.first + len(mine.kept), theirs.first + len(theirs.kept))
+    end = min(mine.first + len(mine.touched_words), theirs.first + len(theirs.touched_words))
     if end <= first:
         return []
-    one = mine.kept[first - mine.first : end - mine.first]
-    other = theirs.kept[first - theirs.first : end - theirs.first]
+    one = mine.touched_words[first - mine.first : end - mine.first]
+    other = theirs.touched_words[first - theirs.first : end - theirs.first]
     both = _conflicting(one, other)
     if not both.any():
         return []
@@ -268,7 +282,7 @@ def _conflict(earlier: Work, theirs: Touched, later: Work, mine: Touched) -> lis
 
 
 def _conflicting(one: Words, other: Words) -> Words:
-    """Return, for each four bytes, those that both reach, at least one of them writing, and not
+    """Returns, for each four bytes, those that both access, at least one of them writing, and not
     both by strong accesses."""
     read, written, strong_read, strong_written = (one >> at for at in (*WEAK, READS[1], WRITES[1]))
     their_read, their_written, their_strong_read, their_strong_written = (
@@ -282,17 +296,17 @@ def _conflicting(one: Words, other: Words) -> Words:
 
 
 def _writes(word: int, byte: int) -> bool:
-    """Return whether a byte (one bit of four) is written."""
+    """Returns whether a byte (one bit of four) is written."""
     return any(word >> at & byte for at in WRITES)
 
 
-def _verb(work: Work, word: int, byte: int) -> str:
+def _verb(work: StreamWork, word: int, byte: int) -> str:
     return work.verb if _writes(word, byte) else "reads"
 
 
 def _number(word: int, byte: int) -> int:
-    """Return the number of the instruction that writes a byte, or reads it where none does; -1
-    where it is that of no instruction."""
+    """Returns the number of the instruction that writes a byte, or reads it if none does; -1 if
+    that is no instruction."""
     at = words.T_WRITER_AT if _writes(word, byte) else words.T_READER_AT
     return (word >> at & words.T_NUMBER_BITS) - 1
 

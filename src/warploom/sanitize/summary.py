@@ -1,4 +1,4 @@
-"""Findings of several launches together, as text, JSON or SARIF."""
+"""Summarises findings of several launches as text, JSON or SARIF."""
 
 from __future__ import annotations
 
@@ -17,36 +17,44 @@ PREFIX = "========= "
 LEVELS = (ERROR, WARNING, NOTE)
 
 
-def together(findings: Iterable[Finding]) -> list[Finding]:
-    """Returns findings of several launches, each pair of lines once, with the counts added up."""
-    found: dict[tuple[Any, ...], Finding] = {}
-    for one in findings:
-        key = one.tool, one.kind, one.space, frozenset((one.line, one.other_line))
-        before = found.get(key)
-        found[key] = replace(before, count=before.count + one.count) if before else one
-    return sorted(found.values(), key=lambda one: LEVELS.index(one.severity))
+def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Returns the findings of several launches, each pair of lines once, with the counts added
+    up."""
+    merged: dict[tuple[Any, ...], Finding] = {}
+    for finding in findings:
+        key = (
+            finding.tool,
+            finding.kind,
+            finding.space,
+            frozenset((finding.line, finding.other_line)),
+        )
+        previous = merged.get(key)
+        merged[key] = (
+            replace(previous, count=previous.count + finding.count) if previous else finding
+        )
+    return sorted(merged.values(), key=lambda finding: LEVELS.index(finding.severity))
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The findings that are told: at most `limit` of them; `suppressed` is how many more there were
-    that somebody has accepted."""
+    """Holds the findings to be shown, at most `limit` of them; `suppressed` is the number of
+    further ones that a file of suppressions accepts."""
 
     findings: Sequence[Finding]
     suppressed: int = 0
     limit: int = 100
 
     def number(self, severity: str) -> int:
-        """Returns how many findings of a severity there are, shown or not."""
-        return sum(one.severity == severity for one in self.findings)
+        """Returns the number of findings of a severity, shown or not."""
+        return sum(finding.severity == severity for finding in self.findings)
 
     def text(self) -> str:
-        """Returns the findings in the manner of compute-sanitizer, and their numbers."""
+        """Returns the findings in the form of compute-sanitizer, and their numbers."""
         lines: list[str] = []
-        for one in self.findings[: self.limit]:
-            title, *rest = one.message.split("\n")
-            lines += [f"{one.severity.capitalize()}: {title}", *rest]
-            lines += [f"    {one.count:,} times"] if one.count > 1 else []
+        for finding in self.findings[: self.limit]:
+            title, *rest = finding.message.split("\n")
+            lines += [f"{finding.severity.capitalize()}: {title}", *rest]
+            lines += [f"    {finding.count:,} times"] if finding.count > 1 else []
             lines.append("")
         hidden = len(self.findings) - self.limit
         if hidden > 0:
@@ -60,27 +68,27 @@ class Summary:
     def data(self) -> dict[str, Any]:
         """Returns all findings as data for JSON."""
         return {
-            "findings": [asdict(one) for one in self.findings],
+            "findings": [asdict(finding) for finding in self.findings],
             "suppressed": self.suppressed,
             **{f"{level}s": self.number(level) for level in LEVELS},
         }
 
     def sarif(self) -> str:
         """Returns all findings as SARIF 2.1.0, for tools of code review."""
-        rules = sorted({f"{one.tool}/{one.kind}" for one in self.findings})
+        rules = sorted({f"{finding.tool}/{finding.kind}" for finding in self.findings})
         run = {
             "tool": {"driver": {"name": "Warploom", "rules": [{"id": rule} for rule in rules]}},
-            "results": [_result(one) for one in self.findings],
+            "results": [_result(finding) for finding in self.findings],
         }
         schema = "https://json.schemastore.org/sarif-2.1.0.json"
         return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
 def summarised(findings: Iterable[Finding], suppressions: Path | None, limit: int) -> Summary:
-    """Returns what is told of the findings of several launches; `suppressions` is a file of those
-    that are accepted. Raises WarploomError for a file that cannot be used."""
-    known = read_suppressions(suppressions) if suppressions else ()
-    kept, suppressed = without_suppressed(together(findings), known)
+    """Returns the summary of the findings of several launches; `suppressions` is a file of accepted
+    ones. Raises WarploomError for a file that cannot be used."""
+    accepted = read_suppressions(suppressions) if suppressions else ()
+    kept, suppressed = without_suppressed(merge_findings(findings), accepted)
     return Summary(kept, suppressed, limit)
 
 
@@ -90,17 +98,17 @@ def _counted(number: int, name: str) -> str:
 
 def _result(finding: Finding) -> dict[str, Any]:
     """Returns one result of SARIF."""
-    made: dict[str, Any] = {
+    result: dict[str, Any] = {
         "ruleId": f"{finding.tool}/{finding.kind}",
         "level": finding.severity,
         "message": {"text": finding.message},
         "occurrenceCount": finding.count,
     }
     if finding.line:
-        made["locations"] = [_location(finding.line)]
+        result["locations"] = [_location(finding.line)]
     if finding.other_line:
-        made["relatedLocations"] = [_location(finding.other_line)]
-    return made
+        result["relatedLocations"] = [_location(finding.other_line)]
+    return result
 
 
 def _location(place: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Findings that somebody has looked at and accepted: a file of them, each with its reason."""
+"""Reads files of suppressions: findings that are accepted, each with its reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORM = "KIND FILE:LINE REASON, such as `race sum.cu:12 the counter may be late`"
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """Findings of a kind (or a tool) at a place, and why they are accepted."""
+    """Describes accepted findings of a kind (or a tool) at a line, and the reason."""
 
     kind: str
     file: str
@@ -22,7 +22,7 @@ class Suppression:
     reason: str
 
     def covers(self, finding: Finding) -> bool:
-        """Returns whether a finding is one of these: one of its lines has to be the place."""
+        """Returns whether it accepts a finding: one of the finding's lines has to be its line."""
         if self.kind not in (finding.kind.replace(" ", "-"), finding.tool):
             return False
         return any(self._is_at(place) for place in (finding.line, finding.other_line))
@@ -62,7 +62,7 @@ def _suppression(where: str, text: str) -> Suppression:
 def without_suppressed(
     findings: Iterable[Finding], suppressions: Iterable[Suppression]
 ) -> tuple[list[Finding], int]:
-    """Returns the findings that nobody has accepted, and how many somebody has."""
-    known, given = tuple(suppressions), list(findings)
-    kept = [one for one in given if not any(each.covers(one) for each in known)]
-    return kept, len(given) - len(kept)
+    """Returns the findings that no suppression accepts, and the number of the others."""
+    accepted, all_findings = tuple(suppressions), list(findings)
+    kept = [one for one in all_findings if not any(each.covers(one) for each in accepted)]
+    return kept, len(all_findings) - len(kept)

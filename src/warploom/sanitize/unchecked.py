@@ -1,10 +1,14 @@
-"""Finds accesses of a launch that the tools need not see: their findings are known beforehand.
+"""Finds accesses of a launch that need no check, because static analysis proves that they have no
+finding.
 
-A launch that never stores to an allocation has no race there, and its loads find what was written
-before. Neither has an access that no other thread's can meet (`analysis.linear.independent`). Where
-a pointer comes from is followed through the program (`analysis.linear.affine`); a store that is
-seen, and leaves the allocation of its pointer for one of which that is taken, is a finding of its
-own.
+A launch that never stores to an allocation has no race there, and its loads read what was written
+before. Neither has an access with whose bytes no other thread's access overlaps
+(`analysis.linear.independent`). The allocation of a pointer is traced through the program
+(`analysis.linear.affine`). A checked store that leaves the allocation of its pointer for one that
+is proven unwritten is a finding of its own.
+
+    y[i] = a * x[i] + y[i], i = blockIdx.x * blockDim.x + threadIdx.x:
+      the loads of x are exempt (no store goes there), and both accesses of y (each thread its own)
 """
 
 from __future__ import annotations
@@ -31,10 +35,10 @@ CONSTANT_LOAD = ((Space.CONST, "load"),)
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """The accesses of a launch that the tools need not see: `always`; `aligned`, while all threads
-    of a block meet at the same barriers; `written`, where all that they reach in shared memory has
-    been written; those of both, where both hold. `closed`: the allocations, by their addresses,
-    that no store that is seen is to reach."""
+    """Holds the accesses of a launch that need no check: `always`; `aligned`, while all threads of
+    a block execute the same barriers; `written`, if all that they access in shared memory has been
+    written; those of both, if both hold. `closed`: the addresses of allocations to which no checked
+    store may go."""
 
     always: frozenset[int] = frozenset()
     aligned: frozenset[int] = frozenset()
@@ -43,10 +47,10 @@ class Unchecked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Followed:
-    """Holds what following pointers shows of a launch: the allocations that each load and store of
-    global memory may reach, by instruction, where they are known, and those that anything may write
-    to, None where that is not known; and which accesses no other thread's can meet."""
+class _PointerTargets:
+    """Holds the result of tracing pointers in a launch: the allocations that each load and store of
+    global memory may access, by instruction, if they are known, and those that may be written, None
+    if not known; and which accesses are independent of other threads'."""
 
     loads: Mapping[int, frozenset[int]]
     stores: Mapping[int, frozenset[int]]
@@ -62,47 +66,49 @@ def unchecked_accesses(
     unwritten: Iterable[int],
     sites: Sites,
 ) -> Unchecked:
-    """Returns the accesses that some tools need not see; `unwritten` are the addresses of
-    allocations that have bytes which nobody wrote."""
+    """Returns the accesses that some tools need not check; `unwritten` are the addresses of
+    allocations that have bytes which were not written."""
     if not tools & {"race", "init"}:
         return Unchecked()
-    followed = proven(program, launch, memory, _follow)
-    aligned, written = _in_shared(program, launch, tools, sites, followed.independent)
+    pointer_targets = proven(program, launch, memory, _trace_pointers)
+    aligned, written = _in_shared(program, launch, tools, sites, pointer_targets.independent)
     excluded = frozenset(unwritten) if "init" in tools else frozenset[int]()
-    found, closed = _in_global(followed, excluded, weak_accesses(sites), races="race" in tools)
-    return Unchecked(found, aligned, written, closed)
+    unseen_global, closed = _in_global(
+        pointer_targets, excluded, weak_accesses(sites), races="race" in tools
+    )
+    return Unchecked(unseen_global, aligned, written, closed)
 
 
 def _in_global(
-    followed: _Followed, excluded: frozenset[int], weak: Set[int], *, races: bool
+    pointer_targets: _PointerTargets, excluded: frozenset[int], weak: Set[int], *, races: bool
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the accesses to global memory that need not be seen, none to the `excluded`
-    allocations, and those that are closed for them; `races`: they are looked for."""
-    loads = {index: at for index, at in followed.loads.items() if index in weak}
+    """Returns the accesses to global memory that need no check, none to the `excluded` allocations,
+    and the allocations that are closed for their sake; `races`: the tool "race" is on."""
+    loads = {index: at for index, at in pointer_targets.loads.items() if index in weak}
     if not races:
         return frozenset(i for i, at in loads.items() if not at & excluded), frozenset()
-    if followed.stored is None:
+    if pointer_targets.stored is None:
         return frozenset(), frozenset()
-    only_read = {i: at for i, at in loads.items() if not at & (excluded | followed.stored)}
-    leads = {**loads, **followed.stores}
-    alone = {i: leads[i] for i in followed.independent.in_global & leads.keys()}
+    only_read = {i: at for i, at in loads.items() if not at & (excluded | pointer_targets.stored)}
+    targets = {**loads, **pointer_targets.stores}
+    alone = {i: targets[i] for i in pointer_targets.independent.in_global & targets.keys()}
     alone = {index: at for index, at in alone.items() if not at & excluded}
     closed = frozenset[int]().union(*only_read.values())
-    reached = frozenset[int]().union(*alone.values())
-    return frozenset(only_read | alone), closed | (reached & followed.independent.closed)
+    accessed = frozenset[int]().union(*alone.values())
+    return frozenset(only_read | alone), closed | (accessed & pointer_targets.independent.closed)
 
 
 def weak_accesses(sites: Sites) -> Set[int]:
-    """Return the instructions that order nothing, if they access memory, and whose threads do it
-    themselves."""
+    """Returns the instructions that order nothing, and whose accesses, if any, are made by the
+    threads themselves."""
     return {index for index, flags in enumerate(sites.flags) if not flags & ~words.COPIES}
 
 
 def _in_shared(
     program: Program, launch: Launch, tools: set[str], sites: Sites, independent: Independent
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Returns the accesses to shared memory that need not be seen while barriers are aligned, and
-    those where what they reach is written."""
+    """Returns the accesses to shared memory that need no check while barriers are aligned, and
+    those that need none if what they access is written."""
     none = frozenset[int]()
     if launch.cluster_blocks > 1:
         return none, none
@@ -111,57 +117,57 @@ def _in_shared(
         return aligned, aligned if "init" in tools else none
     if "sync" in tools and any(flags & words.MBARRIER for flags in sites.flags):
         return none, none
-    apart = {
+    excluded_indices = {
         index for index, flags in enumerate(sites.flags) if flags & (words.ASYNC | words.MBARRIER)
     }
-    return none, _kept(program, _in_shared_alone) - apart
+    return none, _memoise(program, _in_shared_alone) - excluded_indices
 
 
 def _in_shared_alone(program: Program) -> frozenset[int]:
-    """Return the instructions that access shared memory and no other."""
+    """Returns the instructions that access shared memory and no other."""
     return frozenset(
         index
-        for index, made in enumerate(program.instructions)
-        if {space for space, _ in accesses(made)} == {Space.SHARED}
+        for index, instruction in enumerate(program.instructions)
+        if {space for space, _ in accesses(instruction)} == {Space.SHARED}
     )
 
 
-def _kept(program: Program, find: Callable[[Program], frozenset[int]]) -> frozenset[int]:
-    """Return the instructions that `find` gives for a program, which keeps them."""
+def _memoise(program: Program, find: Callable[[Program], frozenset[int]]) -> frozenset[int]:
+    """Returns the instructions that `find` returns for a program, which memoises them."""
     if find not in program.kept:
         program.kept[find] = find(program)
     return cast("frozenset[int]", program.kept[find])
 
 
-def _follow(program: Program, given: Given) -> _Followed:
-    """Follow where the accesses of a launch lead."""
+def _trace_pointers(program: Program, launch_facts: Given) -> _PointerTargets:
+    """Traces the allocations that the accesses of a launch may go to."""
     loads, stores, stored = dict[int, frozenset[int]](), dict[int, frozenset[int]](), _NOWHERE
-    followed = not any(map(_leads_anywhere, program.instructions))
-    flow = Flow(program, given)
-    for access in flow.memory_accesses(GLOBAL_SPACES) if followed else ():
-        origins, made = access.where.origins, program.instructions[access.instruction]
+    traceable = not any(map(_accesses_unknown_memory, program.instructions))
+    flow = Flow(program, launch_facts)
+    for access in flow.memory_accesses(GLOBAL_SPACES) if traceable else ():
+        origins, instruction = access.where.origins, program.instructions[access.instruction]
         if access.op != "load":
-            followed = followed and origins is not None
+            traceable = traceable and origins is not None
             stored |= origins or _NOWHERE
-        if origins and accesses(made) == GLOBAL_LOAD:
+        if origins and accesses(instruction) == GLOBAL_LOAD:
             loads[access.instruction] = origins
-        elif origins and accesses(made) == GLOBAL_STORE:
+        elif origins and accesses(instruction) == GLOBAL_STORE:
             stores[access.instruction] = origins
     loads |= {
         index: _NOWHERE
-        for index, made in enumerate(program.instructions)
-        if accesses(made) == CONSTANT_LOAD
+        for index, instruction in enumerate(program.instructions)
+        if accesses(instruction) == CONSTANT_LOAD
     }
     independent = independent_accesses(flow, weak_accesses(sites_of(program)))
-    return _Followed(loads, stores, stored if followed else None, independent)
+    return _PointerTargets(loads, stores, stored if traceable else None, independent)
 
 
 _NOWHERE = frozenset[int]()
 
 
-def _leads_anywhere(made: Instruction) -> bool:
-    """Returns whether an instruction reaches memory that is not followed."""
-    operation = made.operation
+def _accesses_unknown_memory(instruction: Instruction) -> bool:
+    """Returns whether an instruction accesses memory by an address that is not traced."""
+    operation = instruction.operation
     if operation.name in ("sust", "sured"):
         return True
     return operation.name == "call" or is_bulk_copy(operation) or is_tensor_operation(operation)

@@ -25,7 +25,7 @@ from warploom.machine.launch import WARP_SIZE
 from warploom.observe.limits import TraceLimits
 from warploom.observe.trace import Trace
 from warploom.sanitize.findings import Finding
-from warploom.sanitize.summary import together
+from warploom.sanitize.summary import merge_findings
 from warploom.timing.result import Timing
 from warploom.timing.traced import MOST_STATES, blocks_of
 from warploom.ui.findings import with_findings
@@ -71,7 +71,7 @@ def _findings(request: LaunchRequest, memory_bytes: int | None) -> list[Finding]
     """Return what sanitizers find in a launch, each pair of lines once."""
     ready = prepare_launch(request, memory_bytes)
     options: LaunchOptions = {**options_of(request), "sanitize": request.sanitize}
-    return together(ready.launcher(*ready.values, **options).findings)
+    return merge_findings(ready.launcher(*ready.values, **options).findings)
 
 
 def _timed(request: LaunchRequest, memory_bytes: int | None) -> Timing | None:

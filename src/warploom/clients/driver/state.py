@@ -18,7 +18,7 @@ from warploom.clients.host_stack import Frame, is_program, program_frames, shown
 from warploom.clients.session import session
 from warploom.host.device import Device
 from warploom.sanitize.findings import LEAK
-from warploom.sanitize.leaks import Alive
+from warploom.sanitize.leaks import LiveAllocation
 
 T = TypeVar("T")
 
@@ -158,12 +158,12 @@ class State:
         session().alive = self.alive
         self._due: deque[Callable[[], object]] = deque()
 
-    def alive(self) -> list[Alive]:
+    def alive(self) -> list[LiveAllocation]:
         """Return what the program has allocated and not freed."""
         if not is_program():
             return []
         return [
-            Alive(owned.kind, owned.size, address, shown_frames(owned.made))
+            LiveAllocation(owned.kind, owned.size, address, shown_frames(owned.made))
             for address, owned in self.allocations.items()
             if address not in self.graph_memory
         ]

@@ -1,4 +1,9 @@
-"""Asynchronous copies that complete: by groups, and at mbarriers.
+"""Processes the completion of asynchronous copies: by groups, and at mbarriers.
+
+`cp.async; cp.async.commit_group; cp.async.wait_group 0`: the copy is access 0 of the thread's
+agent; the commit notes in the ring that copies before number 1 are in the group; the wait puts the
+bound 1 in the thread's agent word, so the thread knows copy 0. At an mbarrier, completed copies are
+added to the vector clock of the phase, which a thread joins by `mbarrier.test_wait`.
 
 Source: PTX ISA, "cp.async", "cp.async.bulk", "mbarrier".
 """
@@ -8,28 +13,29 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.asynchronous.mbarrier import PHASE_AT
-from warploom.detector.agents import copies_of_both, one_copy
+from warploom.detector.agents import join_agent_word, word_of_copy
 from warploom.detector.barriers import clear_generation
 from warploom.detector.clocks import (
-    add_to_row,
-    join_rows,
-    known_set,
+    add_to_clock,
+    current_clock,
+    current_set,
+    join_clocks,
     learn_set,
-    row_of_mind,
 )
-from warploom.detector.knowledge import become
+from warploom.detector.knowledge import set_current_thread
 from warploom.detector.layout import (
     ACQUIRES,
     ARRIVES,
     ARRIVES_ASYNC,
     BARRIER_HEAD,
     BULK,
+    CLOCK_WORDS,
     CLUSTER,
     E_LANES,
     E_NUMBER,
     E_WARP,
     G_GENERATION,
-    G_KNOWN,
+    G_SET,
     INVALIDATES,
     L_BULK_COMMITS,
     L_BULK_RING,
@@ -46,143 +52,151 @@ from warploom.detector.layout import (
     RELEASE_WORDS,
     RELEASES,
     RING,
-    ROW,
-    S_ROW,
+    S_CLOCK,
     SET_WORDS,
     THREADS,
     WAITS,
 )
-from warploom.detector.other_blocks import joined_sets
-from warploom.detector.pool import take
-from warploom.detector.release_notes import note_release, set_with_release
-from warploom.detector.releases import location
+from warploom.detector.other_blocks import join_sets
+from warploom.detector.pool import allocate
+from warploom.detector.release_notes import set_with_release, write_release
+from warploom.detector.releases import find_location
 from warploom.simt.lane_counts import first_lane, jitable
 
 
 @jitable
-def commit(s: Any, e: Any, flags: int) -> None:
-    """Lanes make a group of the copies that they have begun."""
-    left = e[E_LANES]
+def commit_group(state: Any, event: Any, flags: int) -> None:
+    """Makes a group of the copies that each lane has begun."""
+    left = event[E_LANES]
     count = L_BULK_COMMITS if flags & BULK else L_COMMITS
     ring = L_BULK_RING if flags & BULK else L_RING
     while left:
-        become(s, (e[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
-        lane = s[ME_LANE_AT]
-        s[lane + L_COPIES] += 1
-        s[lane + ring + s[lane + count] % RING] = s[lane + L_COPIES]
-        s[lane + count] += 1
+        lane = state[ME_LANE_AT]
+        state[lane + L_COPIES] += 1
+        # The group has the copies before the thread's next number.
+        state[lane + ring + state[lane + count] % RING] = state[lane + L_COPIES]
+        state[lane + count] += 1
 
 
 @jitable
-def wait_for_copies(s: Any, e: Any, flags: int) -> None:
-    """Lanes wait until at most NUMBER of their last groups of copies are not complete; all copies,
-    where that is -1."""
-    left, pending = e[E_LANES], e[E_NUMBER]
+def wait_for_copies(state: Any, event: Any, flags: int) -> None:
+    """Lets lanes know their copies, but for those of the last NUMBER groups; all copies if that is
+    -1."""
+    left, pending = event[E_LANES], event[E_NUMBER]
     count = L_BULK_COMMITS if flags & BULK else L_COMMITS
     ring = L_BULK_RING if flags & BULK else L_RING
     while left:
-        become(s, (e[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
-        lane, bound = s[ME_LANE_AT], 0
+        lane, bound = state[ME_LANE_AT], 0
         if pending < 0:
-            s[lane + L_COPIES] += 1
-            bound = s[lane + L_COPIES]
-        elif pending < RING and s[lane + count] > pending:
-            bound = s[lane + ring + (s[lane + count] - pending - 1) % RING]
+            state[lane + L_COPIES] += 1
+            bound = state[lane + L_COPIES]
+        elif pending < RING and state[lane + count] > pending:
+            bound = state[lane + ring + (state[lane + count] - pending - 1) % RING]
         if bound:
-            place = row_of_mind(s) + s[THREADS] + s[ME_THREAD]
-            s[place] = copies_of_both(s[place], bound)
+            agent_word = current_clock(state) + state[THREADS] + state[ME_THREAD]
+            state[agent_word] = join_agent_word(state[agent_word], bound)
 
 
 @jitable
-def mbarrier(s: Any, key: int, word: int, flags: int) -> None:
-    """Let the current thread work on an mbarrier, whose word is `word` before it does."""
-    place = location(s, key, 1)
-    if place == 0:
+def operate_mbarrier(state: Any, key: int, word: int, flags: int) -> None:
+    """Processes an operation of the current thread on an mbarrier, whose value is `word` before
+    it."""
+    entry = find_location(state, key, 1)
+    if entry == 0:
         return
-    if s[place + O_CHAIN] == 0:
-        s[place + O_CHAIN] = take(s, BARRIER_HEAD + 2 * s[ROW])
-        if s[place + O_CHAIN] == 0:
+    if state[entry + O_CHAIN] == 0:
+        state[entry + O_CHAIN] = allocate(state, BARRIER_HEAD + 2 * state[CLOCK_WORDS])
+        if state[entry + O_CHAIN] == 0:
             return
-    at, s[place + O_MBARRIER] = s[place + O_CHAIN], int(flags & INVALIDATES == 0)
+    at, state[entry + O_MBARRIER] = state[entry + O_CHAIN], int(flags & INVALIDATES == 0)
     if flags & (PLAIN_WRITE | INVALIDATES):
+        # Clears both phases, and ends with phase 0.
         for generation in range(1, -1, -1):
-            s[at + G_GENERATION] = generation
-            clear_generation(s, at)
+            state[at + G_GENERATION] = generation
+            clear_generation(state, at)
         return
     phase = word >> PHASE_AT & 3
-    if s[at + G_GENERATION] & 3 != phase:
-        s[at + G_GENERATION] = phase
-        clear_generation(s, at)
-    if flags & WAITS and flags & ACQUIRES and s[ME_OWNER] == s[ME_BLOCK]:
+    if state[at + G_GENERATION] & 3 != phase:
+        state[at + G_GENERATION] = phase
+        clear_generation(state, at)
+    if flags & WAITS and flags & ACQUIRES and state[ME_OWNER] == state[ME_BLOCK]:
         odd = phase + 1 & 1
-        join_rows(s, row_of_mind(s), at + BARRIER_HEAD + odd * s[ROW])
-        learn_set(s, s[at + G_KNOWN + odd])
+        join_clocks(state, current_clock(state), at + BARRIER_HEAD + odd * state[CLOCK_WORDS])
+        learn_set(state, state[at + G_SET + odd])
     if flags & ARRIVES and flags & RELEASES:
-        bring(s, at, phase)
+        add_to_phase(state, at, phase)
     if flags & ARRIVES_ASYNC:
-        s[s[ME_LANE_AT] + L_COPIES] += 1
-        complete(s, at, phase, s[ME_THREAD], s[s[ME_LANE_AT] + L_COPIES])
+        state[state[ME_LANE_AT] + L_COPIES] += 1
+        record_completion(state, at, phase, state[ME_THREAD], state[state[ME_LANE_AT] + L_COPIES])
 
 
 @jitable
-def is_mbarrier(s: Any, key: int) -> int:
-    """Return whether an mbarrier is at a location."""
-    place = location(s, key, 0)
-    return int(place != 0 and s[place + O_MBARRIER] != 0)
+def is_mbarrier(state: Any, key: int) -> int:
+    """Returns whether an mbarrier is at a location."""
+    entry = find_location(state, key, 0)
+    return int(entry != 0 and state[entry + O_MBARRIER] != 0)
 
 
 @jitable
-def bring(s: Any, at: int, phase: int) -> None:
-    """Add what the current thread knows to a phase of an mbarrier: to the row of its block's
-    threads, or, from another block, to the set."""
-    known = at + G_KNOWN + (phase & 1)
-    if s[ME_OWNER] == s[ME_BLOCK]:
-        add_to_row(s, at + BARRIER_HEAD + (phase & 1) * s[ROW])
-        s[known] = joined_sets(s, s[known], known_set(s))
+def add_to_phase(state: Any, at: int, phase: int) -> None:
+    """Adds what the current thread knows to a phase of an mbarrier: to the vector clock, if it is
+    of the block that owns the mbarrier, else to the block set."""
+    set_at = at + G_SET + (phase & 1)
+    if state[ME_OWNER] == state[ME_BLOCK]:
+        add_to_clock(state, at + BARRIER_HEAD + (phase & 1) * state[CLOCK_WORDS])
+        state[set_at] = join_sets(state, state[set_at], current_set(state))
         return
-    release = take(s, RELEASE_WORDS)
+    release = allocate(state, RELEASE_WORDS)
     if release:
-        note_release(s, release, CLUSTER)
-        s[known] = joined_sets(s, s[known], set_with_release(s, release))
+        write_release(state, release, CLUSTER)
+        state[set_at] = join_sets(state, state[set_at], set_with_release(state, release))
 
 
 @jitable
-def complete_copy(s: Any, key: int, word: int) -> None:
-    """Note that the bytes of the current thread's last copy have come at an mbarrier, and that its
-    next one begins."""
-    tell_mbarrier(s, key, word)
-    s[s[ME_LANE_AT] + L_COPIES] += 1
+def complete_copy(state: Any, key: int, word: int) -> None:
+    """Records that the bytes of the current thread's last copy have arrived at an mbarrier, and
+    that its next copy begins."""
+    signal_mbarrier(state, key, word)
+    state[state[ME_LANE_AT] + L_COPIES] += 1
 
 
 @jitable
-def tell_mbarrier(s: Any, key: int, word: int) -> None:
-    """Note that the bytes of the current thread's last copy have come at an mbarrier."""
-    arrive_for(s, key, word, s[ME_THREAD], one_copy(s[s[ME_LANE_AT] + L_COPIES]))
+def signal_mbarrier(state: Any, key: int, word: int) -> None:
+    """Records that the bytes of the current thread's last copy have arrived at an mbarrier."""
+    signal_for_agent(
+        state, key, word, state[ME_THREAD], word_of_copy(state[state[ME_LANE_AT] + L_COPIES])
+    )
 
 
 @jitable
-def arrive_for(s: Any, key: int, word: int, agent: int, copies: int) -> None:
-    """Note that an mbarrier, whose word is `word`, is told of these copies of an agent of the
-    current block."""
-    place = location(s, key, 0)
-    if place and s[place + O_CHAIN]:
-        mbarrier(s, key, word, 0)
-        complete(s, s[place + O_CHAIN], word >> PHASE_AT & 3, agent, copies)
+def signal_for_agent(state: Any, key: int, word: int, agent: int, copies: int) -> None:
+    """Records that copies of an agent of the current block, given as an agent word, complete at an
+    mbarrier, whose value is `word`."""
+    entry = find_location(state, key, 0)
+    if entry and state[entry + O_CHAIN]:
+        operate_mbarrier(state, key, word, 0)
+        record_completion(state, state[entry + O_CHAIN], word >> PHASE_AT & 3, agent, copies)
 
 
 @jitable
-def complete(s: Any, at: int, phase: int, agent: int, copies: int) -> None:
-    """Let who waits for a phase of an mbarrier know of these copies of an agent of the current
-    block."""
-    if s[ME_OWNER] != s[ME_BLOCK]:
-        own, known = take(s, 1 + SET_WORDS), at + G_KNOWN + (phase & 1)
-        taken = take(s, s[ROW])
-        if own and taken:
-            s[own], s[own + 1], s[own + 1 + S_ROW] = 1, s[ME_BLOCK] + 1, taken
-            s[taken + s[THREADS] + agent] = copies
-            s[known] = joined_sets(s, s[known], own)
+def record_completion(state: Any, at: int, phase: int, agent: int, copies: int) -> None:
+    """Adds copies of an agent of the current block to what a phase of an mbarrier makes known to
+    the threads that wait for it."""
+    if state[ME_OWNER] != state[ME_BLOCK]:
+        single_set, set_at = allocate(state, 1 + SET_WORDS), at + G_SET + (phase & 1)
+        clock = allocate(state, state[CLOCK_WORDS])
+        if single_set and clock:
+            state[single_set], state[single_set + 1], state[single_set + 1 + S_CLOCK] = (
+                1,
+                state[ME_BLOCK] + 1,
+                clock,
+            )
+            state[clock + state[THREADS] + agent] = copies
+            state[set_at] = join_sets(state, state[set_at], single_set)
         return
-    row = at + BARRIER_HEAD + (phase & 1) * s[ROW] + s[THREADS] + agent
-    s[row] = copies_of_both(s[row], copies)
+    agent_word = at + BARRIER_HEAD + (phase & 1) * state[CLOCK_WORDS] + state[THREADS] + agent
+    state[agent_word] = join_agent_word(state[agent_word], copies)

@@ -1,6 +1,9 @@
-"""Takes copies of tensors: the rows of each box in global memory, and its bytes in shared memory.
+"""Records copies of tensors: the rows of each box in global memory, and its bytes in shared memory.
+Copies and reductions of contiguous bytes, which the same unit executes, are recorded likewise.
 
-Copies and reductions of bytes side by side, by the same unit, are taken likewise.
+    cp.async.bulk [shared + 0], [a], 64, [mbar]:
+      reads of a to a + 64 and writes of shared bytes 0 to 64, 16 bytes at a time, by the agent of
+      the issuing thread; then its copy number is added to the phase of mbar
 """
 
 from __future__ import annotations
@@ -41,10 +44,10 @@ from warploom.asynchronous.tensors.requests import (
     STORE,
     field,
 )
-from warploom.detector.accesses import word_at
-from warploom.detector.bounds import allocation
+from warploom.detector.accesses import read_host_word
+from warploom.detector.bounds import find_allocation
 from warploom.detector.detect import begin_event
-from warploom.detector.knowledge import become, become_lane
+from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.layout import (
     AGENT,
     AGENT_KIND_AT,
@@ -81,33 +84,38 @@ from warploom.detector.layout import ATOMIC as UPDATES
 from warploom.detector.layout import LOAD as READS
 from warploom.detector.layout import STORE as WRITES
 from warploom.detector.memory_words import check_words, check_written
-from warploom.detector.shared_memory_owners import shared_key, stay, turn_to_rank
-from warploom.detector.tensor.copies import tell_mbarrier
-from warploom.detector.touched import touch_lane
+from warploom.detector.shared_memory_owners import (
+    select_memory_of_rank,
+    select_own_memory,
+    shared_key,
+)
+from warploom.detector.tensor.copies import signal_mbarrier
+from warploom.detector.touched import record_touched_lane
 from warploom.simt.clusters import MOST_BLOCKS
 from warploom.simt.lane_counts import jitable
 
 LANES = 32
 PIECE = 16
-"""So many bytes are looked at at once."""
+"""Bytes that are recorded at once."""
 
 
 def detect_copies(
-    s: Any, e: Any, plan: Any, memory: Any, all_memory: Any, rows: Any, scratch: Any,
+    state: Any, event: Any, plan: Any, memory: Any, all_memory: Any, rows: Any, scratch: Any,
     allocations: Any, values: Any, request: int,
 ) -> int:  # fmt: skip
-    """Take the copies that the lanes of an event `e` begin by a request
-    (`asynchronous.issue.tensor_copies`, whose operands these are). `all_memory` is that of the host
-    by address; `values` has room for what lanes store, which stands for a copy's bytes. Faults are
-    left to who does the copies."""
+    """Records the copies that the lanes of an event issue by a request
+    (`asynchronous.issue.tensor_copies`, which has the same operands). `all_memory` is the host's
+    memory by address; `values` is a buffer for the bytes that lanes store, which is filled with a
+    number of the copy in place of its bytes. Faults are reported by the code that executes the
+    copies."""
     op = field(request, OP)
     boxes = op in (LOAD, STORE, REDUCE)
     if not boxes and op not in (COPY_BYTES, REDUCE_BYTES, CANCEL):
         return 0
-    begin_event(s, e, plan)
-    become(s, e[E_WARP] << 5)
+    begin_event(state, event, plan)
+    set_current_thread(state, event[E_WARP] << 5)
     for lane in range(LANES):
-        if (e[E_LANES] >> lane) & 1 == 0:
+        if (event[E_LANES] >> lane) & 1 == 0:
             continue
         scratch[REQUEST], scratch[BARRIER] = request, 0
         if boxes:
@@ -118,120 +126,137 @@ def detect_copies(
             failed = prepare_bytes(memory, rows, scratch, allocations, lane, request)
         if failed:
             continue
-        become_lane(s, (e[E_WARP] << 5) + lane)
-        act_as(s, COPIES_OF_THREAD, s[s[ME_LANE_AT] + L_COPIES])
-        e[E_BASE], e[E_LIMIT] = scratch[OWN_SHARED], scratch[SHARED_BYTES]
-        take_copy(s, e, all_memory, scratch, values, lane, int(rows[LANES * BLOCKS_ROW + lane]))
+        set_current_lane(state, (event[E_WARP] << 5) + lane)
+        act_as_agent(state, COPIES_OF_THREAD, state[state[ME_LANE_AT] + L_COPIES])
+        event[E_BASE], event[E_LIMIT] = scratch[OWN_SHARED], scratch[SHARED_BYTES]
+        record_copy(
+            state, event, all_memory, scratch, values, lane, int(rows[LANES * BLOCKS_ROW + lane])
+        )
     return 0
 
 
 @jitable
-def take_copy(
-    s: Any, e: Any, memory: Any, scratch: Any, values: Any, lane: int, blocks: int
+def record_copy(
+    state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, blocks: int
 ) -> None:
-    """Take the accesses of one copy, to the shared memory of each block of the mask `blocks` if
-    there is one, and what it tells mbarriers."""
-    copy = s[s[ME_LANE_AT] + L_COPIES] + 1 + (s[ME_THREAD] << 8) + (s[ME_BLOCK] << 18)
+    """Records the accesses of one copy, to the shared memory of each block of the mask `blocks` if
+    that is not 0, and the mbarriers that it signals."""
+    # Two copies that write the same bytes must differ, or a race would be reported as "same-value".
+    copy = (
+        state[state[ME_LANE_AT] + L_COPIES] + 1 + (state[ME_THREAD] << 8) + (state[ME_BLOCK] << 18)
+    )
     for byte in range(PIECE):
         values[lane * PIECE + byte] = copy >> 8 * (byte & 3) & 255
-    take_far_end(s, e, memory, scratch, values, lane)
-    writes = WRITES if field(int(scratch[REQUEST]), GROUPED) == 0 else READS
-    if field(int(scratch[REQUEST]), OP) == REDUCE_BYTES and writes == WRITES:
-        writes = UPDATES
-    near = int(scratch[SOURCE if writes == READS and scratch[KIND] != BOX_COPY else TARGET])
-    own = rank_of(scratch, near)
-    for rank in range(s[CLUSTER_BLOCKS]):
-        if (blocks >> rank if blocks else int(rank == own)) & 1:
-            turn_to_rank(s, e, rank)
-            start = near - base_of(scratch, own)
-            take_stretch(s, e, memory, values, lane, (SHARED, writes), start, int(scratch[SIZE]))
+    record_remote_side(state, event, memory, scratch, values, lane)
+    op = WRITES if field(int(scratch[REQUEST]), GROUPED) == 0 else READS
+    if field(int(scratch[REQUEST]), OP) == REDUCE_BYTES and op == WRITES:
+        op = UPDATES
+    own_address = int(scratch[SOURCE if op == READS and scratch[KIND] != BOX_COPY else TARGET])
+    own_rank = rank_of(scratch, own_address)
+    for rank in range(state[CLUSTER_BLOCKS]):
+        if (blocks >> rank if blocks else int(rank == own_rank)) & 1:
+            select_memory_of_rank(state, event, rank)
+            start = own_address - base_of(scratch, own_rank)
+            record_bytes(
+                state, event, memory, values, lane, (SHARED, op), start, int(scratch[SIZE])
+            )
     if scratch[BARRIER] == 0:
         return
-    told = rank_of(scratch, int(scratch[BARRIER]))
-    at = int(scratch[BARRIER]) - base_of(scratch, told)
-    for rank in range(s[CLUSTER_BLOCKS]):
-        if (blocks >> rank if blocks else int(rank == told)) & 1:
-            leading = rank & ~1 if blocks and field(int(scratch[REQUEST]), PAIR) else rank
-            turn_to_rank(s, e, leading)
-            tell_mbarrier(s, shared_key(s, at), word_at(memory, s[ME_BASE] + at))
-    s[s[ME_LANE_AT] + L_COPIES] += 1
+    signalled = rank_of(scratch, int(scratch[BARRIER]))
+    at = int(scratch[BARRIER]) - base_of(scratch, signalled)
+    for rank in range(state[CLUSTER_BLOCKS]):
+        if (blocks >> rank if blocks else int(rank == signalled)) & 1:
+            signalled_rank = rank & ~1 if blocks and field(int(scratch[REQUEST]), PAIR) else rank
+            select_memory_of_rank(state, event, signalled_rank)
+            signal_mbarrier(
+                state, shared_key(state, at), read_host_word(memory, state[ME_BASE] + at)
+            )
+    state[state[ME_LANE_AT] + L_COPIES] += 1
 
 
 @jitable
 def rank_of(scratch: Any, address: int) -> int:
-    """Return the rank of the block in whose shared memory an address of the host is; -1 for none of
-    the cluster."""
-    behind = address - int(scratch[CLUSTER_SHARED])
-    if behind < 0:
+    """Returns the rank of the block in whose shared memory an address of the host is; -1 if no
+    block of the cluster owns it."""
+    offset = address - int(scratch[CLUSTER_SHARED])
+    if offset < 0:
         return -1
-    rank = behind // max(int(scratch[SHARED_STRIDE]), 1)
+    rank = offset // max(int(scratch[SHARED_STRIDE]), 1)
     return rank if rank < MOST_BLOCKS and int(scratch[LIVE_BLOCKS]) >> rank & 1 else -1
 
 
 @jitable
 def base_of(scratch: Any, rank: int) -> int:
-    """Return where on the host the shared memory of a block of the cluster begins."""
+    """Returns the address on the host of a block's shared memory."""
     return int(scratch[CLUSTER_SHARED]) + rank * int(scratch[SHARED_STRIDE])
 
 
 @jitable
-def take_far_end(s: Any, e: Any, memory: Any, scratch: Any, values: Any, lane: int) -> None:
-    """Take the accesses of a copy to global memory, or to the shared memory that it reads for that
-    of another block."""
-    grouped, op = field(int(scratch[REQUEST]), GROUPED), field(int(scratch[REQUEST]), OP)
-    if op == CANCEL:
+def record_remote_side(
+    state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int
+) -> None:
+    """Records the accesses of a copy to global memory, or to another block's shared memory, from
+    which it copies."""
+    grouped, request_op = field(int(scratch[REQUEST]), GROUPED), field(int(scratch[REQUEST]), OP)
+    if request_op == CANCEL:
         return
-    does = WRITES if grouped else READS
-    if op == REDUCE or (op == REDUCE_BYTES and grouped):
-        does = UPDATES
+    op = WRITES if grouped else READS
+    if request_op == REDUCE or (request_op == REDUCE_BYTES and grouped):
+        op = UPDATES
     if scratch[KIND] == BOX_COPY:
-        stay(s, e)
+        select_own_memory(state, event)
         for row in range(count_rows(scratch)):
             find_row(scratch, row)
             first, last = int(scratch[ROW_FROM]), int(scratch[ROW_TO])
             start = int(scratch[ROW_ADDRESS]) + first
-            take_stretch(s, e, memory, values, lane, (GLOBAL, does), start, last - first)
+            record_bytes(state, event, memory, values, lane, (GLOBAL, op), start, last - first)
         return
-    far = int(scratch[TARGET if grouped else SOURCE])
-    rank = -1 if field(int(scratch[REQUEST]), MODE) else rank_of(scratch, far)
+    remote_address = int(scratch[TARGET if grouped else SOURCE])
+    rank = -1 if field(int(scratch[REQUEST]), MODE) else rank_of(scratch, remote_address)
     if rank < 0:
-        take_stretch(s, e, memory, values, lane, (GLOBAL, does), far, int(scratch[SIZE]))
+        record_bytes(
+            state, event, memory, values, lane, (GLOBAL, op), remote_address, int(scratch[SIZE])
+        )
         return
-    turn_to_rank(s, e, rank)
-    start = far - base_of(scratch, rank)
-    take_stretch(s, e, memory, values, lane, (SHARED, does), start, int(scratch[SIZE]))
+    select_memory_of_rank(state, event, rank)
+    start = remote_address - base_of(scratch, rank)
+    record_bytes(state, event, memory, values, lane, (SHARED, op), start, int(scratch[SIZE]))
 
 
 @jitable
-def act_as(s: Any, kind: int, time: int) -> None:
-    """Let the current thread's agent of a kind act, at a time of its own."""
-    s[ME_AGENT], s[ME_TIME] = AGENT | kind << AGENT_KIND_AT, time
+def act_as_agent(state: Any, kind: int, time: int) -> None:
+    """Makes the current thread's agent of a kind the one that accesses memory, at a time of its
+    own."""
+    state[ME_AGENT], state[ME_TIME] = AGENT | kind << AGENT_KIND_AT, time
 
 
 @jitable
-def take_stretch(
-    s: Any, e: Any, memory: Any, values: Any, lane: int, access: Any, start: int, size: int
+def record_bytes(
+    state: Any, event: Any, memory: Any, values: Any, lane: int, access: Any, start: int, size: int
 ) -> None:
-    """Take an access of the current thread or its agent, a space and an op, to bytes side by side,
-    piece by piece."""
-    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
-    e[E_SPACE], e[E_OP] = access
-    s[ME_SPACE] = e[E_SPACE]
-    if e[E_SPACE] == GLOBAL:
-        s[ME_BASE] = 0
+    """Records an access (a space and an op) of the current thread or its agent to contiguous bytes,
+    in aligned pieces."""
+    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    event[E_SPACE], event[E_OP] = access
+    state[ME_SPACE] = event[E_SPACE]
+    if event[E_SPACE] == GLOBAL:
+        state[ME_BASE] = 0
     at, end = start, start + size
     while at < end:
         size = min(PIECE - at % PIECE, end - at)
-        e[E_SIZE] = e[E_PART] = s[ME_SIZE] = size
-        s[ME_ADDRESS] = at
-        row = 1
-        if e[E_SPACE] == GLOBAL:
-            row = allocation(s, at)
-        if row > 0:
-            touch_lane(s, e, row, int(e[E_OP] != READS))
-            if s[TOOLS] & INIT:
-                check_written(s, e, flags, row)
-            if s[TOOLS] & RACE:
-                # No run of a line is of a copy: nobody asks where the event's lanes reach.
-                check_words(s, e, memory, e, values, lane, row, int(e[E_OP] != READS))
+        event[E_SIZE] = event[E_PART] = state[ME_SIZE] = size
+        state[ME_ADDRESS] = at
+        allocation = 1
+        if event[E_SPACE] == GLOBAL:
+            allocation = find_allocation(state, at)
+        if allocation > 0:
+            record_touched_lane(state, event, allocation, int(event[E_OP] != READS))
+            if state[TOOLS] & INIT:
+                check_written(state, event, flags, allocation)
+            if state[TOOLS] & RACE:
+                # Lanes' addresses are only used for runs, and no run is of a copy: `event` is
+                # passed in their place.
+                check_words(
+                    state, event, memory, event, values, lane, allocation, int(event[E_OP] != READS)
+                )
         at += size

@@ -1,8 +1,12 @@
-"""Waits and fences of tensor memory: `tcgen05.wait`, `tcgen05.fence`.
+"""Processes waits and fences of tensor memory: `tcgen05.wait`, `tcgen05.fence`.
 
-What one thread began there and another uses next has to be waited for, then passed on by a fence
-before the threads synchronise, and taken over by a fence behind that. Source: PTX ISA, "Memory
-Consistency Model for 5th generation of TensorCore operations".
+What one warp has begun there and another uses next has to be waited for, then passed on by a fence
+before the threads synchronise, and taken over by a fence after that:
+
+    warp 0   tcgen05.ld; tcgen05.wait::ld; tcgen05.fence::before_thread_sync; bar.sync 0
+    warp 1   bar.sync 0; tcgen05.fence::after_thread_sync; tcgen05.st
+
+Source: PTX ISA, "Memory Consistency Model for 5th generation of TensorCore operations".
 """
 
 from __future__ import annotations
@@ -12,16 +16,16 @@ from typing import Any
 from warploom.detector.agents import (
     FENCED,
     OF_WARP,
-    agent_known,
-    agent_of,
-    agents_base,
-    begun_by,
-    copies_of_both,
-    join_words,
-    knows_copy,
+    agent_index,
+    begun_index,
+    block_agent_words,
+    current_agent_word,
+    includes_copy,
+    join_agent_word,
+    join_agent_words,
 )
-from warploom.detector.clocks import known_set, row_of_mind
-from warploom.detector.knowledge import become
+from warploom.detector.clocks import current_clock, current_set
+from warploom.detector.knowledge import set_current_thread
 from warploom.detector.layout import (
     AGENT,
     AGENT_KIND_AT,
@@ -53,111 +57,126 @@ from warploom.detector.layout import (
     WHO_BITS,
     WORK_OF_THREAD,
 )
-from warploom.detector.other_blocks import joined_sets, known_of_other
+from warploom.detector.other_blocks import join_sets, set_knows
 from warploom.detector.pool import report
 from warploom.simt.lane_counts import first_lane, jitable
 
 D_OTHER_OP, D_BEFORE, D_AFTER = 2, 4, 5
-"""Where the detail of a missing fence has its parts: the ops of both accesses; which fence is
-missing."""
+"""Bit positions in the detail of a missing fence: the op of the other access (that of the current
+one is at 0); which fences are missing."""
 
 
 @jitable
-def words_of_warp(s: Any, warp: int) -> int:
-    """Return the number, in a row, of the first word of a warp's loads and stores."""
-    return int(4 * s[THREADS] + OF_WARP * warp)
+def warp_index(state: Any, warp: int) -> int:
+    """Returns the index, in a vector clock, of the first word of a warp's loads and stores."""
+    return int(4 * state[THREADS] + OF_WARP * warp)
 
 
 @jitable
-def wait_for_moves(s: Any, e: Any, stores: int) -> None:
-    """Lanes of a warp wait for its loads of tensor memory, or its stores."""
-    left = e[E_LANES]
+def wait_for_moves(state: Any, event: Any, stores: int) -> None:
+    """Records that lanes wait for their warp's loads of tensor memory, or its stores."""
+    left = event[E_LANES]
     while left:
-        become(s, (e[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
-        warp = s[ME_WARP_AT]
-        s[warp + V_LOADED + stores] = s[warp + V_LOADS + stores]
-        place = row_of_mind(s) + words_of_warp(s, s[ME_WARP]) + 2 * stores
-        s[place] = copies_of_both(s[place], s[warp + V_LOADED + stores])
+        warp = state[ME_WARP_AT]
+        state[warp + V_LOADED + stores] = state[warp + V_LOADS + stores]
+        agent_word = current_clock(state) + warp_index(state, state[ME_WARP]) + 2 * stores
+        state[agent_word] = join_agent_word(state[agent_word], state[warp + V_LOADED + stores])
 
 
 @jitable
-def fence_before(s: Any, e: Any) -> None:
-    """Lanes pass a fence before they synchronise: who learns of it from then on knows what they
-    have waited for as fenced, and what their tensor cores have begun."""
-    left = e[E_LANES]
+def fence_before(state: Any, event: Any) -> None:
+    """Processes a fence before a synchronisation: threads that synchronise with the lanes later
+    know as fenced what these have waited for, and what their tensor cores have begun."""
+    left = event[E_LANES]
     while left:
-        become(s, (e[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
-        warp, row = s[ME_WARP_AT], row_of_mind(s)
+        warp, clock = state[ME_WARP_AT], current_clock(state)
         for stores in range(2):
-            place = row + words_of_warp(s, s[ME_WARP]) + 2 * stores + FENCED
-            s[place] = copies_of_both(s[place], s[warp + V_LOADED + stores])
-        if s[s[ME_LANE_AT] + L_WORKS]:
-            place = row + s[THREADS] + begun_by(s, s[ME_THREAD])
-            s[place] = copies_of_both(s[place], s[s[ME_LANE_AT] + L_WORKS] + 1)
-    s[s[ME_WARP_AT] + V_TIME] += 1
+            agent_word = clock + warp_index(state, state[ME_WARP]) + 2 * stores + FENCED
+            state[agent_word] = join_agent_word(state[agent_word], state[warp + V_LOADED + stores])
+        if state[state[ME_LANE_AT] + L_WORKS]:
+            agent_word = clock + state[THREADS] + begun_index(state, state[ME_THREAD])
+            state[agent_word] = join_agent_word(
+                state[agent_word], state[state[ME_LANE_AT] + L_WORKS] + 1
+            )
+    state[state[ME_WARP_AT] + V_TIME] += 1
 
 
 @jitable
-def fence_after(s: Any, e: Any) -> None:
-    """Lanes pass a fence behind a synchronisation: what their warp begins next in tensor memory is
-    ordered behind what they know now."""
-    left = e[E_LANES]
+def fence_after(state: Any, event: Any) -> None:
+    """Processes a fence after a synchronisation: what the lanes' warp begins next in tensor memory
+    is ordered after what they know now."""
+    left = event[E_LANES]
     while left:
-        become(s, (e[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
-        at = after_at(s)
-        s[at] = joined_sets(s, s[at], known_set(s))
-        join_words(s, at + 1, row_of_mind(s) + s[THREADS])
+        at = after_at(state)
+        state[at] = join_sets(state, state[at], current_set(state))
+        join_agent_words(state, at + 1, current_clock(state) + state[THREADS])
         if left == 0:
-            join_words(s, at + 1, agents_base(s))
-    s[s[ME_WARP_AT] + V_TIME] += 1
+            join_agent_words(state, at + 1, block_agent_words(state))
+    state[state[ME_WARP_AT] + V_TIME] += 1
 
 
 @jitable
-def after_at(s: Any) -> int:
-    """Return where it stands what the current warp knew at its last fence behind a
-    synchronisation."""
-    return int(s[ME_SLOT] + s[SLOT_AFTER] + s[ME_WARP] * (1 + s[AGENTS]))
+def after_at(state: Any) -> int:
+    """Returns the index of what the current warp knew at its last fence after a synchronisation."""
+    return int(state[ME_SLOT] + state[SLOT_AFTER] + state[ME_WARP] * (1 + state[AGENTS]))
 
 
 @jitable
-def check_fences(s: Any, first: int, second: int, third: int, mine: int) -> None:
-    """Report an access to tensor memory that is ordered behind that of another warp, but not by the
-    fences that this needs."""
-    who, time, block = second & WHO_BITS, second >> TIME_AT, first >> BLOCK_AT
-    own = block == s[ME_BLOCK] + 1
-    if s[ME_AGENT] == 0 or who & AGENT == 0 or (own and (who & AGENT - 1) >> 5 == s[ME_WARP]):
+def check_fences(
+    state: Any, interval_word: int, thread_word: int, access_word: int, own_access: int
+) -> None:
+    """Reports an access to tensor memory that is ordered after that of another warp, but without
+    the fences that this needs."""
+    who, time, block = thread_word & WHO_BITS, thread_word >> TIME_AT, interval_word >> BLOCK_AT
+    same_block = block == state[ME_BLOCK] + 1
+    if (
+        state[ME_AGENT] == 0
+        or who & AGENT == 0
+        or (same_block and (who & AGENT - 1) >> 5 == state[ME_WARP])
+    ):
         return
-    before = int(own and is_unfenced(s, who, time) != 0)
-    after = 1 - is_taken_over(s, who, time, block)
+    before = int(same_block and is_unfenced(state, who, time) != 0)
+    after = 1 - is_taken_over(state, who, time, block)
     if before or after:
-        detail = mine >> OP_AT & 3 | (third >> OP_AT & 3) << D_OTHER_OP
+        detail = own_access >> OP_AT & 3 | (access_word >> OP_AT & 3) << D_OTHER_OP
         detail |= before << D_BEFORE | after << D_AFTER
-        other = block - 1 << 32 | second & THREAD_BITS & ~AGENT
-        report(s, K_UNFENCED, third & SITE_BITS, other, s[ME_ADDRESS], s[ME_SIZE], detail)
+        other = block - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
+        report(
+            state,
+            K_UNFENCED,
+            access_word & SITE_BITS,
+            other,
+            state[ME_ADDRESS],
+            state[ME_SIZE],
+            detail,
+        )
 
 
 @jitable
-def is_unfenced(s: Any, who: int, time: int) -> int:
-    """Return whether a load or a store of another warp was waited for, but not passed on by a fence
-    behind that. The commit of other work is such a fence."""
+def is_unfenced(state: Any, who: int, time: int) -> int:
+    """Returns whether a load or a store of another warp was waited for, but not passed on by a
+    later fence. For other work, its commit is such a fence."""
     if who >> AGENT_KIND_AT < LOADS_OF_WARP:
         return 0
-    return 1 - knows_copy(agent_known(s, agent_of(s, who) + FENCED), time)
+    return 1 - includes_copy(current_agent_word(state, agent_index(state, who) + FENCED), time)
 
 
 @jitable
-def is_taken_over(s: Any, who: int, time: int, block: int) -> int:
-    """Return whether the current warp's last fence behind a synchronisation knew of an access of an
-    agent."""
-    at = after_at(s)
-    if block != s[ME_BLOCK] + 1:
+def is_taken_over(state: Any, who: int, time: int, block: int) -> int:
+    """Returns whether the current warp knew an access of an agent at its last fence after a
+    synchronisation."""
+    at = after_at(state)
+    if block != state[ME_BLOCK] + 1:
         # An interval is not compared: agents have their own count.
-        return known_of_other(s, s[at], block, 0, who, time)
-    if knows_copy(s[at + 1 + agent_of(s, who)], time):
+        return set_knows(state, state[at], block, 0, who, time)
+    if includes_copy(state[at + 1 + agent_index(state, who)], time):
         return 1
     if who >> AGENT_KIND_AT != WORK_OF_THREAD:
         return 0
-    return knows_copy(s[at + 1 + begun_by(s, who & AGENT - 1)], time)
+    return includes_copy(state[at + 1 + begun_index(state, who & AGENT - 1)], time)

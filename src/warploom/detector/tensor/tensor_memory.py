@@ -1,7 +1,10 @@
-"""Takes `tcgen05`: which words of tensor memory and which bytes of shared memory it reaches.
+"""Records `tcgen05` instructions: the words of tensor memory and the bytes of shared memory that
+they access.
 
-Products, copies and shifts are accesses of the tensor core of the thread that begins them; loads
-and stores are those of an agent of their warp (`agents`).
+Products (`mma`), copies (`cp`) and shifts are accesses by the tensor core of the thread that issues
+them; loads and stores by an agent of their warp (`agents`). A `tcgen05.mma` of 128 rows and 64
+columns of 32 bits writes lanes 0 to 127, columns d to d + 63, a cell each, and reads both matrices
+in shared memory, 16 bytes at a time.
 """
 
 from __future__ import annotations
@@ -87,10 +90,10 @@ from warploom.asynchronous.tensor_memory.products import (
     row_lane,
 )
 from warploom.asynchronous.tensors.entries import OWN_SHARED, SHARED_BYTES
-from warploom.detector.accesses import word_at
-from warploom.detector.cells import third_word, touch
+from warploom.detector.accesses import read_host_word
+from warploom.detector.cells import check_and_record, pack_access
 from warploom.detector.detect import begin_event
-from warploom.detector.knowledge import become, become_lane
+from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.layout import (
     AGENT_KIND_AT,
     CELL_WORDS,
@@ -106,14 +109,14 @@ from warploom.detector.layout import (
     ME_ADDRESS,
     ME_AGENT,
     ME_BASE,
-    ME_HOME,
     ME_LANE_AT,
+    ME_OWNER_SLOT,
     ME_SIZE,
     ME_SPACE,
     ME_THREAD,
     ME_TIME,
     ME_WARP_AT,
-    R_FIRST,
+    R_INTERVAL,
     RACE,
     SHARED,
     SITE_WORDS,
@@ -125,53 +128,53 @@ from warploom.detector.layout import (
     TOOLS,
     V_LOADS,
     V_STORES,
-    W_FIRST,
+    W_INTERVAL,
     WORK_OF_THREAD,
 )
 from warploom.detector.layout import LOAD as READS
 from warploom.detector.layout import STORE as WRITES
-from warploom.detector.pool import give_back_all
-from warploom.detector.shared_memory_owners import shared_key, turn_to, turn_to_rank
-from warploom.detector.tensor.copies import arrive_for
-from warploom.detector.tensor.tensor_copies import act_as, take_stretch
+from warploom.detector.pool import free_lists
+from warploom.detector.shared_memory_owners import select_memory, select_memory_of_rank, shared_key
+from warploom.detector.tensor.copies import signal_for_agent
+from warploom.detector.tensor.tensor_copies import act_as_agent, record_bytes
 from warploom.simt.lane_counts import jitable
 
 WARP_LANES = 32
 SCALED_ROWS = 32
-"""Rows of a matrix whose scales stand in one column."""
+"""Rows of a matrix whose scales are in one column."""
 
 
 def detect_tensor_memory(
-    s: Any, e: Any, plan: Any, memory: Any, all_memory: Any, data: Any, scratch: Any,
+    state: Any, event: Any, plan: Any, memory: Any, all_memory: Any, data: Any, scratch: Any,
     values: Any, request: int,
 ) -> int:  # fmt: skip
-    """Take what the lanes of an event `e` want of tensor memory by a request, whose operands are
-    those of `asynchronous.issue.tensor_memory`. `all_memory` and `values` are as in
-    `tensor_copies.detect_copies`. Faults are left to who does it."""
-    begin_event(s, e, plan)
-    become(s, e[E_WARP] << 5)
-    e[E_BASE], e[E_LIMIT] = scratch[OWN_SHARED], scratch[SHARED_BYTES]
+    """Records what the lanes of an event do to tensor memory by a request, whose operands are those
+    of `asynchronous.issue.tensor_memory`. `all_memory` and `values` are as in
+    `tensor_copies.detect_copies`. Faults are reported by the code that executes the request."""
+    begin_event(state, event, plan)
+    set_current_thread(state, event[E_WARP] << 5)
+    event[E_BASE], event[E_LIMIT] = scratch[OWN_SHARED], scratch[SHARED_BYTES]
     op = part(request, OP)
     for lane in range(WARP_LANES):
-        if e[E_LANES] >> lane & 1 == 0 or op == RELINQUISH:
+        if event[E_LANES] >> lane & 1 == 0 or op == RELINQUISH:
             continue
         if request & PAIR and not has_peer(scratch, plan, op):
             return 0
-        become_lane(s, (e[E_WARP] << 5) + lane)
+        set_current_lane(state, (event[E_WARP] << 5) + lane)
         if op in (LOAD, STORE):
-            if s[TOOLS] & RACE:
-                take_move(s, e, memory, data, scratch, lane, request)
+            if state[TOOLS] & RACE:
+                record_move(state, event, memory, data, scratch, lane, request)
         elif op == ALLOC:
-            take_allocation(s, e, all_memory, data, scratch, values, lane)
+            record_allocation(state, event, all_memory, data, scratch, values, lane)
         elif op == FREE:
-            if s[TOOLS] & RACE:
-                take_end(s, e, data, scratch, lane)
+            if state[TOOLS] & RACE:
+                record_deallocation(state, event, data, scratch, lane)
         elif op == COMMIT:
-            take_commit(s, e, all_memory, data, lane)
+            record_commit(state, event, all_memory, data, lane)
         else:
             fill_entry(data, scratch, lane, request)
-            take_work(s, e, memory, all_memory, scratch, values, lane, request)
-        # What a warp does together takes its operands of the first lane.
+            record_tensor_core_op(state, event, memory, all_memory, scratch, values, lane, request)
+        # An operation of the whole warp has its operands in the first lane.
         if op <= STORE:
             return 0
     return 0
@@ -181,48 +184,49 @@ def detect_tensor_memory(
 
 
 @jitable
-def cell_of(s: Any, lane: int, column: int) -> int:
-    """Return the cell of a word of tensor memory, of the block turned to."""
-    return int(s[ME_HOME] + s[SLOT_TENSOR] + (lane * COLUMNS + column) * CELL_WORDS)
+def cell_of(state: Any, lane: int, column: int) -> int:
+    """Returns the index of the cell of a word of tensor memory, of the block whose memory is
+    selected."""
+    return int(state[ME_OWNER_SLOT] + state[SLOT_TENSOR] + (lane * COLUMNS + column) * CELL_WORDS)
 
 
 @jitable
-def touch_words(s: Any, e: Any, op: int, lane: int, column: int, count: int) -> None:
-    """Take an access of the current agent to words of a lane, side by side."""
-    if s[TOOLS] & RACE == 0 or lane >= LANES:
+def record_words(state: Any, event: Any, op: int, lane: int, column: int, count: int) -> None:
+    """Records an access of the current agent to a lane's words in contiguous columns."""
+    if state[TOOLS] & RACE == 0 or lane >= LANES:
         return
-    s[ME_SPACE], s[ME_SIZE] = TENSOR, COLUMN_BYTES
-    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
-    third = third_word(s, op, 15, flags)
-    # No two accesses write what is taken for the same value.
-    value = s[ME_TIME] << 12 | s[ME_THREAD] << 2 | s[ME_AGENT] >> AGENT_KIND_AT
-    for place in range(column, min(column + count, COLUMNS)):
-        s[ME_ADDRESS] = lane << LANE_AT | place
-        touch(s, cell_of(s, lane, place), third, value & 0xFFFFFFFF)
+    state[ME_SPACE], state[ME_SIZE] = TENSOR, COLUMN_BYTES
+    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    access_word = pack_access(state, op, 15, flags)
+    # A value that no other access has, so that no race is reported as "same-value".
+    value = state[ME_TIME] << 12 | state[ME_THREAD] << 2 | state[ME_AGENT] >> AGENT_KIND_AT
+    for word_column in range(column, min(column + count, COLUMNS)):
+        state[ME_ADDRESS] = lane << LANE_AT | word_column
+        check_and_record(state, cell_of(state, lane, word_column), access_word, value & 0xFFFFFFFF)
 
 
 @jitable
-def take_matrix(
-    s: Any, e: Any, memory: Any, values: Any, lane: int, descriptor: int, transposed: int,
-    rows: int, depth: int, unit: int,
+def record_matrix_reads(
+    state: Any, event: Any, memory: Any, values: Any, lane: int, descriptor: int, transposed: int,
+    rows: int, depth: int, elements_per_unit: int,
 ) -> None:  # fmt: skip
-    """Take the reads of a matrix in the shared memory turned to, of `rows` rows with so many
-    elements along k, `unit` of them in 16 bytes."""
+    """Records the reads of a matrix in the selected shared memory: `rows` rows of `depth` elements
+    along k, `elements_per_unit` of them in 16 bytes."""
     lines, along = (depth, rows) if transposed else (rows, depth)
     for line in range(lines):
-        for place in range((along + unit - 1) // unit):
-            at = unit_address(descriptor, transposed != 0, line, place)
-            take_stretch(s, e, memory, values, lane, (SHARED, READS), at, UNIT_BYTES)
+        for unit_number in range((along + elements_per_unit - 1) // elements_per_unit):
+            unit_at = unit_address(descriptor, transposed != 0, line, unit_number)
+            record_bytes(state, event, memory, values, lane, (SHARED, READS), unit_at, UNIT_BYTES)
 
 
 # ---- loads and stores ---------------------------------------------------------------------------
 
 
 @jitable
-def take_move(
-    s: Any, e: Any, memory: Any, data: Any, scratch: Any, lane: int, request: int
+def record_move(
+    state: Any, event: Any, memory: Any, data: Any, scratch: Any, lane: int, request: int
 ) -> None:
-    """Take a load or a store of a warp."""
+    """Records a load or a store of a warp."""
     address = int(data[WARP_LANES * D_ROW + lane])
     split = int(data[WARP_LANES * A_ROW + lane])
     shape, registers = part(request, SHAPE), request >> REGISTERS & 255
@@ -231,17 +235,17 @@ def take_move(
     if check_move(memory, scratch, start, address, split, request):
         return
     stores = int(part(request, OP) == STORE)
-    warp = s[ME_WARP_AT]
-    become_lane(s, e[E_WARP] << 5)
-    act_as(s, STORES_OF_WARP if stores else LOADS_OF_WARP, s[warp + V_LOADS + stores])
+    warp = state[ME_WARP_AT]
+    set_current_lane(state, event[E_WARP] << 5)
+    act_as_agent(state, STORES_OF_WARP if stores else LOADS_OF_WARP, state[warp + V_LOADS + stores])
     for register in range(registers):
         for thread in range(WARP_LANES):
             column = halves * column_in(shape, thread, register, 0)
             column += column_in(shape, thread, 0, split) - column_in(shape, thread, 0, 0)
-            row = lane_of(address) + lane_in(shape, thread, register)
+            tensor_lane = lane_of(address) + lane_in(shape, thread, register)
             op = WRITES if stores else READS
-            touch_words(s, e, op, row, column_of(address) + column, halves)
-    s[warp + V_LOADS + stores] += 1
+            record_words(state, event, op, tensor_lane, column_of(address) + column, halves)
+    state[warp + V_LOADS + stores] += 1
 
 
 assert V_STORES == V_LOADS + 1
@@ -252,66 +256,80 @@ assert STORES_OF_WARP == LOADS_OF_WARP + 1
 
 
 @jitable
-def take_allocation(
-    s: Any, e: Any, memory: Any, data: Any, scratch: Any, values: Any, lane: int
+def record_allocation(
+    state: Any, event: Any, memory: Any, data: Any, scratch: Any, values: Any, lane: int
 ) -> None:
-    """Take the store by which a thread leaves the address of what it has allocated in shared
-    memory."""
+    """Records the store by which a thread writes the address of its allocation to shared memory."""
     target = int(data[WARP_LANES * SHARED_ROW + lane])
     if check_shared(scratch, target, ADDRESS_BYTES):
         return
     for byte in range(ADDRESS_BYTES):
-        values[lane * ADDRESS_BYTES + byte] = s[ME_THREAD] >> 8 * byte & 255
-    at = turn_to(s, e, target)
-    take_stretch(s, e, memory, values, lane, (SHARED, WRITES), at, ADDRESS_BYTES)
+        values[lane * ADDRESS_BYTES + byte] = state[ME_THREAD] >> 8 * byte & 255
+    at = select_memory(state, event, target)
+    record_bytes(state, event, memory, values, lane, (SHARED, WRITES), at, ADDRESS_BYTES)
 
 
 @jitable
-def take_end(s: Any, e: Any, data: Any, scratch: Any, lane: int) -> None:
-    """Take the end of an allocation by the current thread as a write to all its words, of which
-    nothing is kept."""
+def record_deallocation(state: Any, event: Any, data: Any, scratch: Any, lane: int) -> None:
+    """Records the end of an allocation by the current thread as a write to all its words, then
+    clears their cells."""
     address = int(data[WARP_LANES * D_ROW + lane])
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
     if not is_size(columns) or column_of(address) + columns > COLUMNS:
         return
-    turn_to_rank(s, e, own_rank(scratch))
-    for row in range(LANES):
+    select_memory_of_rank(state, event, own_rank(scratch))
+    for tensor_lane in range(LANES):
         for column in range(column_of(address), column_of(address) + columns):
-            cell = cell_of(s, row, column)
-            if s[cell + W_FIRST] or s[cell + R_FIRST] or s[cell + LISTS]:
-                touch_words(s, e, WRITES, row, column, 1)
-                give_back_all(s, s[cell + LISTS])
+            cell = cell_of(state, tensor_lane, column)
+            if state[cell + W_INTERVAL] or state[cell + R_INTERVAL] or state[cell + LISTS]:
+                record_words(state, event, WRITES, tensor_lane, column, 1)
+                free_lists(state, state[cell + LISTS])
                 for word in range(CELL_WORDS):
-                    s[cell + word] = 0
+                    state[cell + word] = 0
 
 
 # ---- what completes later -----------------------------------------------------------------------
 
 
 @jitable
-def take_commit(s: Any, e: Any, memory: Any, data: Any, lane: int) -> None:
-    """Let who waits for the mbarrier of a commit know of all that the current thread's tensor core
-    has begun."""
+def record_commit(state: Any, event: Any, memory: Any, data: Any, lane: int) -> None:
+    """Lets the threads that wait for the mbarrier of a commit know all that the current thread's
+    tensor core has begun."""
     address = int(data[WARP_LANES * SHARED_ROW + lane])
     blocks = int(data[WARP_LANES * BLOCKS_ROW + lane])
-    at = turn_to(s, e, address)
-    if at < 0 or at + 8 > e[E_LIMIT]:
+    at = select_memory(state, event, address)
+    if at < 0 or at + 8 > event[E_LIMIT]:
         return
-    done, agent = s[s[ME_LANE_AT] + L_WORKS] + 1, s[THREADS] + s[ME_THREAD]
+    done, agent = state[state[ME_LANE_AT] + L_WORKS] + 1, state[THREADS] + state[ME_THREAD]
     if blocks == 0:
-        arrive_for(s, shared_key(s, at), word_at(memory, s[ME_BASE] + at), agent, done)
-    for rank in range(s[CLUSTER_BLOCKS]):
+        signal_for_agent(
+            state, shared_key(state, at), read_host_word(memory, state[ME_BASE] + at), agent, done
+        )
+    for rank in range(state[CLUSTER_BLOCKS]):
         if blocks >> rank & 1:
-            turn_to_rank(s, e, rank)
-            arrive_for(s, shared_key(s, at), word_at(memory, s[ME_BASE] + at), agent, done)
+            select_memory_of_rank(state, event, rank)
+            signal_for_agent(
+                state,
+                shared_key(state, at),
+                read_host_word(memory, state[ME_BASE] + at),
+                agent,
+                done,
+            )
 
 
 @jitable
-def take_work(
-    s: Any, e: Any, memory: Any, all_memory: Any, scratch: Any, values: Any, lane: int, request: int
+def record_tensor_core_op(
+    state: Any,
+    event: Any,
+    memory: Any,
+    all_memory: Any,
+    scratch: Any,
+    values: Any,
+    lane: int,
+    request: int,
 ) -> None:
-    """Take a product, a copy or a shift of the current thread's tensor core, in both blocks of a
-    pair."""
+    """Records what a product, a copy or a shift of the current thread's tensor core reads and
+    writes, in both blocks of a pair."""
     op, rank = part(request, OP), own_rank(scratch)
     failed = 0
     if op == MULTIPLY:
@@ -324,24 +342,24 @@ def take_work(
         failed = check_columns(memory, scratch, start, int(scratch[E_D]), columns)
     if failed:
         return
-    s[s[ME_LANE_AT] + L_WORKS] += 1
-    act_as(s, WORK_OF_THREAD, s[s[ME_LANE_AT] + L_WORKS])
+    state[state[ME_LANE_AT] + L_WORKS] += 1
+    act_as_agent(state, WORK_OF_THREAD, state[state[ME_LANE_AT] + L_WORKS])
     for block in range(2 if request & PAIR else 1):
-        turn_to_rank(s, e, (rank & ~1) + block if request & PAIR else rank)
+        select_memory_of_rank(state, event, (rank & ~1) + block if request & PAIR else rank)
         if op == MULTIPLY:
-            take_factors(s, e, all_memory, scratch, values, lane, request)
-            take_sums(s, e, scratch, block, request)
+            record_factors(state, event, all_memory, scratch, values, lane, request)
+            record_accumulator_writes(state, event, scratch, block, request)
         elif op == COPY:
-            take_copied(s, e, all_memory, scratch, values, lane, request)
+            record_copied(state, event, all_memory, scratch, values, lane, request)
         elif op == SHIFT:
-            take_shifted(s, e, scratch)
+            record_shifted(state, event, scratch)
 
 
 @jitable
-def take_factors(
-    s: Any, e: Any, memory: Any, scratch: Any, values: Any, lane: int, request: int
+def record_factors(
+    state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, request: int
 ) -> None:
-    """Take what a product reads in one block: A, its part of B, metadata and scales."""
+    """Records what a product reads in one block: A, its part of B, metadata and scales."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     pair, sparse = 2 if request & PAIR else 1, request & SPARSE
     rows, columns = rows_of(descriptor) // pair, columns_of(descriptor)
@@ -349,32 +367,42 @@ def take_factors(
     stored = depth // 2 if sparse else depth
     transposed = descriptor >> TRANSPOSE_B & 1
     matrix = int(scratch[E_B])
-    take_matrix(s, e, memory, values, lane, matrix, transposed, columns // pair, depth, unit)
+    record_matrix_reads(
+        state, event, memory, values, lane, matrix, transposed, columns // pair, depth, unit
+    )
     if request & A_IN_TENSOR_MEMORY:
-        address, wide = int(scratch[E_A]), stored * tensor_memory_bits(kind) // 32
+        address, columns_per_row = int(scratch[E_A]), stored * tensor_memory_bits(kind) // 32
         for row in range(rows):
-            path = lane_of(address) + row_lane(rows, parts_of(request, rows), row, 0)
-            touch_words(s, e, READS, path, column_of(address), wide)
+            tensor_lane = lane_of(address) + row_lane(rows, parts_of(request, rows), row, 0)
+            record_words(state, event, READS, tensor_lane, column_of(address), columns_per_row)
     else:
         transposed = descriptor >> TRANSPOSE_A & 1
-        take_matrix(s, e, memory, values, lane, int(scratch[E_A]), transposed, rows, stored, unit)
+        record_matrix_reads(
+            state, event, memory, values, lane, int(scratch[E_A]), transposed, rows, stored, unit
+        )
     if sparse:
-        take_columns(s, e, int(scratch[E_METADATA]), 1)
+        record_column_reads(state, event, int(scratch[E_METADATA]), 1)
     if is_scaled(kind):
-        take_columns(s, e, int(scratch[E_SCALE_A]), (rows + SCALED_ROWS - 1) // SCALED_ROWS)
-        take_columns(s, e, int(scratch[E_SCALE_B]), (columns + SCALED_ROWS - 1) // SCALED_ROWS)
+        record_column_reads(
+            state, event, int(scratch[E_SCALE_A]), (rows + SCALED_ROWS - 1) // SCALED_ROWS
+        )
+        record_column_reads(
+            state, event, int(scratch[E_SCALE_B]), (columns + SCALED_ROWS - 1) // SCALED_ROWS
+        )
 
 
 @jitable
-def take_columns(s: Any, e: Any, address: int, count: int) -> None:
-    """Take reads of so many columns of all lanes."""
-    for row in range(LANES):
-        touch_words(s, e, READS, row, column_of(address), count)
+def record_column_reads(state: Any, event: Any, address: int, count: int) -> None:
+    """Records reads of `count` columns of all lanes."""
+    for tensor_lane in range(LANES):
+        record_words(state, event, READS, tensor_lane, column_of(address), count)
 
 
 @jitable
-def take_sums(s: Any, e: Any, scratch: Any, block: int, request: int) -> None:
-    """Take the writes of a product in one block, whether or not it adds."""
+def record_accumulator_writes(
+    state: Any, event: Any, scratch: Any, block: int, request: int
+) -> None:
+    """Records the writes of a product in one block, whether or not it adds to the old values."""
     descriptor, address = int(scratch[E_DESCRIPTOR]), int(scratch[E_D])
     rows = rows_of(descriptor) // (2 if request & PAIR else 1)
     parts = parts_of(request, rows)
@@ -383,28 +411,34 @@ def take_sums(s: Any, e: Any, scratch: Any, block: int, request: int) -> None:
             lane = lane_of(address) + row_lane(rows, parts, row, part_of_d)
             disabled = int(scratch[E_DISABLED + 2 * block + (lane >> 6 & 1)])
             if disabled >> (lane & 63) & 1 == 0:
-                touch_words(s, e, WRITES, lane, column_of(address), columns_of(descriptor) // parts)
+                record_words(
+                    state, event, WRITES, lane, column_of(address), columns_of(descriptor) // parts
+                )
 
 
 @jitable
-def take_copied(
-    s: Any, e: Any, memory: Any, scratch: Any, values: Any, lane: int, request: int
+def record_copied(
+    state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, request: int
 ) -> None:
-    """Take the accesses of a copy from shared memory in one block."""
+    """Records the accesses of a copy from shared memory in one block."""
     shape, address = part(request, SHAPE), int(scratch[E_D])
     rows, units = copied_rows(shape), copied_units(shape)
-    take_matrix(s, e, memory, values, lane, int(scratch[E_B]), 0, rows, units, 1)
+    record_matrix_reads(state, event, memory, values, lane, int(scratch[E_B]), 0, rows, units, 1)
     for row in range(rows):
         for number in range(copies_of(shape)):
-            path = lane_of(address) + copied_lane(shape, row, number)
-            wide = units * UNIT_BYTES // COLUMN_BYTES
-            touch_words(s, e, WRITES, path, column_of(address), wide)
+            tensor_lane = lane_of(address) + copied_lane(shape, row, number)
+            columns_per_row = units * UNIT_BYTES // COLUMN_BYTES
+            record_words(state, event, WRITES, tensor_lane, column_of(address), columns_per_row)
 
 
 @jitable
-def take_shifted(s: Any, e: Any, scratch: Any) -> None:
-    """Take the accesses of a shift in one block."""
-    address, wide = int(scratch[E_D]), ROW_SHIFT_BYTES // COLUMN_BYTES
+def record_shifted(state: Any, event: Any, scratch: Any) -> None:
+    """Records the accesses of a shift in one block."""
+    address, columns_per_row = int(scratch[E_D]), ROW_SHIFT_BYTES // COLUMN_BYTES
     for row in range(SHIFTED_ROWS):
-        touch_words(s, e, WRITES, lane_of(address) + row, column_of(address), wide)
-    touch_words(s, e, READS, lane_of(address) + SHIFTED_ROWS, column_of(address), wide)
+        record_words(
+            state, event, WRITES, lane_of(address) + row, column_of(address), columns_per_row
+        )
+    record_words(
+        state, event, READS, lane_of(address) + SHIFTED_ROWS, column_of(address), columns_per_row
+    )

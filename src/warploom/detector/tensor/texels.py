@@ -1,8 +1,8 @@
-"""Takes accesses to textures and surfaces: the texels that each lane reads or writes.
+"""Records accesses to textures and surfaces: the texels that each lane reads or writes, as accesses
+of its thread to global memory.
 
-Texels are read through caches that nothing keeps like memory during a launch: what the launch has
-written there is not to be read as a texel (CUDA C++ Programming Guide, "Texture and Surface
-Memory", "Read/Write Coherency").
+Texture caches are not coherent during a launch: a texel that the launch has written must not be
+read as one (CUDA C++ Programming Guide, "Texture and Surface Memory", "Read/Write Coherency").
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from warploom.detector.detect import begin_event
-from warploom.detector.knowledge import become, become_lane
+from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.layout import ATOMIC as UPDATES
 from warploom.detector.layout import E_LANES, E_WARP, GLOBAL, ME_THREAD
 from warploom.detector.layout import LOAD as READS
 from warploom.detector.layout import STORE as WRITES
-from warploom.detector.tensor.tensor_copies import PIECE, take_stretch
+from warploom.detector.tensor.tensor_copies import PIECE, record_bytes
 from warploom.simt.lane_counts import jitable
 from warploom.texture.descriptors import (
     ADDRESS_ROW,
@@ -53,25 +53,26 @@ LANES = 32
 
 
 def detect_texels(
-    s: Any, e: Any, plan: Any, all_memory: Any, table: Any, memory: Any, data: Any,
+    state: Any, event: Any, plan: Any, all_memory: Any, table: Any, memory: Any, data: Any,
     scratch: Any, counts: Any, values: Any, request: int,
 ) -> int:  # fmt: skip
-    """Take what the lanes of an event `e` want of textures or surfaces by a request, whose operands
-    are those of `texture.requests.serve_texels`. `all_memory` is that of the host by address;
-    `counts` and `values` are room to work in. Faults are left to who serves the request."""
+    """Records what the lanes of an event do to textures or surfaces by a request, whose operands
+    are those of `texture.requests.serve_texels`. `all_memory` is the host's memory by address;
+    `counts` and `values` are scratch buffers. Faults are reported by the code that executes the
+    request."""
     op = request >> OP & 15
     if op in (QUERY, IS_TYPE):
         return 0
-    begin_event(s, e, plan)
-    become(s, e[E_WARP] << 5)
+    begin_event(state, event, plan)
+    set_current_thread(state, event[E_WARP] << 5)
     for lane in range(LANES):
-        if e[E_LANES] >> lane & 1 == 0:
+        if event[E_LANES] >> lane & 1 == 0:
             continue
         start = row_of(table, handle_at(table, memory, data, HANDLE_ROW, lane))
         kind = TEXTURE if op in (FETCH, GATHER) else SURFACE
         if start < 0 or not fitting(table, start, kind, request >> SHAPE & 15):
             return 0
-        become_lane(s, (e[E_WARP] << 5) + lane)
+        set_current_lane(state, (event[E_WARP] << 5) + lane)
         if kind == TEXTURE:
             sampler = int(table[start + SAMPLER])
             if request >> HAS_SAMPLER & 1:
@@ -84,28 +85,31 @@ def detect_texels(
             size = format_bytes(int(table[start + FORMAT])) * int(table[start + COMPONENTS])
             for corner in range(int(scratch[CORNERS])):
                 at = int(table[BASE]) + int(scratch[CORNERS + 1 + 2 * corner])
-                take_stretch(s, e, all_memory, values, lane, (GLOBAL, READS), at, size)
+                record_bytes(state, event, all_memory, values, lane, (GLOBAL, READS), at, size)
         elif place(table, start, data, lane, request) == 0:
             address = int(np.int64(data[LANES * ADDRESS_ROW + lane]))
             if address >= 0:
-                size, does = access_bytes(table, start, request), UPDATES
+                size, access_op = access_bytes(table, start, request), UPDATES
                 if op == LOAD:
-                    does = READS
+                    access_op = READS
                 elif op in (STORE, STORE_FORMATTED):
-                    does = WRITES
-                    keep_values(s, data, values, lane, size, request)
+                    access_op = WRITES
+                    stage_stored_bytes(state, data, values, lane, size, request)
                 at = int(table[BASE]) + address
-                take_stretch(s, e, all_memory, values, lane, (GLOBAL, does), at, size)
+                record_bytes(state, event, all_memory, values, lane, (GLOBAL, access_op), at, size)
     return 0
 
 
 @jitable
-def keep_values(s: Any, data: Any, values: Any, lane: int, size: int, request: int) -> None:
-    """Put what a lane stores where the detector finds it; what stands for that where the texel's
-    format decides."""
+def stage_stored_bytes(
+    state: Any, data: Any, values: Any, lane: int, size: int, request: int
+) -> None:
+    """Writes the bytes that a lane stores to a surface into `values`, which the detector compares
+    with a racing write's; if the format converts them (`sust.p`), bytes of the thread's number in
+    their place."""
     element = request >> ELEMENT & 31
     for byte in range(min(size, PIECE)):
-        value = s[ME_THREAD] >> 8 * (byte & 3)
+        value = state[ME_THREAD] >> 8 * (byte & 3)
         if request >> OP & 15 == STORE and byte // element < request >> PARTS & 7:
             word = int(np.int64(data[LANES * (VALUE_ROW + byte // element) + lane]))
             value = word >> 8 * (byte % element)

@@ -35,7 +35,7 @@ SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}
 OPS = ("load", "store", "atomic")
 
 FEW_ROWS = 4
-"""So many rows of lanes of one access `detect_rows` is always asked to take."""
+"""So many rows of lanes of one access `detect_lane_runs` is always asked to take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +82,13 @@ def emit_event(lanes: Lanes, shape: AccessType, runs: VectorShape) -> None:
         heads = _heads(lanes, shape.size, steps.strays, shown)
         if runs.width == LANES and shape.size >= WORD:
             heads = _one_head(lanes, shape.size, firsts, shown, heads)
-        told = {words.E_SHOWN: b.zext(shown, I64), words.E_HEADS: b.zext(heads, I64)}
+        told = {words.E_CHECKED: b.zext(shown, I64), words.E_HEADS: b.zext(heads, I64)}
         fill_event(lanes, event, told)
         with b.if_then(_are_rows(lanes, heads, steps)):
             b.store(firsts, places)
             shift = (LANES // runs.width).bit_length() - 1
             told_steps = I64(shift), I64(runs.stride)
-            taken = call(lanes, "detect_rows", state, event, plan, places, *told_steps)
+            taken = call(lanes, "detect_lane_runs", state, event, plan, places, *told_steps)
             with b.if_then(b.icmp_signed("!=", taken, I64(0))):
                 b.ret(mask)
     rest = {
@@ -162,7 +162,7 @@ def _first_lanes(lanes: Lanes, runs: Value) -> Value:
 
 def _shown(lanes: Lanes, same: Value, mask: Value, thinned: Value) -> Value:
     """Return the lanes of an access that stand for those of a mask: where `thinned`, two lanes for
-    those between them that reach the same (`cells.keep_read`)."""
+    those between them that reach the same (`cells.record_weak_read`)."""
     b = lanes.b
     same = b.and_(same, b.and_(mask, b.shl(mask, I32(1))))
     between = b.and_(same, b.lshr(same, I32(1)))
