@@ -9,9 +9,11 @@ from __future__ import annotations
 from families import (
     algebra,
     arithmetic,
+    branches,
     graphs,
     hashing,
     images,
+    layouts,
     moving,
     rows,
     scans,
@@ -19,6 +21,7 @@ from families import (
     sorting,
     sparse,
     stencils,
+    streams,
     strided_sums,
     strides,
     text,
@@ -43,6 +46,9 @@ CASES: tuple[Case, ...] = tuple(
         text,
         strides,
         strided_sums,
+        streams,
+        layouts,
+        branches,
     )
     for case in module.CASES
 )

@@ -12,19 +12,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
-from warploom.analysis.cycles import registers_outside_cycles
 from warploom.analysis.shape_transfer import RegisterShapes
-from warploom.core.types import PRED
 from warploom.llvm.lanes import LANES
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Register
 from warploom.simt.warp_table import table_words
-
-MANY_BLOCKS = 12
-"""A register that is live where so many blocks begin, and that no cycle uses, is kept in memory.
-As values of LLVM such registers are phi nodes, which it copies from one place of the stack to
-another where blocks meet. A radix sort of 82 blocks took 1.8 times as long with them."""
 
 LINE = 64
 """Contexts, and the places of 32 lanes in them, are aligned to so many bytes."""
@@ -38,8 +31,7 @@ class ContextLayout:
     """The places in a context, in bytes from its begin.
 
     `by_lane`: of registers lane by lane, where code for lanes that have parted reads and writes
-    them. `memory`: those of them that all code keeps there.
-    `shaped`: of those with a shape somewhere, by it. `together`: where all lanes together put
+    them. `shaped`: of those with a shape somewhere, by it. `together`: where all lanes together put
     registers when they wait: by their shapes if they have these everywhere. `size`: the bytes of a
     context. `lasting`: those up to the end of what it holds from one basic block to another.
     """
@@ -49,7 +41,6 @@ class ContextLayout:
     together: Mapping[Register, int]
     size: int
     lasting: int
-    memory: frozenset[Register] = frozenset()
 
 
 def context_layout(
@@ -59,12 +50,10 @@ def context_layout(
     ring_bytes: int,
     *,
     baseline: bool = False,
-    memory: frozenset[Register] = frozenset(),
 ) -> ContextLayout:
     """Returns the layout for a program, whose parameters of calls are `pieces` (`abi.pieces`)
     and whose products in flight take `ring_bytes`. Baseline code keeps all registers in the
-    context: those of a single basic block behind the others, where blocks share their places.
-    `memory`: the registers that all code keeps there."""
+    context: those of a single basic block behind the others, where blocks share their places."""
     shared = sorted(shared_registers(program), key=lambda register: register.name)
     held = [*shared, *pieces]
     starts = list(accumulate(map(_bytes, held), initial=RING_AT + ring_bytes))
@@ -82,18 +71,7 @@ def context_layout(
     shaped = dict(zip(having, packed, strict=False))
     lasting = {register: at for register, at in shaped.items() if register in shapes.lasting}
     size = LINE * -(-packed[-1] // LINE)
-    return ContextLayout(by_lane, shaped, by_lane | lasting, size, size, memory)
-
-
-def long_lived_registers(program: Program) -> frozenset[Register]:
-    """Returns the registers that many blocks share, and a warp reads and writes a few times only:
-    outside of all cycles. A predicate is no such register: as a value it is a mask of 32 bits,
-    while each of its lanes is a byte in memory."""
-    if program.depth is not None:  # calls come again
-        return frozenset()
-    blocks = Counter(register for live in program.live_in for register in live)
-    shared = {r for r, count in blocks.items() if count >= MANY_BLOCKS and r.type != PRED}
-    return registers_outside_cycles(program) & shared
+    return ContextLayout(by_lane, shaped, by_lane | lasting, size, size)
 
 
 def _bytes(register: Register) -> int:

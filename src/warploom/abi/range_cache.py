@@ -17,15 +17,18 @@ Where a block is not 4 threads wide or a multiple of that, each lane can be a ru
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from warploom.analysis.masked_loops import Region, masked_regions
+from warploom.analysis.regions import natural_loops, predecessors
 from warploom.analysis.shape_transfer import RUNS as RUNS_OF
 from warploom.analysis.shape_transfer import WarpLayout
 from warploom.analysis.vector_shape import LANES
 from warploom.program.accesses import AccessRow, bytes_of
 from warploom.program.program import Program
-from warploom.ptx.ir import Space
+from warploom.program.uses import reads, writes
+from warploom.ptx.ir import Instruction, Register, Space
 from warploom.simt.lane_counts import jitable
 
 BUCKET = 8
@@ -33,7 +36,8 @@ FEW_SETS, MANY_SETS = BUCKET, 16 * BUCKET
 MOST_RUNS_OF_FEW = 8
 """Sets of lanes of which a kernel's caches know; the first is that of all lanes of a warp. MANY
 where warps are more runs: then they have up to 32 layouts, and at the edges of a grid parts of
-each. A key is one of the BUCKET in its bucket (`bucket_of`)."""
+each; and where lanes leave loops at bounds that move. Elsewhere so many would take as long to clear
+before a launch as a small launch takes. A key is one of the BUCKET in its bucket (`bucket_of`)."""
 
 RETIRED = 2
 """Entries of a cache that keep the counts of replaced ones."""
@@ -97,7 +101,8 @@ class CacheLayout:
         places: dict[int, int] = {}
         sizes: dict[int, int] = {}
         runs = min(RUNS_OF[warp_layout], LANES // 2)
-        sets = FEW_SETS if runs <= MOST_RUNS_OF_FEW else MANY_SETS
+        few = runs <= MOST_RUNS_OF_FEW and not _leaves_at_moving_bounds(program)
+        sets = FEW_SETS if few else MANY_SETS
         end = sets
         for number, row in enumerate(rows):
             made = program.instructions[row.instruction]
@@ -123,6 +128,38 @@ class CacheLayout:
             for row, place in self.places.items()
             for number in range(self.sets)
         ]
+
+
+def _leaves_at_moving_bounds(program: Program) -> bool:
+    """Returns whether lanes may leave a loop where a value passes a bound that a loop around it
+    changes, as the length of a diagonal: then other lanes do in each iteration of that."""
+    loops = [frozenset(blocks) for blocks in natural_loops(program, predecessors(program)).values()]
+    return any(
+        not _bounds(program, inner, region).isdisjoint(_written(program, outer - inner))
+        for region in masked_regions(program)
+        for inner in loops
+        for outer in loops
+        if inner <= region.blocks < outer
+    )
+
+
+def _bounds(program: Program, loop: frozenset[int], region: Region) -> frozenset[Register]:
+    """Returns what lanes that leave a region from a loop in it compare with, of the registers that
+    the loop does not write."""
+    ends = [program.instructions[program.blocks[b].stop - 1] for b in region.exits & loop]
+    guards = {end.guard.register for end in ends if end.guard is not None}
+    compared = (made for made in _made(program, loop) if not guards.isdisjoint(writes(made)))
+    found = frozenset(register for made in compared for register in reads(made))
+    return found - _written(program, loop)
+
+
+def _written(program: Program, blocks: Iterable[int]) -> frozenset[Register]:
+    return frozenset(register for made in _made(program, blocks) for register in writes(made))
+
+
+def _made(program: Program, blocks: Iterable[int]) -> Iterator[Instruction]:
+    for block in sorted(blocks):
+        yield from program.instructions[program.blocks[block].start : program.blocks[block].stop]
 
 
 @jitable

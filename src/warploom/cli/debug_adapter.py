@@ -98,7 +98,7 @@ def _serve(source: BinaryIO, sink: BinaryIO) -> int:
     def forward() -> None:
         with os.fdopen(reader, "r", errors="replace") as printed:
             for line in printed:
-                server.connection.event("output", category="stdout", output=line)
+                server.client.connection.event("output", category="stdout", output=line)
 
     threading.Thread(target=forward, daemon=True, name="output").start()
     try:

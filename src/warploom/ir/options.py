@@ -20,7 +20,6 @@ class Pass(StrEnum):
 
     UNIFORMITY = "uniformity"
     MASKED_LOOPS = "masked-loops"
-    MEMORY = "memory"
     PREDICATED_BLOCKS = "predicated-blocks"
     GROUPS = "groups"
     STEPS = "steps"
@@ -36,7 +35,6 @@ class Pass(StrEnum):
 DESCRIPTIONS: Mapping[Pass, str] = {
     Pass.UNIFORMITY: "registers of fewer values than lanes, where these are equal or affine",
     Pass.MASKED_LOOPS: "lanes that leave a loop, or jump over blocks, while the others go on",
-    Pass.MEMORY: "registers that many blocks share, outside of loops, kept in memory by all code",
     Pass.PREDICATED_BLOCKS: "short sides of branches under a mask, while the other lanes wait",
     Pass.GROUPS: "one guard for the accesses of a block from one register, and moves by patterns",
     Pass.STEPS: "moves by the step of addresses whose pattern is found at run time",

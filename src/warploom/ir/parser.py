@@ -75,7 +75,6 @@ class _Parser:
             regions=next(iter(self._each("regions", lambda one: self._region(one.inner[0]))), None),
             exits=self._each("exits", self._exits),
             shapes=self._shapes((line.words[0], line.words[2:3]) for line in self._declared),
-            memory=self._marked("memory"),
             spilled=self._marked("spilled"),
             scattered=self._marked("scattered"),
             reconvergence=self._one("reconvergence").read(self._reconvergence),

@@ -120,7 +120,6 @@ class _Printer:
     def _register(self, register: Register) -> str:
         ir, words = self.ir, [register.name, str(register.type)]
         words += [shape_text(ir.shapes[register])] if register in ir.shapes else []
-        words += ["memory"] if register in ir.memory else []
         words += ["spilled"] if register in ir.spilled else []
         words += ["scattered"] if register in ir.scattered else []
         known = ir.block_shapes.get(register)

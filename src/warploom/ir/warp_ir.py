@@ -109,13 +109,12 @@ class WarpIR:
     """A kernel under a variant. `access_facts` are those by which plans of accesses are chosen.
 
     `shapes` are the registers that have a shape somewhere, in the order of the registers;
-    `block_shapes` those that have one in the whole block of threads. All code keeps the registers
-    of `memory` there, and writes the `spilled` ones to the context at once, where all lanes are
-    together. The lanes of `scattered` registers hold unrelated values, where code depends on that.
-    Lanes leave the regions `exits` one by one. `warp_loops` are the ways from barrier to
-    barrier that may be gone by all warps of a block at once, and the `static_schedule` all of these
-    in order, where it is known. `strided_loops` are those that run in batches of
-    iterations.
+    `block_shapes` those that have one in the whole block of threads. Code for all lanes together
+    writes the `spilled` registers to the context at once. The lanes of `scattered` registers hold
+    unrelated values, where code depends on that. Lanes leave the regions `exits` one by one.
+    `warp_loops` are the ways from barrier to barrier that may be gone by all warps of a block at
+    once, and the `static_schedule` all of these in order, where it is known. `strided_loops` are
+    those that run in batches of iterations.
 
     `origin` is the kernel that the IR was made from, which passes read; None in one that was
     parsed.
@@ -129,7 +128,6 @@ class WarpIR:
     regions: Region | None = None
     exits: tuple[ExitRegion, ...] = ()
     shapes: BlockShapes = field(default_factory=dict[Register, VectorShape])
-    memory: frozenset[Register] = frozenset()
     spilled: frozenset[Register] = frozenset()
     scattered: frozenset[Register] = frozenset()
     reconvergence: Reconvergence = Reconvergence()

@@ -72,7 +72,6 @@ PIPELINE: tuple[WarpPass, ...] = (
     WarpPass("regions", registers.find_regions),
     WarpPass(Pass.MASKED_LOOPS, registers.find_exits),
     WarpPass(Pass.UNIFORMITY, registers.find_shapes),
-    WarpPass(Pass.MEMORY, registers.keep_in_memory),
     WarpPass("reconvergence", divergence.find_reconvergence),
     WarpPass("spills", divergence.spill_registers),
     WarpPass(Pass.PREDICATED_BLOCKS, divergence.find_predicated_blocks),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from warploom.abi.context_layout import long_lived_registers
 from warploom.analysis.masked_loops import masked_regions
 from warploom.analysis.regions import regions
 from warploom.analysis.uniformity import shapes_of
@@ -40,10 +39,3 @@ def find_shapes(ir: WarpIR) -> WarpIR:
 def _keeps_shapes(ir: WarpIR) -> bool:
     """Returns whether registers are kept by their shapes, where they have any."""
     return not (ir.variant.plain or is_long(ir.program))
-
-
-def keep_in_memory(ir: WarpIR) -> WarpIR:
-    """Adds the registers that all code keeps in memory."""
-    if ir.variant.baseline:
-        return ir
-    return replace(ir, memory=long_lived_registers(ir.program) - ir.shapes.keys())

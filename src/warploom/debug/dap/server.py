@@ -81,12 +81,12 @@ class Server:
     def __init__(self, source: BinaryIO, sink: BinaryIO, start: Start) -> None:
         self._start = start
         # The connection's thread reads at once, and looks at the session.
-        self._client = Client(Connection(source, sink, self._urgent))
+        self.client = Client(Connection(source, sink, self._urgent))
         self._wanted: dict[str, Any] = {}
         self._configured = self._over = False
-        self._inspecting = Inspecting(self._client)
-        self._breaking = Breaking(self._client, self._inspecting)
-        self._running = Running(self._client, self._inspecting, self._breaking)
+        self._inspecting = Inspecting(self.client)
+        self._breaking = Breaking(self.client, self._inspecting)
+        self._running = Running(self.client, self._inspecting, self._breaking)
         self._handlers: dict[str, Handler] = {
             "initialize": self._initialize,
             "launch": self._launch,
@@ -107,9 +107,9 @@ class Server:
         if self._over:
             return 0
         code = self._run()
-        self._client.session = None
-        self._client.connection.event("exited", exitCode=code)
-        self._client.connection.event("terminated")
+        self.client.session = None
+        self.client.connection.event("exited", exitCode=code)
+        self.client.connection.event("terminated")
         while not self._over:
             self._next()
         return code
@@ -122,7 +122,7 @@ class Server:
         except Quit as quit:
             return quit.code
         except WarploomError as error:
-            self._client.connection.event("output", category="stderr", output=f"error: {error}\n")
+            self.client.connection.event("output", category="stderr", output=f"error: {error}\n")
             return 1
         except SystemExit as end:
             return end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -133,7 +133,7 @@ class Server:
     def _debug(self, session: Session) -> bool:
         """Debug one launch; returns whether further ones are to be."""
         session.target.output.write = self._output
-        self._client.session = session
+        self.client.session = session
         self._breaking.bind(session)
         if self._wanted.get("stopOnEntry"):
             self._running.report(session.begin())
@@ -144,17 +144,17 @@ class Server:
                 raise Quit
             self._next()
         self._running.leaves = False
-        self._client.session = None
+        self.client.session = None
         return not self._over
 
     def _output(self, text: str) -> None:
-        self._client.connection.event("output", category="stdout", output=text)
+        self.client.connection.event("output", category="stdout", output=text)
 
     # ---- requests -------------------------------------------------------------------------------
 
     def _next(self) -> None:
         """Do the next request."""
-        message = self._client.connection.receive()
+        message = self.client.connection.receive()
         if message is None:
             self._over = True
             return
@@ -162,32 +162,32 @@ class Server:
             return
         handler = self._handlers.get(message["command"])
         if handler is None:
-            self._client.connection.refuse(message, f"there is no request {message['command']}")
+            self.client.connection.refuse(message, f"there is no request {message['command']}")
             return
         try:
             body = handler(message.get("arguments") or {})
         except (WarploomError, KeyError, ValueError) as error:
             missing = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            self._client.connection.refuse(message, missing)
+            self.client.connection.refuse(message, missing)
             return
-        self._client.connection.answer(message, body)
+        self.client.connection.answer(message, body)
         self._after(message["command"])
 
     def _after(self, command: str) -> None:
         """Do what follows the answer to a request."""
         if command in ("launch", "attach"):
-            self._client.connection.event("initialized")
+            self.client.connection.event("initialized")
         self._running.go()
 
     def _urgent(self, message: Message) -> None:
         """End what runs where the client wants it; called in the thread that reads."""
-        session = self._client.session
+        session = self.client.session
         ends = message.get("command") in ("pause", "disconnect", "terminate")
         if session is not None and ends and self._running.moving:
             session.timeline.interrupted = True
 
     def _initialize(self, arguments: dict[str, Any]) -> Any:
-        self._client.lines_from = 0 if arguments.get("linesStartAt1") is False else 1
+        self.client.lines_from = 0 if arguments.get("linesStartAt1") is False else 1
         return CAPABILITIES
 
     def _launch(self, arguments: dict[str, Any]) -> None:

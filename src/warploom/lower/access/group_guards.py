@@ -3,12 +3,14 @@
 Accesses of a basic block from one register are looked at together, once
 (`lower.access.range_cache`). Where a block has several, its code is a fast version: it leaves at
 the first access that is not known for a slow version of the block, in which all accesses go the
-general way.
+general way. A warp with lanes off leaves at the first of all: for the slow version, or, where that
+would look at accesses one by one that can be looked at together, for a masked version of the block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from llvmlite import ir
 
@@ -16,6 +18,7 @@ from warploom.analysis.shape_transfer import Reading
 from warploom.core.types import unsigned
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import Exit, Guard
+from warploom.ir.warp_ir import BlockAccesses
 from warploom.llvm.lanes import I1, I32, I64, Value
 from warploom.lower.access.group_places import GroupPlaces
 from warploom.lower.access.groups import Group
@@ -28,6 +31,9 @@ from warploom.ptx.ir import Address, Instruction, Register
 RARELY = (1 << 20, 1)
 """The weights of a way that is hardly ever left: what is live there stays in registers."""
 
+SOMETIMES = (8, 1)
+"""The weights of a way that warps at the edges of a grid leave, which may be most of all."""
+
 
 class GroupGuards:
     """Emits what is asked of the groups of one block at a time, and where code leaves."""
@@ -39,6 +45,8 @@ class GroupGuards:
         self._places = GroupPlaces(memory)
         self.groups: dict[int, Group] = {}
         self._slow_paths: dict[int, ir.Block] = {}
+        self._masked: dict[int, ir.Block] = {}
+        self._accesses = BlockAccesses()
         self._all_on = False
         """True where it is known that all lanes are on where no guard says otherwise."""
         self._passing: dict[int, Group] = {}
@@ -54,17 +62,21 @@ class GroupGuards:
         self.cache.sets.begin(straight=True)
         self.groups.clear()
         self._slow_paths.clear()
+        self._masked.clear()
         if not self.frame.registers.convergent:
-            self.fetches_ahead = False
+            self.fetches_ahead, self._accesses = False, BlockAccesses()
             return
         facts = self.frame.facts.blocks[block.index]
-        accesses = facts.masked if masked else facts.accesses
-        self.fetches_ahead = accesses.defers
-        for found in accesses.groups:
-            group = Group(found)
-            if len(found.members) > 1:
-                group.unknown = self.frame.variable(I1)
-            self.groups |= dict.fromkeys((index for index, _ in found.members), group)
+        self._accesses = facts.masked if masked else facts.accesses
+        self.fetches_ahead = self._accesses.defers
+        for found in self._accesses.groups:
+            self._take_up(Group(found))
+
+    def _take_up(self, group: Group) -> None:
+        """Takes up a group of the block, by each of its accesses."""
+        if len(group.members) > 1:
+            group.unknown = self.frame.variable(I1)
+        self.groups |= dict.fromkeys((index for index, _ in group.members), group)
 
     def begin_batch(
         self, groups: Iterable[AccessGroup], checked: Collection[int], fetches: Value
@@ -79,10 +91,7 @@ class GroupGuards:
         self.fetches_ahead = False
         for found in groups:
             batched = found.members[0][0] in checked
-            group = Group(found, batched=batched, fetches=fetches if batched else None)
-            if len(found.members) > 1:
-                group.unknown = self.frame.variable(I1)
-            self.groups |= dict.fromkeys((index for index, _ in found.members), group)
+            self._take_up(Group(found, batched=batched, fetches=fetches if batched else None))
 
     def place(self, found: AccessGroup) -> Group:
         """Returns a group at its places as of now, where its first access stands."""
@@ -101,6 +110,17 @@ class GroupGuards:
             if group.plan.guard is not Guard.COMPARED:
                 self.groups[index] = group.without_values(index)
         return dict(self._slow_paths)
+
+    def masked(self) -> dict[int, ir.Block]:
+        """Begins the masked version of a block, if there is to be one: the block in which code
+        comes to it, by the instruction that it begins with."""
+        self._forget()
+        self.cache.sets.begin(straight=True)
+        self.groups.clear()
+        for found in self._accesses.groups:
+            if found.plan.guard is not Guard.COMPARED:
+                self._take_up(Group(replace(found, plan=found.plan.in_one_version())))
+        return dict(self._masked)
 
     def _forget(self) -> None:
         self._passing.clear()
@@ -125,6 +145,8 @@ class GroupGuards:
             if group.batched:
                 group.known = ir.Constant(I1, 1)
             elif self.leaves(group):
+                if not self._all_on and made.guard is None and self._has_masked():
+                    self._leave_masked(index, on)
                 self._or_leave(index, self._is_known(group, made, on))
                 group.known = ir.Constant(I1, 1)
                 self._tell(group, group.known)
@@ -194,6 +216,23 @@ class GroupGuards:
         self.leave()
         b.branch(self._slow_paths[index])
         b.position_at_end(onward)
+
+    def _has_masked(self) -> bool:
+        """Returns whether warps with lanes off have a version: accesses are looked at together
+        that the slow one looks at one by one, and nothing of the block is underway."""
+        groups = [one for one in self._accesses.groups if one.plan.guard is Guard.CACHE]
+        return any(len(one.members) > 1 for one in groups) and not (
+            self._passing or self._slow_paths
+        )
+
+    def _leave_masked(self, index: int, on: Value) -> None:
+        """Leaves at the first access of a block for the masked version, where lanes are off."""
+        b, onward = self.b, self.b.append_basic_block()
+        self._masked[index] = b.append_basic_block(f"masked{index}")
+        all_on = b.icmp_unsigned("==", self.lanes.bits(on), I32(-1))
+        b.cbranch(all_on, onward, self._masked[index]).set_weights(SOMETIMES)
+        b.position_at_end(onward)
+        self._all_on = True
 
     def batch_store(self, index: int, group: Group, made: Instruction, on: Value) -> None:
         """Leave at the first store of a group unless all can be put off to the last."""

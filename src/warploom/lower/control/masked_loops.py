@@ -66,13 +66,15 @@ class MaskedLoopCode:
     def rest_leaves(self, region: Region) -> None:
         """Let all active lanes leave a region, and meet those that have left it before."""
         b, frame = self.b, self.frame
-        for register, place in self._behind[region].items():
-            held = b.load(place, typ=storage_type(register.type))
-            both = self.lanes.blend(frame.active.mask(), frame.registers.load(register), held)
-            frame.registers.put_loose(register, both)
-        met = b.zext(self._some_left(region), I64)
-        self.nodes.count_reconvergence(frame.get(self._first[region]), met)
-        frame.active.set(self._came_to(region))
+        for register in self._behind[region]:
+            frame.registers.put_loose(register, frame.registers.load(register))
+        with b.if_then(self._some_left(region), likely=False):
+            for register, place in self._behind[region].items():
+                held = b.load(place, typ=storage_type(register.type))
+                both = self.lanes.blend(frame.active.mask(), frame.registers.load(register), held)
+                frame.registers.put_loose(register, both)
+            self.nodes.count_reconvergence(frame.get(self._first[region]), I64(1))
+            frame.active.set(self._came_to(region))
 
     def part(self, block: int, live: frozenset[Register]) -> None:
         """Let lanes that were together in a block part, which will read these registers."""

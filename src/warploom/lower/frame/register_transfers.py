@@ -36,9 +36,7 @@ class RegisterTransfers:
                 self._homes.write(register, zero(storage_type(register.type)))
             return
         places = self._homes.layout
-        for register in _sorted(places.memory & self._facts.live(0) - set(kept)):
-            self._homes.write(register, zero(storage_type(register.type)))
-        for register in _sorted(places.by_lane.keys() - places.memory - set(kept)):
+        for register in _sorted(places.by_lane.keys() - set(kept)):
             place = self._registers.place(register)
             self._frame.lanes.b.store(zero(storage_type(register.type)), place)
             shaped = self._registers.place_by_shape(register)
@@ -62,7 +60,7 @@ class RegisterTransfers:
         """Lanes that were together are about to part, and will read these registers: put them
         where code for lanes that have parted finds them."""
         places = self._homes.layout
-        kept = {*live, *self._pieces.values()} - places.memory
+        kept = {*live, *self._pieces.values()}
         for register in _sorted(kept & places.by_lane.keys()):
             self._homes.write(register, self._registers.load(register))
             if register in self._registers.here:
@@ -75,9 +73,7 @@ class RegisterTransfers:
         hold nothing any more; zeros tell the optimiser so, which else would carry along what they
         were."""
         places, live = self._homes.layout, {*registers, *self._pieces.values()}
-        for register in _sorted(
-            places.by_lane.keys() - places.memory - self._registers.here.keys()
-        ):
+        for register in _sorted(places.by_lane.keys() - self._registers.here.keys()):
             kept = register in live
             value = self._homes.read(register) if kept else zero(storage_type(register.type))
             self._registers.put_loose(register, value)

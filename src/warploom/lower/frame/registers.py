@@ -96,14 +96,12 @@ class Registers:
         """Writes a register. The value of one that is kept by its shape may have as many lanes as
         the shape, fewer, or all 32: then the active lanes are known to have the shape."""
         self._put(register, value)
-        if self.convergent and register in self.spilled and not self._is_by_lane(register):
+        if self.convergent and register in self.spilled:
             self.keep(register, self.spilled[register])
 
     def _is_by_lane(self, register: Register) -> bool:
         """Returns True where code made now keeps a register in the context."""
-        if self.convergent:
-            return register in self._layout.memory
-        return register in self._layout.by_lane
+        return not self.convergent and register in self._layout.by_lane
 
     def _put(self, register: Register, value: Value) -> None:
         if self._is_by_lane(register):
@@ -132,21 +130,14 @@ class Registers:
 
     def put_loose(self, register: Register, value: Value) -> None:
         """Writes a register lane by lane in code for all lanes together, whatever its shape."""
-        if register in self._layout.memory:
-            self._homes.write(register, value)
-        else:
-            self.lanes.b.store(value, self._places[register])
+        self.lanes.b.store(value, self._places[register])
 
     def keep(self, register: Register, offset: int) -> None:
         """Put a register into the context, by its shape or lane by lane."""
-        if register in self._layout.memory:
-            return
         self._homes.set(register, self.load(register, self.width(register)), offset)
 
     def fetch(self, register: Register, offset: int) -> None:
         """Fetch what `keep` has kept."""
-        if register in self._layout.memory:
-            return
         self._put(register, self._homes.get(register, offset, self.width(register)))
 
     def place(self, register: Register) -> Value:

@@ -59,7 +59,6 @@ class WarpFunction:
             pieces.values(),
             RING_BYTES if delays else 0,
             baseline=variant.baseline,
-            memory=facts.memory,
         )
         self.frame = Frame(module, layout, facts, context, pieces)
         self.saved = Saved(self.frame, delays=delays)
@@ -212,11 +211,12 @@ class WarpFunction:
         self._count_block(block)
         self.instructions.shaped_access.begin(block, masked=False)
         self._body(copy, block, block.start)
-        self._entries = self.instructions.shaped_access.ways.slow_path()
-        if self._entries:
-            first = min(self._entries)
-            self.b.position_at_end(self.frame.function.append_basic_block("slow_path"))
-            self._body(copy, block, first)
+        ways = self.instructions.shaped_access.ways
+        for name, version in (("slow_path", ways.slow_path), ("masked", ways.masked)):
+            self._entries = version()
+            if self._entries:
+                self.b.position_at_end(self.frame.function.append_basic_block(name))
+                self._body(copy, block, min(self._entries))
 
     def _predicated_block(self, copy: Copy, block: Block) -> None:
         """Emit a block that some lanes run under a mask; registers keep their shapes."""
