@@ -15,6 +15,9 @@ HELPER_SOURCES := $(foreach part,simt cost texture asynchronous detector llvm ab
 CLIENTS := .venv-clients
 TORCH := .venv-torch
 
+# Each process would compile all that it imports again, which took longer than most tests of a process.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: check demo docs gallery test test-all test-clients test-ptxas test-torch test-numba performance fuzz lint wheel clean
 
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)

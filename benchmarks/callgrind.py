@@ -10,8 +10,10 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,6 +33,10 @@ _BASE = ord("C") << 24 | ord("T") << 16
 _DUMP, _ZERO, _START = _BASE, _BASE + 1, _BASE + 4
 """Callgrind's requests CALLGRIND_DUMP_STATS, CALLGRIND_ZERO_STATS and
 CALLGRIND_START_INSTRUMENTATION (callgrind.h)."""
+
+_COST = re.compile(r"^(calls=.*\n)?0x([0-9a-f]*?)[0-9a-f]{1,3} \S+ (\d+)$", re.MULTILINE)
+"""A line of callgrind's counts: the page of an instruction's address, its source line (passed over)
+and its cost. The line behind `calls=` has the cost of the called function instead."""
 
 _REQUEST = bytes.fromhex("4889f8 31d2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db 4889d0 c3")
 """Machine code of a function that hands six numbers, at its argument, to valgrind: four rotations
@@ -112,15 +118,12 @@ def by_origin(part: Path, made: list[range]) -> dict[str, int]:
 
     Format: Valgrind manual, "Callgrind Format Specification".
     """
+    costs: Counter[str] = Counter()
+    for calls, page, cost in _COST.findall(part.read_text()):
+        if not calls:
+            costs[page] += int(cost)
     counts = {"kernel": 0, "host": 0}
-    inclusive = False
-    for line in part.read_text().splitlines():
-        if line.startswith("calls="):
-            inclusive = True  # the next line's cost is the called function's
-        elif line.startswith("0x"):
-            address, _, *costs = line.split()
-            if not inclusive:
-                inside = any(int(address, 16) in stretch for stretch in made)
-                counts["kernel" if inside else "host"] += sum(map(int, costs))
-            inclusive = False
+    for page, cost in costs.items():
+        address = int(f"0{page}000", 16)
+        counts["kernel" if any(address in pages for pages in made) else "host"] += cost
     return counts

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from needs import skip_without_nvrtc
+from nvrtc_cache import keep_compiled_sources
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 """Compiling a kernel for an example takes as long as it takes."""
@@ -51,8 +52,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuses two files of tests with one name, of which only one would be collected; skips what
-    cannot run without NVRTC."""
+    cannot run without NVRTC, and keeps what it compiles."""
     skip_without_nvrtc(config)
+    keep_compiled_sources()
     seen: dict[str, Path] = {}
     for file in sorted(Path(__file__).parent.rglob("test_*.py")):
         if file.name in seen:

@@ -24,7 +24,7 @@ def cell(name: Pass, kernel: str, with_pass: int, without: int) -> Cell:
 
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="counted for x86-64")
-@pytest.mark.heavy
+@pytest.mark.nightly
 def test_sampled_passes_cost_at_most_a_twentieth() -> None:
     cases = [case for case in CASES if case.name in KERNELS]
     cells = list(passes.measured(cases, PASSES))

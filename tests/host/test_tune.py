@@ -236,10 +236,10 @@ extern "C" __global__ void turns(float *out) {
 @pytest.mark.parametrize("workers", [1, 2])
 def test_configurations_that_cannot_win_are_not_replayed(workers: int) -> None:
     """A T4 has 160 schedulers, to each of which 8 of 1,280 warps come: a turn is at least 3
-    instructions, so 4,000 of them take 4,000 x 3 x 8 cycles at least; one turn takes a few
+    instructions, so 1,000 of them take 1,000 x 3 x 8 cycles at least; one turn takes a few
     thousand in all."""
     out = np.zeros(40 * 4 * 256, np.float32)
-    space = {"TURNS": [1, 4000]}
+    space = {"TURNS": [1, 1000]}
     options: dict[str, Any] = {"grid": 160, "block": 256, "device": "t4", "workers": workers}
     found = wl.tune(TURNS, "turns", space, out, stop_early=True, **options)
     assert found.best.configuration == {"TURNS": 1}

@@ -51,8 +51,9 @@ def test_all_agree(seed: int) -> None:
                 assert counted == counts
 
 
+@pytest.mark.parametrize("steps", some_now([STEPS // 4, STEPS // 2], 2))
 @pytest.mark.parametrize("seed", some_now(range(2), 2))
-def test_the_reference_agrees_where_all_completes_late(seed: int) -> None:
-    text = program(seed, STEPS // 2)
+def test_the_reference_agrees_where_all_completes_late(seed: int, steps: int) -> None:
+    text = program(seed, steps)
     wanted, counts = left(text, seed, "compiled", "adversarial", 1)
     assert left(text, seed, "reference", "adversarial", 1) == (wanted, counts)

@@ -14,7 +14,7 @@ import warploom as wl
 
 SOURCE = Path(__file__).with_name("everyday.cu")
 KERNELS = dict(re.findall(r"KERNEL (\w+)\(([^)]*)\)", SOURCE.read_text()))
-WIDTH, HEIGHT = 40, 23
+WIDTH, HEIGHT = 40, 11
 WORDS = np.random.default_rng(1).integers(-500, 500, WIDTH * HEIGHT).astype(np.int32)
 BLOCKS = [(32, 1), (64, 1), (128, 1), (100, 1), (16, 16), (32, 4), (16, 4), (8, 8)]
 ACROSS = {"borders": 32, "transpose": 32}
