@@ -129,12 +129,12 @@ _PLACES = {
     "wait_stores": "asynchronous.issue.late_stores",
     "group": "asynchronous.issue.waits",
     "hold": "asynchronous.late_copies.hold",
-    "put": "asynchronous.late_copies.hold",
+    "defer": "asynchronous.late_copies.hold",
     "retire": "asynchronous.issue.waits",
     "sm": "simt.placement",
 }
 """The modules of these functions, by their names or the first words of these; others are in
-codegen.turns."""
+helpers.turns."""
 
 
 def _found(name: str) -> Callable[..., object]:
