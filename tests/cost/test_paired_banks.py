@@ -12,7 +12,7 @@ from rule_costs import ALL, accesses, cost, strided
 
 import warploom as wl
 from warploom.cost.banks import shared_32_banks
-from warploom.cost.paired_banks import registers_returned, shared_32_banks_read
+from warploom.cost.paired_banks import count_return_cycles, shared_32_banks_read
 from warploom.observe.examples import colliding
 
 LANES = np.arange(32)
@@ -57,7 +57,7 @@ def test_a_load_takes_at_most_what_a_store_does(case: tuple[list[int], int, int]
     )
     assert load["wavefronts"] <= store["wavefronts"]
     where = np.array(addresses, np.uint64)
-    if registers_returned(where, mask, size) == max(1, size // 4):
+    if count_return_cycles(where, mask, size) == max(1, size // 4):
         assert load == store
     assert {**load, **TAKEN} == {**store, **TAKEN}
 

@@ -7,7 +7,7 @@ import pytest
 
 from warploom.cost.device_rules import RULES
 from warploom.cost.fields import FIELDS, RECORD_WIDTH, TRANSACTIONS
-from warploom.cost.served import _RULES, Served, served  # pyright: ignore[reportPrivateUsage]
+from warploom.cost.served import _RULES, ServedTransaction, list_transactions  # pyright: ignore[reportPrivateUsage]
 
 FULL = 0xFFFFFFFF
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -36,7 +36,7 @@ def test_as_many_are_listed_as_the_rule_counts(rule: str, size: int) -> None:
             addresses = words + np.arange(32, dtype=np.uint64) * np.uint64(4)
         row = np.zeros(RECORD_WIDTH, np.int64)
         RULES[rule](addresses, mask, size, row)
-        found = served(rule, addresses.tolist(), mask, size)
+        found = list_transactions(rule, addresses.tolist(), mask, size)
         assert len(found) == row[TRANSACTIONS], (rule, size, addresses, hex(mask))
         together = 0
         for one in found:
@@ -49,17 +49,17 @@ def test_as_many_are_listed_as_the_rule_counts(rule: str, size: int) -> None:
 def test_each_lane_finds_its_bytes_in_what_serves_it() -> None:
     for rule in ("global_by_sectors", "global_by_lines", "global_by_halves", "global_in_order"):
         for addresses, mask in patterns(4):
-            for one in served(rule, addresses.tolist(), mask, 4):
+            for one in list_transactions(rule, addresses.tolist(), mask, 4):
                 inside = [a for lane, a in enumerate(addresses.tolist()) if one.lanes >> lane & 1]
                 assert all(one.start <= a and a + 4 <= one.start + one.size for a in inside)
 
 
 def test_a_stride_of_two_words_takes_two_passes_over_the_banks() -> None:
     """Lanes l and l + 16 want words 2l and 2l + 32 of one bank: the low half goes first."""
-    found = served("shared_32_banks", [8 * lane for lane in range(32)], FULL, 4)
-    assert found == (Served(0, 0, 0xFFFF), Served(0, 0, 0xFFFF0000))
+    found = list_transactions("shared_32_banks", [8 * lane for lane in range(32)], FULL, 4)
+    assert found == (ServedTransaction(0, 0, 0xFFFF), ServedTransaction(0, 0, 0xFFFF0000))
 
 
 def test_consecutive_floats_are_four_sectors_of_eight_lanes() -> None:
-    found = served("global_by_sectors", [1024 + 4 * lane for lane in range(32)], FULL, 4)
-    assert found == tuple(Served(1024 + 32 * s, 32, 0xFF << 8 * s) for s in range(4))
+    found = list_transactions("global_by_sectors", [1024 + 4 * lane for lane in range(32)], FULL, 4)
+    assert found == tuple(ServedTransaction(1024 + 32 * s, 32, 0xFF << 8 * s) for s in range(4))

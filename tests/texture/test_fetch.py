@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from warploom.cost.fields import LINES, RECORD_WIDTH, SECTORS
-from warploom.texture.axes import along, log2_of, on_face
+from warploom.texture.axes import axis_texels, cube_face, log2_of
 from warploom.texture.descriptors import (
     BORDERED,
     CLAMP,
@@ -37,7 +37,7 @@ NAN, INFINITY = float("nan"), float("inf")
 
 def fetched(x: float, mode: int, flags: int) -> float:
     """T at x: one texel or two and a weight; the border is 0."""
-    left, right, weight = along(x, 0.0, len(T), mode, flags & NORMALIZED, flags)
+    left, right, weight = axis_texels(x, 0.0, len(T), mode, flags & NORMALIZED, flags)
     first, second = (T[i] if i >= 0 else 0 for i in (left, right))
     return ((256 - weight) * first + weight * second) / 256
 
@@ -78,14 +78,14 @@ def test_along_one_axis(mode: int, flags: int, x: float, value: float) -> None:
 
 def test_directions_and_faces() -> None:
     """Guide, "Cubemap Textures": the face of the greatest coordinate, (s / m + 1) / 2 across."""
-    assert on_face(2, -1, 1) == (0, 0.25, 0.75)
-    assert on_face(-2, -1, 1) == (1, 0.75, 0.75)
-    assert on_face(1, 2, -1) == (2, 0.75, 0.25)
-    assert on_face(1, -2, -1) == (3, 0.75, 0.75)
-    assert on_face(1, 1, 2) == (4, 0.75, 0.25)
-    assert on_face(1, 1, -2) == (5, 0.25, 0.25)
-    assert on_face(0, 0, 0)[1:] == (0.5, 0.5)
-    assert on_face(NAN, NAN, NAN)[1:] == (0.5, 0.5)
+    assert cube_face(2, -1, 1) == (0, 0.25, 0.75)
+    assert cube_face(-2, -1, 1) == (1, 0.75, 0.75)
+    assert cube_face(1, 2, -1) == (2, 0.75, 0.25)
+    assert cube_face(1, -2, -1) == (3, 0.75, 0.75)
+    assert cube_face(1, 1, 2) == (4, 0.75, 0.25)
+    assert cube_face(1, 1, -2) == (5, 0.25, 0.25)
+    assert cube_face(0, 0, 0)[1:] == (0.5, 0.5)
+    assert cube_face(NAN, NAN, NAN)[1:] == (0.5, 0.5)
 
 
 def test_logarithms_have_nine_bits() -> None:

@@ -1,7 +1,7 @@
 """The word of an mbarrier, and what bytes that have come do to it.
 
 `isa.ops.mbarrier` states every operation on the word as terms; copies that complete behind the back
-of a warp use `complete`, which is its `mbarrier.complete_tx`.
+of a warp use `complete_tx`, which is its `mbarrier.complete_tx`.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ PHASE_AT = VALID_AT + 1
 
 @jitable
 def is_valid(word: int) -> bool:
-    """Return whether a word is an initialised mbarrier; it may be signed, as all words here."""
+    """Returns whether a word is an initialised mbarrier; it may be signed, as all words here."""
     return (word >> VALID_AT) & 1 == 1
 
 
 @jitable
 def phase(word: int) -> int:
-    """Return the phase of an mbarrier, which counts modulo 4."""
+    """Returns the phase of an mbarrier, which counts modulo 4."""
     return (word >> PHASE_AT) & 3
 
 
 @jitable
 def is_complete(word: int, wanted: int, by_parity: int) -> bool:
-    """Return whether a wait with that parity, or that token, ends."""
+    """Returns whether a wait with that parity, or that token, ends."""
     if by_parity:
         return (word >> PHASE_AT) & 1 != wanted & 1
     return phase(word) != phase(wanted)
 
 
 @jitable
-def settled(word: int) -> int:
-    """Return the word with the next phase begun, where nothing is pending any more."""
+def advance_if_complete(word: int) -> int:
+    """Returns the word with the next phase begun, where nothing is pending any more."""
     counts = (1 << COUNT_BITS) - 1
     if word & counts or (word >> TX_AT) & ((1 << TX_BITS) - 1):
         return word
@@ -54,14 +54,14 @@ def settled(word: int) -> int:
 
 
 @jitable
-def complete(word: int, amount: int) -> int:
-    """Return the word when so many bytes have come."""
+def complete_tx(word: int, amount: int) -> int:
+    """Returns the word when so many bytes have come."""
     field = (1 << TX_BITS) - 1
     left = ((word >> TX_AT) - amount) & field
-    return settled((word & ~(field << TX_AT)) | (left << TX_AT))
+    return advance_if_complete((word & ~(field << TX_AT)) | (left << TX_AT))
 
 
 @jitable
 def arrive(word: int) -> int:
-    """Return the word when one more has arrived; as it is where no arrival is pending."""
-    return settled(word - 1) if word & ((1 << COUNT_BITS) - 1) else word
+    """Returns the word when one more has arrived; as it is where no arrival is pending."""
+    return advance_if_complete(word - 1) if word & ((1 << COUNT_BITS) - 1) else word

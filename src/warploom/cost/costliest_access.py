@@ -1,7 +1,7 @@
-"""Keeping the addresses of the costliest access, so that a report can say what was wrong with it.
+"""Stores the addresses of the costliest access of an instruction, as an example for the report.
 
-A record starts with `EXAMPLE_COST` at what the best access costs: only worse ones are kept, and of
-these one that took the most transactions. Which one of several alike is not promised.
+`EXAMPLE_COST` starts at the cost of an ideal access, so that only worse ones are stored: the one
+with the most transactions. Which of several equally costly accesses is unspecified.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from warploom.simt.lane_counts import Addresses, Row, jitable
 
 @jitable
 def keep_example(addresses: Addresses, mask: int, before: int, row: Row) -> None:
-    """Keep this access if it took more transactions than any; `before` were counted before it."""
+    """Stores an access if it took more transactions than the stored one; `before` is the
+    TRANSACTIONS counter without it."""
     cost = row[TRANSACTIONS] - before
     if cost > row[EXAMPLE_COST]:
         row[EXAMPLE_COST] = cost

@@ -85,7 +85,7 @@ class AccessRules:
         return self.shared_read == "shared_wide_banks_of_words"
 
     @property
-    def lists_words(self) -> bool:
+    def defers_atomics(self) -> bool:
         """Returns whether atomics on shared words may be counted many at once
         (`cost.deferred_atomics`)."""
         return self.shared_write in ("shared_32_banks", "shared_32_banks_quarters")
@@ -103,16 +103,16 @@ class AccessRules:
 
     @property
     def unit(self) -> int:
-        """Return in how many bytes rules look at the place of an address, and at no more of it."""
+        """Returns in how many bytes rules look at the place of an address, and at no more of it."""
         return 256 if self.shared_by_rows else 128
 
     def path(self, space: str, op: str, *, route: str = "") -> int | None:
-        """Return the path of `cost.caches` for such accesses; None where nothing is to be
+        """Returns the path of `cost.caches` for such accesses; None where nothing is to be
         counted."""
         return self.paths.get((space, op, route), self.paths.get((space, op, "")))
 
     def cost(self, space: str, op: str, *, route: str = "") -> str:
-        """Return the rule for accesses that `op` (load, store, atomic) in a space.
+        """Returns the rule for accesses that `op` (load, store, atomic) in a space.
 
         `route` is what a load asks for: "past L1", "read only" or nothing.
         """
@@ -124,7 +124,7 @@ class AccessRules:
         return {"local": self.local, "const": self.constant}[space]
 
     def writes(self, space: str) -> str | None:
-        """Return the rule for how many writes a store makes; None where lanes cannot meet."""
+        """Returns the rule for how many writes a store makes; None where lanes cannot meet."""
         return {"global": self.global_writes, "shared": self.shared_writes}.get(space)
 
 
@@ -143,13 +143,13 @@ class MemoryOptions:
 
 
 def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> AccessRules:
-    """Return the rules of a device; WarploomError for a choice that it does not have."""
-    chosen = options or MemoryOptions()
+    """Returns the rules of a device; WarploomError for a choice that it does not have."""
+    memory_options = options or MemoryOptions()
     through_l1, past_l1, local = _GLOBAL[spec.global_rule]
-    read, write = _SHARED[spec.shared_rule, _mode(spec, chosen.bank_bytes)]
+    read, write = _SHARED[spec.shared_rule, _mode(spec, memory_options.bank_bytes)]
     early = spec.compute_capability < (2, 0)
     return AccessRules(
-        global_load=through_l1 if caches_global_loads(spec, chosen.l1_global) else past_l1,
+        global_load=through_l1 if caches_global_loads(spec, memory_options.l1_global) else past_l1,
         global_bypass=past_l1,
         local=local,
         shared_read=read,
@@ -157,32 +157,32 @@ def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> Acce
         constant=spec.constant_rule,
         global_writes="write_by_lane" if early else "write_by_address",
         shared_writes="write_by_halves" if early else "write_by_address",
-        paths=_paths(spec, chosen) if chosen.caches else {},
+        paths=_paths(spec, memory_options) if memory_options.caches else {},
     )
 
 
-def _paths(spec: DeviceSpec, chosen: MemoryOptions) -> dict[tuple[str, str, str], int]:
-    """Return the ways through the caches.
+def _paths(spec: DeviceSpec, memory_options: MemoryOptions) -> dict[tuple[str, str, str], int]:
+    """Returns the ways through the caches.
 
     Read-only loads go through the texture cache, or through L1 where that is one with it. Stores
     bypass L1 and discard what it has (PTX ISA, "Cache Operators"); from 7.0 on it keeps that.
     """
-    through_l1 = caches.THROUGH_L1 if caches_global_loads(spec, chosen.l1_global) else 0
+    through_l1 = caches.THROUGH_L1 if caches_global_loads(spec, memory_options.l1_global) else 0
     read_only = caches.THROUGH_TEXTURE if spec.texture_cache_bytes else caches.THROUGH_L1
-    own = caches.BY_WORDS | (caches.THROUGH_L1 if spec.l1_local else 0)
-    drops = caches.DROPS_L1 if spec.compute_capability < (7, 0) else 0
+    local_path = caches.BY_WORDS | (caches.THROUGH_L1 if spec.l1_local else 0)
+    drops_l1 = caches.DROPS_L1 if spec.compute_capability < (7, 0) else 0
     return {
         ("global", "load", ""): through_l1,
         ("global", "load", "past L1"): 0,
         ("global", "load", "read only"): read_only,
-        ("global", "store", ""): caches.WRITES | drops,
+        ("global", "store", ""): caches.WRITES | drops_l1,
         ("global", "atomic", ""): caches.WRITES | caches.DROPS_L1,
-        ("local", "load", ""): own,
-        ("local", "store", ""): own | caches.WRITES,
+        ("local", "load", ""): local_path,
+        ("local", "store", ""): local_path | caches.WRITES,
         ("const", "load", ""): caches.THROUGH_CONSTANT,
         ("texture", "load", ""): read_only,
         ("surface", "load", ""): read_only,
-        ("surface", "store", ""): caches.WRITES | drops,
+        ("surface", "store", ""): caches.WRITES | drops_l1,
         ("surface", "atomic", ""): caches.WRITES | caches.DROPS_L1,
     }
 
@@ -198,7 +198,7 @@ def caches_global_loads(spec: DeviceSpec, wanted: bool | None = None) -> bool:
 
 
 def _mode(spec: DeviceSpec, bank_bytes: int | None) -> int:
-    """Return the bytes of a bank that lanes can meet over."""
+    """Returns the bytes of a bank that lanes can meet over."""
     modes = sorted(mode for family, mode in _SHARED if family == spec.shared_rule)
     if bank_bytes is None:
         return modes[0]

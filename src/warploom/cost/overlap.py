@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 
-from warploom.simt.lane_counts import Addresses, stretches_of
+from warploom.simt.lane_counts import Addresses, segments_of
 
 FURTHEST_BITS = 32
 """Lanes are compared where they lie in the same 2^32 stretches."""
 
 
-def count_stretches(addresses: Addresses, mask: int, shift: int) -> tuple[int, int]:
+def count_segments(addresses: Addresses, mask: int, shift: int) -> tuple[int, int]:
     """Returns, of the stretches of 2^shift bytes that the lanes of `mask` touch, how many there
     are, and how many aligned groups of 4 have one. Zeros where the lanes do not lie in the same
     2^32 stretches."""
-    touched = set(stretches_of(addresses, mask, shift))
-    if len({one >> FURTHEST_BITS for one in touched}) > 1:
+    touched = set(segments_of(addresses, mask, shift))
+    if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0, 0
-    return len(touched), len({one // 4 for one in touched})
+    return len(touched), len({segment // 4 for segment in touched})
 
 
 def count_in_columns(
@@ -30,17 +30,22 @@ def count_in_columns(
     """Returns how many stretches there are, how many aligned groups of 8 and of 32 have one, and
     the most in one column, where `columns` neighbours, a power of 2 up to 32, lie in different
     ones. Zeros where the lanes do not lie in the same 2^32 stretches."""
-    touched = set(stretches_of(addresses, mask, shift))
-    if len({one >> FURTHEST_BITS for one in touched}) > 1:
+    touched = set(segments_of(addresses, mask, shift))
+    if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0, 0, 0, 0
-    eights, lines = (len({one // size for one in touched}) for size in (8, 32))
-    return len(touched), eights, lines, max(Counter(one % columns for one in touched).values())
+    eights, lines = (len({segment // size for segment in touched}) for size in (8, 32))
+    return (
+        len(touched),
+        eights,
+        lines,
+        max(Counter(segment % columns for segment in touched).values()),
+    )
 
 
 def count_coinciding(addresses: Addresses, mask: int, shift: int) -> int:
     """Returns the most lanes of `mask` on one stretch of 2^shift bytes; 0 where they do not lie in
     the same 2^32 stretches."""
-    touched = stretches_of(addresses, mask, shift)
-    if len({one >> FURTHEST_BITS for one in touched}) > 1:
+    touched = segments_of(addresses, mask, shift)
+    if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0
     return max(Counter(touched).values())

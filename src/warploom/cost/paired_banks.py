@@ -32,14 +32,14 @@ from warploom.simt.lane_counts import Addresses, Row, jitable
 def shared_32_banks_read(addresses: Addresses, mask: int, size: int, row: Row) -> None:
     """Adds a load from shared memory from compute capability 5.0 on: as `shared_32_banks` where
     registers come back one by one."""
-    if size <= 4 or registers_returned(addresses, mask, size) == size >> WORD_BITS:
+    if size <= 4 or count_return_cycles(addresses, mask, size) == size >> WORD_BITS:
         shared_32_banks(addresses, mask, size, row)
     else:
         add_packed(addresses, mask, size, row)
 
 
 @jitable
-def registers_returned(addresses: Addresses, mask: int, size: int) -> int:
+def count_return_cycles(addresses: Addresses, mask: int, size: int) -> int:
     """Returns in how many turns the registers of a load of `size` bytes a lane come back."""
     if size <= 4:
         return 1

@@ -25,13 +25,13 @@ where there is but one, NO_STEP where it differs."""
 
 ANY_STEP, NO_STEP = -1, -2
 
-DOUBT = RECORD_WIDTH
-PATTERNS_AT = DOUBT + 1
+NEW_PATTERNS = RECORD_WIDTH
+PATTERNS_AT = NEW_PATTERNS + 1
 PATTERNS_END = PATTERNS_AT + SLOTS * PATTERN_WIDTH
 """What follows a record in a row of compiled code: how many new patterns have come since one that
 came again had to make room, and the patterns."""
 
-TRIALS, SELDOM = 16, 64
+TRIAL_PATTERNS, SAMPLE_PERIOD = 16, 64
 """So many patterns are kept on trial, and then one in so many: keeping them costs time, and where
 lanes go anywhere none comes again."""
 
@@ -62,7 +62,7 @@ def keep_pattern(offsets: Addresses, mask: int, slot: int, row: Row) -> None:
 
 
 def step_of(offsets: Addresses, mask: int) -> int:
-    """Return by how much the places of the lanes rise from lane to lane. Compiled code has vector
+    """Returns by how much the places of the lanes rise from lane to lane. Compiled code has vector
     instructions for it (`helpers.rising`)."""
     lowest = first_lane(mask)
     step = ANY_STEP

@@ -54,8 +54,8 @@ def local_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> Non
 
 
 @jitable
-def move_in_order(addresses: Addresses, mask: int, size: int, ahead: int, row: Row) -> None:
-    """Add the transactions of an access `ahead` bytes behind the addresses.
+def move_in_order(addresses: Addresses, mask: int, size: int, offset: int, row: Row) -> None:
+    """Add the transactions of an access `offset` bytes behind the addresses.
 
     A half-warp in order moves its words in one transaction of 64 (4-byte words) or 128 bytes (8),
     or two of 128 (16). Any other, and words of 1 or 2 bytes, moves 32 bytes for each lane.
@@ -63,31 +63,31 @@ def move_in_order(addresses: Addresses, mask: int, size: int, ahead: int, row: R
     for first in range(0, 32, HALF):
         half = mask & (HALF_MASK << first)
         if half != 0:
-            if size >= 4 and is_in_order(addresses, half, first, size, ahead):
+            if size >= 4 and is_in_order(addresses, half, first, size, offset):
                 add_transactions(min(HALF * size, 128), max(1, HALF * size // 128), row)
             else:
                 add_transactions(32, count_lanes(half), row)
 
 
 @jitable
-def is_in_order(addresses: Addresses, half: int, first: int, size: int, ahead: int) -> bool:
+def is_in_order(addresses: Addresses, half: int, first: int, size: int, offset: int) -> bool:
     """Returns whether every lane of a half-warp wants its own word of one aligned segment."""
     leader = first_lane(half)
     # Signed, for the segment of the lanes that are off may begin below address 0.
-    start = np.int64(addresses[leader]) + ahead - (leader - first) * size
+    start = np.int64(addresses[leader]) + offset - (leader - first) * size
     if start % min(HALF * size, 128) != 0:
         return False
     for lane in range(first, first + HALF):
         if (half >> lane) & 1:
             expected = start + (lane - first) * size
-            if np.int64(addresses[lane]) + ahead != expected:
+            if np.int64(addresses[lane]) + offset != expected:
                 return False
     return True
 
 
 @jitable
-def move_by_halves(addresses: Addresses, mask: int, size: int, ahead: int, row: Row) -> None:
-    """Add the transactions of an access `ahead` bytes behind the addresses.
+def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, row: Row) -> None:
+    """Add the transactions of an access `offset` bytes behind the addresses.
 
     Again and again: the segment of the lowest lane left (32 bytes for words of 1 byte, 64 of 2, 128
     of more) serves every lane in it, and is halved, down to 32 bytes, while one half will do.
@@ -97,12 +97,12 @@ def move_by_halves(addresses: Addresses, mask: int, size: int, ahead: int, row: 
         left = mask & (HALF_MASK << first)
         while left != 0:
             leader = first_lane(left)
-            wanted = addresses[leader] + np.uint64(ahead)
-            start = wanted - wanted % np.uint64(segment)
+            leader_address = addresses[leader] + np.uint64(offset)
+            start = leader_address - leader_address % np.uint64(segment)
             lowest = np.uint64(segment)
             end = np.uint64(0)
             for lane in range(first, first + HALF):
-                address = addresses[lane] + np.uint64(ahead)
+                address = addresses[lane] + np.uint64(offset)
                 if (left >> lane) & 1 and address >= start and address < start + np.uint64(segment):
                     left ^= 1 << lane
                     lowest = min(lowest, address - start)
@@ -112,7 +112,7 @@ def move_by_halves(addresses: Addresses, mask: int, size: int, ahead: int, row: 
 
 @jitable
 def shrunk(segment: int, lowest: int, end: int) -> int:
-    """Return the bytes of a segment that are moved where those from `lowest` up to `end` are
+    """Returns the bytes of a segment that are moved where those from `lowest` up to `end` are
     used."""
     while segment > 32:
         half = segment // 2

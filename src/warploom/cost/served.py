@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from warploom.cost.constant import word_shift
-from warploom.cost.paired_banks import registers_returned
+from warploom.cost.paired_banks import count_return_cycles
 from warploom.cost.segments import shrunk
 
 WARP, HALF = 32, 16
 
 
-class Served(NamedTuple):
+class ServedTransaction(NamedTuple):
     """One transaction, or one pass over the banks: the first byte that it moves and how many (0 of
     either where banks give several words at once), and the lanes that get theirs, as a mask."""
 
@@ -30,10 +30,12 @@ class Served(NamedTuple):
 
 
 Lanes = list[int]
-Serve = Callable[[Sequence[int], Lanes, int], Iterator[Served]]
+Serve = Callable[[Sequence[int], Lanes, int], Iterator[ServedTransaction]]
 
 
-def served(rule: str, addresses: Sequence[int], mask: int, size: int) -> tuple[Served, ...]:
+def list_transactions(
+    rule: str, addresses: Sequence[int], mask: int, size: int
+) -> tuple[ServedTransaction, ...]:
     """Returns what an access of `size` bytes in the lanes of `mask`, lane l at `addresses[l]`,
     takes by the rule of that name, in the order in which it happens."""
     lanes = [lane for lane in range(WARP) if mask >> lane & 1]
@@ -52,14 +54,14 @@ def _groups(lanes: Lanes, width: int) -> Iterator[Lanes]:
             yield group
 
 
-def _by_place(addresses: Sequence[int], lanes: Lanes, bytes_: int) -> dict[int, int]:
-    """Return the lanes, as masks, by the stretch of so many bytes that they touch, in rising
+def _lanes_by_segment(addresses: Sequence[int], lanes: Lanes, bytes_: int) -> dict[int, int]:
+    """Returns the lanes, as masks, by the stretch of so many bytes that they touch, in rising
     order."""
-    places: dict[int, int] = {}
+    lanes_by_segment: dict[int, int] = {}
     for lane in lanes:
-        place = addresses[lane] // bytes_
-        places[place] = places.get(place, 0) | 1 << lane
-    return {place: places[place] for place in sorted(places)}
+        segment = addresses[lane] // bytes_
+        lanes_by_segment[segment] = lanes_by_segment.get(segment, 0) | 1 << lane
+    return {segment: lanes_by_segment[segment] for segment in sorted(lanes_by_segment)}
 
 
 # ---- global, local and constant memory ----------------------------------------------------------
@@ -67,13 +69,13 @@ def _by_place(addresses: Sequence[int], lanes: Lanes, bytes_: int) -> dict[int, 
 
 def _stretches(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int, grouped: bool
-) -> Iterator[Served]:
+) -> Iterator[ServedTransaction]:
     for group in _groups(lanes, min(WARP, 128 // size) if grouped else WARP):
-        for place, inside in _by_place(addresses, group, bytes_).items():
-            yield Served(place * bytes_, bytes_, inside)
+        for segment, inside in _lanes_by_segment(addresses, group, bytes_).items():
+            yield ServedTransaction(segment * bytes_, bytes_, inside)
 
 
-def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[ServedTransaction]:
     for half in _groups(lanes, HALF):
         first = half[0] // HALF * HALF
         start = addresses[half[0]] - (half[0] - first) * size
@@ -83,12 +85,14 @@ def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Ser
             for part in range(max(1, HALF * size // 128)):
                 begin = start + part * moved
                 inside = [lane for lane in half if begin <= addresses[lane] < begin + moved]
-                yield Served(begin, moved, _mask(inside))
+                yield ServedTransaction(begin, moved, _mask(inside))
         else:
-            yield from (Served(addresses[lane] // 32 * 32, 32, 1 << lane) for lane in half)
+            yield from (
+                ServedTransaction(addresses[lane] // 32 * 32, 32, 1 << lane) for lane in half
+            )
 
 
-def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[ServedTransaction]:
     segment = min(32 * size, 128)
     for half in _groups(lanes, HALF):
         left = list(half)
@@ -98,82 +102,96 @@ def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Se
             lowest = min(addresses[lane] for lane in inside) - start
             end = max(addresses[lane] for lane in inside) - start + size
             moved = shrunk(segment, lowest, end)
-            yield Served(start + lowest // moved * moved, moved, _mask(inside))
+            yield ServedTransaction(start + lowest // moved * moved, moved, _mask(inside))
             left = [lane for lane in left if lane not in inside]
 
 
-def _local(addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int) -> Iterator[Served]:
+def _local(
+    addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int
+) -> Iterator[ServedTransaction]:
     """Yield all words of the lanes at once; each stretch once."""
-    places: dict[int, int] = {}
+    lanes_by_segment: dict[int, int] = {}
     for lane in lanes:
         for word in range(max(1, size // 4)):
-            place = (addresses[lane] + 128 * word) // bytes_
-            places[place] = places.get(place, 0) | 1 << lane
-    for place, mask in sorted(places.items()):
-        yield Served(place * bytes_, bytes_, mask)
+            segment = (addresses[lane] + 128 * word) // bytes_
+            lanes_by_segment[segment] = lanes_by_segment.get(segment, 0) | 1 << lane
+    for segment, mask in sorted(lanes_by_segment.items()):
+        yield ServedTransaction(segment * bytes_, bytes_, mask)
 
 
 def _word_by_word(
     addresses: Sequence[int], lanes: Lanes, size: int, *, rule: Serve
-) -> Iterator[Served]:
+) -> Iterator[ServedTransaction]:
     for word in range(max(1, size // 4)):
         yield from rule([address + 128 * word for address in addresses], lanes, min(size, 4))
 
 
-def _constant(addresses: Sequence[int], lanes: Lanes, size: int, *, width: int) -> Iterator[Served]:
+def _constant(
+    addresses: Sequence[int], lanes: Lanes, size: int, *, width: int
+) -> Iterator[ServedTransaction]:
     bytes_ = 1 << word_shift(size)
     for group in _groups(lanes, width):
-        for place, inside in _by_place(addresses, group, bytes_).items():
-            yield Served(place * bytes_, bytes_, inside)
+        for segment, inside in _lanes_by_segment(addresses, group, bytes_).items():
+            yield ServedTransaction(segment * bytes_, bytes_, inside)
 
 
 # ---- shared memory ------------------------------------------------------------------------------
 
 
-def _passes(words: dict[int, int], bank_of: Callable[[int], int]) -> Iterator[Served]:
+def _passes(words: dict[int, int], bank_of: Callable[[int], int]) -> Iterator[ServedTransaction]:
     """Pass after pass, one word of each bank."""
     banks: dict[int, list[int]] = {}
     for word, lanes in words.items():
         banks.setdefault(bank_of(word), []).append(lanes)
     for turn in range(max(map(len, banks.values()))):
-        yield Served(0, 0, sum(queue[turn] for queue in banks.values() if turn < len(queue)))
+        yield ServedTransaction(
+            0, 0, sum(queue[turn] for queue in banks.values() if turn < len(queue))
+        )
 
 
 def _banks(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bank: int, quarters: bool = False
-) -> Iterator[Served]:
+) -> Iterator[ServedTransaction]:
     """32 banks of `bank` bytes; lanes wider than a bank go in smaller groups over fewer banks."""
     word = max(bank, size)
     count = WARP * bank // word
     for group in _groups(lanes, count):
-        yield from _passes(_by_place(addresses, group, word), lambda place: place % count)
+        yield from _passes(
+            _lanes_by_segment(addresses, group, word), lambda segment: segment % count
+        )
         if quarters and size == 16:
-            yield Served(0, 0, 0)
+            yield ServedTransaction(0, 0, 0)
 
 
-def _banks_of_pairs(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+def _banks_of_pairs(
+    addresses: Sequence[int], lanes: Lanes, size: int
+) -> Iterator[ServedTransaction]:
     """32 banks of 4 bytes, over which as many lanes go together as come back in one turn."""
     where = np.zeros(WARP, np.uint64)
     where[lanes] = [addresses[lane] for lane in lanes]
     word = max(4, size)
-    for group in _groups(lanes, WARP // registers_returned(where, _mask(lanes), size)):
+    for group in _groups(lanes, WARP // count_return_cycles(where, _mask(lanes), size)):
         yield from _passes(
-            _by_place(addresses, group, word), lambda place: place % (4 * WARP // word)
+            _lanes_by_segment(addresses, group, word), lambda segment: segment % (4 * WARP // word)
         )
 
 
-def _banks_of_rows(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+def _banks_of_rows(
+    addresses: Sequence[int], lanes: Lanes, size: int
+) -> Iterator[ServedTransaction]:
     """Banks of 8 bytes in the mode of 4: words i and i + 32 of a row of 64 come together."""
     for group in _groups(lanes, min(WARP, 256 // size)):
-        places: dict[int, int] = {}
+        lanes_by_segment: dict[int, int] = {}
         for lane in group:
             row, bank = addresses[lane] // 256, addresses[lane] // 4 % WARP
-            place = row * WARP + bank
-            places[place] = places.get(place, 0) | 1 << lane
-        yield from _passes(dict(sorted(places.items())), lambda place: place % WARP)
+            segment = row * WARP + bank
+            lanes_by_segment[segment] = lanes_by_segment.get(segment, 0) | 1 << lane
+        yield from _passes(dict(sorted(lanes_by_segment.items())), lambda segment: segment % WARP)
 
 
-def _half_warp_reads(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+def _half_warp_reads(
+    addresses: Sequence[int], lanes: Lanes, size: int
+) -> Iterator[ServedTransaction]:
     for half in _groups(lanes, HALF):
         for _ in range(max(1, size // 4)):
             left = list(half)
@@ -185,14 +203,18 @@ def _half_warp_reads(addresses: Sequence[int], lanes: Lanes, size: int) -> Itera
                     if word == broadcast or word % HALF not in banks:
                         inside.append(lane)
                         banks.add(word % HALF)
-                yield Served(0, 0, _mask(inside))
+                yield ServedTransaction(0, 0, _mask(inside))
                 left = [lane for lane in left if lane not in inside]
 
 
-def _half_warp_writes(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+def _half_warp_writes(
+    addresses: Sequence[int], lanes: Lanes, size: int
+) -> Iterator[ServedTransaction]:
     for half in _groups(lanes, HALF):
         for _ in range(max(1, size // 4)):
-            yield from _passes(_by_place(addresses, half, 4), lambda place: place % HALF)
+            yield from _passes(
+                _lanes_by_segment(addresses, half, 4), lambda segment: segment % HALF
+            )
 
 
 _RULES: dict[str, Serve] = {

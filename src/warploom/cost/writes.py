@@ -18,13 +18,13 @@ from warploom.simt.lane_counts import (
     count_lanes,
     first_lane,
     jitable,
-    without_stretch,
+    without_segment,
 )
 from warploom.simt.schedule_layout import (
     POLICY,
     SEED,
 )
-from warploom.simt.split_policy import ADVERSARIAL, RANDOM, scrambled
+from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 
 @jitable
@@ -51,7 +51,7 @@ def write_by_lane(addresses: Addresses, mask: int, size: int, row: Row) -> None:
 
 @jitable
 def lasting(addresses: Addresses, mask: int, plan: Row, block: int) -> int:
-    """Return the lanes whose values last, one for each address, by the plan's policy
+    """Returns the lanes whose values last, one for each address, by the plan's policy
     (`simt.scheduling`): the highest, the lowest ("adversarial"), or any ("random").
 
     Lanes store in rising order, so that the highest needs no other lane to be left out.
@@ -59,16 +59,16 @@ def lasting(addresses: Addresses, mask: int, plan: Row, block: int) -> int:
     policy = plan[POLICY]
     if policy != ADVERSARIAL and policy != RANDOM:
         return mask
-    kept = 0
+    lasting_lanes = 0
     while mask != 0:
         leader = first_lane(mask)
-        rest = without_stretch(addresses, mask, 0, leader)
-        alike = mask ^ rest
+        rest = without_segment(addresses, mask, 0, leader)
+        same_address = mask ^ rest
         if policy == RANDOM:
             # Only what does not depend on where the host's memory lies.
-            place = int(np.int64(addresses[leader])) % 4096 + 4096 * block
-            for _ in range(scrambled(plan[SEED], place) % count_lanes(alike)):
-                alike &= alike - 1
-        kept |= alike & -alike
+            key = int(np.int64(addresses[leader])) % 4096 + 4096 * block
+            for _ in range(hash_pair(plan[SEED], key) % count_lanes(same_address)):
+                same_address &= same_address - 1
+        lasting_lanes |= same_address & -same_address
         mask = rest
-    return kept
+    return lasting_lanes

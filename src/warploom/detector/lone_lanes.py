@@ -50,7 +50,7 @@ from warploom.detector.layout import (
 from warploom.detector.quick_words import is_older, put_record
 from warploom.detector.runs import place_of, words_of
 from warploom.detector.settled import is_settled
-from warploom.simt.host_prefetch import fetch
+from warploom.simt.host_prefetch import prefetch
 from warploom.simt.lane_counts import first_lane, jitable
 
 WORD = 4
@@ -75,8 +75,8 @@ def fetch_records(s: Any, e: Any, addresses: Any, lanes: int) -> int:
     for lane in range(32):
         if lanes >> lane & 1 and low <= addresses[lane] < high:
             behind = addresses[lane] - base
-            fetch(s, lines + (behind >> LINE_SHIFT) * LINE_WORDS)
-            fetch(s, cells + (behind >> 2) * CELL_WORDS)
+            prefetch(s, lines + (behind >> LINE_SHIFT) * LINE_WORDS)
+            prefetch(s, cells + (behind >> 2) * CELL_WORDS)
     return int(row * is_plain(s, e, row)) if row else 0
 
 

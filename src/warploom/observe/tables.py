@@ -9,7 +9,7 @@ import numpy as np
 
 from warploom.cost.device_rules import RULES, AccessRules
 from warploom.cost.fields import RECORD_WIDTH, TRANSACTIONS
-from warploom.cost.served import served
+from warploom.cost.served import list_transactions
 from warploom.machine.compiled.access_costs import common_cost
 from warploom.machine.lanes_off import lanes_off, parked_splits, reconvergence_points
 from warploom.observe.schema import NO_COST, Shape, Site, State
@@ -137,7 +137,7 @@ class Patterns:
         row = np.zeros(RECORD_WIDTH, np.int64)
         for rule in self._counted_by(made):
             self._count(rule, addresses, mask, made.size, row)
-        moved = served(made.rule, addresses.tolist(), mask, made.size)
+        moved = list_transactions(made.rule, addresses.tolist(), mask, made.size)
         if not ahead:
             return Shape(mask, offsets, moved, tuple(row[: len(NO_COST)].tolist()))
         parts = tuple((one.start - (ahead if one.size else 0), one.size, one.lanes)

@@ -20,8 +20,8 @@ FARTHEST = 2.0**52
 
 
 @jitable
-def on_face(x: float, y: float, z: float) -> tuple[int, float, float]:
-    """Return the face of a cube that a direction meets, and where on it, from 0 to 1 (guide,
+def cube_face(x: float, y: float, z: float) -> tuple[int, float, float]:
+    """Returns the face of a cube that a direction meets, and where on it, from 0 to 1 (guide,
     "Cubemap Textures"). Of equal sizes, x goes before y before z."""
     face, major, s, t = 4, abs(z), x, -y
     if abs(x) >= abs(y) and abs(x) >= abs(z):
@@ -40,7 +40,7 @@ def on_face(x: float, y: float, z: float) -> tuple[int, float, float]:
 
 
 @jitable
-def along(
+def axis_texels(
     coordinate: float, offset: float, size: int, mode: int, scale: int, linear: int
 ) -> tuple[int, int, int]:
     """Along one axis: the texel to the left, that to the right, and the weight of the second in
@@ -55,14 +55,14 @@ def along(
         elif abs(u) > FARTHEST:
             u = 0.0
     if linear & LINEAR:
-        return along_two(u, size, mode)
-    texel = along_one(u, size, mode)
+        return linear_texels(u, size, mode)
+    texel = nearest_texel(u, size, mode)
     return texel, texel, 0
 
 
 @jitable
-def along_one(u: float, size: int, mode: int) -> int:
-    """Return the texel at u, counted in texels."""
+def nearest_texel(u: float, size: int, mode: int) -> int:
+    """Returns the texel at u, counted in texels."""
     if mode == BORDERED and not (u >= 0.0 and u < size):
         return -1
     if mode in (WRAP, MIRROR):
@@ -74,8 +74,8 @@ def along_one(u: float, size: int, mode: int) -> int:
 
 
 @jitable
-def along_two(u: float, size: int, mode: int) -> tuple[int, int, int]:
-    """Return the two texels around u, and the weight of the second."""
+def linear_texels(u: float, size: int, mode: int) -> tuple[int, int, int]:
+    """Returns the two texels around u, and the weight of the second."""
     if mode == CLAMP_OGL:
         u = min(max(u, 0.0), float(size))
     if mode != WRAP and mode != MIRROR:
@@ -83,12 +83,12 @@ def along_two(u: float, size: int, mode: int) -> tuple[int, int, int]:
     left = np.floor(u - 0.5)
     weight = int(np.floor((u - 0.5 - left) * ONE_WEIGHT + 0.5))
     first = int(left)
-    return neighbour(first, size, mode), neighbour(first + 1, size, mode), weight
+    return apply_address_mode(first, size, mode), apply_address_mode(first + 1, size, mode), weight
 
 
 @jitable
-def neighbour(texel: int, size: int, mode: int) -> int:
-    """Return the texel that one outside stands for."""
+def apply_address_mode(texel: int, size: int, mode: int) -> int:
+    """Returns the texel that one outside stands for."""
     if mode == WRAP:
         return texel % size
     if mode == MIRROR:
@@ -101,7 +101,7 @@ def neighbour(texel: int, size: int, mode: int) -> int:
 
 @jitable
 def log2_of(value: float) -> float:
-    """Return the logarithm to base 2 with 9 bits of fraction, rounded down; 0 below 1. By squaring,
+    """Returns the logarithm to base 2 with 9 bits of fraction, rounded down; 0 below 1. By squaring,
     so that it is the same everywhere."""
     if not value > 1.0:
         return 0.0

@@ -54,7 +54,7 @@ WRAP, MIRROR, CLAMP_OGL, CLAMP, BORDERED = range(5)
 
 
 def sampler_word(modes: tuple[int, int, int], *, flags: int) -> int:
-    """Return a sampler with these address modes, and of LINEAR, MIP_LINEAR and NORMALIZED the
+    """Returns a sampler with these address modes, and of LINEAR, MIP_LINEAR and NORMALIZED the
     `flags`."""
     return SAMPLER_TAG | flags | sum(mode << (MODES_AT + 4 * i) for i, mode in enumerate(modes))
 
@@ -62,7 +62,7 @@ def sampler_word(modes: tuple[int, int, int], *, flags: int) -> int:
 # ---- requests -----------------------------------------------------------------------------------
 
 OP = 0
-SHAPE = 4
+GEOMETRY_AT = 4
 INTEGER = 8
 LOD = 9
 HAS_SAMPLER = 11

@@ -47,6 +47,7 @@ from warploom.texture.descriptors import (
     FREE,
     GATHER,
     GEOMETRY,
+    GEOMETRY_AT,
     HANDLE_ROW,
     HANDLE_TAG,
     HAS_SAMPLER,
@@ -81,7 +82,6 @@ from warploom.texture.descriptors import (
     SAMPLER,
     SAMPLER_ROW,
     SAMPLES_OF,
-    SHAPE,
     SIZE,
     STORE,
     STORE_FORMATTED,
@@ -99,7 +99,7 @@ from warploom.texture.fetch import extent, fetch, gather, mode_of, signed_at
 from warploom.texture.surface import (
     access_bytes,
     load_lane,
-    place,
+    locate_access,
     reduce_lane,
     store_lane,
     store_texel,
@@ -122,7 +122,7 @@ def serve_texels(
         return 0
     op = request >> OP & 15
     if op in (QUERY, IS_TYPE):
-        return answer(table, memory, data, scratch, mask, request)
+        return serve_query(table, memory, data, scratch, mask, request)
     sectors = int(row[SECTORS])
     if op in (FETCH, GATHER):
         failed = fetch_lanes(table, memory, data, scratch, row, mask, request)
@@ -156,8 +156,8 @@ def fail(scratch: Row, kind: int, lane: int, address: int, size: int) -> int:
 
 
 @jitable
-def resolved(table: Row, memory: Memory, value: int) -> int:
-    """Return a handle or a sampler: the value itself, or what lies where it points, in a
+def resolve_handle(table: Row, memory: Memory, value: int) -> int:
+    """Returns a handle or a sampler: the value itself, or what lies where it points, in a
     variable."""
     offset = value - int(table[BASE])
     if offset >= 0 and offset + 8 <= table[SIZE]:
@@ -166,7 +166,7 @@ def resolved(table: Row, memory: Memory, value: int) -> int:
 
 
 @jitable
-def row_of(table: Row, value: int) -> int:
+def descriptor_row(table: Row, value: int) -> int:
     """Returns where the row of a handle begins; -1 where it has none that is in use."""
     index = value - HANDLE_TAG
     if index < 0 or index >= table[COUNT]:
@@ -176,23 +176,23 @@ def row_of(table: Row, value: int) -> int:
 
 
 @jitable
-def handle_at(table: Row, memory: Memory, data: Addresses, at: int, lane: int) -> int:
-    return resolved(table, memory, int(np.int64(data[32 * at + lane])))
+def lane_handle(table: Row, memory: Memory, data: Addresses, at: int, lane: int) -> int:
+    return resolve_handle(table, memory, int(np.int64(data[32 * at + lane])))
 
 
 @jitable
 def sampler_at(table: Row, memory: Memory, data: Addresses, lane: int) -> int:
-    """Return the sampler that an operand names, a texture's own where it is one; 0 where it is
+    """Returns the sampler that an operand names, a texture's own where it is one; 0 where it is
     none."""
-    value = handle_at(table, memory, data, SAMPLER_ROW, lane)
-    start = row_of(table, value)
+    value = lane_handle(table, memory, data, SAMPLER_ROW, lane)
+    start = descriptor_row(table, value)
     if start >= 0:
         return int(table[start + SAMPLER])
     return value if value >> 61 == 1 else 0
 
 
 @jitable
-def fitting(table: Row, start: int, kind: int, shape: int) -> bool:
+def matches_request(table: Row, start: int, kind: int, shape: int) -> bool:
     """Returns whether a row describes what an instruction expects. A surface of cubes is one of
     layers (CUDA compiles surfCubemapread to `suld.a2d`)."""
     if table[start + KIND] != kind:
@@ -204,7 +204,7 @@ def fitting(table: Row, start: int, kind: int, shape: int) -> bool:
 
 
 @jitable
-def shown_shape(table: Row, start: int) -> int:
+def descriptor_code(table: Row, start: int) -> int:
     """Returns what a row describes, for the record of a fault: 16 where it is a surface, and the
     shape."""
     return 16 * (int(table[start + KIND]) - TEXTURE) + int(table[start + GEOMETRY])
@@ -220,12 +220,12 @@ def fetch_lanes(
     """`tex` and `tld4`, lane by lane."""
     for lane in range(32):
         if mask >> lane & 1:
-            handle = handle_at(table, memory, data, HANDLE_ROW, lane)
-            start = row_of(table, handle)
+            handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
+            start = descriptor_row(table, handle)
             if start < 0:
                 return fail(scratch, BAD_HANDLE, lane, handle, 0)
-            if not fitting(table, start, TEXTURE, request >> SHAPE & 15):
-                return fail(scratch, OTHER_GEOMETRY, lane, handle, shown_shape(table, start))
+            if not matches_request(table, start, TEXTURE, request >> GEOMETRY_AT & 15):
+                return fail(scratch, OTHER_GEOMETRY, lane, handle, descriptor_code(table, start))
             sampler = int(table[start + SAMPLER])
             if request >> HAS_SAMPLER & 1:
                 sampler = sampler_at(table, memory, data, lane)
@@ -249,14 +249,14 @@ def surface_lanes(
     addressed, size = 0, 0
     for lane in range(32):
         if mask >> lane & 1:
-            handle = handle_at(table, memory, data, HANDLE_ROW, lane)
-            start = row_of(table, handle)
+            handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
+            start = descriptor_row(table, handle)
             if start < 0:
                 return fail(scratch, BAD_HANDLE, lane, handle, 0)
-            if not fitting(table, start, SURFACE, request >> SHAPE & 15):
-                return fail(scratch, OTHER_GEOMETRY, lane, handle, shown_shape(table, start))
+            if not matches_request(table, start, SURFACE, request >> GEOMETRY_AT & 15):
+                return fail(scratch, OTHER_GEOMETRY, lane, handle, descriptor_code(table, start))
             size = access_bytes(table, start, request)
-            kind = place(table, start, data, lane, request)
+            kind = locate_access(table, start, data, lane, request)
             if kind != 0:
                 x, y = signed_at(data, X_ROW, lane), signed_at(data, Y_ROW, lane)
                 return fail(scratch, kind, lane, x, y if kind == OUTSIDE_SURFACE else size)
@@ -267,12 +267,12 @@ def surface_lanes(
                 touch(address, scratch, row)
                 touch(address + size - 1, scratch, row)
             data[32 * HANDLE_ROW + lane] = start
-    move(table, memory, data, row, plan, mask, addressed, request, block)
+    access_surfaces(table, memory, data, row, plan, mask, addressed, request, block)
     return 0
 
 
 @jitable
-def move(
+def access_surfaces(
     table: Row, memory: Memory, data: Addresses, row: Row, plan: Row,
     mask: int, addressed: int, request: int, block: int,
 ) -> None:  # fmt: skip
@@ -306,68 +306,68 @@ def move(
 
 
 @jitable
-def answer(
+def serve_query(
     table: Row, memory: Memory, data: Addresses, scratch: Row, mask: int, request: int
 ) -> int:
     """`txq`, `suq` and `istypep`."""
-    asked = request >> COMPONENT & 15
+    query = request >> COMPONENT & 15
     for lane in range(32):
         if mask >> lane & 1:
-            handle = handle_at(table, memory, data, HANDLE_ROW, lane)
-            start = row_of(table, handle)
+            handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
+            start = descriptor_row(table, handle)
             if request >> OP & 15 == IS_TYPE:
-                found = is_kind(table, start, handle, asked)
+                found = is_kind(table, start, handle, query)
             else:
                 sampler = handle if handle >> 61 == 1 else 0
                 if start >= 0:
                     sampler = int(table[start + SAMPLER])
-                if sampler == 0 or (start < 0 and asked < NORMALIZED_OF):
+                if sampler == 0 or (start < 0 and query < NORMALIZED_OF):
                     return fail(scratch, BAD_HANDLE, lane, handle, 0)
-                if asked >= NORMALIZED_OF:
-                    found = of_sampler(sampler, asked)
+                if query >= NORMALIZED_OF:
+                    found = query_sampler(sampler, query)
                 else:
                     level = min(max(signed_at(data, LOD_ROW, lane), 0), MOST_LEVELS)
-                    found = of_texels(table, start, level, asked)
+                    found = query_texture(table, start, level, query)
             data[32 * RESULT_ROW + lane] = found
     return 0
 
 
 @jitable
-def is_kind(table: Row, start: int, value: int, asked: int) -> int:
+def is_kind(table: Row, start: int, value: int, query: int) -> int:
     """Returns whether a value is a texture, a surface or a sampler (PTX ISA, istypep)."""
-    if asked == IS_SAMPLER:
+    if query == IS_SAMPLER:
         return 1 if value >> 61 == 1 else 0
-    wanted = SURFACE if asked == IS_SURFACE else TEXTURE
+    wanted = SURFACE if query == IS_SURFACE else TEXTURE
     return 1 if start >= 0 and table[start + KIND] == wanted else 0
 
 
 @jitable
-def of_sampler(sampler: int, asked: int) -> int:
+def query_sampler(sampler: int, query: int) -> int:
     """Returns how coordinates are meant and texels filtered (PTX ISA, txq)."""
-    if asked == FILTER_OF:
+    if query == FILTER_OF:
         return sampler & LINEAR
-    if asked >= MODE_OF:
-        return mode_of(sampler, asked - MODE_OF)
+    if query >= MODE_OF:
+        return mode_of(sampler, query - MODE_OF)
     normalized = 1 if sampler & NORMALIZED else 0
-    return 1 - normalized if asked == UNNORMALIZED_OF else normalized
+    return 1 - normalized if query == UNNORMALIZED_OF else normalized
 
 
 @jitable
-def of_texels(table: Row, start: int, level: int, asked: int) -> int:
+def query_texture(table: Row, start: int, level: int, query: int) -> int:
     """Sizes of a level, and what texels are made of (PTX ISA, txq and suq)."""
-    if asked == WIDTH_OF:
+    if query == WIDTH_OF:
         return extent(table, start, WIDTH, level)
-    if asked == HEIGHT_OF:
+    if query == HEIGHT_OF:
         return extent(table, start, HEIGHT, level)
-    if asked == DEPTH_OF:
+    if query == DEPTH_OF:
         return extent(table, start, DEPTH, level)
-    if asked == LAYERS_OF:
+    if query == LAYERS_OF:
         return int(table[start + LAYERS])
-    if asked == LEVELS_OF:
+    if query == LEVELS_OF:
         return int(table[start + LEVELS])
-    if asked == ORDER_OF:
+    if query == ORDER_OF:
         return channel_order(int(table[start + COMPONENTS]))
-    if asked in (SAMPLES_OF, LAYOUT_OF):
+    if query in (SAMPLES_OF, LAYOUT_OF):
         return 1
     return channel_type(int(table[start + FORMAT]), int(table[start + AS_FLOAT]))
 
@@ -382,7 +382,7 @@ def channel_order(components: int) -> int:
 
 @jitable
 def channel_type(format: int, as_float: int) -> int:
-    """Return the type of a component, by OpenCL's numbers (ibid.)."""
+    """Returns the type of a component, by OpenCL's numbers (ibid.)."""
     numbers = (0x10DA, 0x10D7, 0x10DB, 0x10D8, 0x10DD, 0x10DC, 0x10D9, 0x10DE)
     normalized = (0x10D2, 0x10D0, 0x10D3, 0x10D1)
     return normalized[format] if as_float and format < 4 else numbers[format]

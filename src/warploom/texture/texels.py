@@ -40,10 +40,10 @@ def touch(address: int, scratch: Row, row: Row) -> None:
     sector, new_line = address >> 5, 1
     count = int(scratch[TOUCHED])
     for index in range(count, 0, -1):
-        known = int(scratch[TOUCHED + index])
-        if known == sector:
+        counted = int(scratch[TOUCHED + index])
+        if counted == sector:
             return
-        if known >> 2 == sector >> 2:
+        if counted >> 2 == sector >> 2:
             new_line = 0
     scratch[TOUCHED + count + 1] = sector
     scratch[TOUCHED] = count + 1
@@ -53,10 +53,10 @@ def touch(address: int, scratch: Row, row: Row) -> None:
 
 @jitable
 def read_bytes(memory: Memory, address: int, size: int) -> int:
-    """Return a little-endian integer of up to 8 bytes; 8 bytes are signed."""
+    """Returns a little-endian integer of up to 8 bytes; 8 bytes are signed."""
     value = 0
-    for place in range(size):
-        value |= int(np.int64(memory[address + place])) << (8 * place)
+    for index in range(size):
+        value |= int(np.int64(memory[address + index])) << (8 * index)
     if size == 8 and value >> 63 & 1:
         value = (value & 0x7FFFFFFFFFFFFFFF) - 0x4000000000000000 - 0x4000000000000000
     return value
@@ -64,8 +64,8 @@ def read_bytes(memory: Memory, address: int, size: int) -> int:
 
 @jitable
 def write_bytes(memory: Memory, address: int, size: int, value: int) -> None:
-    for place in range(size):
-        memory[address + place] = np.uint8((value >> (8 * place)) & 0xFF)
+    for index in range(size):
+        memory[address + index] = np.uint8((value >> (8 * index)) & 0xFF)
 
 
 @jitable
@@ -76,14 +76,14 @@ def signed_value(bits: int, width: int) -> int:
 
 @jitable
 def float_bits(number: float) -> int:
-    """Return the bits of a number rounded to single precision; of a NaN, the canonical one's."""
+    """Returns the bits of a number rounded to single precision; of a NaN, the canonical one's."""
     bits = int(np.int64(np.float32(number).view(np.uint32)))
     return CANONICAL_NAN if bits & 0x7FFFFFFF > INFINITY_BITS else bits
 
 
 @jitable
 def float_value(bits: int) -> float:
-    """Return the number that 32 bits are, in double precision: what is reckoned with it must be the
+    """Returns the number that 32 bits are, in double precision: what is reckoned with it must be the
     same in Python, where every number is, and in compiled code, where `float` would keep 32
     bits."""
     return float(np.float64(np.uint32(bits).view(np.float32)))
@@ -91,7 +91,7 @@ def float_value(bits: int) -> float:
 
 @jitable
 def half_to_single(half: int) -> int:
-    """Return the bits of a half-precision number in single precision."""
+    """Returns the bits of a half-precision number in single precision."""
     sign, exponent, fraction = (half & 0x8000) << 16, half >> 10 & 31, half & 1023
     if exponent == 31:
         return CANONICAL_NAN if fraction else sign | INFINITY_BITS
@@ -102,7 +102,7 @@ def half_to_single(half: int) -> int:
 
 @jitable
 def single_to_half(bits: int) -> int:
-    """Return the bits of a number rounded to half precision, ties to even."""
+    """Returns the bits of a number rounded to half precision, ties to even."""
     sign, size = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
     if size > INFINITY_BITS:
         return 0x7FFF
@@ -123,7 +123,7 @@ def is_number(format: int, as_float: int) -> bool:
 
 @jitable
 def component_number(memory: Memory, address: int, format: int) -> float:
-    """Return a component as a number: floats as they are, integers from -1 or 0 to 1.
+    """Returns a component as a number: floats as they are, integers from -1 or 0 to 1.
 
     Source: CUDA C++ Programming Guide, "Texture Memory" (read mode); that the two lowest signed
     values are -1 is how graphics interfaces define signed normalized formats.
@@ -144,7 +144,7 @@ def component_number(memory: Memory, address: int, format: int) -> float:
 
 @jitable
 def component_word(memory: Memory, address: int, format: int, as_float: int) -> int:
-    """Return a component as the 32 bits that a fetch gives."""
+    """Returns a component as the 32 bits that a fetch gives."""
     bits = read_bytes(memory, address, format_bytes(format))
     if format == F16:
         return half_to_single(bits)

@@ -32,9 +32,9 @@ from warploom.asynchronous.tensor_memory.layout import (
 from warploom.asynchronous.tensor_memory.memory import (
     column_of,
     lane_of,
-    place_of,
     read_state,
     to_tensor_memory,
+    word_offset,
     write_state,
 )
 from warploom.asynchronous.tensors.entries import BLOCK, ORIGIN, OWN_SHARED
@@ -47,24 +47,24 @@ ADDRESS_BYTES = 4
 
 @jitable
 def memory_start(scratch: Row) -> int:
-    """Return where the block's tensor memory begins."""
+    """Returns where the block's tensor memory begins."""
     return int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
 
 
 @jitable
 def is_size(columns: int) -> bool:
-    """Return whether so many columns can be allocated."""
+    """Returns whether so many columns can be allocated."""
     return UNIT_COLUMNS <= columns <= COLUMNS and columns & (columns - 1) == 0
 
 
 @jitable
-def find_columns(memory: Memory, start: int, units: int) -> int:
-    """Return the first of so many free units of columns side by side, -1 where there are none."""
+def find_free_units(memory: Memory, start: int, units: int) -> int:
+    """Returns the first of so many free units of columns side by side, -1 where there are none."""
     for first in range(0, UNITS, units):
-        taken = 0
+        owners = 0
         for unit in range(first, first + units):
-            taken |= read_state(memory, start, OWNER + unit)
-        if taken == 0:
+            owners |= read_state(memory, start, OWNER + unit)
+        if owners == 0:
             return first
     return -1
 
@@ -88,14 +88,14 @@ def allocate(
     if kind != 0:
         return kind
     units = columns // UNIT_COLUMNS
-    first = find_columns(memory, start, units)
+    first = find_free_units(memory, start, units)
     if first < 0:
         return fail(scratch, NO_COLUMNS, columns, 0, 1)
     for unit in range(first, first + units):
         write_state(memory, start, OWNER + unit, first + 1)
     # What is there is undefined; zeros make runs repeatable.
     for row in range(LANES):
-        place = place_of(start, row, first * UNIT_COLUMNS)
+        place = word_offset(start, row, first * UNIT_COLUMNS)
         for column in range(columns):
             write_bytes(memory, place + 4 * column, 4, 0)
     write_state(memory, start, LAST_COLUMNS, columns)
@@ -134,7 +134,7 @@ def relinquish(memory: Memory, scratch: Row) -> int:
 
 @jitable
 def find_unfreed(memory: Memory, start: int, stride: int, count: int, block: Row) -> int:
-    """Return 1 and the number of the instruction that allocated last, where a block has ended and
+    """Returns 1 and the number of the instruction that allocated last, where a block has ended and
     not freed all; 0 else.
 
     The shared memory of the first of `count` blocks begins at `start`, that of the next `stride`

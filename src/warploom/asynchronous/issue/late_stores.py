@@ -15,7 +15,7 @@ from warploom.asynchronous.tensor_memory.layout import (
     SHAPE,
     part,
 )
-from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, place_of
+from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
 from warploom.asynchronous.tensors.entries import FIRST_THREAD
 from warploom.simt.lane_counts import Row, jitable
 from warploom.simt.schedule_layout import CHANGES
@@ -37,21 +37,21 @@ LIST_WORDS = CAPACITY * STORE_WORDS
 
 @jitable
 def store_at(number: int) -> int:
-    """Return where a store stands in the queue."""
+    """Returns where a store stands in the queue."""
     return QUEUE_WORDS + number * STORE_WORDS
 
 
 @jitable
-def place_in_memory(
+def register_word_offset(
     start: int, address: int, split: int, request: int, thread: int, register: int
 ) -> int:
-    """Return where in `memory` the word stands that a register of a thread loads or stores, of
+    """Returns where in `memory` the word stands that a register of a thread loads or stores, of
     tensor memory that begins at `start`."""
     shape, halves = part(request, SHAPE), 2 if request & HALVES else 1
     column = halves * column_in(shape, thread, register, 0)
     column += column_in(shape, thread, 0, split) - column_in(shape, thread, 0, 0)
     row = lane_of(address) + lane_in(shape, thread, register)
-    return place_of(start, row, column_of(address) + column)
+    return word_offset(start, row, column_of(address) + column)
 
 
 @jitable
@@ -71,7 +71,7 @@ def complete_store(memory: Memory, queue: Row, number: int) -> None:
     request = int(queue[at + REQUEST])
     for register in range(request >> REGISTERS & 255):
         for thread in range(LANES):
-            place = place_in_memory(
+            place = register_word_offset(
                 int(queue[at + START]), int(queue[at + ADDRESS]), int(queue[at + SPLIT]),
                 request, thread, register,
             )  # fmt: skip
@@ -80,7 +80,7 @@ def complete_store(memory: Memory, queue: Row, number: int) -> None:
 
 
 @jitable
-def take_out(queue: Row, number: int) -> None:
+def remove_store(queue: Row, number: int) -> None:
     """Take a store out of the list."""
     for word in range(store_at(number), store_at(int(queue[STORES]) - 1)):
         queue[word] = queue[word + STORE_WORDS]
@@ -88,11 +88,11 @@ def take_out(queue: Row, number: int) -> None:
 
 
 @jitable
-def new_store(memory: Memory, queue: Row) -> int:
-    """Return where one more store can be kept."""
+def allocate_store(memory: Memory, queue: Row) -> int:
+    """Returns where one more store can be kept."""
     if queue[STORES] == CAPACITY:
         complete_store(memory, queue, 0)
-        take_out(queue, 0)
+        remove_store(queue, 0)
     queue[STORES] += 1
     return store_at(int(queue[STORES]) - 1)
 
@@ -104,7 +104,7 @@ def wait_stores(memory: Memory, scratch: Row, plan: Row, queue: Row) -> int:
     while number < queue[STORES]:
         if queue[store_at(number) + THREAD] == scratch[FIRST_THREAD]:
             complete_store(memory, queue, number)
-            take_out(queue, number)
+            remove_store(queue, number)
             plan[CHANGES] += 1
         else:
             number += 1
@@ -112,11 +112,11 @@ def wait_stores(memory: Memory, scratch: Row, plan: Row, queue: Row) -> int:
 
 
 @jitable
-def forget_stores(queue: Row, start: int, end: int) -> None:
+def drop_stores(queue: Row, start: int, end: int) -> None:
     """Forget the stores to tensor memory in a stretch of memory that another block gets."""
     number = 0
     while number < queue[STORES]:
         if start <= queue[store_at(number) + START] < end:
-            take_out(queue, number)
+            remove_store(queue, number)
         else:
             number += 1

@@ -35,8 +35,8 @@ from warploom.asynchronous.tensors.entries import (
     SIZE,
     SOURCE,
     TARGET,
-    TELLS,
     THREAD,
+    TX_BYTES,
 )
 from warploom.asynchronous.tensors.maps import type_bytes
 from warploom.asynchronous.tensors.numbers import reduce_number
@@ -58,12 +58,12 @@ LANES = 32
 
 @jitable
 def entry_at(number: int) -> int:
-    """Return where an entry stands in a queue."""
+    """Returns where an entry stands in a queue."""
     return FIRST + number * ENTRY_WORDS
 
 
 @jitable
-def execute(memory: Memory, entry: Row, scratch: Row) -> None:
+def complete_request(memory: Memory, entry: Row, scratch: Row) -> None:
     """Complete a copy: move its bytes, then tell the mbarrier that it names. `scratch` is where a
     product works."""
     kind, size = int(entry[KIND]), int(entry[SIZE])
@@ -98,7 +98,7 @@ def execute(memory: Memory, entry: Row, scratch: Row) -> None:
             if kind == ARRIVAL:
                 word = mbarrier.arrive(word)
             else:
-                word = mbarrier.complete(word, int(entry[TELLS]))
+                word = mbarrier.complete_tx(word, int(entry[TX_BYTES]))
             write_bytes(memory, place, 8, word)
 
 
@@ -108,11 +108,11 @@ def complete_entry(memory: Memory, queue: Row, work: Row, number: int) -> None:
     at = entry_at(number)
     for word in range(ENTRY_WORDS):
         work[word] = queue[at + word]
-    execute(memory, work, work)
+    complete_request(memory, work, work)
 
 
 @jitable
-def keep(queue: Row, number: int, kept: int) -> int:
+def move_entry(queue: Row, number: int, kept: int) -> int:
     """Move an entry to the place of number `kept`; returns the next place."""
     if number != kept:
         for word in range(ENTRY_WORDS):
@@ -128,7 +128,7 @@ def free_queue_slot(memory: Memory, queue: Row, work: Row) -> None:
         complete_entry(memory, queue, work, 0)
         kept = 0
         for number in range(1, count):
-            kept = keep(queue, number, kept)
+            kept = move_entry(queue, number, kept)
         queue[COUNT] = kept
 
 
@@ -143,7 +143,7 @@ def append(queue: Row, entry: Row) -> None:
 
 @jitable
 def is_due(queue: Row, number: int, barrier: int) -> bool:
-    """Return whether an entry tells an mbarrier, or is in front of a commit of its thread that
+    """Returns whether an entry tells an mbarrier, or is in front of a commit of its thread that
     does."""
     at = entry_at(number)
     if queue[at + BARRIER] == barrier:
@@ -159,7 +159,7 @@ def is_due(queue: Row, number: int, barrier: int) -> bool:
 
 
 @jitable
-def complete_barrier(memory: Memory, queue: Row, work: Row, barrier: int) -> int:
+def complete_mbarrier_copies(memory: Memory, queue: Row, work: Row, barrier: int) -> int:
     """Complete the copies that tell an mbarrier, oldest first, until its phase is complete; returns
     how many."""
     kept, done, place = 0, 0, barrier - ORIGIN
@@ -170,7 +170,7 @@ def complete_barrier(memory: Memory, queue: Row, work: Row, barrier: int) -> int
             complete_entry(memory, queue, work, number)
             done += 1
         else:
-            kept = keep(queue, number, kept)
+            kept = move_entry(queue, number, kept)
     queue[COUNT] = kept
     return done
 
@@ -203,7 +203,7 @@ def complete_groups(memory: Memory, queue: Row, work: Row, thread: int, left: in
             complete_entry(memory, queue, work, number)
             done += 1
         else:
-            kept = keep(queue, number, kept)
+            kept = move_entry(queue, number, kept)
     queue[COUNT] = kept
     return done
 
@@ -219,5 +219,5 @@ def retire(memory: Memory, queue: Row, work: Row, start: int, end: int) -> None:
             if queue[at + GROUPS] == BULK_GROUP:
                 complete_entry(memory, queue, work, number)
         else:
-            kept = keep(queue, number, kept)
+            kept = move_entry(queue, number, kept)
     queue[COUNT] = kept

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from warploom.asynchronous.issue.queue import append, execute, free_queue_slot
+from warploom.asynchronous.issue.queue import append, complete_request, free_queue_slot
 from warploom.asynchronous.tensors.addresses import (
     BULK_ALIGNMENT,
     COLUMN_OPERANDS,
@@ -23,7 +23,7 @@ from warploom.asynchronous.tensors.addresses import (
     check_shared,
     fail,
     host_address,
-    prepare_barrier,
+    prepare_mbarrier,
     shared_base,
 )
 from warploom.asynchronous.tensors.boxes import (
@@ -33,7 +33,7 @@ from warploom.asynchronous.tensors.boxes import (
     row_bytes,
     row_elements,
 )
-from warploom.asynchronous.tensors.cancel import RESPONSE_BYTES, cancel, prepare_response
+from warploom.asynchronous.tensors.cancel import RESPONSE_BYTES, fill_response, prepare_response
 from warploom.asynchronous.tensors.entries import (
     ALL_BYTES,
     BARRIER,
@@ -84,7 +84,7 @@ from warploom.asynchronous.tensors.maps import (
     part,
     replace,
 )
-from warploom.asynchronous.tensors.packed import broken_rule, far_size
+from warploom.asynchronous.tensors.packed import broken_rule, global_size
 from warploom.asynchronous.tensors.requests import (
     AXIS,
     BLOCKS_ROW,
@@ -172,7 +172,7 @@ def issue_copies(
         elif op == CANCEL:
             kind = prepare_response(memory, data, scratch, lane)
             if kind == 0:
-                cancel(scratch, plan)
+                fill_response(scratch, plan)
                 blocks &= (1 << int(plan[CLUSTER])) - 1
         elif op in (REDUCE_BYTES, COPY_BYTES):
             kind = prepare_bytes(memory, data, scratch, allocations, lane, request)
@@ -195,18 +195,20 @@ def issue_copies(
                 scratch[FAULT_KIND] = kind
                 return 1
         else:
-            begin(memory, scratch, plan, queue, work, late)
+            complete_or_queue(memory, scratch, plan, queue, work, late)
     return 0
 
 
 @jitable
-def begin(memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: bool) -> None:
+def complete_or_queue(
+    memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: bool
+) -> None:
     """Complete a copy at once, or keep it for later."""
     if late:
         free_queue_slot(memory, queue, work)
         append(queue, scratch)
     else:
-        execute(memory, scratch, work)
+        complete_request(memory, scratch, work)
     plan[CHANGES] += 1
 
 
@@ -228,7 +230,7 @@ def multicast(
                 offset = (barrier - int(scratch[CLUSTER_SHARED])) % int(scratch[SHARED_STRIDE])
                 scratch[BARRIER] = block_base(scratch, rank & ~1) + offset
             scratch[SHARED] = base
-            begin(memory, scratch, plan, queue, work, late)
+            complete_or_queue(memory, scratch, plan, queue, work, late)
     return 0
 
 
@@ -294,24 +296,24 @@ def prepare_box(
             if kind != 0:
                 return kind
     if op == LOAD:
-        return prepare_barrier(memory, data, scratch, lane, moved_bytes(scratch))
+        return prepare_mbarrier(memory, data, scratch, lane, moved_bytes(scratch))
     return 0
 
 
 @jitable
 def has_slices(scratch: Row) -> bool:
-    """Return whether the channels of an interleaved tensor are more than one slice of 16 or 32
+    """Returns whether the channels of an interleaved tensor are more than one slice of 16 or 32
     bytes: how far slices are apart follows from nothing that a map is made of."""
     layout = map_interleave(scratch)
     if layout == NO_INTERLEAVE:
         return False
     slice_bytes = 32 if layout == INTERLEAVE_32B else 16
-    return far_size(map_type(scratch), dim(scratch, 0)) > slice_bytes
+    return global_size(map_type(scratch), dim(scratch, 0)) > slice_bytes
 
 
 @jitable
 def map_mode_of(mode: int) -> int:
-    """Return the mode of the tensor maps with which an instruction of a mode goes."""
+    """Returns the mode of the tensor maps with which an instruction of a mode goes."""
     if mode == WIDE_MODE:
         return IM2COL_W
     if mode == WIDE_128_MODE:
@@ -321,7 +323,7 @@ def map_mode_of(mode: int) -> int:
 
 @jitable
 def check_map(scratch: Row, request: int, place: int) -> int:
-    """Return the kind of fault of a tensor map that an instruction cannot use, or 0."""
+    """Returns the kind of fault of a tensor map that an instruction cannot use, or 0."""
     if place % 64 != 0 or not is_map(scratch):
         return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
     wanted = map_mode_of(field(request, MODE))
@@ -405,7 +407,7 @@ def prepare_bytes(
     scratch[SOURCE], scratch[TARGET] = (near, place) if grouped else (place, near)
     if grouped:
         return 0
-    return prepare_barrier(memory, data, scratch, lane, size)
+    return prepare_mbarrier(memory, data, scratch, lane, size)
 
 
 @jitable

@@ -18,13 +18,13 @@ from warploom.asynchronous.issue.late_stores import (
     SPLIT,
     START,
     VALUES,
-    new_store,
-    place_in_memory,
+    allocate_store,
+    register_word_offset,
     write_word,
 )
 from warploom.asynchronous.issue.late_stores import REQUEST as KEPT_REQUEST
 from warploom.asynchronous.issue.late_stores import THREAD as KEPT_THREAD
-from warploom.asynchronous.issue.tensor_copies import begin, count_shared, multicast
+from warploom.asynchronous.issue.tensor_copies import complete_or_queue, count_shared, multicast
 from warploom.asynchronous.mbarrier import is_valid
 from warploom.asynchronous.tensor_memory.checks import (
     NO_PAIR,
@@ -50,11 +50,11 @@ from warploom.asynchronous.tensor_memory.layout import (
     DESCRIPTOR_ROW,
     DISABLED_ROW,
     E_A,
-    E_ADDS,
     E_B,
     E_D,
     E_DESCRIPTOR,
     E_DISABLED,
+    E_ENABLE_D,
     E_MEMORY,
     E_METADATA,
     E_OWN,
@@ -87,7 +87,7 @@ from warploom.asynchronous.tensor_memory.layout import (
     part,
 )
 from warploom.asynchronous.tensor_memory.memory import own_rank, to_tensor_memory
-from warploom.asynchronous.tensor_memory.reductions import reduced
+from warploom.asynchronous.tensor_memory.reductions import reduce_words
 from warploom.asynchronous.tensors.addresses import (
     INVALID_MBARRIER,
     block_base,
@@ -109,8 +109,8 @@ from warploom.asynchronous.tensors.entries import (
     OWN_SHARED,
     REQUEST,
     SHARED,
-    TELLS,
     THREAD,
+    TX_BYTES,
     WARP,
 )
 from warploom.simt.address_windows import BLOCK_BITS
@@ -162,7 +162,7 @@ def issue_tensor_memory(
 
 @jitable
 def has_peer(scratch: Row, plan: Row, op: int) -> bool:
-    """Return whether the block has a peer; what is done in its memory finds it begun and not
+    """Returns whether the block has a peer; what is done in its memory finds it begun and not
     ended."""
     peer = own_rank(scratch) ^ 1
     if op in (ALLOC, FREE, RELINQUISH, COMMIT):
@@ -188,7 +188,7 @@ def move(
     if part(request, OP) == LOAD:
         load_registers(memory, values, start, address, split, request)
     elif completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP])):
-        at = new_store(memory, queue)
+        at = allocate_store(memory, queue)
         queue[at + KEPT_REQUEST], queue[at + KEPT_THREAD] = request, scratch[FIRST_THREAD]
         queue[at + START], queue[at + ADDRESS], queue[at + SPLIT] = start, address, split
         for number in range(WARP_LANES * ((request >> REGISTERS) & 255)):
@@ -196,7 +196,7 @@ def move(
     else:
         for register in range((request >> REGISTERS) & 255):
             for thread in range(WARP_LANES):
-                place = place_in_memory(start, address, split, request, thread, register)
+                place = register_word_offset(start, address, split, request, thread, register)
                 word = int(np.int64(values[WARP_LANES * register + thread]))
                 write_word(memory, place, request, word)
     return 0
@@ -206,7 +206,7 @@ def move(
 def check_move(
     memory: Memory, scratch: Row, start: int, address: int, split: int, request: int
 ) -> int:
-    """Return the kind of fault of a load or a store, or 0."""
+    """Returns the kind of fault of a load or a store, or 0."""
     shape, registers = part(request, SHAPE), (request >> REGISTERS) & 255
     columns = columns_in(shape, registers) * (2 if request & HALVES else 1)
     kind = check_lanes(scratch, address, lanes_in(shape))
@@ -225,7 +225,7 @@ def load_registers(
     registers = (request >> REGISTERS) & 255
     for register in range(registers):
         for thread in range(WARP_LANES):
-            place = place_in_memory(start, address, split, request, thread, register)
+            place = register_word_offset(start, address, split, request, thread, register)
             word = read_bytes(memory, place, 4)
             if request & HALVES:
                 word = (word & 0xFFFF) | (read_bytes(memory, place + 4, 2) << 16)
@@ -238,11 +238,11 @@ def load_registers(
 def reduce_registers(values: Values, registers: int, request: int) -> None:
     """Put the minimum or the maximum of each thread's registers behind them."""
     for thread in range(WARP_LANES):
-        found = int(np.int64(values[thread]))
+        reduction = int(np.int64(values[thread]))
         for register in range(registers):
             word = int(np.int64(values[WARP_LANES * register + thread]))
-            found = reduced(word if register == 0 else found, word, request)
-        values[WARP_LANES * registers + thread] = np.uint32(found)
+            reduction = reduce_words(word if register == 0 else reduction, word, request)
+        values[WARP_LANES * registers + thread] = np.uint32(reduction)
 
 
 # ---- what completes later -----------------------------------------------------------------------
@@ -279,7 +279,7 @@ def start(
         first = int(scratch[E_OWN]) + int(scratch[E_MEMORY])
         kind = check_columns(memory, scratch, first, int(scratch[E_D]), ROW_BYTES // 4)
     if kind == 0:
-        begin(memory, scratch, plan, queue, work, late)
+        complete_or_queue(memory, scratch, plan, queue, work, late)
     return kind
 
 
@@ -297,7 +297,7 @@ def fill_entry(data: Row, scratch: Row, lane: int, request: int) -> None:
     scratch[E_METADATA] = data[WARP_LANES * METADATA_ROW + lane]
     scratch[E_SCALE_A] = data[WARP_LANES * SCALE_A_ROW + lane]
     scratch[E_SCALE_B] = data[WARP_LANES * SCALE_B_ROW + lane]
-    scratch[E_ADDS] = data[WARP_LANES * ENABLE_ROW + lane]
+    scratch[E_ENABLE_D] = data[WARP_LANES * ENABLE_ROW + lane]
     scratch[E_SCALE_D] = data[WARP_LANES * SCALE_D_ROW + lane]
     scratch[E_OWN], scratch[E_PEER] = own, peer
     scratch[E_MEMORY] = to_tensor_memory(scratch)
@@ -324,11 +324,11 @@ def commit(
     if kind != 0:
         return kind
     scratch[KIND] = ARRIVAL
-    scratch[BARRIER], scratch[TELLS] = host_address(scratch, address), 0
+    scratch[BARRIER], scratch[TX_BYTES] = host_address(scratch, address), 0
     scratch[SHARED] = shared_base(scratch, address)
     if blocks == 0:
         if not is_valid(read_bytes(memory, int(scratch[BARRIER]) - ORIGIN, 8)):
             return fail(scratch, INVALID_MBARRIER, address & ((1 << BLOCK_BITS) - 1), 0, 1)
-        begin(memory, scratch, plan, queue, work, late)
+        complete_or_queue(memory, scratch, plan, queue, work, late)
         return 0
     return multicast(memory, scratch, plan, queue, work, late, blocks)

@@ -13,7 +13,7 @@ SAVED_BYTES = 1 << 16
 FIRST = SAVED + SAVED_BYTES
 
 KIND, MASK, DUE, THREAD, GROUPS, SHARED, ROWS = range(7)
-SOURCE, TARGET, SIZE, ZEROS, BARRIER, TELLS, SAVED_AT, LOW_DATA, HIGH_DATA = range(9)
+SOURCE, TARGET, SIZE, ZEROS, BARRIER, TX_BYTES, SAVED_AT, LOW_DATA, HIGH_DATA = range(9)
 ENTRY_WORDS = ROWS + 9 * LANES
 """An entry: its kind; the lanes whose copies are not complete, those of them that are about to be;
 the number of lane 0's thread; the kind of group; where the shared memory begins that it concerns.
@@ -48,6 +48,6 @@ def entry_at(number: int) -> int:
 
 
 @jitable
-def row_at(entry: int, row: int, lane: int) -> int:
+def lane_word(entry: int, row: int, lane: int) -> int:
     """Returns where a lane's word of a row stands."""
     return entry + ROWS + row * LANES + lane

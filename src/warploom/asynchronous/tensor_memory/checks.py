@@ -95,7 +95,7 @@ SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION, 
 
 @jitable
 def check_columns(memory: Memory, scratch: Row, start: int, address: int, count: int) -> int:
-    """Return the kind of fault of an access to so many columns, or 0."""
+    """Returns the kind of fault of an access to so many columns, or 0."""
     missing = first_missing(memory, start, column_of(address), count)
     if missing >= 0:
         return fail(scratch, NOT_ALLOCATED, address, missing, 1)
@@ -104,7 +104,7 @@ def check_columns(memory: Memory, scratch: Row, start: int, address: int, count:
 
 @jitable
 def check_lanes(scratch: Row, address: int, count: int) -> int:
-    """Return the kind of fault of a load or a store of lanes that are not the warp's, or 0."""
+    """Returns the kind of fault of a load or a store of lanes that are not the warp's, or 0."""
     first = WARP_LANES * (int(scratch[WARP]) % WARPS)
     lane = lane_of(address)
     if lane < first or lane + count > first + WARP_LANES:
@@ -116,7 +116,7 @@ def check_lanes(scratch: Row, address: int, count: int) -> int:
 def check_matrix(
     scratch: Row, descriptor: int, transposed: bool, rows: int, depth: int, unit: int
 ) -> int:
-    """Return the kind of fault of a matrix in shared memory of `rows` rows with so many elements
+    """Returns the kind of fault of a matrix in shared memory of `rows` rows with so many elements
     along k, or 0."""
     if not is_descriptor(descriptor):
         return fail(scratch, NO_MATRIX_DESCRIPTOR, descriptor, 0, 1)
@@ -130,8 +130,8 @@ def check_matrix(
 
 
 @jitable
-def is_shape(request: int, rows: int, columns: int) -> bool:
-    """Return whether a product can have so many rows and columns (PTX ISA, "Matrix Shape")."""
+def is_valid_shape(request: int, rows: int, columns: int) -> bool:
+    """Returns whether a product can have so many rows and columns (PTX ISA, "Matrix Shape")."""
     if request & WEIGHT_STATIONARY:
         return rows in (32, 64, 128) and columns in (64, 128, 256)
     if columns == 0 or columns > 256:
@@ -145,8 +145,8 @@ def is_shape(request: int, rows: int, columns: int) -> bool:
 
 
 @jitable
-def wrong_part(request: int, descriptor: int) -> int:
-    """Return what is wrong of an instruction descriptor, -1 where nothing is."""
+def find_descriptor_error(request: int, descriptor: int) -> int:
+    """Returns what is wrong of an instruction descriptor, -1 where nothing is."""
     if request & SHIFTS_A and rows_of(descriptor) < 128:
         return ASHIFT
     kind = part(request, KIND)
@@ -159,7 +159,7 @@ def wrong_part(request: int, descriptor: int) -> int:
     # In one product f16 does not meet bf16.
     if kind == F16 and type != other:
         return TYPE_OF_B
-    if not is_shape(request, rows_of(descriptor), columns_of(descriptor)):
+    if not is_valid_shape(request, rows_of(descriptor), columns_of(descriptor)):
         return SHAPE_OF_D
     if (descriptor >> 2) & 1 != (1 if request & SPARSE else 0):
         return SPARSITY
@@ -179,7 +179,7 @@ def wrong_part(request: int, descriptor: int) -> int:
 
 @jitable
 def product_bytes(scratch: Row, request: int, of_a: bool) -> int:
-    """Return the bytes of A, or of B, that a product reads of shared memory."""
+    """Returns the bytes of A, or of B, that a product reads of shared memory."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     depth = depth_of(kind, descriptor, request & SPARSE != 0)
     if of_a and request & SPARSE:
@@ -190,16 +190,16 @@ def product_bytes(scratch: Row, request: int, of_a: bool) -> int:
 
 @jitable
 def scale_columns(rows: int, scales: int, identifier: int) -> int:
-    """Return the columns of tensor memory up to the last scale of so many rows."""
+    """Returns the columns of tensor memory up to the last scale of so many rows."""
     further = (identifier + scales - 1) >> 2
     return (rows + 31) // 32 + scale_words(rows) * further
 
 
 @jitable
 def check_product(memory: Memory, scratch: Row, request: int) -> int:
-    """Return the kind of fault of a product, or 0."""
+    """Returns the kind of fault of a product, or 0."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
-    wrong, shift = wrong_part(request, descriptor), column_shift(int(scratch[E_ZEROS]))
+    wrong, shift = find_descriptor_error(request, descriptor), column_shift(int(scratch[E_ZEROS]))
     if wrong < 0 and shift > most_shift(rows_of(descriptor)):
         wrong = ZEROS
     if wrong >= 0:
@@ -210,37 +210,37 @@ def check_product(memory: Memory, scratch: Row, request: int) -> int:
     depth, unit = depth_of(kind, descriptor, sparse != 0), unit_elements(kind)
     stored = depth // 2 if sparse else depth
     parts = parts_of(request, rows)
-    found = check_columns(memory, scratch, start, int(scratch[E_D]), columns // parts)
+    fault = check_columns(memory, scratch, start, int(scratch[E_D]), columns // parts)
     if (
-        found == 0
+        fault == 0
         and lane_of(int(scratch[E_D])) + row_lane(rows, parts, rows - 1, parts - 1) >= LANES
     ):
-        found = fail(scratch, NOT_ALLOCATED, int(scratch[E_D]), column_of(int(scratch[E_D])), 1)
-    if found == 0:
+        fault = fail(scratch, NOT_ALLOCATED, int(scratch[E_D]), column_of(int(scratch[E_D])), 1)
+    if fault == 0:
         transposed = (descriptor >> TRANSPOSE_B) & 1 != 0
-        wide = columns // pair + shift
-        found = check_matrix(scratch, int(scratch[E_B]), transposed, wide, depth, unit)
-    if found == 0 and request & A_IN_TENSOR_MEMORY:
-        wide = stored * tensor_memory_bits(kind) // 32
-        found = check_columns(memory, scratch, start, int(scratch[E_A]), wide)
-    elif found == 0:
+        extent = columns // pair + shift
+        fault = check_matrix(scratch, int(scratch[E_B]), transposed, extent, depth, unit)
+    if fault == 0 and request & A_IN_TENSOR_MEMORY:
+        extent = stored * tensor_memory_bits(kind) // 32
+        fault = check_columns(memory, scratch, start, int(scratch[E_A]), extent)
+    elif fault == 0:
         transposed = (descriptor >> TRANSPOSE_A) & 1 != 0
-        found = check_matrix(scratch, int(scratch[E_A]), transposed, rows, stored, unit)
-    if found == 0 and sparse:
-        found = check_columns(memory, scratch, start, int(scratch[E_METADATA]), 1)
-    if found == 0 and is_scaled(kind):
+        fault = check_matrix(scratch, int(scratch[E_A]), transposed, rows, stored, unit)
+    if fault == 0 and sparse:
+        fault = check_columns(memory, scratch, start, int(scratch[E_METADATA]), 1)
+    if fault == 0 and is_scaled(kind):
         scales = scales_along_k(kind, descriptor, part(request, SCALES))
-        wide = scale_columns(rows, scales, (descriptor >> 29) & 3)
-        found = check_columns(memory, scratch, start, int(scratch[E_SCALE_A]), wide)
-        wide = scale_columns(columns, scales, (descriptor >> 4) & 3)
-        if found == 0:
-            found = check_columns(memory, scratch, start, int(scratch[E_SCALE_B]), wide)
-    return found
+        extent = scale_columns(rows, scales, (descriptor >> 29) & 3)
+        fault = check_columns(memory, scratch, start, int(scratch[E_SCALE_A]), extent)
+        extent = scale_columns(columns, scales, (descriptor >> 4) & 3)
+        if fault == 0:
+            fault = check_columns(memory, scratch, start, int(scratch[E_SCALE_B]), extent)
+    return fault
 
 
 @jitable
 def check_copy(memory: Memory, scratch: Row, request: int) -> int:
-    """Return the kind of fault of a copy into tensor memory, or 0."""
+    """Returns the kind of fault of a copy into tensor memory, or 0."""
     shape, address = part(request, SHAPE), int(scratch[E_D])
     start, units = int(scratch[E_OWN]) + int(scratch[E_MEMORY]), copied_units(shape)
     last = copied_lane(shape, copied_rows(shape) - 1, copies_of(shape) - 1)

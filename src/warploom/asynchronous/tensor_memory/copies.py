@@ -25,7 +25,7 @@ from warploom.asynchronous.tensor_memory.layout import (
     SHAPE,
     part,
 )
-from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, place_of
+from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
 from warploom.asynchronous.tensors.entries import ORIGIN, REQUEST
 from warploom.simt.lane_counts import Row, jitable
 from warploom.texture.texels import Memory, read_bytes
@@ -36,7 +36,7 @@ SHIFTED_ROWS = 31
 
 @jitable
 def copied_rows(shape: int) -> int:
-    """Return how many rows a copy reads."""
+    """Returns how many rows a copy reads."""
     if shape == C4X256B:
         return 4
     if shape == C32X128B:
@@ -46,13 +46,13 @@ def copied_rows(shape: int) -> int:
 
 @jitable
 def copied_units(shape: int) -> int:
-    """Return how many times 16 bytes a row has."""
+    """Returns how many times 16 bytes a row has."""
     return 2 if shape in (C128X256B, C4X256B) else 1
 
 
 @jitable
 def copies_of(shape: int) -> int:
-    """Return to how many lanes each row goes."""
+    """Returns to how many lanes each row goes."""
     if shape == C32X128B:
         return 4
     return 2 if shape in (C64X128B_02_13, C64X128B_01_23) else 1
@@ -60,7 +60,7 @@ def copies_of(shape: int) -> int:
 
 @jitable
 def copied_lane(shape: int, row: int, number: int) -> int:
-    """Return the lane of a copy of a row, from that of the address on."""
+    """Returns the lane of a copy of a row, from that of the address on."""
     if shape == C4X256B:
         return 32 * row
     if shape == C32X128B:
@@ -74,7 +74,7 @@ def copied_lane(shape: int, row: int, number: int) -> int:
 
 @jitable
 def unpacked_byte(memory: Memory, unit: int, format: int, place: int) -> int:
-    """Return a byte of 16, as it is written; a number of 4 bits comes into the midst of its
+    """Returns a byte of 16, as it is written; a number of 4 bits comes into the midst of its
     byte."""
     if format == PLAIN_BYTES:
         return int(memory[unit + place])
@@ -97,7 +97,7 @@ def copy_matrix(memory: Memory, entry: Row) -> None:
                 source = own - ORIGIN + unit_address(int(entry[E_B]), False, row, unit)
                 for number in range(copies_of(shape)):
                     lane = lane_of(address) + copied_lane(shape, row, number)
-                    target = place_of(own + int(entry[E_MEMORY]), lane, column_of(address))
+                    target = word_offset(own + int(entry[E_MEMORY]), lane, column_of(address))
                     for place in range(UNIT_BYTES):
                         byte = unpacked_byte(memory, source, format, place)
                         memory[target + unit * UNIT_BYTES + place] = byte
@@ -111,7 +111,7 @@ def shift_rows(memory: Memory, entry: Row) -> None:
         own = int(entry[E_PEER]) if block else int(entry[E_OWN])
         for row in range(SHIFTED_ROWS):
             start, lane = own + int(entry[E_MEMORY]), lane_of(address) + row
-            target = place_of(start, lane, column_of(address))
-            source = place_of(start, lane + 1, column_of(address))
+            target = word_offset(start, lane, column_of(address))
+            source = word_offset(start, lane + 1, column_of(address))
             for place in range(ROW_SHIFT_BYTES):
                 memory[target + place] = memory[source + place]

@@ -37,7 +37,7 @@ def swizzle_of(descriptor: int) -> int:
 
 @jitable
 def is_descriptor(descriptor: int) -> bool:
-    """Return whether a word is the descriptor of a matrix, with a swizzle that there is."""
+    """Returns whether a word is the descriptor of a matrix, with a swizzle that there is."""
     mode = swizzle_of(descriptor)
     fixed = (descriptor >> 46) & 7 == VERSION and (descriptor >> 53) & 0xFF == 0
     return fixed and (mode < 3 or mode == 4 or mode == 6)
@@ -45,7 +45,7 @@ def is_descriptor(descriptor: int) -> bool:
 
 @jitable
 def unit_address(descriptor: int, transposed: bool, line: int, place: int) -> int:
-    """Return the address in shared memory of 16 bytes of a matrix: those at a place of a line.
+    """Returns the address in shared memory of 16 bytes of a matrix: those at a place of a line.
 
     A line has neighbours along the major dimension: k, or for a transposed matrix m or n. With an
     absolute leading dimension, what lies beyond the 128 bytes of a line is at the same line from
@@ -90,31 +90,31 @@ def unit_address(descriptor: int, transposed: bool, line: int, place: int) -> in
 
 @jitable
 def rows_of(descriptor: int) -> int:
-    """Return M."""
+    """Returns M."""
     return ((descriptor >> 24) & 31) << 4
 
 
 @jitable
 def columns_of(descriptor: int) -> int:
-    """Return N."""
+    """Returns N."""
     return ((descriptor >> 17) & 63) << 3
 
 
 @jitable
 def is_scaled(kind: int) -> bool:
-    """Return whether products of a kind have scales of blocks."""
+    """Returns whether products of a kind have scales of blocks."""
     return kind >= MXF8F6F4
 
 
 @jitable
 def is_deep(kind: int, descriptor: int) -> bool:
-    """Return whether K of a dense product is 96 (sm_103a)."""
+    """Returns whether K of a dense product is 96 (sm_103a)."""
     return kind >= MXF4 and (descriptor >> 31) & 1 != 0
 
 
 @jitable
 def scales_along_k(kind: int, descriptor: int, scales: int) -> int:
-    """Return how many scales a row has, of which an instruction names `scales` for K of 64: with K
+    """Returns how many scales a row has, of which an instruction names `scales` for K of 64: with K
     of 96 there are half as many more (PTX ISA, "Valid combinations of scale_vectorsize with types
     and MMA-Kind")."""
     return scales + scales // 2 if is_deep(kind, descriptor) else scales
@@ -122,7 +122,7 @@ def scales_along_k(kind: int, descriptor: int, scales: int) -> int:
 
 @jitable
 def scale_words(rows: int) -> int:
-    """Return how many columns of tensor memory further on the next four scales of each of so many
+    """Returns how many columns of tensor memory further on the next four scales of each of so many
     rows of A, or columns of B, are: 32 of them have a column, and they come in groups of 128, as
     copies write them (CUTLASS, `tmem_sf_frg`)."""
     return 4 * ((rows + 127) // 128)
@@ -130,7 +130,7 @@ def scale_words(rows: int) -> int:
 
 @jitable
 def depth_of(kind: int, descriptor: int, sparse: bool) -> int:
-    """Return K; for a sparse A that of B."""
+    """Returns K; for a sparse A that of B."""
     if kind == F16:
         depth = 16
     elif kind == TF32:
@@ -144,7 +144,7 @@ def depth_of(kind: int, descriptor: int, sparse: bool) -> int:
 
 @jitable
 def type_of(kind: int, descriptor: int, at: int) -> int:
-    """Return the type of the elements of A (`at` 7) or B (`at` 10), -1 where there is none."""
+    """Returns the type of the elements of A (`at` 7) or B (`at` 10), -1 where there is none."""
     code = (descriptor >> at) & 7
     if kind == F16:
         return HALF + code if code < 2 else -1
@@ -163,7 +163,7 @@ assert F8F6F4 < I8
 
 @jitable
 def unit_elements(kind: int) -> int:
-    """Return how many elements 16 bytes of shared memory hold."""
+    """Returns how many elements 16 bytes of shared memory hold."""
     if kind == F16:
         return 8
     if kind == TF32:
@@ -173,7 +173,7 @@ def unit_elements(kind: int) -> int:
 
 @jitable
 def shared_bits(kind: int, type: int) -> int:
-    """Return how many bits are between elements in 16 bytes of shared memory: those of 6 and of 4
+    """Returns how many bits are between elements in 16 bytes of shared memory: those of 6 and of 4
     bits are packed there, behind them nothing (PTX ISA, "Packing formats used for matrices")."""
     if kind == F16:
         return 16
@@ -186,7 +186,7 @@ def shared_bits(kind: int, type: int) -> int:
 
 @jitable
 def tensor_memory_bits(kind: int) -> int:
-    """Return how many bits an element of A takes in tensor memory."""
+    """Returns how many bits an element of A takes in tensor memory."""
     if kind == F16:
         return 16
     if kind == TF32:

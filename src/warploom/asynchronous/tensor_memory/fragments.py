@@ -18,7 +18,7 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def lane_in(shape: int, thread: int, register: int) -> int:
-    """Return the lane, from that of the address on."""
+    """Returns the lane, from that of the address on."""
     if shape == S32X32B:
         return thread
     if shape == S16X32BX2:
@@ -31,13 +31,13 @@ def lane_in(shape: int, thread: int, register: int) -> int:
 
 
 @jitable
-def column_in(shape: int, thread: int, register: int, split: int) -> int:
-    """Return the column, from that of the address on; `split`: how far the columns of the second
+def column_in(shape: int, thread: int, register: int, second_half_offset: int) -> int:
+    """Returns the column, from that of the address on; `second_half_offset`: how far the columns of the second
     half of the threads are behind those of the first (`immHalfSplitoff`)."""
     if shape == S32X32B:
         return register
     if shape == S16X32BX2:
-        return register + split * (thread >> 4)
+        return register + second_half_offset * (thread >> 4)
     if shape == S16X64B:
         return ((thread >> 1) & 1) + 2 * register
     if shape == S16X128B:
@@ -47,11 +47,11 @@ def column_in(shape: int, thread: int, register: int, split: int) -> int:
 
 @jitable
 def columns_in(shape: int, registers: int) -> int:
-    """Return how many columns so many registers of each thread hold, side by side."""
+    """Returns how many columns so many registers of each thread hold, side by side."""
     return registers if shape in (S32X32B, S16X32BX2) else 2 * registers
 
 
 @jitable
 def lanes_in(shape: int) -> int:
-    """Return how many lanes a shape reaches."""
+    """Returns how many lanes a shape reaches."""
     return 32 if shape == S32X32B else 16

@@ -67,9 +67,9 @@ PLAIN_BYTES, PACKED_6, PACKED_4 = range(3)
     WEIGHT_STATIONARY,
     HALVES,
     REDUCES,
-    TAKES_LEAST,
-    BY_SIZE,
-    KEEPS_NANS,
+    TAKES_MINIMUM,
+    ABSOLUTE_VALUES,
+    PROPAGATES_NANS,
     SIGNED,
     FLOATS,
     SHIFTS_A,
@@ -108,7 +108,7 @@ precision. The manual says nothing of it."""
 
 @jitable
 def part(request: int, at: int) -> int:
-    """Return a field of four bits of a request."""
+    """Returns a field of four bits of a request."""
     return (request >> at) & 15
 
 
@@ -126,7 +126,7 @@ shared memory; a shift; the arrival at an mbarrier of a commit."""
     E_METADATA,
     E_SCALE_A,
     E_SCALE_B,
-    E_ADDS,
+    E_ENABLE_D,
     E_SCALE_D,
     E_OWN,
     E_PEER,

@@ -33,20 +33,20 @@ def lane_of(address: int) -> int:
 
 @jitable
 def to_tensor_memory(scratch: Row) -> int:
-    """Return the bytes from the beginning of a block's shared memory to its tensor memory."""
+    """Returns the bytes from the beginning of a block's shared memory to its tensor memory."""
     return int(scratch[SHARED_STRIDE]) - BLOCK_BYTES
 
 
 @jitable
 def own_rank(scratch: Row) -> int:
-    """Return the rank of the block in its cluster."""
+    """Returns the rank of the block in its cluster."""
     stride = int(scratch[SHARED_STRIDE])
     return (int(scratch[OWN_SHARED]) - int(scratch[CLUSTER_SHARED])) // stride
 
 
 @jitable
 def read_state(memory: Memory, start: int, word: int) -> int:
-    """Return a word of the state of a block's tensor memory, which begins at `start`."""
+    """Returns a word of the state of a block's tensor memory, which begins at `start`."""
     return read_bytes(memory, start - ORIGIN + 8 * word, 8)
 
 
@@ -56,14 +56,14 @@ def write_state(memory: Memory, start: int, word: int, value: int) -> None:
 
 
 @jitable
-def place_of(start: int, lane: int, column: int) -> int:
-    """Return where a column of a lane stands in `memory`."""
+def word_offset(start: int, lane: int, column: int) -> int:
+    """Returns where a column of a lane stands in `memory`."""
     return start - ORIGIN + STATE_BYTES + lane * LANE_BYTES + column * COLUMN_BYTES
 
 
 @jitable
 def first_missing(memory: Memory, start: int, column: int, count: int) -> int:
-    """Return the first of so many columns that is not allocated, or -1."""
+    """Returns the first of so many columns that is not allocated, or -1."""
     if column + count > COLUMNS:
         return max(column, COLUMNS)
     for unit in range(column // UNIT_COLUMNS, (column + count - 1) // UNIT_COLUMNS + 1):

@@ -22,13 +22,13 @@ DOUBLE_BIAS, DOUBLE_FRACTION = 1023, 52
 
 @jitable
 def two_to(power: int) -> float:
-    """Return a power of two that is a normal number."""
+    """Returns a power of two that is a normal number."""
     return float(np.int64((power + DOUBLE_BIAS) << DOUBLE_FRACTION).view(np.float64))
 
 
 @jitable
 def small_float(bits: int, exponent_bits: int, fraction_bits: int) -> float:
-    """Return a number of a format without infinities and NaNs, by its bits."""
+    """Returns a number of a format without infinities and NaNs, by its bits."""
     bias = (1 << (exponent_bits - 1)) - 1
     exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1)
     fraction = bits & ((1 << fraction_bits) - 1)
@@ -42,7 +42,7 @@ def small_float(bits: int, exponent_bits: int, fraction_bits: int) -> float:
 
 @jitable
 def element_value(bits: int, type: int) -> float:
-    """Return the number that the bits of an element are."""
+    """Returns the number that the bits of an element are."""
     if type == HALF:
         return float_value(half_to_single(bits))
     if type == BFLOAT:
@@ -70,7 +70,7 @@ def element_value(bits: int, type: int) -> float:
 
 @jitable
 def scale_value(bits: int, type: int) -> float:
-    """Return the number that the eight bits of a scale are."""
+    """Returns the number that the eight bits of a scale are."""
     if type == UE8M0:
         return np.nan if bits == 0xFF else two_to(bits - 127)
     return np.nan if bits & 0x7F == 0x7F else small_float(bits & 0x7F, 4, 3)
@@ -84,5 +84,5 @@ def store_number(scratch: Row, at: int, value: float) -> None:
 
 @jitable
 def load_number(scratch: Row, at: int) -> float:
-    """Return a number that is kept as a word."""
+    """Returns a number that is kept as a word."""
     return float(np.int64(scratch[at]).view(np.float64))

@@ -25,11 +25,11 @@ from warploom.asynchronous.tensor_memory.layout import (
     A_IN_TENSOR_MEMORY,
     BLOCK_COLUMNS,
     E_A,
-    E_ADDS,
     E_B,
     E_D,
     E_DESCRIPTOR,
     E_DISABLED,
+    E_ENABLE_D,
     E_MEMORY,
     E_METADATA,
     E_OWN,
@@ -55,7 +55,7 @@ from warploom.asynchronous.tensor_memory.layout import (
     WEIGHT_STATIONARY,
     part,
 )
-from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, place_of
+from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
 from warploom.asynchronous.tensor_memory.numbers import (
     E2M1,
     element_value,
@@ -89,7 +89,7 @@ LARGEST, SMALLEST = (1 << 31) - 1, -(1 << 31)
 
 @jitable
 def row_lane(rows: int, parts: int, row: int, part_of_d: int) -> int:
-    """Return the lane of a row of D, from that of its address on (PTX ISA, "Data Path Layout
+    """Returns the lane of a row of D, from that of its address on (PTX ISA, "Data Path Layout
     Organization"). `rows` are those of one block; D is cut into so many parts side by side, whose
     lanes come one behind the other."""
     if parts > 1:
@@ -99,7 +99,7 @@ def row_lane(rows: int, parts: int, row: int, part_of_d: int) -> int:
 
 @jitable
 def parts_of(request: int, rows: int) -> int:
-    """Return into how many parts the columns of D are cut; `rows` are those of one block."""
+    """Returns into how many parts the columns of D are cut; `rows` are those of one block."""
     if rows < 128 and request & (PAIR | WEIGHT_STATIONARY):
         return 128 // rows
     return 1
@@ -113,7 +113,7 @@ def shared_element(
     memory: Memory, start: int, descriptor: int, transposed: bool, kind: int, type: int,
     row: int, k: int,
 ) -> float:  # fmt: skip
-    """Return an element of a matrix in shared memory, which begins at `start`."""
+    """Returns an element of a matrix in shared memory, which begins at `start`."""
     unit = unit_elements(kind)
     line, along = (k, row) if transposed else (row, k)
     address = start - ORIGIN + unit_address(descriptor, transposed, line, along // unit)
@@ -126,15 +126,15 @@ def shared_element(
 
 
 @jitable
-def held_element(
-    memory: Memory, start: int, address: int, kind: int, type: int, path: int, k: int
+def tensor_memory_element(
+    memory: Memory, start: int, address: int, kind: int, type: int, lane_offset: int, k: int
 ) -> float:
-    """Return an element of A that tensor memory holds, `path` lanes behind that of the address; of
+    """Returns an element of A that tensor memory holds, `lane_offset` lanes behind that of the address; of
     4 bits in a byte, they are in its midst."""
     width = tensor_memory_bits(kind)
     first = k * width
-    lane = lane_of(address) + path
-    place = place_of(start, lane, column_of(address) + (first >> 5))
+    lane = lane_of(address) + lane_offset
+    place = word_offset(start, lane, column_of(address) + (first >> 5))
     bits = read_bytes(memory, place, 4) >> (first & 31)
     if type == E2M1 and width == 8:
         bits >>= 2
@@ -147,18 +147,18 @@ def scale_of(
     memory: Memory, start: int, address: int, identifier: int, type: int, lane: int, row: int,
     block: int, words: int,
 ) -> float:  # fmt: skip
-    """Return the scale of a block of a row of A, or a column of B: a byte in the quarter of tensor
+    """Returns the scale of a block of a row of A, or a column of B: a byte in the quarter of tensor
     memory that `lane` is in (PTX ISA, "Scale Factor A ID", "Scale Factor B ID"); the next four of
     the row are so many `words` further on."""
     quarter, byte = lane & ~31, identifier + block
     column = column_of(address) + (row >> 5) + words * (byte >> 2)
-    place = place_of(start, quarter + (row & 31), column)
+    place = word_offset(start, quarter + (row & 31), column)
     return scale_value(int(np.int64(memory[place + (byte & 3)])), type)
 
 
 @jitable
-def kept_at(memory: Memory, start: int, entry: Row, kind: int, row: int, lane: int, k: int) -> int:
-    """Return the place along k of a stored element of a sparse A.
+def sparse_k(memory: Memory, start: int, entry: Row, kind: int, row: int, lane: int, k: int) -> int:
+    """Returns the place along k of a stored element of a sparse A.
 
     The metadata of a row are in its own lane; of kinds f16 and tf32 those of two rows are in two
     lanes, eight apart, that each hold half of k (CUTLASS, `tmem_e_frg`). A choice of 4 bits names
@@ -167,17 +167,17 @@ def kept_at(memory: Memory, start: int, entry: Row, kind: int, row: int, lane: i
     column = column_of(int(entry[E_METADATA])) + (int(entry[E_DESCRIPTOR]) & 3)
     first = lane_of(int(entry[E_METADATA])) & 31
     if kind in (F16, TF32):
-        group, chosen = (k, 1) if kind == TF32 else (k >> 1, k & 1)
+        group, choice = (k, 1) if kind == TF32 else (k >> 1, k & 1)
         half = 4
         lane = (lane & ~15) + 8 * (group // half) + (row & 7) + first
         shift = 16 * ((row >> 3) & 1) + 4 * (group % half)
-        bits = read_bytes(memory, place_of(start, lane, column), 4) >> shift
-        index = (bits >> (2 * chosen)) & 3
+        bits = read_bytes(memory, word_offset(start, lane, column), 4) >> shift
+        index = (bits >> (2 * choice)) & 3
         return 2 * group + (index >> 1) if kind == TF32 else 4 * group + index
-    group, chosen = (k >> 2, (k >> 1) & 1) if kind >= MXF4 else (k >> 1, k & 1)
+    group, choice = (k >> 2, (k >> 1) & 1) if kind >= MXF4 else (k >> 1, k & 1)
     shift = 4 * group
-    place = place_of(start, lane + first, column + (shift >> 5))
-    index = (read_bytes(memory, place, 4) >> ((shift & 31) + 2 * chosen)) & 3
+    place = word_offset(start, lane + first, column + (shift >> 5))
+    index = (read_bytes(memory, place, 4) >> ((shift & 31) + 2 * choice)) & 3
     return 8 * group + 2 * index + (k & 1) if kind >= MXF4 else 4 * group + index
 
 
@@ -221,31 +221,37 @@ def load_b(
 
 @jitable
 def load_a(
-    memory: Memory, entry: Row, scratch: Row, own: int, row: int, path: int, depth: int
+    memory: Memory, entry: Row, scratch: Row, own: int, row: int, lane_offset: int, depth: int
 ) -> int:
     """Put a row of A into the room, times its scales, and the places of its elements along k;
-    returns how many there are. `path`: the lane of the row, from that of the address of D on."""
+    returns how many there are. `lane_offset`: the lane of the row, from that of the address of D on."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     kind, start = part(request, KIND), own + int(entry[E_MEMORY])
     type = type_of(kind, descriptor, TYPE_A)
     transposed = (descriptor >> TRANSPOSE_A) & 1 != 0
     sign = -1.0 if (descriptor >> NEGATE_A) & 1 else 1.0
     scales, scale = scales_along_k(kind, descriptor, part(request, SCALES)), sign
-    held = path
+    a_offset = lane_offset
     # The last lane of tensor memory keeps its row.
-    if request & SHIFTS_A and lane_of(int(entry[E_A])) + path < LANES - 1:
-        held += 1
+    if request & SHIFTS_A and lane_of(int(entry[E_A])) + lane_offset < LANES - 1:
+        a_offset += 1
     count = depth // 2 if request & SPARSE else depth
     for number in range(count):
-        k = kept_at(memory, start, entry, kind, row, path, number) if request & SPARSE else number
+        k = (
+            sparse_k(memory, start, entry, kind, row, lane_offset, number)
+            if request & SPARSE
+            else number
+        )
         if is_scaled(kind):
             scale = sign * scale_of(
                 memory, start, int(entry[E_SCALE_A]),
-                (descriptor >> 29) & 3, (descriptor >> 23) & 1, path, row, k * scales // depth,
+                (descriptor >> 29) & 3, (descriptor >> 23) & 1, lane_offset, row, k * scales // depth,
                 scale_words(1),
             )  # fmt: skip
         if request & A_IN_TENSOR_MEMORY:
-            value = held_element(memory, start, int(entry[E_A]), kind, type, held, number)
+            value = tensor_memory_element(
+                memory, start, int(entry[E_A]), kind, type, a_offset, number
+            )
         else:
             value = shared_element(
                 memory, own, int(entry[E_A]), transposed, kind, type, row, number
@@ -256,32 +262,32 @@ def load_a(
 
 
 @jitable
-def first_sum(word: int, kind: int, halves: bool) -> float:
-    """Return the number that a word of D is."""
+def accumulator_value(word: int, kind: int, halves: bool) -> float:
+    """Returns the number that a word of D is."""
     if kind == I8:
         return float(signed_value(word, 32))
     return float_value(half_to_single(word & 0xFFFF) if halves else word)
 
 
 @jitable
-def last_bits(value: float, kind: int, halves: bool, saturates: bool) -> int:
-    """Return the word of D that a sum is."""
+def accumulator_bits(value: float, kind: int, halves: bool, saturates: bool) -> int:
+    """Returns the word of D that a sum is."""
     if kind == I8:
-        whole = int(value)
+        exact = int(value)
         if saturates:
-            whole = min(max(whole, SMALLEST), LARGEST)
-        return whole & 0xFFFFFFFF
+            exact = min(max(exact, SMALLEST), LARGEST)
+        return exact & 0xFFFFFFFF
     bits = float_bits(value)
     return single_to_half(bits) if halves else bits
 
 
 @jitable
-def multiply_row(scratch: Row, count: int, columns: int, whole: bool) -> None:
+def multiply_row(scratch: Row, count: int, columns: int, exact: bool) -> None:
     """Add the products of a row of A with a block of B to the row of sums."""
     for number in range(count):
         a = load_number(scratch, SCRATCH_A + number)
         at = SCRATCH_B + BLOCK_COLUMNS * int(scratch[SCRATCH_AT + number])
-        if whole:
+        if exact:
             for column in range(columns):
                 total = load_number(scratch, SCRATCH_SUMS + column) + a * load_number(
                     scratch, at + column
@@ -302,12 +308,12 @@ def multiply(memory: Memory, entry: Row, scratch: Row) -> None:
     blocks = 2 if request & PAIR else 1
     rows, columns = rows_of(descriptor) // blocks, columns_of(descriptor)
     parts = parts_of(request, rows)
-    wide = columns // parts
+    part_columns = columns // parts
     for block in range(blocks):
         own = int(entry[E_PEER]) if block else int(entry[E_OWN])
         for part_of_d in range(parts):
-            for first in range(0, wide, BLOCK_COLUMNS):
-                count = min(BLOCK_COLUMNS, wide - first)
+            for first in range(0, part_columns, BLOCK_COLUMNS):
+                count = min(BLOCK_COLUMNS, part_columns - first)
                 multiply_block(memory, entry, scratch, own, block, part_of_d, first, count)
 
 
@@ -324,20 +330,22 @@ def multiply_block(
     parts, address, start = parts_of(request, rows), int(entry[E_D]), own + int(entry[E_MEMORY])
     halves = kind != I8 and (descriptor >> TYPE_D) & 3 == HALF_SUMS and not is_scaled(kind)
     saturates = kind == I8 and (descriptor >> SATURATE) & 1 != 0
-    adds, scale_d = entry[E_ADDS] != 0, two_to(-int(entry[E_SCALE_D]))
+    adds, scale_d = entry[E_ENABLE_D] != 0, two_to(-int(entry[E_SCALE_D]))
     load_b(memory, entry, scratch, own, part_of_d * (columns // parts) + first, count, depth)
     for row in range(rows):
-        path = row_lane(rows, parts, row, part_of_d)
-        lane = lane_of(address) + path
+        lane_offset = row_lane(rows, parts, row, part_of_d)
+        lane = lane_of(address) + lane_offset
         if (int(entry[E_DISABLED + 2 * block + (lane >> 6)]) >> (lane & 63)) & 1:
             continue
-        place = place_of(start, lane, column_of(address) + first)
+        place = word_offset(start, lane, column_of(address) + first)
         for number in range(count):
             word = read_bytes(memory, place + 4 * number, 4)
-            value = first_sum(word, kind, halves) * scale_d if adds else 0.0
+            value = accumulator_value(word, kind, halves) * scale_d if adds else 0.0
             store_number(scratch, SCRATCH_SUMS + number, value)
-        stored = load_a(memory, entry, scratch, own, row, path, depth)
+        stored = load_a(memory, entry, scratch, own, row, lane_offset, depth)
         multiply_row(scratch, stored, count, kind == I8)
         for number in range(count):
-            bits = last_bits(load_number(scratch, SCRATCH_SUMS + number), kind, halves, saturates)
+            bits = accumulator_bits(
+                load_number(scratch, SCRATCH_SUMS + number), kind, halves, saturates
+            )
             write_bytes(memory, place + 4 * number, 4, bits)

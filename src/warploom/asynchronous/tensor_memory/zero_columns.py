@@ -26,19 +26,19 @@ ALL_ROWS = 128
 
 @jitable
 def column_shift(mask: int) -> int:
-    """Return the column of B that is the first to take part."""
+    """Returns the column of B that is the first to take part."""
     return (mask >> SHIFT) & SHIFT_MASK
 
 
 @jitable
 def most_shift(rows: int) -> int:
-    """Return how far a product of M `rows` can shift columns at most."""
+    """Returns how far a product of M `rows` can shift columns at most."""
     return MOST_SHIFT_OF_32_ROWS if rows == 32 else MOST_SHIFT
 
 
 @jitable
 def is_zero_column(mask: int, rows: int, columns: int, column: int) -> bool:
-    """Return whether a column counts as zero in a product of M `rows` and N `columns`."""
+    """Returns whether a column counts as zero in a product of M `rows` and N `columns`."""
     if (mask >> IS_GENERATED) & 1 == 0:
         return False
     each = columns * rows // ALL_ROWS

@@ -22,7 +22,7 @@ from warploom.asynchronous.tensors.entries import (
     REQUEST,
     SHARED_BYTES,
     SHARED_STRIDE,
-    TELLS,
+    TX_BYTES,
 )
 from warploom.asynchronous.tensors.requests import BARRIER_ROW, PAIR, field
 from warploom.simt.address_windows import BLOCK_BITS, WINDOW_SIZE
@@ -61,7 +61,7 @@ def fail(scratch: Row, kind: int, address: int, size: int, in_shared: int) -> in
 
 @jitable
 def block_base(scratch: Row, rank: int) -> int:
-    """Return where the shared memory of a block of the cluster begins; 0 where there is no
+    """Returns where the shared memory of a block of the cluster begins; 0 where there is no
     block."""
     if rank >= MOST_BLOCKS or (int(scratch[LIVE_BLOCKS]) >> rank) & 1 == 0:
         return 0
@@ -70,14 +70,14 @@ def block_base(scratch: Row, rank: int) -> int:
 
 @jitable
 def shared_base(scratch: Row, address: int) -> int:
-    """Return where the shared memory begins that an address of the window leads to; 0: nowhere."""
+    """Returns where the shared memory begins that an address of the window leads to; 0: nowhere."""
     rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
     return int(scratch[OWN_SHARED]) if rank == 0 else block_base(scratch, rank - 1)
 
 
 @jitable
 def check_shared(scratch: Row, address: int, size: int) -> int:
-    """Return the kind of fault of an access to shared memory, or 0."""
+    """Returns the kind of fault of an access to shared memory, or 0."""
     if shared_base(scratch, address) == 0:
         rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
         return fail(scratch, NO_BLOCK, rank - 1, 0, 1)
@@ -89,7 +89,7 @@ def check_shared(scratch: Row, address: int, size: int) -> int:
 
 @jitable
 def host_address(scratch: Row, address: int) -> int:
-    """Return where on the host an address of the window of shared memory leads."""
+    """Returns where on the host an address of the window of shared memory leads."""
     return shared_base(scratch, address) + (address & ((1 << BLOCK_BITS) - 1))
 
 
@@ -97,7 +97,7 @@ def host_address(scratch: Row, address: int) -> int:
 def check_global(
     scratch: Row, allocations: Allocations, address: int, size: int, writes: bool
 ) -> int:
-    """Return the kind of fault of an access to global memory, or 0."""
+    """Returns the kind of fault of an access to global memory, or 0."""
     row = find_allocation(allocations, np.uint64(address), int(scratch[ALLOCATIONS]))
     if row < 0 or address + size > int(allocations[row + END]):
         return fail(scratch, OUT_OF_BOUNDS, address, size, 0)
@@ -108,7 +108,7 @@ def check_global(
 
 @jitable
 def leading_address(scratch: Row, address: int) -> int:
-    """Return the address in the first block of a pair that one without a rank stands for.
+    """Returns the address in the first block of a pair that one without a rank stands for.
 
     On hardware an own address has the rank of its block; code for pairs clears its lowest bit to
     name the first block's mbarrier, which here leaves the address as it is.
@@ -120,7 +120,7 @@ def leading_address(scratch: Row, address: int) -> int:
 
 
 @jitable
-def prepare_barrier(memory: Memory, data: Row, scratch: Row, lane: int, tells: int) -> int:
+def prepare_mbarrier(memory: Memory, data: Row, scratch: Row, lane: int, tx_bytes: int) -> int:
     """Find the mbarrier that a copy names; returns the kind of fault, or 0."""
     address = int(data[LANES * BARRIER_ROW + lane])
     if field(int(scratch[REQUEST]), PAIR):
@@ -128,7 +128,7 @@ def prepare_barrier(memory: Memory, data: Row, scratch: Row, lane: int, tells: i
     kind = check_shared(scratch, address, 8)
     if kind != 0:
         return kind
-    scratch[BARRIER], scratch[TELLS] = host_address(scratch, address), tells
+    scratch[BARRIER], scratch[TX_BYTES] = host_address(scratch, address), tx_bytes
     if not is_valid(read_bytes(memory, int(scratch[BARRIER]) - ORIGIN, 8)):
         return fail(scratch, INVALID_MBARRIER, address & ((1 << BLOCK_BITS) - 1), 0, 1)
     return 0

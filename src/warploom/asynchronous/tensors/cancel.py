@@ -12,7 +12,7 @@ from warploom.asynchronous.tensors.addresses import (
     check_shared,
     fail,
     host_address,
-    prepare_barrier,
+    prepare_mbarrier,
     shared_base,
 )
 from warploom.asynchronous.tensors.entries import (
@@ -45,11 +45,11 @@ def prepare_response(memory: Memory, data: Row, scratch: Row, lane: int) -> int:
         return kind
     scratch[KIND], scratch[SIZE] = RESPONSE, RESPONSE_BYTES
     scratch[TARGET], scratch[SHARED] = host_address(scratch, address), shared_base(scratch, address)
-    return prepare_barrier(memory, data, scratch, lane, RESPONSE_BYTES)
+    return prepare_mbarrier(memory, data, scratch, lane, RESPONSE_BYTES)
 
 
 @jitable
-def cancel(scratch: Row, plan: Row) -> None:
+def fill_response(scratch: Row, plan: Row) -> None:
     """Cancel a cluster, if one has not begun, and put the words of the response into the entry."""
     block = cancel_cluster(plan)
     wide, high = int(plan[GRID_X]), int(plan[GRID_Y])

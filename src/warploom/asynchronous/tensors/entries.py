@@ -19,14 +19,14 @@ KIND = MAP_WORDS
     TARGET,
     SIZE,
     BARRIER,
-    TELLS,
+    TX_BYTES,
     REQUEST,
     SHARED,
     COORDINATES,
 ) = range(KIND + 1, KIND + 11)
 OFFSETS = COORDINATES + 5
-PLACE = OFFSETS + 3
-ROW_ADDRESS, ROW_FROM, ROW_TO = PLACE + 5, PLACE + 6, PLACE + 7
+ROW_COORDINATES = OFFSETS + 3
+ROW_ADDRESS, ROW_FROM, ROW_TO = ROW_COORDINATES + 5, ROW_COORDINATES + 6, ROW_COORDINATES + 7
 ENTRY_WORDS = ROW_TO + 1
 """KIND: one of those below. GROUPS: what kind of group it joins. THREAD: who issued it. SOURCE,
 TARGET: addresses; of a tensor's box, that in shared memory. SIZE in bytes. BARRIER: the address of

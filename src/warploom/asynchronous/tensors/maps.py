@@ -70,7 +70,7 @@ FIELDS = (
 
 @jitable
 def part(map: Row, word: int, at: int, bits: int) -> int:
-    """Return some bits of a word as an unsigned number."""
+    """Returns some bits of a word as an unsigned number."""
     return (int(map[word]) >> at) & ((1 << bits) - 1)
 
 
@@ -87,68 +87,68 @@ def set_part(map: Row, word: int, at: int, bits: int, value: int) -> None:
 
 @jitable
 def signed_part(map: Row, word: int, at: int) -> int:
-    """Return 16 bits of a word as a signed number."""
+    """Returns 16 bits of a word as a signed number."""
     value = part(map, word, at, 16)
     return value - ((value & 0x8000) << 1)
 
 
 @jitable
 def is_map(map: Row) -> bool:
-    """Return whether words can be a tensor map."""
+    """Returns whether words can be a tensor map."""
     return part(map, FLAGS, 0, 4) == TAG and map_rank(map) <= MOST_RANK
 
 
 @jitable
 def map_rank(map: Row) -> int:
-    """Return the number of axes."""
+    """Returns the number of axes."""
     return part(map, FLAGS, 4, 3) + 1
 
 
 @jitable
 def map_type(map: Row) -> int:
-    """Return the number of the element type."""
+    """Returns the number of the element type."""
     return part(map, FLAGS, 7, 4)
 
 
 @jitable
 def map_interleave(map: Row) -> int:
-    """Return the interleave layout."""
+    """Returns the interleave layout."""
     return part(map, FLAGS, 11, 2)
 
 
 @jitable
 def map_swizzle(map: Row) -> int:
-    """Return the swizzle mode."""
+    """Returns the swizzle mode."""
     return part(map, FLAGS, 13, 3)
 
 
 @jitable
 def map_fill(map: Row) -> int:
-    """Return what stands out of bounds."""
+    """Returns what stands out of bounds."""
     return part(map, FLAGS, 16, 1)
 
 
 @jitable
 def map_mode(map: Row) -> int:
-    """Return whether the map is of tiles or of columns of pixels."""
+    """Returns whether the map is of tiles or of columns of pixels."""
     return part(map, FLAGS, 22, 2)
 
 
 @jitable
 def map_atomicity(map: Row) -> int:
-    """Return the chunks that a swizzle of 128 bytes keeps together."""
+    """Returns the chunks that a swizzle of 128 bytes keeps together."""
     return part(map, FLAGS, 24, 2)
 
 
 @jitable
 def dim(map: Row, axis: int) -> int:
-    """Return the size of the tensor along an axis; axis 0 is the innermost."""
+    """Returns the size of the tensor along an axis; axis 0 is the innermost."""
     return part(map, DIMS + axis // 2, 32 * (axis % 2), 32) + 1
 
 
 @jitable
 def stride(map: Row, axis: int) -> int:
-    """Return the bytes from one element to the next along an axis that is not the innermost."""
+    """Returns the bytes from one element to the next along an axis that is not the innermost."""
     low = part(map, STRIDES + axis // 2, 32 * (axis % 2), 32)
     high = part(map, HIGH_STRIDES, 32 + 4 * (axis - 1), 4)
     return (low | high << 32) << STRIDE_UNIT_BITS
@@ -164,13 +164,13 @@ def set_stride(map: Row, axis: int, size: int) -> None:
 
 @jitable
 def box(map: Row, axis: int) -> int:
-    """Return the size of the box along an axis."""
+    """Returns the size of the box along an axis."""
     return part(map, BOX + (axis + 7) // 8, 8 * ((axis + 7) % 8), 8) + 1
 
 
 @jitable
 def element_stride(map: Row, axis: int) -> int:
-    """Return the step of the box along an axis, in elements of the tensor."""
+    """Returns the step of the box along an axis, in elements of the tensor."""
     return part(map, STEPS, 32 + 3 * axis, 3) + 1
 
 
@@ -210,7 +210,7 @@ def begin_map(map: Row, mode: int) -> None:
 
 @jitable
 def type_bytes(type: int) -> int:
-    """Return the bytes of an element of a type; 0 of packed ones, which share bytes."""
+    """Returns the bytes of an element of a type; 0 of packed ones, which share bytes."""
     if type >= FIRST_PACKED:
         return 0
     if type == U8:
@@ -222,7 +222,7 @@ def type_bytes(type: int) -> int:
 
 @jitable
 def swizzled(map: Row, address: int) -> int:
-    """Return where in shared memory a byte goes that would stand at `address` without swizzling.
+    """Returns where in shared memory a byte goes that would stand at `address` without swizzling.
 
     Exclusive-ors bits of the address, counted from the start of the window of shared memory, that
     choose a chunk in its span with those that choose the span. Source: PTX ISA, "Swizzling Modes";

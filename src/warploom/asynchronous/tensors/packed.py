@@ -59,62 +59,62 @@ PADDED_UNIT = 32
 
 @jitable
 def group_elements(type: int) -> int:
-    """Return the elements of a group of a type."""
+    """Returns the elements of a group of a type."""
     return GROUP if type >= FIRST_PACKED else 1
 
 
 @jitable
-def far_bytes(type: int) -> int:
-    """Return the bytes of a group in global memory."""
+def global_group_bytes(type: int) -> int:
+    """Returns the bytes of a group in global memory."""
     if type < FIRST_PACKED:
         return type_bytes(type)
     return 12 if type == B6X16_P32 else 8
 
 
 @jitable
-def near_bytes(type: int) -> int:
-    """Return the bytes of a group in shared memory, with its gap."""
+def shared_group_bytes(type: int) -> int:
+    """Returns the bytes of a group in shared memory, with its gap."""
     if type < FIRST_PACKED:
         return type_bytes(type)
     return 8 if type == B4X16 else 16
 
 
 @jitable
-def far_size(type: int, elements: int) -> int:
-    """Return the bytes of elements side by side in global memory."""
-    return elements * far_bytes(type) // group_elements(type)
+def global_size(type: int, elements: int) -> int:
+    """Returns the bytes of elements side by side in global memory."""
+    return elements * global_group_bytes(type) // group_elements(type)
 
 
 @jitable
-def near_size(type: int, elements: int) -> int:
-    """Return the bytes of elements side by side in shared memory."""
-    return elements * near_bytes(type) // group_elements(type)
+def shared_size(type: int, elements: int) -> int:
+    """Returns the bytes of elements side by side in shared memory."""
+    return elements * shared_group_bytes(type) // group_elements(type)
 
 
 @jitable
 def is_padded(type: int) -> bool:
-    """Return whether a gap follows each group in shared memory."""
-    return far_bytes(type) != near_bytes(type)
+    """Returns whether a gap follows each group in shared memory."""
+    return global_group_bytes(type) != shared_group_bytes(type)
 
 
 @jitable
 def fits_row(type: int, elements: int) -> bool:
-    """Return whether a row of a box may have so many packed elements."""
+    """Returns whether a row of a box may have so many packed elements."""
     if is_padded(type):
         return elements == PADDED_BOX
-    return elements * far_bytes(type) % (16 * GROUP) == 0
+    return elements * global_group_bytes(type) % (16 * GROUP) == 0
 
 
 @jitable
 def size_unit(type: int) -> int:
-    """Return what divides the innermost size of a tensor of packed elements, and the first
+    """Returns what divides the innermost size of a tensor of packed elements, and the first
     coordinate of a box."""
     return PADDED_BOX if is_padded(type) else 2
 
 
 @jitable
 def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
-    """Return whether copies of packed elements go with a swizzle."""
+    """Returns whether copies of packed elements go with a swizzle."""
     if not is_padded(type) or mode == NO_SWIZZLE:
         return True
     if mode != SWIZZLE_128B:
@@ -126,7 +126,7 @@ def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
 
 @jitable
 def broken_rule(entry: Row, elements: int) -> int:
-    """Return the rule that a copy breaks whose rows have so many packed elements, or 0."""
+    """Returns the rule that a copy breaks whose rows have so many packed elements, or 0."""
     type, op = map_type(entry), field(int(entry[REQUEST]), OP)
     if op == REDUCE:
         return REDUCED
@@ -152,7 +152,7 @@ def broken_rule(entry: Row, elements: int) -> int:
 
 @jitable
 def is_aligned(entry: Row) -> bool:
-    """Return whether the address and the strides of a tensor are those of padded elements."""
+    """Returns whether the address and the strides of a tensor are those of padded elements."""
     every = int(entry[ADDRESS])
     for axis in range(1, map_rank(entry)):
         every |= stride(entry, axis)

@@ -43,5 +43,5 @@ memory or of the source in shared memory; a size in bytes; a value."""
 
 @jitable
 def field(request: int, at: int) -> int:
-    """Return a field of a request."""
+    """Returns a field of a request."""
     return (request >> at) & 15

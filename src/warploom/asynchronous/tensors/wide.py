@@ -11,7 +11,7 @@ are not public as text: that is a fault. Source: PTX ISA, "im2col::w and im2col:
 
 from __future__ import annotations
 
-from warploom.asynchronous.tensors.entries import COORDINATES, OFFSETS, PLACE, REQUEST
+from warploom.asynchronous.tensors.entries import COORDINATES, OFFSETS, REQUEST, ROW_COORDINATES
 from warploom.asynchronous.tensors.maps import (
     COLUMN,
     LOWER,
@@ -37,27 +37,27 @@ GROUPS, GROUP = 4, 32
 
 @jitable
 def is_wide(mode: int) -> bool:
-    """Return whether a mode of a request is one of these."""
+    """Returns whether a mode of a request is one of these."""
     return mode in (WIDE_MODE, WIDE_128_MODE)
 
 
 @jitable
 def column_pixels(entry: Row) -> int:
-    """Return the pixels between which no halo comes."""
+    """Returns the pixels between which no halo comes."""
     wide = field(int(entry[REQUEST]), MODE) == WIDE_MODE
     return part(entry, COLUMN, 16, 16) if wide else GROUP
 
 
 @jitable
 def count_pixels(entry: Row) -> int:
-    """Return the pixels of a copy, those of halos among them."""
+    """Returns the pixels of a copy, those of halos among them."""
     groups = 1 if field(int(entry[REQUEST]), MODE) == WIDE_MODE else GROUPS
     return groups * (column_pixels(entry) + int(entry[HALO]))
 
 
 @jitable
 def upper_corner(entry: Row) -> int:
-    """Return the last place of the bounding box along W."""
+    """Returns the last place of the bounding box along W."""
     return dim(entry, 1) - 1 + signed_part(entry, UPPER, 0) + int(entry[OFFSET])
 
 
@@ -75,14 +75,14 @@ def find_wide_pixel(entry: Row, row: int, rank: int) -> None:
     if number >= first:
         image, at = 1 + (number - first) // count, lower + (number - first) % count * step
     for axis in range(rank):
-        entry[PLACE + axis] = entry[COORDINATES + axis]
-    entry[PLACE + 1] = at + beyond * step
-    entry[PLACE + rank - 1] = int(entry[COORDINATES + rank - 1]) + image
+        entry[ROW_COORDINATES + axis] = entry[COORDINATES + axis]
+    entry[ROW_COORDINATES + 1] = at + beyond * step
+    entry[ROW_COORDINATES + rank - 1] = int(entry[COORDINATES + rank - 1]) + image
 
 
 @jitable
 def has_wrong_operands(entry: Row) -> bool:
-    """Return whether wHalo or wOffset is none of the values that the manual allows."""
+    """Returns whether wHalo or wOffset is none of the values that the manual allows."""
     wide = field(int(entry[REQUEST]), MODE) == WIDE_MODE
     most = MOST_HALO if wide else MOST_HALO_OF_128
     return int(entry[HALO]) >= most or int(entry[OFFSET]) >= MOST_OFFSET
@@ -90,11 +90,11 @@ def has_wrong_operands(entry: Row) -> bool:
 
 @jitable
 def has_open_halo(entry: Row) -> bool:
-    """Return whether a pixel of a halo lies beyond the bounding box."""
+    """Returns whether a pixel of a halo lies beyond the bounding box."""
     rank, each, halo = map_rank(entry), column_pixels(entry), int(entry[HALO])
     if halo > 0:
         for row in range(each + halo - 1, count_pixels(entry), each + halo):
             find_wide_pixel(entry, row, rank)
-            if entry[PLACE + 1] > upper_corner(entry):
+            if entry[ROW_COORDINATES + 1] > upper_corner(entry):
                 return True
     return False
