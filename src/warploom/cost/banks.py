@@ -98,7 +98,7 @@ def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, row: 
 def add_words(addresses: Addresses, mask: int, size: int, row: Row) -> bool:
     """Adds a request of up to 4 bytes per lane over 32 banks of 4 bytes; returns whether it could.
 
-    Rising words within one row of banks (128 bytes) cannot conflict. Others are counted by
+    Rising words within a span of 128 bytes (all banks) cannot conflict. Others are counted by
     `count_in_columns`, where a column is a bank and a group of 32 words a line; it fails if the
     lanes are too far apart.
     """
@@ -179,7 +179,7 @@ def count_wavefronts(addresses: Addresses, mask: int, shift: int, banks: int) ->
     """Returns the wavefronts of a group of lanes: the largest number of distinct words of 2^shift
     bytes in any one bank.
 
-    Rising words within one row of banks cannot conflict, so one pass over the lanes suffices.
+    Rising words within a span of all banks cannot conflict, so one pass over the lanes suffices.
     """
     bits = np.uint64(shift)
     first = addresses[first_lane(mask)] >> bits

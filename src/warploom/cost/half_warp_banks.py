@@ -1,10 +1,12 @@
-"""Counts the steps of an access to shared memory on compute capability 1.x.
+"""Counts the steps and bank conflicts of an access to shared memory on compute capability 1.x.
 
-16 banks of 4 bytes serve a half-warp step by step. A step of a read takes one word for all lanes
-that want it (the broadcast), and one lane of every other bank; which word is broadcast is left
-open, and here it is the word of the lowest lane left, as the lane of each bank is. Wider accesses
+16 banks of 4 bytes serve a half-warp step by step. A step of a load broadcasts one word to all
+lanes that load it, and serves one lane of every other bank. The broadcast word is unspecified; here
+it is that of the lowest remaining lane, and each bank serves its lowest lane, too. Wider accesses
 are split into words. Of several lanes that store to one word at once, one writes (CUDA C
 Programming Guide 4.2, F.3.3).
+
+    half-warp, lanes in pairs on words 0, 16, 32, ... (all in bank 0)   ->   8 steps
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ BANKS = 16
 
 @jitable
 def shared_16_banks_read(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Count a read; steps beyond one for each half-warp and word are bank conflicts."""
+    """Adds the costs of a load; steps beyond one per half-warp and word are bank conflicts."""
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0
@@ -33,7 +35,7 @@ def shared_16_banks_read(addresses: Addresses, mask: int, size: int, row: Row) -
 
 @jitable
 def shared_16_banks_write(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Count a store, or an atomic."""
+    """Adds the costs of a store or an atomic: one step for each distinct word of a bank."""
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0
@@ -47,9 +49,10 @@ def shared_16_banks_write(addresses: Addresses, mask: int, size: int, row: Row) 
 
 @jitable
 def count_steps(addresses: Addresses, left: int) -> int:
-    """Steps until all lanes are served.
+    """Returns the steps until a load has served the lanes `left` of a half-warp.
 
-    Words further into wide accesses are as far apart as the first ones, and meet as these do.
+    Of wide accesses the first words are enough: the further ones have the same distances, so they
+    conflict alike.
     """
     bits = np.uint64(WORD_BITS)
     bank_mask = np.uint64(BANKS - 1)

@@ -1,7 +1,9 @@
-"""Counts the distinct stretches of memory that the lanes of an access touch, in any order, and how
-many lanes coincide on one.
+"""Counts the distinct memory segments that the lanes of an access touch, for lanes in any order,
+and how many lanes touch the same segment.
 
-Compiled code compares all pairs of lanes by vector instructions (`helpers.overlap`).
+These are the definitions in Python, by sets. Compiled code compares all pairs of lanes with vector
+instructions instead (`helpers.overlap`), in 32-bit arithmetic; so the functions here fail, too, for
+lanes that are too far apart.
 """
 
 from __future__ import annotations
@@ -11,13 +13,13 @@ from collections import Counter
 from warploom.simt.lane_counts import Addresses, segments_of
 
 FURTHEST_BITS = 32
-"""Lanes are compared where they lie in the same 2^32 stretches."""
+"""Lanes can be compared if their segment indices agree above this many bits."""
 
 
 def count_segments(addresses: Addresses, mask: int, shift: int) -> tuple[int, int]:
-    """Returns, of the stretches of 2^shift bytes that the lanes of `mask` touch, how many there
-    are, and how many aligned groups of 4 have one. Zeros where the lanes do not lie in the same
-    2^32 stretches."""
+    """Returns the numbers of distinct segments of 2^shift bytes, and of distinct aligned groups of
+    4 segments, that the active lanes touch: sectors and lines for `shift` 5. Zeros if the lanes are
+    too far apart (FURTHEST_BITS)."""
     touched = set(segments_of(addresses, mask, shift))
     if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0, 0
@@ -27,9 +29,10 @@ def count_segments(addresses: Addresses, mask: int, shift: int) -> tuple[int, in
 def count_in_columns(
     addresses: Addresses, mask: int, shift: int, columns: int
 ) -> tuple[int, int, int, int]:
-    """Returns how many stretches there are, how many aligned groups of 8 and of 32 have one, and
-    the most in one column, where `columns` neighbours, a power of 2 up to 32, lie in different
-    ones. Zeros where the lanes do not lie in the same 2^32 stretches."""
+    """Returns the numbers of distinct segments, and of aligned groups of 8 and of 32 segments, that
+    the active lanes touch, and the most segments in one column (index modulo `columns`, a power of
+    2 up to 32). For 4-byte words: words, sectors, lines, and wavefronts over `columns` banks. Zeros
+    if the lanes are too far apart (FURTHEST_BITS)."""
     touched = set(segments_of(addresses, mask, shift))
     if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0, 0, 0, 0
@@ -43,8 +46,8 @@ def count_in_columns(
 
 
 def count_coinciding(addresses: Addresses, mask: int, shift: int) -> int:
-    """Returns the most lanes of `mask` on one stretch of 2^shift bytes; 0 where they do not lie in
-    the same 2^32 stretches."""
+    """Returns the largest number of active lanes in one segment of 2^shift bytes; 0 if the lanes
+    are too far apart (FURTHEST_BITS)."""
     touched = segments_of(addresses, mask, shift)
     if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0

@@ -3,6 +3,9 @@ half-warp by half-warp.
 
 Source: CUDA C Programming Guide 4.2, F.3.2. Local memory follows the rule of global memory, one
 4-byte word of each lane after the other.
+
+    half-warp of floats at 128 + 4 * lane   ->   one transaction of 64 bytes
+    the same at 132 + 4 * lane              ->   1.0: 16 of 32 bytes; 1.2: one of 128 bytes
 """
 
 from __future__ import annotations
@@ -25,21 +28,23 @@ HALF_MASK = (1 << HALF) - 1
 
 @jitable
 def global_in_order(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Global memory on 1.0 and 1.1: lane k must want word k of a segment, or each lane pays."""
+    """Adds the costs of an access to global memory on 1.0 and 1.1: lane k of a half-warp must
+    access word k of a segment, or each lane takes a transaction."""
     count_touched(addresses, mask, size, row)
     move_in_order(addresses, mask, size, 0, row)
 
 
 @jitable
 def global_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Global memory on 1.2 and 1.3: the segments that the lanes touch, shrunk to what is used."""
+    """Adds the costs of an access to global memory on 1.2 and 1.3: the segments that the lanes
+    touch, shrunk to the used part."""
     count_touched(addresses, mask, size, row)
     move_by_halves(addresses, mask, size, 0, row)
 
 
 @jitable
 def local_in_order(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Local memory on 1.0 and 1.1."""
+    """Adds the costs of an access to local memory on 1.0 and 1.1."""
     count_touched_local(addresses, mask, size, row)
     for word in range(max(1, size // 4)):
         move_in_order(addresses, mask, min(size, 4), 128 * word, row)
@@ -47,7 +52,7 @@ def local_in_order(addresses: Addresses, mask: int, size: int, row: Row) -> None
 
 @jitable
 def local_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Local memory on 1.2 and 1.3."""
+    """Adds the costs of an access to local memory on 1.2 and 1.3."""
     count_touched_local(addresses, mask, size, row)
     for word in range(max(1, size // 4)):
         move_by_halves(addresses, mask, min(size, 4), 128 * word, row)
@@ -55,10 +60,10 @@ def local_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> Non
 
 @jitable
 def move_in_order(addresses: Addresses, mask: int, size: int, offset: int, row: Row) -> None:
-    """Add the transactions of an access `offset` bytes behind the addresses.
+    """Adds the transactions of an access at `addresses + offset` by the rule of 1.0 and 1.1.
 
     A half-warp in order moves its words in one transaction of 64 (4-byte words) or 128 bytes (8),
-    or two of 128 (16). Any other, and words of 1 or 2 bytes, moves 32 bytes for each lane.
+    or two of 128 (16). Otherwise, and for words of 1 or 2 bytes, it moves 32 bytes for each lane.
     """
     for first in range(0, 32, HALF):
         half = mask & (HALF_MASK << first)
@@ -71,9 +76,10 @@ def move_in_order(addresses: Addresses, mask: int, size: int, offset: int, row: 
 
 @jitable
 def is_in_order(addresses: Addresses, half: int, first: int, size: int, offset: int) -> bool:
-    """Returns whether every lane of a half-warp wants its own word of one aligned segment."""
+    """Returns whether lane k of a half-warp, which begins at lane `first`, accesses word k of one
+    aligned segment, for all active lanes."""
     leader = first_lane(half)
-    # Signed, for the segment of the lanes that are off may begin below address 0.
+    # Signed, as the words of inactive lanes before the leader may begin below address 0.
     start = np.int64(addresses[leader]) + offset - (leader - first) * size
     if start % min(HALF * size, 128) != 0:
         return False
@@ -87,10 +93,11 @@ def is_in_order(addresses: Addresses, half: int, first: int, size: int, offset: 
 
 @jitable
 def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, row: Row) -> None:
-    """Add the transactions of an access `offset` bytes behind the addresses.
+    """Adds the transactions of an access at `addresses + offset` by the rule of 1.2 and 1.3.
 
-    Again and again: the segment of the lowest lane left (32 bytes for words of 1 byte, 64 of 2, 128
-    of more) serves every lane in it, and is halved, down to 32 bytes, while one half will do.
+    Until all lanes are served: takes the segment of the lowest remaining lane (32 bytes for words
+    of 1 byte, 64 for 2, 128 for more), serves every lane in it, and halves it, down to 32 bytes,
+    while one half contains all used bytes.
     """
     segment = min(32 * size, 128)
     for first in range(0, 32, HALF):
@@ -112,8 +119,8 @@ def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, row:
 
 @jitable
 def shrunk(segment: int, lowest: int, end: int) -> int:
-    """Returns the bytes of a segment that are moved where those from `lowest` up to `end` are
-    used."""
+    """Returns the bytes that are moved of a segment of `segment` bytes whose bytes from `lowest` up
+    to `end` are used."""
     while segment > 32:
         half = segment // 2
         if lowest >= half:
@@ -127,7 +134,7 @@ def shrunk(segment: int, lowest: int, end: int) -> int:
 
 @jitable
 def add_transactions(size: int, count: int, row: Row) -> None:
-    """Add `count` transactions of `size` bytes."""
+    """Adds `count` transactions of `size` bytes."""
     row[TRANSACTIONS] += count
     row[BYTES_MOVED] += size * count
     if size == 32:

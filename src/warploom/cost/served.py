@@ -1,8 +1,10 @@
-"""Finds which lanes each transaction or pass of an access serves, and which bytes it moves.
+"""Lists the transactions or passes of an access: the lanes that each serves, the bytes it moves.
 
-The rules count; this module says the same lane by lane, for people who want to see it. For every
-rule, what is listed here is as many as the rule counts (the tests hold the two together). Sources
-are those of the rules. In local memory, addresses are offsets in its layout.
+The rules only count; this module enumerates the same transactions, for reports and the viewer. For
+every rule, the list is as long as the rule's count (tests compare the two). Sources are those of
+the rules. In local memory, addresses are offsets in its interleaved layout.
+
+    global_by_sectors, floats at 0, 4, ..., 124   ->   (0, 32, 0xff), (32, 32, 0xff00), ...
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ WARP, HALF = 32, 16
 
 
 class ServedTransaction(NamedTuple):
-    """One transaction, or one pass over the banks: the first byte that it moves and how many (0 of
-    either where banks give several words at once), and the lanes that get theirs, as a mask."""
+    """Describes one transaction, or one pass over the banks: its first byte and number of bytes
+    (both 0 for banks, which deliver several words per pass), and the mask of lanes served."""
 
     start: int
     size: int
@@ -36,8 +38,9 @@ Serve = Callable[[Sequence[int], Lanes, int], Iterator[ServedTransaction]]
 def list_transactions(
     rule: str, addresses: Sequence[int], mask: int, size: int
 ) -> tuple[ServedTransaction, ...]:
-    """Returns what an access of `size` bytes in the lanes of `mask`, lane l at `addresses[l]`,
-    takes by the rule of that name, in the order in which it happens."""
+    """Returns the transactions of an access of `size` bytes per lane by the rule of that name, in
+    the order in which they happen. `addresses[l]` is the address of lane l, `mask` the active
+    lanes."""
     lanes = [lane for lane in range(WARP) if mask >> lane & 1]
     return tuple(_RULES[rule](addresses, lanes, size))
 
@@ -47,7 +50,7 @@ def _mask(lanes: Sequence[int]) -> int:
 
 
 def _groups(lanes: Lanes, width: int) -> Iterator[Lanes]:
-    """Yield the lanes that take part of each group of `width` that has any."""
+    """Yields the active lanes of each aligned group of `width` lanes that has any."""
     for first in range(0, WARP, width):
         group = [lane for lane in lanes if first <= lane < first + width]
         if group:
@@ -55,8 +58,8 @@ def _groups(lanes: Lanes, width: int) -> Iterator[Lanes]:
 
 
 def _lanes_by_segment(addresses: Sequence[int], lanes: Lanes, bytes_: int) -> dict[int, int]:
-    """Returns the lanes, as masks, by the stretch of so many bytes that they touch, in rising
-    order."""
+    """Returns the mask of lanes that touch each segment of `bytes_` bytes, by segment index, in
+    rising order."""
     lanes_by_segment: dict[int, int] = {}
     for lane in lanes:
         segment = addresses[lane] // bytes_
@@ -109,7 +112,7 @@ def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Se
 def _local(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int
 ) -> Iterator[ServedTransaction]:
-    """Yield all words of the lanes at once; each stretch once."""
+    """Yields a transaction for each segment that any word of any lane touches."""
     lanes_by_segment: dict[int, int] = {}
     for lane in lanes:
         for word in range(max(1, size // 4)):
@@ -139,7 +142,8 @@ def _constant(
 
 
 def _passes(words: dict[int, int], bank_of: Callable[[int], int]) -> Iterator[ServedTransaction]:
-    """Pass after pass, one word of each bank."""
+    """Yields the passes over the banks: each serves one word of every bank. `words` has the mask of
+    lanes of each word."""
     banks: dict[int, list[int]] = {}
     for word, lanes in words.items():
         banks.setdefault(bank_of(word), []).append(lanes)
@@ -152,7 +156,8 @@ def _passes(words: dict[int, int], bank_of: Callable[[int], int]) -> Iterator[Se
 def _banks(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bank: int, quarters: bool = False
 ) -> Iterator[ServedTransaction]:
-    """32 banks of `bank` bytes; lanes wider than a bank go in smaller groups over fewer banks."""
+    """Yields the passes over 32 banks of `bank` bytes; accesses wider than a bank are served in
+    smaller groups of lanes over fewer banks."""
     word = max(bank, size)
     count = WARP * bank // word
     for group in _groups(lanes, count):
@@ -166,7 +171,8 @@ def _banks(
 def _banks_of_pairs(
     addresses: Sequence[int], lanes: Lanes, size: int
 ) -> Iterator[ServedTransaction]:
-    """32 banks of 4 bytes, over which as many lanes go together as come back in one turn."""
+    """Yields the passes of a load over 32 banks of 4 bytes, in groups of as many lanes as return
+    their data in one cycle (`cost.paired_banks`)."""
     where = np.zeros(WARP, np.uint64)
     where[lanes] = [addresses[lane] for lane in lanes]
     word = max(4, size)
@@ -179,7 +185,8 @@ def _banks_of_pairs(
 def _banks_of_rows(
     addresses: Sequence[int], lanes: Lanes, size: int
 ) -> Iterator[ServedTransaction]:
-    """Banks of 8 bytes in the mode of 4: words i and i + 32 of a row of 64 come together."""
+    """Yields the passes over banks of 8 bytes in the mode of 4: words i and i + 32 of a row of 64
+    words are served together."""
     for group in _groups(lanes, min(WARP, 256 // size)):
         lanes_by_segment: dict[int, int] = {}
         for lane in group:

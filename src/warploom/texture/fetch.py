@@ -1,11 +1,14 @@
-"""One texture fetch: from coordinates to texels, and from texels to what a lane gets.
+"""Executes the texture fetch of one lane (`tex`, `tld4`): finds texels, filters and converts them.
 
 Source: CUDA C++ Programming Guide, "Texture Fetching" (nearest-point and linear filtering),
-"Texture Memory" (address modes), "Cubemap Textures". A weight has 8 bits of fraction, and 1 is one
-of its values; the guide does not say how it is rounded, here to the nearest. What else it leaves
-open is listed in docs/memory.md.
+"Texture Memory" (address modes), "Cubemap Textures". A weight has 8 fraction bits and can be 1; the
+guide does not specify its rounding, here to nearest. Other unspecified details are listed in
+docs/memory.md.
 
-`texture` is where the texture's row begins in the table; u, v and w are coordinates along x, y and z.
+Parameters: `table`: the textures (`texture.descriptors`); `texture`: the index of the texture's row
+in it; `memory`: device memory as bytes; `data`: the operands and results of 32 lanes; u, v, w:
+coordinates along x, y and z. A *corner* is a texel that filtering mixes: its offset from BASE, -1
+for the border, -2 out of bounds, and its weight. `row` holds the counters of the access.
 """
 
 from __future__ import annotations
@@ -67,7 +70,8 @@ from warploom.texture.texels import (
 )
 
 WHOLE = ONE_WEIGHT**4
-"""The weight of a texel that is alone: along three axes and between levels."""
+"""The sum of the weights of all corners: the product of 1.0 along three axes and between two mipmap
+levels."""
 
 ONE_BITS = 0x3F800000
 
@@ -77,7 +81,8 @@ def fetch(
     table: Row, texture: int, sampler: int, memory: Memory, data: Addresses, lane: int,
     request: int, scratch: Row, row: Row,
 ) -> None:  # fmt: skip
-    """`tex` in one lane: four words, those that the texture does not have 0, 0 and 1."""
+    """Executes `tex` in one lane: stores four result words. Missing components are 0, the fourth
+    is 1."""
     find_corners(table, texture, sampler, data, lane, request, scratch)
     count = int(scratch[CORNERS])
     as_float, format = int(table[texture + AS_FLOAT]), int(table[texture + FORMAT])
@@ -103,7 +108,7 @@ def fetch(
 
 @jitable
 def round_to_half(data: Addresses, lane: int, halves: int) -> None:
-    """Round the four results to half precision, and pack them by twos where that is asked for."""
+    """Rounds a lane's four results to half precision; packs them by two for PACKED_HALVES."""
     for component in range(4):
         at = 32 * (RESULT_ROW + component) + lane
         half = single_to_half(int(np.int64(data[at])))
@@ -119,8 +124,8 @@ def gather(
     table: Row, texture: int, sampler: int, memory: Memory, data: Addresses, lane: int,
     request: int, scratch: Row, row: Row,
 ) -> None:  # fmt: skip
-    """`tld4` in one lane: one component of the four texels that linear filtering would mix, in the
-    order (0, 1), (1, 1), (1, 0), (0, 0) of their places to the right and below (PTX ISA, tld4)."""
+    """Executes `tld4` in one lane: stores one component of the four texels that linear filtering
+    would mix, in the order (x, y) = (0, 1), (1, 1), (1, 0), (0, 0) (PTX ISA, tld4)."""
     component = request >> COMPONENT & 3
     exists = component < table[texture + COMPONENTS]
     missing = 0
@@ -153,7 +158,7 @@ def gather(
 def find_corners(
     table: Row, texture: int, sampler: int, data: Addresses, lane: int, request: int, scratch: Row
 ) -> None:
-    """List the texels that a fetch mixes, with their weights, those without weight left out."""
+    """Stores the corners of a lane's fetch in the scratch array, except those with weight 0."""
     scratch[CORNERS] = 0
     if request >> INTEGER & 1:
         level = 0
@@ -172,7 +177,7 @@ def find_corners(
 def add_integer_corner(
     table: Row, texture: int, data: Addresses, lane: int, level: int, geometry: int, scratch: Row
 ) -> None:
-    """Add the texel that integer coordinates name; outside there is none."""
+    """Adds the texel at integer coordinates as the only corner, or -2 if they are out of bounds."""
     x, y, z = signed_at(data, X_ROW, lane), 0, 0
     if geometry != ONE and geometry != ONE_ARRAY:
         y = signed_at(data, Y_ROW, lane)
@@ -195,7 +200,7 @@ def add_corners(
     table: Row, texture: int, sampler: int, data: Addresses, lane: int, request: int,
     level: int, weight: int, scratch: Row,
 ) -> None:  # fmt: skip
-    """Add the texels of one level: one, or two along each axis."""
+    """Adds the corners of one mipmap level, one or two along each axis; `weight` is the level's."""
     geometry = request >> GEOMETRY_AT & 15
     u, v, w, layer, face_flags = sample_position(table, texture, data, lane, request)
     scale = (sampler | face_flags) & NORMALIZED
@@ -222,6 +227,7 @@ def add_corners(
 
 @jitable
 def add_corner(address: int, weight: int, scratch: Row) -> None:
+    """Appends a corner to the scratch array."""
     count = int(scratch[CORNERS])
     scratch[CORNERS + 1 + 2 * count] = address
     scratch[CORNERS + 2 + 2 * count] = weight
@@ -232,7 +238,8 @@ def add_corner(address: int, weight: int, scratch: Row) -> None:
 def sample_position(
     table: Row, texture: int, data: Addresses, lane: int, request: int
 ) -> tuple[float, float, float, int, int]:
-    """Coordinates, the layer, and NORMALIZED where a face of a cube was chosen, else 0."""
+    """Returns u, v, w and the layer of a lane, and NORMALIZED if they are on a face of a cube (such
+    coordinates are always normalized), else 0."""
     u, v, w = float_at(data, X_ROW, lane), float_at(data, Y_ROW, lane), float_at(data, Z_ROW, lane)
     layer, geometry = layer_of(table, texture, data, lane), request >> GEOMETRY_AT & 15
     if geometry != CUBE and geometry != CUBE_ARRAY:
@@ -247,7 +254,7 @@ def sample_position(
 
 @jitable
 def texel_at(table: Row, texture: int, level: int, x: int, y: int, z: int, layer: int) -> int:
-    """Returns the address of a texel from BASE on; -1 for one of the border."""
+    """Returns the offset of a texel from BASE; -1 for the border (a negative coordinate)."""
     if x < 0 or y < 0 or z < 0:
         return -1
     width, height = extent(table, texture, WIDTH, level), extent(table, texture, HEIGHT, level)
@@ -259,35 +266,38 @@ def texel_at(table: Row, texture: int, level: int, x: int, y: int, z: int, layer
 
 @jitable
 def extent(table: Row, texture: int, column: int, level: int) -> int:
-    """Returns the size of a level in texels: half of the one before, at least 1."""
+    """Returns the size of a mipmap level in texels along the axis with the size word `column`."""
     return max(1, int(table[texture + column]) >> level)
 
 
 @jitable
 def layer_of(table: Row, texture: int, data: Addresses, lane: int) -> int:
-    """Returns the layer, clamped to the last."""
+    """Returns the layer operand of a lane, clamped to the last layer."""
     layer = int(np.int64(data[32 * LAYER_ROW + lane])) & 0xFFFFFFFF
     return min(layer, int(table[texture + LAYERS]) - 1)
 
 
 @jitable
 def mode_of(sampler: int, axis: int) -> int:
+    """Returns the address mode of an axis."""
     return sampler >> (MODES_AT + 4 * axis) & 15
 
 
 @jitable
 def offset_of(data: Addresses, lane: int, axis: int) -> float:
-    """Returns the offset of an instruction along an axis, in texels."""
+    """Returns the offset operand of a lane along an axis, in texels."""
     return float(signed_at(data, OFFSET_ROW + axis, lane))
 
 
 @jitable
 def float_at(data: Addresses, at: int, lane: int) -> float:
+    """Returns the 32-bit float in row `at` of the operands."""
     return float_value(int(np.int64(data[32 * at + lane])) & 0xFFFFFFFF)
 
 
 @jitable
 def signed_at(data: Addresses, at: int, lane: int) -> int:
+    """Returns the signed 32-bit integer in row `at` of the operands."""
     return signed_value(int(np.int64(data[32 * at + lane])) & 0xFFFFFFFF, 32)
 
 
@@ -298,7 +308,7 @@ def signed_at(data: Addresses, at: int, lane: int) -> int:
 def select_levels(
     table: Row, texture: int, sampler: int, data: Addresses, lane: int, request: int
 ) -> tuple[int, int]:
-    """Returns the level to fetch from, and the weight of the next in 256ths."""
+    """Returns the mipmap level to fetch from, and the weight of the next level in 256ths."""
     source, last = request >> LOD & 3, int(table[texture + LEVELS]) - 1
     detail = 0.0
     if source == GIVEN_LEVEL:
@@ -319,7 +329,8 @@ def select_levels(
 def level_of_detail(
     table: Row, texture: int, sampler: int, data: Addresses, lane: int, geometry: int
 ) -> float:
-    """Returns the level for which the longer gradient is one texel long, in 256ths rounded down."""
+    """Returns the level of detail at which the longer gradient is one texel long, with 8 fraction
+    bits, rounded down."""
     cube = geometry in (CUBE, CUBE_ARRAY)
     axes = 3 if cube or geometry == THREE else 2
     if geometry in (ONE, ONE_ARRAY):
@@ -330,7 +341,7 @@ def level_of_detail(
         for axis in range(axes):
             part = float_at(data, first + axis, lane)
             if cube:
-                part *= table[texture + WIDTH] * 0.5  # a face is two long
+                part *= table[texture + WIDTH] * 0.5  # a face spans -1 to 1
             elif sampler & NORMALIZED:
                 part *= float(table[texture + WIDTH + axis])
             square += part * part
@@ -343,8 +354,7 @@ def level_of_detail(
 
 @jitable
 def corner_word(table: Row, texture: int, memory: Memory, address: int, component: int) -> int:
-    """Returns a component of a texel as a word: of the border, or 0 where integer coordinates lead
-    outside (-2)."""
+    """Returns a component of a corner as a 32-bit word: of the border color for -1, 0 for -2."""
     if address == -1:
         return int(table[texture + BORDER + component])
     if address < 0:
@@ -356,7 +366,8 @@ def corner_word(table: Row, texture: int, memory: Memory, address: int, componen
 
 @jitable
 def filter_corners(table: Row, texture: int, memory: Memory, component: int, scratch: Row) -> int:
-    """Returns the weighted sum of the listed texels, rounded once."""
+    """Returns a component of the weighted sum of all corners, as float bits. Summed in double
+    precision, so that it is rounded once."""
     total, format = 0.0, int(table[texture + FORMAT])
     inside = component * format_bytes(format)
     for corner in range(int(scratch[CORNERS])):

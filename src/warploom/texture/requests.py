@@ -1,9 +1,10 @@
-"""Serves the requests of a warp for textures and surfaces: finds handles, serves lanes, counts
-sectors.
+"""Executes the texture and surface instructions of a warp: resolves handles, executes lane by lane,
+counts sectors.
 
-Both machines call `serve_texels` with the same arrays (`texture.descriptors`): the table of
-textures, device memory as bytes, the operands of 32 lanes, room to work. It answers 0, or 1 with
-the fault of the lowest lane recorded.
+Both machines call `serve_texels` with the same arrays (`texture.descriptors`): `table`: the
+textures; `memory`: device memory as bytes; `data`: operands and results of 32 lanes; `scratch`:
+fault record and work space; `row`: the counters of the access. Functions that can fault return 0,
+or 1 with the fault recorded. `start` is the index of a texture's row in the table.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ from warploom.texture.surface import (
 from warploom.texture.texels import Memory, format_bytes, read_bytes, touch
 
 NO_PATH = -1
-"""The path of `cost.caches` where nothing is to be looked up."""
+"""The value of `path` if no caches are simulated (`cost.caches`)."""
 
 
 @jitable
@@ -115,7 +116,8 @@ def serve_texels(
     table: Row, memory: Memory, data: Addresses, scratch: Row, row: Row, caches: Row, plan: Row,
     mask: int, request: int, path: int, block: int,
 ) -> int:  # fmt: skip
-    """Do what a request asks, in the lanes of the mask."""
+    """Executes a request in the lanes of `mask`, in a block with grid index `block`. Returns 0, or
+    1 with the fault of the lowest lane recorded. `path` is the path through simulated caches."""
     scratch[FAULT_KIND] = 0
     scratch[TOUCHED] = 0
     if mask == 0:
@@ -145,6 +147,7 @@ def serve_texels(
 
 @jitable
 def fail(scratch: Row, kind: int, lane: int, address: int, size: int) -> int:
+    """Records a fault in the scratch array; returns 1."""
     scratch[FAULT_KIND] = kind
     scratch[FAULT_LANE] = lane
     scratch[FAULT_ADDRESS] = address
@@ -157,8 +160,8 @@ def fail(scratch: Row, kind: int, lane: int, address: int, size: int) -> int:
 
 @jitable
 def resolve_handle(table: Row, memory: Memory, value: int) -> int:
-    """Returns a handle or a sampler: the value itself, or what lies where it points, in a
-    variable."""
+    """Returns a handle or sampler: the value itself or, if it is an address in device memory, the
+    word there (a `.texref` variable in global memory)."""
     offset = value - int(table[BASE])
     if offset >= 0 and offset + 8 <= table[SIZE]:
         return read_bytes(memory, offset, 8)
@@ -167,7 +170,7 @@ def resolve_handle(table: Row, memory: Memory, value: int) -> int:
 
 @jitable
 def descriptor_row(table: Row, value: int) -> int:
-    """Returns where the row of a handle begins; -1 where it has none that is in use."""
+    """Returns the table index of the row of a handle; -1 if the handle is invalid or freed."""
     index = value - HANDLE_TAG
     if index < 0 or index >= table[COUNT]:
         return -1
@@ -177,13 +180,14 @@ def descriptor_row(table: Row, value: int) -> int:
 
 @jitable
 def lane_handle(table: Row, memory: Memory, data: Addresses, at: int, lane: int) -> int:
+    """Returns the handle or sampler in row `at` of a lane's operands."""
     return resolve_handle(table, memory, int(np.int64(data[32 * at + lane])))
 
 
 @jitable
 def sampler_at(table: Row, memory: Memory, data: Addresses, lane: int) -> int:
-    """Returns the sampler that an operand names, a texture's own where it is one; 0 where it is
-    none."""
+    """Returns the sampler operand of a lane; for a texture's handle, that texture's sampler; 0 if
+    it is invalid."""
     value = lane_handle(table, memory, data, SAMPLER_ROW, lane)
     start = descriptor_row(table, value)
     if start >= 0:
@@ -192,21 +196,21 @@ def sampler_at(table: Row, memory: Memory, data: Addresses, lane: int) -> int:
 
 
 @jitable
-def matches_request(table: Row, start: int, kind: int, shape: int) -> bool:
-    """Returns whether a row describes what an instruction expects. A surface of cubes is one of
-    layers (CUDA compiles surfCubemapread to `suld.a2d`)."""
+def matches_request(table: Row, start: int, kind: int, expected: int) -> bool:
+    """Returns whether a row has the kind and geometry that an instruction expects. A cube surface
+    counts as a layered one (CUDA compiles surfCubemapread to `suld.a2d`)."""
     if table[start + KIND] != kind:
         return False
     geometry = int(table[start + GEOMETRY])
     if kind == SURFACE and (geometry in (CUBE, CUBE_ARRAY)):
         geometry = TWO_ARRAY
-    return geometry == shape
+    return geometry == expected
 
 
 @jitable
 def descriptor_code(table: Row, start: int) -> int:
-    """Returns what a row describes, for the record of a fault: 16 where it is a surface, and the
-    shape."""
+    """Encodes kind and geometry of a row for a fault's record: the geometry, plus 16 for a
+    surface."""
     return 16 * (int(table[start + KIND]) - TEXTURE) + int(table[start + GEOMETRY])
 
 
@@ -217,7 +221,7 @@ def descriptor_code(table: Row, start: int) -> int:
 def fetch_lanes(
     table: Row, memory: Memory, data: Addresses, scratch: Row, row: Row, mask: int, request: int
 ) -> int:
-    """`tex` and `tld4`, lane by lane."""
+    """Executes `tex` or `tld4` lane by lane."""
     for lane in range(32):
         if mask >> lane & 1:
             handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
@@ -245,7 +249,8 @@ def surface_lanes(
     table: Row, memory: Memory, data: Addresses, scratch: Row, row: Row, plan: Row,
     mask: int, request: int, block: int,
 ) -> int:  # fmt: skip
-    """`suld`, `sust` and `sured`: every lane is checked before any takes effect."""
+    """Executes `suld`, `sust` or `sured`. All lanes are checked before any accesses memory, so that
+    a fault leaves memory unchanged."""
     addressed, size = 0, 0
     for lane in range(32):
         if mask >> lane & 1:
@@ -266,6 +271,7 @@ def surface_lanes(
                 addressed |= 1 << lane
                 touch(address, scratch, row)
                 touch(address + size - 1, scratch, row)
+            # Handles are not needed any more; `access_surfaces` finds the table rows there.
             data[32 * HANDLE_ROW + lane] = start
     access_surfaces(table, memory, data, row, plan, mask, addressed, request, block)
     return 0
@@ -276,8 +282,8 @@ def access_surfaces(
     table: Row, memory: Memory, data: Addresses, row: Row, plan: Row,
     mask: int, addressed: int, request: int, block: int,
 ) -> None:  # fmt: skip
-    """Load, store or reduce; of `mask`, the lanes of `addressed` have addresses, and where their
-    rows begin stands in the place of their handles."""
+    """Loads, stores or reduces in the checked lanes. Only the lanes `addressed` of `mask` are in
+    bounds; HANDLE_ROW holds the index of each lane's table row."""
     op = request >> OP & 15
     if op in (STORE, STORE_FORMATTED):
         plan[CHANGES] += 1
@@ -309,14 +315,14 @@ def access_surfaces(
 def serve_query(
     table: Row, memory: Memory, data: Addresses, scratch: Row, mask: int, request: int
 ) -> int:
-    """`txq`, `suq` and `istypep`."""
+    """Executes `txq`, `suq` or `istypep` lane by lane."""
     query = request >> COMPONENT & 15
     for lane in range(32):
         if mask >> lane & 1:
             handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
             start = descriptor_row(table, handle)
             if request >> OP & 15 == IS_TYPE:
-                found = is_kind(table, start, handle, query)
+                result = is_kind(table, start, handle, query)
             else:
                 sampler = handle if handle >> 61 == 1 else 0
                 if start >= 0:
@@ -324,17 +330,17 @@ def serve_query(
                 if sampler == 0 or (start < 0 and query < NORMALIZED_OF):
                     return fail(scratch, BAD_HANDLE, lane, handle, 0)
                 if query >= NORMALIZED_OF:
-                    found = query_sampler(sampler, query)
+                    result = query_sampler(sampler, query)
                 else:
                     level = min(max(signed_at(data, LOD_ROW, lane), 0), MOST_LEVELS)
-                    found = query_texture(table, start, level, query)
-            data[32 * RESULT_ROW + lane] = found
+                    result = query_texture(table, start, level, query)
+            data[32 * RESULT_ROW + lane] = result
     return 0
 
 
 @jitable
 def is_kind(table: Row, start: int, value: int, query: int) -> int:
-    """Returns whether a value is a texture, a surface or a sampler (PTX ISA, istypep)."""
+    """Returns 1 if a value is a texture, surface or sampler, as `query` says (PTX ISA, istypep)."""
     if query == IS_SAMPLER:
         return 1 if value >> 61 == 1 else 0
     wanted = SURFACE if query == IS_SURFACE else TEXTURE
@@ -343,7 +349,7 @@ def is_kind(table: Row, start: int, value: int, query: int) -> int:
 
 @jitable
 def query_sampler(sampler: int, query: int) -> int:
-    """Returns how coordinates are meant and texels filtered (PTX ISA, txq)."""
+    """Returns a property of a sampler: coordinates, filtering, address mode (PTX ISA, txq)."""
     if query == FILTER_OF:
         return sampler & LINEAR
     if query >= MODE_OF:
@@ -354,7 +360,8 @@ def query_sampler(sampler: int, query: int) -> int:
 
 @jitable
 def query_texture(table: Row, start: int, level: int, query: int) -> int:
-    """Sizes of a level, and what texels are made of (PTX ISA, txq and suq)."""
+    """Returns a property of a texture or surface: the size of a mipmap level, or its format (PTX
+    ISA, txq and suq)."""
     if query == WIDTH_OF:
         return extent(table, start, WIDTH, level)
     if query == HEIGHT_OF:
@@ -374,7 +381,7 @@ def query_texture(table: Row, start: int, level: int, query: int) -> int:
 
 @jitable
 def channel_order(components: int) -> int:
-    """R, RG or RGBA, by OpenCL's numbers (PTX ISA, "Channel Data Type and Channel Order")."""
+    """Returns the OpenCL code of R, RG or RGBA (PTX ISA, "Channel Data Type and Channel Order")."""
     if components == 1:
         return 0x10B0
     return 0x10B2 if components == 2 else 0x10B5
@@ -382,7 +389,7 @@ def channel_order(components: int) -> int:
 
 @jitable
 def channel_type(format: int, as_float: int) -> int:
-    """Returns the type of a component, by OpenCL's numbers (ibid.)."""
+    """Returns the OpenCL code of the type of a component (ibid.)."""
     numbers = (0x10DA, 0x10D7, 0x10DB, 0x10D8, 0x10DD, 0x10DC, 0x10D9, 0x10DE)
     normalized = (0x10D2, 0x10D0, 0x10D3, 0x10D1)
     return normalized[format] if as_float and format < 4 else numbers[format]

@@ -1,7 +1,7 @@
-"""One access to a surface: where it leads, and what it moves there.
+"""Executes the surface access of one lane: computes its address, and loads, stores or reduces.
 
-Coordinates are whole numbers: of bytes along a row, of rows, slices and layers otherwise. Source:
-PTX ISA, "Surface Instructions" (suld, sust, sured).
+Coordinates are integers: bytes along a row, else rows, slices and layers. Parameters as in
+`texture.fetch`. Source: PTX ISA, "Surface Instructions" (suld, sust, sured).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from warploom.texture.texels import (
 
 @jitable
 def access_bytes(table: Row, texture: int, request: int) -> int:
-    """Returns what one lane moves: whole texels where they are formatted."""
+    """Returns the bytes that one lane accesses: a whole texel for `sust.p`."""
     op = request >> OP & 15
     if op == STORE_FORMATTED:
         return format_bytes(int(table[texture + FORMAT])) * int(table[texture + COMPONENTS])
@@ -66,8 +66,8 @@ def access_bytes(table: Row, texture: int, request: int) -> int:
 
 @jitable
 def locate_access(table: Row, texture: int, data: Addresses, lane: int, request: int) -> int:
-    """Find where a lane's access leads, from BASE on, and leave it in its row of addresses; gives
-    the kind of fault, or 0. What needs no memory leaves all ones."""
+    """Stores the offset from BASE of a lane's access in ADDRESS_ROW; returns the kind of fault, or
+    0. An access out of bounds that the mode `.zero` drops gets all ones (-1)."""
     op, mode = request >> OP & 15, request >> MODE & 3
     size = access_bytes(table, texture, request)
     texel = format_bytes(int(table[texture + FORMAT])) * int(table[texture + COMPONENTS])
@@ -99,7 +99,7 @@ def locate_access(table: Row, texture: int, data: Addresses, lane: int, request:
 
 @jitable
 def load_lane(memory: Memory, data: Addresses, lane: int, address: int, request: int) -> None:
-    """`suld.b`: elements side by side; zeros where there is no address (-1)."""
+    """Executes `suld.b`: loads consecutive elements, or zeros for address -1."""
     size = request >> ELEMENT & 31
     for part in range(request >> PARTS & 7):
         value = read_bytes(memory, address + part * size, size) if address >= 0 else 0
@@ -108,7 +108,7 @@ def load_lane(memory: Memory, data: Addresses, lane: int, address: int, request:
 
 @jitable
 def store_lane(memory: Memory, data: Addresses, lane: int, address: int, request: int) -> None:
-    """`sust.b`."""
+    """Executes `sust.b`: stores consecutive elements."""
     size = request >> ELEMENT & 31
     for part in range(request >> PARTS & 7):
         value = int(np.int64(data[32 * (VALUE_ROW + part) + lane]))
@@ -119,7 +119,8 @@ def store_lane(memory: Memory, data: Addresses, lane: int, address: int, request
 def store_texel(
     table: Row, texture: int, memory: Memory, data: Addresses, lane: int, address: int, request: int
 ) -> None:
-    """`sust.p`: a texel from words, those that are not given 0."""
+    """Executes `sust.p`: converts words to the texel's format and stores it; missing words are
+    0."""
     format = int(table[texture + FORMAT])
     for component in range(int(table[texture + COMPONENTS])):
         word = 0
@@ -132,7 +133,7 @@ def store_texel(
 def reduce_lane(
     table: Row, texture: int, memory: Memory, data: Addresses, lane: int, address: int, request: int
 ) -> int:
-    """`sured`: read, combine, write; whether memory changed."""
+    """Executes `sured`; returns 1 if memory changed, else 0."""
     size, op = request >> ELEMENT & 31, request >> REDUCTION & 7
     signed = request >> SIGNED & 1
     if request >> OP & 15 == REDUCE_FORMATTED:
@@ -149,7 +150,7 @@ def reduce_lane(
 
 @jitable
 def reduce_value(op: int, old: int, operand: int, size: int, signed: int) -> int:
-    """Returns what a reduction leaves; 8 bytes come as signed numbers."""
+    """Returns the result of a reduction of `size` bytes; 8-byte values are passed as signed."""
     if op == ADD:
         if size == 4:
             return (old + operand) & 0xFFFFFFFF

@@ -1,8 +1,8 @@
-"""Stores to tensor memory that are not complete: PTX ISA, "tcgen05.st", "tcgen05.wait".
+"""Defers stores to tensor memory until the wait for them (PTX ISA, "tcgen05.st", "tcgen05.wait").
 
-They are checked as they are issued, and stand with their words in a list behind the queue of copies
-(`asynchronous.issue.queue`) until their warp waits for its stores. A store that nobody waits for is
-forgotten with its block.
+Under schedules that complete late (`simt.product_groups`), a store is checked at issue; its values
+are appended to a list after the queue of copies (`asynchronous.issue.queue`), and written when its
+warp executes `tcgen05.wait::st`. A store that no instruction waits for is dropped with its block.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ MOST_WORDS = 128 * LANES
 
 REQUEST, THREAD, START, ADDRESS, SPLIT, VALUES = range(6)
 STORE_WORDS = VALUES + MOST_WORDS
-"""A store: its request; the number of its warp's first thread; where the tensor memory begins; the
-operands of the instruction; the words of its registers, 32 lanes each."""
+"""Words of a store: request; number of its warp's first thread; address of the tensor memory; the
+instruction's address and split operands; the values of its registers, 32 lanes each."""
 
 CAPACITY = 64
-"""Stores that are kept; when there are as many, the oldest completes."""
+"""The most deferred stores; when the list is full, the oldest completes."""
 
 LIST_WORDS = CAPACITY * STORE_WORDS
 
 
 @jitable
 def store_at(number: int) -> int:
-    """Returns where a store stands in the queue."""
+    """Returns the index of a deferred store in the queue array."""
     return QUEUE_WORDS + number * STORE_WORDS
 
 
@@ -45,8 +45,8 @@ def store_at(number: int) -> int:
 def register_word_offset(
     start: int, address: int, split: int, request: int, thread: int, register: int
 ) -> int:
-    """Returns where in `memory` the word stands that a register of a thread loads or stores, of
-    tensor memory that begins at `start`."""
+    """Returns the offset in `memory` of the word that a register of a thread loads or stores, for
+    tensor memory at address `start`."""
     shape, halves = part(request, SHAPE), 2 if request & HALVES else 1
     column = halves * column_in(shape, thread, register, 0)
     column += column_in(shape, thread, 0, split) - column_in(shape, thread, 0, 0)
@@ -56,7 +56,7 @@ def register_word_offset(
 
 @jitable
 def write_word(memory: Memory, place: int, request: int, word: int) -> None:
-    """Write a word to tensor memory, or its halves to two words."""
+    """Writes a register to tensor memory: as one word, or with HALVES unpacked into two words."""
     if request & HALVES:
         write_bytes(memory, place, 4, word & 0xFFFF)
         write_bytes(memory, place + 4, 4, word >> 16)
@@ -66,7 +66,7 @@ def write_word(memory: Memory, place: int, request: int, word: int) -> None:
 
 @jitable
 def complete_store(memory: Memory, queue: Row, number: int) -> None:
-    """Write the words of a store that is kept."""
+    """Writes the values of a deferred store to tensor memory."""
     at = store_at(number)
     request = int(queue[at + REQUEST])
     for register in range(request >> REGISTERS & 255):
@@ -81,7 +81,7 @@ def complete_store(memory: Memory, queue: Row, number: int) -> None:
 
 @jitable
 def remove_store(queue: Row, number: int) -> None:
-    """Take a store out of the list."""
+    """Removes a store from the list."""
     for word in range(store_at(number), store_at(int(queue[STORES]) - 1)):
         queue[word] = queue[word + STORE_WORDS]
     queue[STORES] -= 1
@@ -89,7 +89,8 @@ def remove_store(queue: Row, number: int) -> None:
 
 @jitable
 def allocate_store(memory: Memory, queue: Row) -> int:
-    """Returns where one more store can be kept."""
+    """Appends an empty store to the list and returns its index in the queue array; completes the
+    oldest store if the list is full."""
     if queue[STORES] == CAPACITY:
         complete_store(memory, queue, 0)
         remove_store(queue, 0)
@@ -99,7 +100,7 @@ def allocate_store(memory: Memory, queue: Row) -> int:
 
 @jitable
 def wait_stores(memory: Memory, scratch: Row, plan: Row, queue: Row) -> int:
-    """Complete the stores of a warp, oldest first; returns 0."""
+    """Completes the deferred stores of the executing warp, oldest first; returns 0."""
     number = 0
     while number < queue[STORES]:
         if queue[store_at(number) + THREAD] == scratch[FIRST_THREAD]:
@@ -113,7 +114,8 @@ def wait_stores(memory: Memory, scratch: Row, plan: Row, queue: Row) -> int:
 
 @jitable
 def drop_stores(queue: Row, start: int, end: int) -> None:
-    """Forget the stores to tensor memory in a stretch of memory that another block gets."""
+    """Drops the deferred stores to tensor memory at addresses from `start` up to `end`, which
+    another block gets."""
     number = 0
     while number < queue[STORES]:
         if start <= queue[store_at(number) + START] < end:

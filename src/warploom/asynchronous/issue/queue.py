@@ -1,11 +1,10 @@
-"""Copies that are not complete: kept in the order in which they were issued, and completed when a
-thread waits for them.
+"""Executes asynchronous requests, and queues those that complete late.
 
-A queue is an array of words, as long as one worker's launch: the number of entries, then entries
-(`asynchronous.tensors.entries`). Only schedules under which copies complete late
-(`simt.product_groups`) have any. A copy completes when a thread waits in vain for the mbarrier that
-it tells, when its thread waits for its group, when its block ends, when the launch ends, and when
-the queue is full.
+A queue is an array of 64-bit words that lives as long as one worker's launch: the number of
+entries, then entries in order of issue (`asynchronous.tensors.entries`). It is empty unless the
+schedule completes late (`simt.product_groups`). An entry completes when a thread waits for the
+mbarrier that the entry signals and its phase is incomplete, when its thread waits for its bulk
+group, when its block ends, when the launch ends, or when the queue is full.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ from warploom.simt.lane_counts import Row, jitable
 from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 COUNT, STORES, FIRST = 0, 1, 2
-"""Words of a queue: how many entries it has, and how many stores to tensor memory the list behind
-it (`asynchronous.issue.late_stores`); the first entry."""
+"""Words of a queue: number of entries; number of deferred stores to tensor memory, whose list
+follows the queue (`asynchronous.issue.late_stores`); first entry."""
 
 CAPACITY = 2048
-"""Entries of a queue; when it is full, the oldest completes."""
+"""The most entries of a queue; when it is full, the oldest completes."""
 
 QUEUE_WORDS = FIRST + CAPACITY * ENTRY_WORDS
 
@@ -58,14 +57,14 @@ LANES = 32
 
 @jitable
 def entry_at(number: int) -> int:
-    """Returns where an entry stands in a queue."""
+    """Returns the index of an entry in the queue array."""
     return FIRST + number * ENTRY_WORDS
 
 
 @jitable
 def complete_request(memory: Memory, entry: Row, scratch: Row) -> None:
-    """Complete a copy: move its bytes, then tell the mbarrier that it names. `scratch` is where a
-    product works."""
+    """Executes a request: copies, reduces or multiplies, then signals its mbarrier, if any.
+    `scratch` is work space for a matrix product."""
     kind, size = int(entry[KIND]), int(entry[SIZE])
     source, target = int(entry[SOURCE]) - ORIGIN, int(entry[TARGET]) - ORIGIN
     if kind == BOX_COPY:
@@ -104,7 +103,8 @@ def complete_request(memory: Memory, entry: Row, scratch: Row) -> None:
 
 @jitable
 def complete_entry(memory: Memory, queue: Row, work: Row, number: int) -> None:
-    """Complete the entry of a number; it stays where it is."""
+    """Executes the request of an entry, which stays in the queue. It is copied to `work` first, as
+    execution changes it."""
     at = entry_at(number)
     for word in range(ENTRY_WORDS):
         work[word] = queue[at + word]
@@ -113,7 +113,7 @@ def complete_entry(memory: Memory, queue: Row, work: Row, number: int) -> None:
 
 @jitable
 def move_entry(queue: Row, number: int, kept: int) -> int:
-    """Move an entry to the place of number `kept`; returns the next place."""
+    """Moves an entry down to number `kept` to compact the queue; returns the next number."""
     if number != kept:
         for word in range(ENTRY_WORDS):
             queue[entry_at(kept) + word] = queue[entry_at(number) + word]
@@ -122,7 +122,7 @@ def move_entry(queue: Row, number: int, kept: int) -> int:
 
 @jitable
 def free_queue_slot(memory: Memory, queue: Row, work: Row) -> None:
-    """Complete the oldest entry of a full queue; `work` is room for an entry."""
+    """Completes the oldest entry if the queue is full; `work` is space for an entry."""
     count = int(queue[COUNT])
     if count == CAPACITY:
         complete_entry(memory, queue, work, 0)
@@ -134,7 +134,7 @@ def free_queue_slot(memory: Memory, queue: Row, work: Row) -> None:
 
 @jitable
 def append(queue: Row, entry: Row) -> None:
-    """Keep a copy for later; there is room for it."""
+    """Appends a request to the queue, which has a free entry (`free_queue_slot`)."""
     count = int(queue[COUNT])
     for word in range(ENTRY_WORDS):
         queue[entry_at(count) + word] = entry[word]
@@ -143,8 +143,8 @@ def append(queue: Row, entry: Row) -> None:
 
 @jitable
 def is_due(queue: Row, number: int, barrier: int) -> bool:
-    """Returns whether an entry tells an mbarrier, or is in front of a commit of its thread that
-    does."""
+    """Returns whether an entry signals an mbarrier itself, or is a `tcgen05` operation followed by
+    a commit of its thread that signals the mbarrier."""
     at = entry_at(number)
     if queue[at + BARRIER] == barrier:
         return True
@@ -160,8 +160,8 @@ def is_due(queue: Row, number: int, barrier: int) -> bool:
 
 @jitable
 def complete_mbarrier_copies(memory: Memory, queue: Row, work: Row, barrier: int) -> int:
-    """Complete the copies that tell an mbarrier, oldest first, until its phase is complete; returns
-    how many."""
+    """Completes the queued requests that signal an mbarrier, oldest first, until its phase is
+    complete; returns how many. `barrier` is the host address of the mbarrier."""
     kept, done, place = 0, 0, barrier - ORIGIN
     phase = mbarrier.phase(read_bytes(memory, place, 8))
     for number in range(int(queue[COUNT])):
@@ -177,7 +177,7 @@ def complete_mbarrier_copies(memory: Memory, queue: Row, work: Row, barrier: int
 
 @jitable
 def end_group(memory: Memory, queue: Row, work: Row, thread: int) -> None:
-    """End the group of copies of a thread: they wait together from now on."""
+    """Executes `cp.async.bulk.commit_group` for a thread, by queuing an entry GROUP_END."""
     free_queue_slot(memory, queue, work)
     for word in range(ENTRY_WORDS):
         work[word] = 0
@@ -187,7 +187,8 @@ def end_group(memory: Memory, queue: Row, work: Row, thread: int) -> None:
 
 @jitable
 def complete_groups(memory: Memory, queue: Row, work: Row, thread: int, left: int) -> int:
-    """Complete the groups of a thread but the newest `left` ones; returns how many copies."""
+    """Completes the bulk groups of a thread except the newest `left` (-1: also copies in no group);
+    returns how many entries."""
     count, ends, last = int(queue[COUNT]), 0, -1
     for number in range(count - 1, -1, -1):
         at = entry_at(number)
@@ -210,8 +211,8 @@ def complete_groups(memory: Memory, queue: Row, work: Row, thread: int, left: in
 
 @jitable
 def retire(memory: Memory, queue: Row, work: Row, start: int, end: int) -> None:
-    """Complete the copies out of a stretch of shared memory that another block gets, and forget
-    those into it."""
+    """Completes the bulk copies from shared memory at addresses from `start` up to `end`, which
+    another block gets, and drops the copies into it."""
     kept = 0
     for number in range(int(queue[COUNT])):
         at = entry_at(number)

@@ -1,7 +1,11 @@
-"""Asynchronous copies as they are issued: checked, counted, and done or kept for later.
+"""Issues the instructions of the Tensor Memory Accelerator: checks and counts them, and executes or
+queues them.
 
-`issue_copies` does what one warp instruction wants, lane by lane; both machines call it. It answers
-0, or 1 with the fault of the lowest lane recorded in `scratch`.
+`issue_copies` executes one warp instruction, lane by lane; both machines call it. It returns 0, or
+1 with the fault of the lowest lane recorded in `scratch`. Parameters: `memory`: the host's memory
+from ORIGIN on, as bytes; `data`: rows of operands (`asynchronous.tensors.requests`); `scratch`: the
+entry of the request, then fault and machine state (`asynchronous.tensors.entries`); `allocations`:
+of global memory; `global_row`, `shared_row`: counters; `work`: space for an entry and a product.
 """
 
 from __future__ import annotations
@@ -144,8 +148,8 @@ from warploom.simt.schedule_layout import CHANGES, CLUSTER
 from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 BOX_ALIGNMENT, INTERLEAVED_ALIGNMENT, BULK_UNIT = 128, 256, 16
-"""What addresses of boxes in shared memory, of interleaved ones, and of bulk copies are multiples
-of (PTX ISA, "cp.async.bulk.tensor", "cp.async.bulk")."""
+"""Required alignment in bytes of boxes in shared memory, of interleaved boxes, and of bulk copies
+(PTX ISA, "cp.async.bulk.tensor", "cp.async.bulk")."""
 
 
 @jitable
@@ -154,7 +158,7 @@ def issue_copies(
     global_row: Row, shared_row: Row, plan: Row, queue: Row, work: Row,
     mask: int, request: int,
 ) -> int:  # fmt: skip
-    """Do what a request wants, in the lanes of the mask."""
+    """Issues a request in the lanes of `mask`. Returns 0, or 1 with a fault recorded."""
     scratch[FAULT_KIND] = 0
     late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
     for lane in range(LANES):
@@ -203,7 +207,7 @@ def issue_copies(
 def complete_or_queue(
     memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: bool
 ) -> None:
-    """Complete a copy at once, or keep it for later."""
+    """Executes the request in `scratch`, or appends it to the queue if it completes late."""
     if late:
         free_queue_slot(memory, queue, work)
         append(queue, scratch)
@@ -216,7 +220,8 @@ def complete_or_queue(
 def multicast(
     memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: bool, blocks: int
 ) -> int:
-    """Begin the copy in every block of a mask, at the same places as in the own block."""
+    """Issues a copy to each block of the mask `blocks`, at the same offsets in shared memory as in
+    the executing block. Returns the kind of fault, or 0."""
     target, barrier = int(scratch[TARGET]), int(scratch[BARRIER])
     own = int(scratch[SHARED])
     for rank in range(16):
@@ -239,7 +244,7 @@ def multicast(
 
 @jitable
 def load_map(memory: Memory, scratch: Row, address: int) -> None:
-    """Copy 128 bytes into the words of the map."""
+    """Copies the tensor map at a host address to the entry in `scratch`."""
     for word in range(MAP_WORDS):
         scratch[word] = read_bytes(memory, address - ORIGIN + 8 * word, 8)
 
@@ -249,7 +254,8 @@ def prepare_box(
     memory: Memory, data: Row, scratch: Row, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Fill and check the entry of a box; returns the kind of fault, or 0."""
+    """Fills the entry of a box copy and checks all its accesses; returns the kind of fault, or
+    0."""
     op, place = field(request, OP), int(data[LANES * MAP_ROW + lane])
     kind = check_global(scratch, allocations, place, MAP_BYTES, False)
     if kind != 0:
@@ -302,8 +308,8 @@ def prepare_box(
 
 @jitable
 def has_slices(scratch: Row) -> bool:
-    """Returns whether the channels of an interleaved tensor are more than one slice of 16 or 32
-    bytes: how far slices are apart follows from nothing that a map is made of."""
+    """Returns whether the channels of an interleaved tensor exceed one slice of 16 or 32 bytes.
+    That is unsupported: no field of a tensor map gives the distance between slices."""
     layout = map_interleave(scratch)
     if layout == NO_INTERLEAVE:
         return False
@@ -313,7 +319,7 @@ def has_slices(scratch: Row) -> bool:
 
 @jitable
 def map_mode_of(mode: int) -> int:
-    """Returns the mode of the tensor maps with which an instruction of a mode goes."""
+    """Returns the mode of tensor map that an instruction with a mode requires."""
     if mode == WIDE_MODE:
         return IM2COL_W
     if mode == WIDE_128_MODE:
@@ -323,7 +329,8 @@ def map_mode_of(mode: int) -> int:
 
 @jitable
 def check_map(scratch: Row, request: int, place: int) -> int:
-    """Returns the kind of fault of a tensor map that an instruction cannot use, or 0."""
+    """Returns the kind of fault if an instruction cannot use the tensor map in `scratch`, which was
+    loaded from address `place`, or 0."""
     if place % 64 != 0 or not is_map(scratch):
         return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
     wanted = map_mode_of(field(request, MODE))
@@ -339,7 +346,7 @@ def check_map(scratch: Row, request: int, place: int) -> int:
 
 @jitable
 def count_box(scratch: Row, global_row: Row, shared_row: Row) -> None:
-    """Count a box: the sectors and lines of each of its rows, and the bytes in shared memory."""
+    """Counts a box: the sectors and lines of each of its rows, and the bytes in shared memory."""
     global_row[REQUESTS] += 1
     for row in range(count_rows(scratch)):
         find_row(scratch, row)
@@ -352,7 +359,7 @@ def count_box(scratch: Row, global_row: Row, shared_row: Row) -> None:
 
 @jitable
 def count_stretch(row: Row, start: int, end: int) -> None:
-    """Count bytes of global memory that lie side by side."""
+    """Counts an access to the bytes of global memory from `start` up to `end`."""
     sectors = ((end - 1) >> 5) - (start >> 5) + 1
     row[SECTORS] += sectors
     row[LINES] += ((end - 1) >> 7) - (start >> 7) + 1
@@ -364,7 +371,7 @@ def count_stretch(row: Row, start: int, end: int) -> None:
 
 @jitable
 def count_shared(row: Row, size: int) -> None:
-    """Count bytes of shared memory, which are moved 128 at a time without conflicts."""
+    """Counts an access to `size` bytes of shared memory: 128 per wavefront, without conflicts."""
     row[REQUESTS] += 1
     row[BYTES_REQUESTED] += size
     row[BYTES_MOVED] += size
@@ -372,7 +379,7 @@ def count_shared(row: Row, size: int) -> None:
     row[WAVEFRONTS] += (size + 127) >> 7
 
 
-# ---- bytes side by side -------------------------------------------------------------------------
+# ---- contiguous bytes ---------------------------------------------------------------------------
 
 
 @jitable
@@ -380,8 +387,8 @@ def prepare_bytes(
     memory: Memory, data: Row, scratch: Row, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Fill and check the entry of a copy or a reduction of bytes side by side, of which at least
-    one end is in shared memory; returns the kind of fault, or 0."""
+    """Fills the entry of a copy or reduction of contiguous bytes and checks its accesses; at least
+    one operand is in shared memory. Returns the kind of fault, or 0."""
     op, size = field(request, OP), int(data[LANES * SIZE_ROW + lane])
     shared, other = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
     if size % BULK_UNIT or shared % BULK_UNIT or other % BULK_UNIT:
@@ -412,7 +419,7 @@ def prepare_bytes(
 
 @jitable
 def count_bytes(scratch: Row, global_row: Row, shared_row: Row) -> None:
-    """Count a copy of bytes: its end in global memory, where it has one, and that in shared
+    """Counts a copy of contiguous bytes: its access to global memory, if any, and that to shared
     memory."""
     size, request = int(scratch[SIZE]), int(scratch[REQUEST])
     if size == 0:
@@ -432,8 +439,8 @@ def change_map(
     memory: Memory, data: Row, scratch: Row, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Do `tensormap.replace`, or copy a map from shared to global memory; returns the kind of
-    fault, or 0."""
+    """Executes `tensormap.replace`, or `tensormap.cp_fenceproxy` (copies a map from shared to
+    global memory). Returns the kind of fault, or 0."""
     place = int(data[LANES * MAP_ROW + lane])
     in_shared = SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_SIZE
     if in_shared:

@@ -1,10 +1,11 @@
-"""`tcgen05` as it is issued: checked, counted, and done or kept for later.
+"""Issues `tcgen05` instructions: checks and counts them, and executes or queues them.
 
-`issue_tensor_memory` does what one warp instruction wants; both machines call it. It answers 0, or
-1 with the fault recorded in `scratch`. Products, copies, shifts and commits complete in the order
-in which a thread issues them; under schedules where asynchronous work completes late
-(`simt.product_groups`), when someone waits in vain for the mbarrier of a commit behind them. Stores
-complete late where their warp waits for them (`asynchronous.issue.late_stores`).
+`issue_tensor_memory` executes one warp instruction; both machines call it. It returns 0, or 1 with
+the fault recorded in `scratch`. Products, copies, shifts and commits complete in the order in which
+a thread issues them. Under schedules that complete late (`simt.product_groups`), they complete when
+a thread waits for the mbarrier of a later commit, and stores when their warp waits for them
+(`asynchronous.issue.late_stores`). Parameters as in `asynchronous.issue.tensor_copies`; the rows of
+`data` are those of `asynchronous.tensor_memory.layout`.
 """
 
 from __future__ import annotations
@@ -130,8 +131,9 @@ def issue_tensor_memory(
     memory: Memory, data: Row, scratch: Row, values: Values, shared_row: Row, plan: Row,
     queue: Row, work: Row, mask: int, request: int, instruction: int,
 ) -> int:  # fmt: skip
-    """Do what a request wants, in the lanes of the mask. `values` are registers of a load or a
-    store, 32 lanes each; `instruction` is the number of the instruction."""
+    """Issues a request in the lanes of `mask`. `values` are the registers of a load or store, 32
+    lanes each; `instruction` is the index of the instruction. Returns 0, or 1 with a fault
+    recorded."""
     scratch[FAULT_KIND] = 0
     op = part(request, OP)
     for lane in range(WARP_LANES):
@@ -147,14 +149,14 @@ def issue_tensor_memory(
         elif op == RELINQUISH:
             kind = relinquish(memory, scratch)
         elif op in (LOAD, STORE):
-            kind = move(memory, data, scratch, values, plan, queue, lane, request)
+            kind = transfer_registers(memory, data, scratch, values, plan, queue, lane, request)
         else:
-            kind = start(memory, data, scratch, shared_row, plan, queue, work, lane, request)
+            kind = issue_lane(memory, data, scratch, shared_row, plan, queue, work, lane, request)
         if kind != 0:
             scratch[FAULT_KIND] = kind
             return 1
         plan[CHANGES] += 1
-        # What a warp does together takes its operands of the first lane.
+        # Operations up to STORE are executed once per warp, with the operands of its first lane.
         if op <= STORE:
             return 0
     return 0
@@ -162,8 +164,8 @@ def issue_tensor_memory(
 
 @jitable
 def has_peer(scratch: Row, plan: Row, op: int) -> bool:
-    """Returns whether the block has a peer; what is done in its memory finds it begun and not
-    ended."""
+    """Returns whether the block has a peer for `.cta_group::2`. Operations that access the peer's
+    memory also need it to be running."""
     peer = own_rank(scratch) ^ 1
     if op in (ALLOC, FREE, RELINQUISH, COMMIT):
         return peer < plan[CLUSTER]
@@ -174,11 +176,12 @@ def has_peer(scratch: Row, plan: Row, op: int) -> bool:
 
 
 @jitable
-def move(
+def transfer_registers(
     memory: Memory, data: Row, scratch: Row, values: Values, plan: Row, queue: Row, lane: int,
     request: int,
 ) -> int:  # fmt: skip
-    """Load or store the registers of a warp; returns the kind of fault, or 0."""
+    """Executes `tcgen05.ld` or `tcgen05.st`, or defers the store; returns the kind of fault, or
+    0."""
     address = int(data[WARP_LANES * D_ROW + lane])
     split = int(data[WARP_LANES * A_ROW + lane])
     start = int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
@@ -206,7 +209,8 @@ def move(
 def check_move(
     memory: Memory, scratch: Row, start: int, address: int, split: int, request: int
 ) -> int:
-    """Returns the kind of fault of a load or a store, or 0."""
+    """Returns the kind of fault of a load or store of tensor memory at address `start`, or 0.
+    `address` and `split` are the instruction's operands."""
     shape, registers = part(request, SHAPE), (request >> REGISTERS) & 255
     columns = columns_in(shape, registers) * (2 if request & HALVES else 1)
     kind = check_lanes(scratch, address, lanes_in(shape))
@@ -221,7 +225,8 @@ def check_move(
 def load_registers(
     memory: Memory, values: Values, start: int, address: int, split: int, request: int
 ) -> None:
-    """Load the registers of a warp."""
+    """Loads the registers of a warp from tensor memory at address `start`, and reduces them for
+    `tcgen05.ld.red`."""
     registers = (request >> REGISTERS) & 255
     for register in range(registers):
         for thread in range(WARP_LANES):
@@ -236,7 +241,7 @@ def load_registers(
 
 @jitable
 def reduce_registers(values: Values, registers: int, request: int) -> None:
-    """Put the minimum or the maximum of each thread's registers behind them."""
+    """Stores the minimum or maximum of each thread's registers in one more register after them."""
     for thread in range(WARP_LANES):
         reduction = int(np.int64(values[thread]))
         for register in range(registers):
@@ -245,15 +250,15 @@ def reduce_registers(values: Values, registers: int, request: int) -> None:
         values[WARP_LANES * registers + thread] = np.uint32(reduction)
 
 
-# ---- what completes later -----------------------------------------------------------------------
+# ---- asynchronous operations --------------------------------------------------------------------
 
 
 @jitable
-def start(
+def issue_lane(
     memory: Memory, data: Row, scratch: Row, shared_row: Row, plan: Row, queue: Row, work: Row,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Check and begin a product, a copy, a shift or a commit of one lane; returns the kind of
+    """Checks, counts and issues a product, copy, shift or commit of one lane; returns the kind of
     fault, or 0."""
     late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
     fill_entry(data, scratch, lane, request)
@@ -285,7 +290,7 @@ def start(
 
 @jitable
 def fill_entry(data: Row, scratch: Row, lane: int, request: int) -> None:
-    """Put what a lane asks for into an entry."""
+    """Stores the operands of a lane in the entry in `scratch`."""
     rank = own_rank(scratch)
     own, peer = int(scratch[OWN_SHARED]), 0
     if request & PAIR:
@@ -304,7 +309,7 @@ def fill_entry(data: Row, scratch: Row, lane: int, request: int) -> None:
     for word in range(4):
         low = int(data[WARP_LANES * (DISABLED_ROW + 2 * word) + lane])
         high = int(data[WARP_LANES * (DISABLED_ROW + 2 * word + 1) + lane])
-        # The highest bit is the sign of a word.
+        # Words are signed: bit 31 of the high half is the sign bit.
         scratch[E_DISABLED + word] = low | (high - ((high & 0x80000000) << 1)) << 32
     scratch[REQUEST], scratch[BARRIER], scratch[GROUPS] = request, 0, NO_GROUP
     scratch[THREAD] = int(scratch[FIRST_THREAD]) + lane
@@ -316,8 +321,8 @@ def commit(
     memory: Memory, data: Row, scratch: Row, plan: Row, queue: Row, work: Row, lane: int,
     late: bool,
 ) -> int:  # fmt: skip
-    """Arrive at an mbarrier when all is complete that the thread has begun; returns the kind of
-    fault, or 0."""
+    """Issues `tcgen05.commit`: an arrival at an mbarrier after all earlier operations of the thread
+    are complete. Returns the kind of fault, or 0."""
     address = int(data[WARP_LANES * SHARED_ROW + lane])
     blocks = int(data[WARP_LANES * BLOCKS_ROW + lane])
     kind = check_shared(scratch, address, 8)

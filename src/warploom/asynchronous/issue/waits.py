@@ -1,6 +1,7 @@
-"""Completes late copies before an instruction that waits for them looks: both machines call these.
+"""Completes late copies before an instruction that waits for them; both machines call these.
 
-Nothing is kept, and nothing is to do, where copies complete as they are issued.
+There is nothing to do if copies complete at issue. `queue` holds requests of TMA and `tcgen05`
+(`asynchronous.issue.queue`), `pending` all other copies (`asynchronous.late_copies`).
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def wait_copies(
     memory: Memory, data: Row, scratch: Row, plan: Row, queue: Row, pending: Row, work: Row,
     mask: int, by_parity: int,
 ) -> int:  # fmt: skip
-    """Complete the copies for which lanes wait in vain: those that tell the mbarrier at which a
-    lane looks, unless the phase is complete."""
+    """Completes copies for `mbarrier.test_wait` and `try_wait`: those that signal the mbarrier of a
+    lane in `mask`, if the phase that it waits for is incomplete. Returns 0."""
     for lane in range(LANES):
         if (mask >> lane) & 1 and (queue[COUNT] > 0 or pending[PENDING_COUNT] > 0):
             address = int(data[LANES * BARRIER_ROW + lane])
@@ -67,8 +68,9 @@ def group_copies(
     memory: Memory, scratch: Row, plan: Row, queue: Row, pending: Row, work: Row,
     mask: int, action: int, left: int, groups: int,
 ) -> int:  # fmt: skip
-    """End the groups of lanes, or complete all groups but the newest `left` of each; -1: also
-    copies that are in no group."""
+    """Ends the current group of each lane (END_GROUP), or completes all groups except each lane's
+    newest `left` (WAIT_GROUPS; -1: also copies in no group). `groups` is the kind of group. Returns
+    0."""
     if pending[PENDING_COUNT] > 0:
         if action == END_GROUP:
             end_pending_group(memory, scratch, pending, mask, groups)
@@ -89,8 +91,8 @@ def group_copies(
 
 @jitable
 def retire_copies(memory: Memory, queue: Row, pending: Row, work: Row, start: int, end: int) -> int:
-    """Complete or forget the copies of a block that has ended
-    (`asynchronous.issue.queue.retire`)."""
+    """Completes or drops the copies of a block that has ended, whose shared memory is from `start`
+    up to `end` (`asynchronous.issue.queue.retire`). Returns 0."""
     if queue[COUNT] > 0:
         retire(memory, queue, work, start, end)
     if queue[STORES] > 0:

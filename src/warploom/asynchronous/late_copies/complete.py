@@ -1,4 +1,4 @@
-"""Completes late copies."""
+"""Completes pending copies: moves their bytes, and signals their mbarriers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 @jitable
 def complete_lane(memory: Memory, pending: Row, entry: int, lane: int) -> None:
-    """Completes the copy of one lane: moves its bytes, then tells the mbarrier that it names."""
+    """Completes the copy of one lane: moves its bytes, then signals its mbarrier, if any."""
     target, size = (
         int(pending[lane_word(entry, TARGET, lane)]) - ORIGIN,
         pending[lane_word(entry, SIZE, lane)],
@@ -76,14 +76,14 @@ def complete_lane(memory: Memory, pending: Row, entry: int, lane: int) -> None:
 
 @jitable
 def is_phase_complete(memory: Memory, barrier: int, phase: int) -> bool:
-    """Returns whether a phase of an mbarrier is complete; False where there is none (0)."""
+    """Returns whether a phase of an mbarrier is complete; False if `barrier` is 0."""
     return barrier != 0 and mbarrier.phase(read_bytes(memory, barrier - ORIGIN, 8)) != phase
 
 
 @jitable
 def complete_due(memory: Memory, pending: Row, barrier: int, phase: int) -> int:
-    """Completes what is due, and takes it out of the list; returns how many copies. What is due
-    once an mbarrier, if it is not 0, is past a phase stays in the list."""
+    """Completes the copies marked in DUE and removes them from the list; returns how many. Stops
+    once the mbarrier `barrier` (0: none) has completed `phase`: later copies stay pending."""
     kept, done = 0, 0
     for number in range(pending[COUNT]):
         entry = entry_at(number)
@@ -117,8 +117,8 @@ def complete_oldest(memory: Memory, pending: Row) -> None:
 
 @jitable
 def complete_pending_of_mbarrier(memory: Memory, pending: Row, barrier: int) -> int:
-    """Completes the copies that tell an mbarrier, oldest first, until its phase is complete;
-    returns how many."""
+    """Completes the pending copies that signal an mbarrier, oldest first, until its phase is
+    complete; returns how many."""
     found = 0
     for number in range(pending[COUNT]):
         entry = entry_at(number)
@@ -137,8 +137,9 @@ def complete_pending_of_mbarrier(memory: Memory, pending: Row, barrier: int) -> 
 def complete_pending_groups(
     memory: Memory, pending: Row, thread: int, mask: int, groups: int, left: int
 ) -> int:
-    """Completes the groups of lanes of a warp but the newest `left` ones of each; -1: also copies
-    that are in no group yet. Returns how many copies."""
+    """Completes the groups of each lane in `mask` except its newest `left` (-1: also copies in no
+    group yet). `thread` is the number of the warp's first thread, `groups` the kind of group.
+    Returns how many copies."""
     for lane in range(LANES):
         pending[ENDS + lane] = 0
     for number in range(pending[COUNT] - 1, -1, -1):
@@ -154,8 +155,8 @@ def complete_pending_groups(
 
 @jitable
 def retire_pending(memory: Memory, pending: Row, start: int, end: int) -> None:
-    """Completes the bulk stores out of a stretch of shared memory that another block gets, and
-    forgets the copies into it."""
+    """Completes the bulk stores from shared memory at addresses from `start` up to `end`, which
+    another block gets, and drops the copies into it."""
     for number in range(pending[COUNT]):
         entry = entry_at(number)
         if start <= pending[entry + SHARED] < end:

@@ -1,4 +1,4 @@
-"""Keeps copies for later: before they are done, and after."""
+"""Defers copies in two steps: saves the target bytes before execution, restores them after it."""
 
 from __future__ import annotations
 
@@ -67,10 +67,13 @@ def hold_copies(
     memory: Memory, data: Row, scratch: Row, allocations: Allocations,
     plan: Row, pending: Row, mask: int, action: int, groups: int,
 ) -> int:  # fmt: skip
-    """Saves what copies of some lanes are about to write over, where they complete late; `action` is
-    LOAD, STORE or SEND, or UPDATE with an operation and a type. Rows of `data`: addresses, bytes,
-    zeros behind them (VALUE_ROW), mbarriers, or -1; of an UPDATE, operands (GLOBAL_ROW). Leaves out
-    lanes that would fault. Returns whether there are any."""
+    """Saves the bytes that the copies of the lanes in `mask` will overwrite, if they complete late.
+
+    `action` is LOAD, STORE or SEND, or UPDATE with an operation and a type; `groups` the kind of
+    group. Rows of `data`: addresses; sizes; zeroed bytes after them (VALUE_ROW); mbarriers or -1;
+    for UPDATE, operands (GLOBAL_ROW). Lanes that would fault are left out, so that execution
+    reports the fault. Returns 1 if any lane remains: `defer_copies` must then follow.
+    """
     if mask == 0 or not completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP])):
         return 0
     if pending[COUNT] == CAPACITY:
@@ -110,7 +113,7 @@ def prepare_lane(
     data: Row, scratch: Row, allocations: Allocations,
     pending: Row, entry: int, lane: int, action: int,
 ) -> bool:  # fmt: skip
-    """Fills a lane's words of an entry; returns whether its copy may be done."""
+    """Fills a lane's words of an entry; returns whether its accesses are valid."""
     shared, other = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
     size, zeros = int(data[LANES * SIZE_ROW + lane]), int(data[LANES * VALUE_ROW + lane])
     barrier = int(data[LANES * BARRIER_ROW + lane])
@@ -140,7 +143,7 @@ def prepare_lane(
 
 @jitable
 def save_bytes(memory: Memory, pending: Row, saved_at: int, address: int, size: int) -> None:
-    """Saves bytes from an address on; nothing from address 0."""
+    """Saves the `size` bytes at an address; nothing for address 0."""
     if address != 0:
         for place in range(size):
             pending[SAVED + saved_at + place] = memory[address - ORIGIN + place]
@@ -148,7 +151,7 @@ def save_bytes(memory: Memory, pending: Row, saved_at: int, address: int, size: 
 
 @jitable
 def restore_bytes(memory: Memory, pending: Row, saved_at: int, address: int, size: int) -> None:
-    """Writes saved bytes back."""
+    """Writes saved bytes back to an address; nothing for address 0."""
     if address != 0:
         for place in range(size):
             memory[address - ORIGIN + place] = np.uint8(pending[SAVED + saved_at + place])
@@ -156,8 +159,8 @@ def restore_bytes(memory: Memory, pending: Row, saved_at: int, address: int, siz
 
 @jitable
 def defer_copies(memory: Memory, plan: Row, pending: Row) -> int:
-    """Puts back what the copies of the last `hold_copies` have written over: they complete
-    later."""
+    """Restores the bytes that the copies of the last `hold_copies` have overwritten, so that these
+    copies complete later. Returns 0."""
     entry = entry_at(int(pending[COUNT]))
     for lane in range(LANES):
         if pending[entry + MASK] >> lane & 1 and pending[entry + KIND] == VALUE:
@@ -185,7 +188,7 @@ def defer_copies(memory: Memory, plan: Row, pending: Row) -> int:
 
 @jitable
 def end_pending_group(memory: Memory, scratch: Row, pending: Row, mask: int, groups: int) -> None:
-    """Ends the groups of copies of some lanes of a warp."""
+    """Ends the current group of copies of the lanes in `mask`, by an entry GROUP_END."""
     if pending[COUNT] == CAPACITY:
         complete_oldest(memory, pending)
     entry = entry_at(int(pending[COUNT]))

@@ -1,6 +1,7 @@
-"""Copies from shared into tensor memory, and shifts in it: PTX ISA, "tcgen05.cp", "tcgen05.shift".
+"""Executes copies from shared to tensor memory, and row shifts in tensor memory (PTX ISA,
+"tcgen05.cp", "tcgen05.shift").
 
-The manual has figures; which lanes a copy writes, and which once more, is as in CUTLASS
+The manual has figures; the lanes that a copy writes and multicasts to are those of CUTLASS
 (`SM100_UTCCP_*`, include/cute/atom/copy_traits_sm100.hpp).
 """
 
@@ -36,7 +37,7 @@ SHIFTED_ROWS = 31
 
 @jitable
 def copied_rows(shape: int) -> int:
-    """Returns how many rows a copy reads."""
+    """Returns the number of rows that a copy reads."""
     if shape == C4X256B:
         return 4
     if shape == C32X128B:
@@ -46,13 +47,13 @@ def copied_rows(shape: int) -> int:
 
 @jitable
 def copied_units(shape: int) -> int:
-    """Returns how many times 16 bytes a row has."""
+    """Returns the number of 16-byte units of a row."""
     return 2 if shape in (C128X256B, C4X256B) else 1
 
 
 @jitable
 def copies_of(shape: int) -> int:
-    """Returns to how many lanes each row goes."""
+    """Returns the number of lanes that each row is copied to."""
     if shape == C32X128B:
         return 4
     return 2 if shape in (C64X128B_02_13, C64X128B_01_23) else 1
@@ -60,7 +61,7 @@ def copies_of(shape: int) -> int:
 
 @jitable
 def copied_lane(shape: int, row: int, number: int) -> int:
-    """Returns the lane of a copy of a row, from that of the address on."""
+    """Returns the lane of copy number `number` of a row, relative to the address operand's."""
     if shape == C4X256B:
         return 32 * row
     if shape == C32X128B:
@@ -74,8 +75,8 @@ def copied_lane(shape: int, row: int, number: int) -> int:
 
 @jitable
 def unpacked_byte(memory: Memory, unit: int, format: int, place: int) -> int:
-    """Returns a byte of 16, as it is written; a number of 4 bits comes into the midst of its
-    byte."""
+    """Returns byte `place` of the 16 that are written for the unit at offset `unit` in `memory`. A
+    packed 4-bit element becomes bits 2 to 5 of its byte."""
     if format == PLAIN_BYTES:
         return int(memory[unit + place])
     if format == PACKED_4:
@@ -86,7 +87,8 @@ def unpacked_byte(memory: Memory, unit: int, format: int, place: int) -> int:
 
 @jitable
 def copy_matrix(memory: Memory, entry: Row) -> None:
-    """Complete a copy; of a pair of blocks each copies out of its own shared memory."""
+    """Executes the copy of an entry. With `.cta_group::2` each block copies from its own shared
+    memory."""
     request = int(entry[REQUEST])
     shape, format = part(request, SHAPE), part(request, FORMAT)
     address = int(entry[E_D])
@@ -105,7 +107,7 @@ def copy_matrix(memory: Memory, entry: Row) -> None:
 
 @jitable
 def shift_rows(memory: Memory, entry: Row) -> None:
-    """Complete a shift: each of 32 lanes but the last gets what the next one has."""
+    """Executes the shift of an entry: moves 32 bytes of each of 31 lanes from the next lane."""
     request, address = int(entry[REQUEST]), int(entry[E_D])
     for block in range(2 if request & PAIR else 1):
         own = int(entry[E_PEER]) if block else int(entry[E_OWN])

@@ -1,4 +1,7 @@
-"""Locates tensor memory, and who may reach which of it."""
+"""Computes addresses in tensor memory, and accesses the state of its allocations.
+
+A block's tensor memory follows its shared memory on the host (`layout.BLOCK_BYTES`).
+"""
 
 from __future__ import annotations
 
@@ -33,20 +36,20 @@ def lane_of(address: int) -> int:
 
 @jitable
 def to_tensor_memory(scratch: Row) -> int:
-    """Returns the bytes from the beginning of a block's shared memory to its tensor memory."""
+    """Returns the offset in bytes from a block's shared memory to its tensor memory."""
     return int(scratch[SHARED_STRIDE]) - BLOCK_BYTES
 
 
 @jitable
 def own_rank(scratch: Row) -> int:
-    """Returns the rank of the block in its cluster."""
+    """Returns the rank of the executing block in its cluster."""
     stride = int(scratch[SHARED_STRIDE])
     return (int(scratch[OWN_SHARED]) - int(scratch[CLUSTER_SHARED])) // stride
 
 
 @jitable
 def read_state(memory: Memory, start: int, word: int) -> int:
-    """Returns a word of the state of a block's tensor memory, which begins at `start`."""
+    """Returns a word of the allocation state of tensor memory at address `start`."""
     return read_bytes(memory, start - ORIGIN + 8 * word, 8)
 
 
@@ -57,13 +60,13 @@ def write_state(memory: Memory, start: int, word: int, value: int) -> None:
 
 @jitable
 def word_offset(start: int, lane: int, column: int) -> int:
-    """Returns where a column of a lane stands in `memory`."""
+    """Returns the offset in `memory` of a column of a lane, of tensor memory at address `start`."""
     return start - ORIGIN + STATE_BYTES + lane * LANE_BYTES + column * COLUMN_BYTES
 
 
 @jitable
 def first_missing(memory: Memory, start: int, column: int, count: int) -> int:
-    """Returns the first of so many columns that is not allocated, or -1."""
+    """Returns the first of `count` columns that is not allocated, or -1."""
     if column + count > COLUMNS:
         return max(column, COLUMNS)
     for unit in range(column // UNIT_COLUMNS, (column + count - 1) // UNIT_COLUMNS + 1):

@@ -1,7 +1,9 @@
-"""Products of matrices into tensor memory: PTX ISA, "tcgen05.mma".
+"""Computes the matrix products of `tcgen05.mma`: D = A * B, or D += A * B, in tensor memory.
 
-An element of D starts with D, or zero, and takes the products in rising k, each step rounded once
-to single precision; integers are exact. It is the sum that `mma` gives (docs/decisions/0006).
+An element of D starts with D, or zero, and adds the products in rising k; each step is rounded once
+to single precision. Integers are exact. `mma` computes the same sum (docs/decisions/0006). D is
+computed in blocks of columns: a block of B is decoded once, then each row of A is multiplied with
+it.
 """
 
 from __future__ import annotations
@@ -84,14 +86,14 @@ HALF_SUMS = 0
 LARGEST, SMALLEST = (1 << 31) - 1, -(1 << 31)
 
 
-# ---- where D, and with it A, stands -------------------------------------------------------------
+# ---- lanes of D, and of A -----------------------------------------------------------------------
 
 
 @jitable
 def row_lane(rows: int, parts: int, row: int, part_of_d: int) -> int:
-    """Returns the lane of a row of D, from that of its address on (PTX ISA, "Data Path Layout
-    Organization"). `rows` are those of one block; D is cut into so many parts side by side, whose
-    lanes come one behind the other."""
+    """Returns the lane of a row of D, relative to its address's (PTX ISA, "Data Path Layout
+    Organization"). `rows` is M per thread block. The columns of D are cut into `parts` parts, whose
+    lanes follow each other."""
     if parts > 1:
         return row + rows * part_of_d
     return row if rows == 128 else 32 * (row >> 4) + (row & 15)
@@ -99,7 +101,8 @@ def row_lane(rows: int, parts: int, row: int, part_of_d: int) -> int:
 
 @jitable
 def parts_of(request: int, rows: int) -> int:
-    """Returns into how many parts the columns of D are cut; `rows` are those of one block."""
+    """Returns the number of parts that the columns of D are cut into; `rows` is M per thread
+    block."""
     if rows < 128 and request & (PAIR | WEIGHT_STATIONARY):
         return 128 // rows
     return 1
@@ -113,14 +116,14 @@ def shared_element(
     memory: Memory, start: int, descriptor: int, transposed: bool, kind: int, type: int,
     row: int, k: int,
 ) -> float:  # fmt: skip
-    """Returns an element of a matrix in shared memory, which begins at `start`."""
+    """Returns the element (row, k) of a matrix in the shared memory at address `start`."""
     unit = unit_elements(kind)
     line, along = (k, row) if transposed else (row, k)
     address = start - ORIGIN + unit_address(descriptor, transposed, line, along // unit)
     width = shared_bits(kind, type)
     first = (along % unit) * width
     size = 2 if width == 6 else (width + 7) // 8
-    # The last element of 6 bits ends in front of bytes that are not used.
+    # Reading two bytes is safe for the last element of 6 bits, too: unused bytes follow it.
     bits = read_bytes(memory, address + (first >> 3), size) >> (first & 7)
     return element_value(bits & ((1 << width) - 1), type)
 
@@ -129,8 +132,8 @@ def shared_element(
 def tensor_memory_element(
     memory: Memory, start: int, address: int, kind: int, type: int, lane_offset: int, k: int
 ) -> float:
-    """Returns an element of A that tensor memory holds, `lane_offset` lanes behind that of the address; of
-    4 bits in a byte, they are in its midst."""
+    """Returns element k of a row of A in tensor memory, `lane_offset` lanes after the address's.
+    A 4-bit element in a byte is bits 2 to 5."""
     width = tensor_memory_bits(kind)
     first = k * width
     lane = lane_of(address) + lane_offset
@@ -147,9 +150,9 @@ def scale_of(
     memory: Memory, start: int, address: int, identifier: int, type: int, lane: int, row: int,
     block: int, words: int,
 ) -> float:  # fmt: skip
-    """Returns the scale of a block of a row of A, or a column of B: a byte in the quarter of tensor
-    memory that `lane` is in (PTX ISA, "Scale Factor A ID", "Scale Factor B ID"); the next four of
-    the row are so many `words` further on."""
+    """Returns the scale of block number `block` of a row of A, or a column of B: a byte in the
+    quarter of tensor memory that contains `lane` (PTX ISA, "Scale Factor A ID", "Scale Factor B
+    ID"). Each further four scales of a row are `words` columns after the previous four."""
     quarter, byte = lane & ~31, identifier + block
     column = column_of(address) + (row >> 5) + words * (byte >> 2)
     place = word_offset(start, quarter + (row & 31), column)
@@ -158,11 +161,12 @@ def scale_of(
 
 @jitable
 def sparse_k(memory: Memory, start: int, entry: Row, kind: int, row: int, lane: int, k: int) -> int:
-    """Returns the place along k of a stored element of a sparse A.
+    """Returns the position along k of stored element number `k` of a sparse A.
 
-    The metadata of a row are in its own lane; of kinds f16 and tf32 those of two rows are in two
-    lanes, eight apart, that each hold half of k (CUTLASS, `tmem_e_frg`). A choice of 4 bits names
-    two of four elements, for tf32 one of two, for packed 4 bits two pairs of four.
+    The metadata of a row are in its own lane. For kinds f16 and tf32 the metadata of two rows are
+    in two lanes at a distance of eight, each with half of k (CUTLASS, `tmem_e_frg`). A field of 4
+    bits selects two of four elements, for tf32 one of two, for packed 4-bit types two pairs of
+    four.
     """
     column = column_of(int(entry[E_METADATA])) + (int(entry[E_DESCRIPTOR]) & 3)
     first = lane_of(int(entry[E_METADATA])) & 31
@@ -188,8 +192,8 @@ def sparse_k(memory: Memory, start: int, entry: Row, kind: int, row: int, lane: 
 def load_b(
     memory: Memory, entry: Row, scratch: Row, own: int, first: int, count: int, depth: int
 ) -> None:
-    """Put columns of B into the room, row by row, times their scales; of a pair of blocks each has
-    half of them in its shared memory."""
+    """Stores `count` columns of B from `first` on, scaled, in the work space, row by row (k). With
+    `.cta_group::2`, each block has half of the columns in its shared memory."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     kind, columns = part(request, KIND), columns_of(descriptor)
     type = type_of(kind, descriptor, TYPE_B)
@@ -223,8 +227,8 @@ def load_b(
 def load_a(
     memory: Memory, entry: Row, scratch: Row, own: int, row: int, lane_offset: int, depth: int
 ) -> int:
-    """Put a row of A into the room, times its scales, and the places of its elements along k;
-    returns how many there are. `lane_offset`: the lane of the row, from that of the address of D on."""
+    """Stores a row of A, scaled, and the position along k of its elements in the work space;
+    returns the number of elements. `lane_offset` is the row's lane relative to D's address."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     kind, start = part(request, KIND), own + int(entry[E_MEMORY])
     type = type_of(kind, descriptor, TYPE_A)
@@ -232,7 +236,7 @@ def load_a(
     sign = -1.0 if (descriptor >> NEGATE_A) & 1 else 1.0
     scales, scale = scales_along_k(kind, descriptor, part(request, SCALES)), sign
     a_offset = lane_offset
-    # The last lane of tensor memory keeps its row.
+    # `.ashift` shifts the rows of A by one lane; the last lane has no successor.
     if request & SHIFTS_A and lane_of(int(entry[E_A])) + lane_offset < LANES - 1:
         a_offset += 1
     count = depth // 2 if request & SPARSE else depth
@@ -245,8 +249,8 @@ def load_a(
         if is_scaled(kind):
             scale = sign * scale_of(
                 memory, start, int(entry[E_SCALE_A]),
-                (descriptor >> 29) & 3, (descriptor >> 23) & 1, lane_offset, row, k * scales // depth,
-                scale_words(1),
+                (descriptor >> 29) & 3, (descriptor >> 23) & 1, lane_offset, row,
+                k * scales // depth, scale_words(1),
             )  # fmt: skip
         if request & A_IN_TENSOR_MEMORY:
             value = tensor_memory_element(
@@ -263,7 +267,7 @@ def load_a(
 
 @jitable
 def accumulator_value(word: int, kind: int, halves: bool) -> float:
-    """Returns the number that a word of D is."""
+    """Decodes a word of D: an integer, a half-precision or a single-precision float."""
     if kind == I8:
         return float(signed_value(word, 32))
     return float_value(half_to_single(word & 0xFFFF) if halves else word)
@@ -271,7 +275,7 @@ def accumulator_value(word: int, kind: int, halves: bool) -> float:
 
 @jitable
 def accumulator_bits(value: float, kind: int, halves: bool, saturates: bool) -> int:
-    """Returns the word of D that a sum is."""
+    """Encodes a sum as a word of D; integers wrap or saturate."""
     if kind == I8:
         exact = int(value)
         if saturates:
@@ -283,7 +287,8 @@ def accumulator_bits(value: float, kind: int, halves: bool, saturates: bool) -> 
 
 @jitable
 def multiply_row(scratch: Row, count: int, columns: int, exact: bool) -> None:
-    """Add the products of a row of A with a block of B to the row of sums."""
+    """Adds the products of a row of A with a block of B to the row of sums. Rounds each step to
+    single precision unless sums are `exact` (integers)."""
     for number in range(count):
         a = load_number(scratch, SCRATCH_A + number)
         at = SCRATCH_B + BLOCK_COLUMNS * int(scratch[SCRATCH_AT + number])
@@ -303,7 +308,7 @@ def multiply_row(scratch: Row, count: int, columns: int, exact: bool) -> None:
 
 @jitable
 def multiply(memory: Memory, entry: Row, scratch: Row) -> None:
-    """Complete a product. `scratch` has `words.WORK_WORDS` words."""
+    """Executes the product of an entry. `scratch` has `layout.WORK_WORDS` words."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     blocks = 2 if request & PAIR else 1
     rows, columns = rows_of(descriptor) // blocks, columns_of(descriptor)
@@ -322,7 +327,8 @@ def multiply_block(
     memory: Memory, entry: Row, scratch: Row, own: int, block: int, part_of_d: int, first: int,
     count: int,
 ) -> None:  # fmt: skip
-    """Compute columns of D, which begin at column `first` of a part of it, in all its rows."""
+    """Computes all rows of `count` columns of D, from column `first` of a part of D on. `block` is
+    0 or 1, the block of a pair, `own` the address of its shared memory."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     kind, blocks = part(request, KIND), 2 if request & PAIR else 1
     depth = depth_of(kind, descriptor, request & SPARSE != 0)

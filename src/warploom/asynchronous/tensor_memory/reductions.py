@@ -1,4 +1,4 @@
-"""The reductions of `tcgen05.ld.red`: PTX ISA, "tcgen05.ld"."""
+"""Computes the reductions of `tcgen05.ld.red` (PTX ISA, "tcgen05.ld")."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIZE_BITS = 0x7FFFFFFF
 
 @jitable
 def comparison_key(word: int, request: int) -> int:
-    """Returns a number that is greater for what is greater."""
+    """Maps a word to an integer that orders like its value: float, signed or unsigned."""
     if request & FLOATS:
         size = word & SIZE_BITS
         return -size - 1 if word >> 31 else size
@@ -26,8 +26,7 @@ def comparison_key(word: int, request: int) -> int:
 
 @jitable
 def reduce_words(first: int, second: int, request: int) -> int:
-    """Returns the minimum or maximum of two words; a NaN is taken with `.NaN` alone, or where both
-    are."""
+    """Returns the minimum or maximum of two words; a NaN only with `.NaN`, or if both are NaNs."""
     if request & ABSOLUTE_VALUES:
         first, second = first & SIZE_BITS, second & SIZE_BITS
     if request & FLOATS:
