@@ -103,10 +103,10 @@ def touch(caches: Row, level: int, sm: int, line: int, sector: int) -> int:
     for way in range(ways):
         entry = start + ENTRY_WORDS * way
         if caches[entry] == line + 1:
-            found = 1 if caches[entry + 1] & sector else 0
+            hit = 1 if caches[entry + 1] & sector else 0
             caches[entry + 1] |= sector
             caches[entry + 2] = caches[CLOCK]
-            return found
+            return hit
         if caches[entry + 2] < caches[oldest + 2]:
             oldest = entry
     caches[oldest] = line + 1
@@ -129,6 +129,6 @@ def drop(caches: Row, sm: int, line: int, sector: int) -> None:
 @jitable
 def first_entry(caches: Row, level: int, sm: int, line: int) -> int:
     """Returns the index of the first word of the set that a line maps to."""
-    each = caches[4 * level + 2] * ENTRY_WORDS
-    in_set = (line % caches[4 * level + 1]) * each
-    return int(caches[4 * level] + sm * caches[4 * level + 3] + in_set)
+    set_words = caches[4 * level + 2] * ENTRY_WORDS
+    set_offset = (line % caches[4 * level + 1]) * set_words
+    return int(caches[4 * level] + sm * caches[4 * level + 3] + set_offset)

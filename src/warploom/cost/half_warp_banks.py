@@ -48,8 +48,8 @@ def shared_16_banks_write(addresses: Addresses, mask: int, size: int, row: Row) 
 
 
 @jitable
-def count_steps(addresses: Addresses, left: int) -> int:
-    """Returns the steps until a load has served the lanes `left` of a half-warp.
+def count_steps(addresses: Addresses, remaining: int) -> int:
+    """Returns the steps until a load has served the lanes `remaining` of a half-warp.
 
     Of wide accesses the first words are enough: the further ones have the same distances, so they
     conflict alike.
@@ -57,17 +57,17 @@ def count_steps(addresses: Addresses, left: int) -> int:
     bits = np.uint64(WORD_BITS)
     bank_mask = np.uint64(BANKS - 1)
     steps = 0
-    while left != 0:
+    while remaining != 0:
         steps += 1
-        shared_word = addresses[first_lane(left)] >> bits
+        shared_word = addresses[first_lane(remaining)] >> bits
         served_banks = 1 << int(np.int64(shared_word & bank_mask))
         for lane in range(32):
-            if (left >> lane) & 1:
+            if (remaining >> lane) & 1:
                 word = addresses[lane] >> bits
                 bank = 1 << int(np.int64(word & bank_mask))
                 if word == shared_word:
-                    left ^= 1 << lane
+                    remaining ^= 1 << lane
                 elif served_banks & bank == 0:
                     served_banks |= bank
-                    left ^= 1 << lane
+                    remaining ^= 1 << lane
     return steps

@@ -101,17 +101,21 @@ def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, row:
     """
     segment = min(32 * size, 128)
     for first in range(0, 32, HALF):
-        left = mask & (HALF_MASK << first)
-        while left != 0:
-            leader = first_lane(left)
+        remaining = mask & (HALF_MASK << first)
+        while remaining != 0:
+            leader = first_lane(remaining)
             leader_address = addresses[leader] + np.uint64(offset)
             start = leader_address - leader_address % np.uint64(segment)
             lowest = np.uint64(segment)
             end = np.uint64(0)
             for lane in range(first, first + HALF):
                 address = addresses[lane] + np.uint64(offset)
-                if (left >> lane) & 1 and address >= start and address < start + np.uint64(segment):
-                    left ^= 1 << lane
+                if (
+                    (remaining >> lane) & 1
+                    and address >= start
+                    and address < start + np.uint64(segment)
+                ):
+                    remaining ^= 1 << lane
                     lowest = min(lowest, address - start)
                     end = max(end, address - start + np.uint64(size))
             add_transactions(shrunk(segment, int(np.int64(lowest)), int(np.int64(end))), 1, row)

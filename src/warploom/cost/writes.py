@@ -67,13 +67,13 @@ def lasting(addresses: Addresses, mask: int, plan: Row, block: int) -> int:
     lasting_lanes = 0
     while mask != 0:
         leader = first_lane(mask)
-        rest = without_segment(addresses, mask, 0, leader)
-        same_address = mask ^ rest
+        others = without_segment(addresses, mask, 0, leader)
+        same_address = mask ^ others
         if policy == RANDOM:
             # Only the bits within a page: the rest depends on where the host allocated the memory.
             key = int(np.int64(addresses[leader])) % 4096 + 4096 * block
             for _ in range(hash_pair(plan[SEED], key) % count_lanes(same_address)):
                 same_address &= same_address - 1
         lasting_lanes |= same_address & -same_address
-        mask = rest
+        mask = others
     return lasting_lanes

@@ -25,14 +25,14 @@ from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 
 @jitable
-def block_at(plan: Words, place: int) -> int:
-    """Returns the grid index of the block that begins as number `place`. Clusters are ordered, the
+def block_at(plan: Words, position: int) -> int:
+    """Returns the grid index of the block at a position of the order. Clusters are ordered; the
     blocks of a cluster follow each other by rank."""
     size = plan[CLUSTER]
     if size == 1:
-        return index_in_order(plan, place, plan[BLOCKS])
-    cluster = index_in_order(plan, place // size, plan[BLOCKS] // size)
-    return cluster_block(plan, cluster, place % size)
+        return index_in_order(plan, position, plan[BLOCKS])
+    cluster = index_in_order(plan, position // size, plan[BLOCKS] // size)
+    return cluster_block(plan, cluster, position % size)
 
 
 @jitable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 
-def prefetch(words: Any, place: int) -> None:
-    """Prefetches the word at index `place`. Does nothing in Python; compiled code executes a
+def prefetch(words: Any, index: int) -> None:
+    """Prefetches the word at index `index`. Does nothing in Python; compiled code executes a
     prefetch instruction (`register_fetch`)."""
 
 
@@ -17,7 +17,7 @@ def register_fetch() -> None:
     from numba.extending import intrinsic, overload
 
     @intrinsic
-    def prefetch_word(_context: Any, pointer: Any, place: Any) -> Any:
+    def prefetch_word(_context: Any, pointer: Any, index: Any) -> Any:
         def emit(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             address, number = ir.PointerType(ir.IntType(8)), ir.IntType(32)
             parameter_types = [address, number, number, number]
@@ -27,11 +27,11 @@ def register_fetch() -> None:
             builder.call(function, [at, number(1), number(3), number(1)])
             return arguments[0]
 
-        return pointer(pointer, place), emit
+        return pointer(pointer, index), emit
 
     @overload(prefetch)
-    def compile_prefetch(words: Any, place: Any) -> Any:
-        def prefetch_address(words: Any, place: Any) -> None:
-            prefetch_word(words, place)
+    def compile_prefetch(words: Any, index: Any) -> Any:
+        def prefetch_address(words: Any, index: Any) -> None:
+            prefetch_word(words, index)
 
         return prefetch_address if isinstance(words, types.CPointer) else None

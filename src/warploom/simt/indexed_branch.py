@@ -68,29 +68,29 @@ def take_indexed_branch(
 def split_targets(table: Table, lane_targets: Words, point: int, branch: int, level: int) -> int:
     """Splits the running lanes by the target block of each lane (`lane_targets`); returns the block
     of the lanes that run first, and makes them the running split."""
-    rest = table[MASK]
+    remaining = table[MASK]
     # Lanes that branch to the reconvergence point have nothing to execute: they have arrived.
-    waiting = lanes_to(lane_targets, rest, point)
-    if waiting == rest:
+    arriving = lanes_to(lane_targets, remaining, point)
+    if arriving == remaining:
         return point
-    if waiting != 0:
+    if arriving != 0:
         # In a loop the enclosing node may have the same point: reusing it keeps the stack flat.
         top = table[TOP]
         outer = top != NONE and table[node_at(top) + POINT] == point
         if not outer or table[node_at(top) + LEVEL] != level:
-            push(table, point, rest, 0, 0, branch, level)
+            push(table, point, remaining, 0, 0, branch, level)
             branch = NONE
-        table[node_at(table[TOP]) + ARRIVED] |= waiting
-        rest &= ~waiting
+        table[node_at(table[TOP]) + ARRIVED] |= arriving
+        remaining &= ~arriving
     while True:
-        block = lane_targets[first_lane(rest)]
-        side = lanes_to(lane_targets, rest, block)
-        if side == rest:
-            table[MASK] = rest
+        block = lane_targets[first_lane(remaining)]
+        group = lanes_to(lane_targets, remaining, block)
+        if group == remaining:
+            table[MASK] = remaining
             return block
-        push(table, point, rest, block, side, branch, level)
+        push(table, point, remaining, block, group, branch, level)
         branch = NONE
-        rest &= ~side
+        remaining &= ~group
 
 
 @jitable

@@ -343,8 +343,8 @@ def is_kind(table: Row, start: int, value: int, query: int) -> int:
     """Returns 1 if a value is a texture, surface or sampler, as `query` says (PTX ISA, istypep)."""
     if query == IS_SAMPLER:
         return 1 if value >> 61 == 1 else 0
-    wanted = SURFACE if query == IS_SURFACE else TEXTURE
-    return 1 if start >= 0 and table[start + KIND] == wanted else 0
+    kind = SURFACE if query == IS_SURFACE else TEXTURE
+    return 1 if start >= 0 and table[start + KIND] == kind else 0
 
 
 @jitable

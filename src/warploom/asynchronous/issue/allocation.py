@@ -98,15 +98,15 @@ def allocate(
         write_state(memory, start, OWNER + unit, first + 1)
     # The contents are undefined; zeros make results repeatable.
     for row in range(LANES):
-        place = word_offset(start, row, first * UNIT_COLUMNS)
+        offset = word_offset(start, row, first * UNIT_COLUMNS)
         for column in range(columns):
-            write_bytes(memory, place + 4 * column, 4, 0)
+            write_bytes(memory, offset + 4 * column, 4, 0)
     write_state(memory, start, LAST_COLUMNS, columns)
     write_state(memory, start, ALLOCATED_AT, instruction + 1)
     write_state(memory, start, ALLOCATED_BY, int(scratch[BLOCK]))
     count_shared(shared_row, ADDRESS_BYTES)
-    place = host_address(scratch, target) - ORIGIN
-    write_bytes(memory, place, ADDRESS_BYTES, first * UNIT_COLUMNS)
+    offset = host_address(scratch, target) - ORIGIN
+    write_bytes(memory, offset, ADDRESS_BYTES, first * UNIT_COLUMNS)
     return 0
 
 

@@ -55,13 +55,13 @@ def register_word_offset(
 
 
 @jitable
-def write_word(memory: Memory, place: int, request: int, word: int) -> None:
+def write_word(memory: Memory, offset: int, request: int, word: int) -> None:
     """Writes a register to tensor memory: as one word, or with HALVES unpacked into two words."""
     if request & HALVES:
-        write_bytes(memory, place, 4, word & 0xFFFF)
-        write_bytes(memory, place + 4, 4, word >> 16)
+        write_bytes(memory, offset, 4, word & 0xFFFF)
+        write_bytes(memory, offset + 4, 4, word >> 16)
     else:
-        write_bytes(memory, place, 4, word)
+        write_bytes(memory, offset, 4, word)
 
 
 @jitable
@@ -71,12 +71,12 @@ def complete_store(memory: Memory, queue: Row, number: int) -> None:
     request = int(queue[at + REQUEST])
     for register in range(request >> REGISTERS & 255):
         for thread in range(LANES):
-            place = register_word_offset(
+            offset = register_word_offset(
                 int(queue[at + START]), int(queue[at + ADDRESS]), int(queue[at + SPLIT]),
                 request, thread, register,
             )  # fmt: skip
             word = int(queue[at + VALUES + LANES * register + thread])
-            write_word(memory, place, request, word)
+            write_word(memory, offset, request, word)
 
 
 @jitable

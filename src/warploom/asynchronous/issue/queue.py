@@ -70,18 +70,18 @@ def complete_request(memory: Memory, entry: Row, scratch: Row) -> None:
     if kind == BOX_COPY:
         move_box(memory, entry)
     elif kind == BYTES and entry[OFFSETS] == ALL_BYTES:
-        for place in range(size):
-            memory[target + place] = memory[source + place]
+        for offset in range(size):
+            memory[target + offset] = memory[source + offset]
     elif kind == BYTES:
-        for place in range(size):
-            if (int(entry[OFFSETS]) >> (place & 15)) & 1:
-                memory[target + place] = memory[source + place]
+        for offset in range(size):
+            if (int(entry[OFFSETS]) >> (offset & 15)) & 1:
+                memory[target + offset] = memory[source + offset]
     elif kind == REDUCTION:
         request = int(entry[REQUEST])
         type = field(request, TYPE)
-        for place in range(0, size, type_bytes(type)):
+        for offset in range(0, size, type_bytes(type)):
             operation = field(request, OPERATION)
-            reduce_number(memory, target + place, source + place, operation, type)
+            reduce_number(memory, target + offset, source + offset, operation, type)
     elif kind == RESPONSE:
         write_response(memory, entry)
     elif kind == PRODUCT:
@@ -91,14 +91,14 @@ def complete_request(memory: Memory, entry: Row, scratch: Row) -> None:
     elif kind == ROW_SHIFT:
         shift_rows(memory, entry)
     if entry[BARRIER] != 0:
-        place = int(entry[BARRIER]) - ORIGIN
-        word = read_bytes(memory, place, 8)
+        offset = int(entry[BARRIER]) - ORIGIN
+        word = read_bytes(memory, offset, 8)
         if mbarrier.is_valid(word):
             if kind == ARRIVAL:
                 word = mbarrier.arrive(word)
             else:
                 word = mbarrier.complete_tx(word, int(entry[TX_BYTES]))
-            write_bytes(memory, place, 8, word)
+            write_bytes(memory, offset, 8, word)
 
 
 @jitable
@@ -112,12 +112,12 @@ def complete_entry(memory: Memory, queue: Row, work: Row, number: int) -> None:
 
 
 @jitable
-def move_entry(queue: Row, number: int, kept: int) -> int:
-    """Moves an entry down to number `kept` to compact the queue; returns the next number."""
-    if number != kept:
+def move_entry(queue: Row, number: int, retained: int) -> int:
+    """Moves an entry down to number `retained` to compact the queue; returns the next number."""
+    if number != retained:
         for word in range(ENTRY_WORDS):
-            queue[entry_at(kept) + word] = queue[entry_at(number) + word]
-    return kept + 1
+            queue[entry_at(retained) + word] = queue[entry_at(number) + word]
+    return retained + 1
 
 
 @jitable
@@ -126,10 +126,10 @@ def free_queue_slot(memory: Memory, queue: Row, work: Row) -> None:
     count = int(queue[COUNT])
     if count == CAPACITY:
         complete_entry(memory, queue, work, 0)
-        kept = 0
+        retained = 0
         for number in range(1, count):
-            kept = move_entry(queue, number, kept)
-        queue[COUNT] = kept
+            retained = move_entry(queue, number, retained)
+        queue[COUNT] = retained
 
 
 @jitable
@@ -162,16 +162,16 @@ def is_due(queue: Row, number: int, barrier: int) -> bool:
 def complete_mbarrier_copies(memory: Memory, queue: Row, work: Row, barrier: int) -> int:
     """Completes the queued requests that signal an mbarrier, oldest first, until its phase is
     complete; returns how many. `barrier` is the host address of the mbarrier."""
-    kept, done, place = 0, 0, barrier - ORIGIN
-    phase = mbarrier.phase(read_bytes(memory, place, 8))
+    retained, done, offset = 0, 0, barrier - ORIGIN
+    phase = mbarrier.phase(read_bytes(memory, offset, 8))
     for number in range(int(queue[COUNT])):
-        waits = mbarrier.phase(read_bytes(memory, place, 8)) == phase
+        waits = mbarrier.phase(read_bytes(memory, offset, 8)) == phase
         if waits and is_due(queue, number, barrier):
             complete_entry(memory, queue, work, number)
             done += 1
         else:
-            kept = move_entry(queue, number, kept)
-    queue[COUNT] = kept
+            retained = move_entry(queue, number, retained)
+    queue[COUNT] = retained
     return done
 
 
@@ -196,7 +196,7 @@ def complete_groups(memory: Memory, queue: Row, work: Row, thread: int, left: in
             ends += 1 if queue[at + KIND] == GROUP_END else 0
             if ends > left and last < 0:
                 last = number
-    kept, done = 0, 0
+    retained, done = 0, 0
     for number in range(count):
         at = entry_at(number)
         own = queue[at + THREAD] == thread and queue[at + GROUPS] == BULK_GROUP
@@ -204,8 +204,8 @@ def complete_groups(memory: Memory, queue: Row, work: Row, thread: int, left: in
             complete_entry(memory, queue, work, number)
             done += 1
         else:
-            kept = move_entry(queue, number, kept)
-    queue[COUNT] = kept
+            retained = move_entry(queue, number, retained)
+    queue[COUNT] = retained
     return done
 
 
@@ -213,12 +213,12 @@ def complete_groups(memory: Memory, queue: Row, work: Row, thread: int, left: in
 def retire(memory: Memory, queue: Row, work: Row, start: int, end: int) -> None:
     """Completes the bulk copies from shared memory at addresses from `start` up to `end`, which
     another block gets, and drops the copies into it."""
-    kept = 0
+    retained = 0
     for number in range(int(queue[COUNT])):
         at = entry_at(number)
         if start <= queue[at + SHARED] < end:
             if queue[at + GROUPS] == BULK_GROUP:
                 complete_entry(memory, queue, work, number)
         else:
-            kept = move_entry(queue, number, kept)
-    queue[COUNT] = kept
+            retained = move_entry(queue, number, retained)
+    queue[COUNT] = retained

@@ -256,12 +256,12 @@ def prepare_box(
 ) -> int:  # fmt: skip
     """Fills the entry of a box copy and checks all its accesses; returns the kind of fault, or
     0."""
-    op, place = field(request, OP), int(data[LANES * MAP_ROW + lane])
-    kind = check_global(scratch, allocations, place, MAP_BYTES, False)
+    op, map_address = field(request, OP), int(data[LANES * MAP_ROW + lane])
+    kind = check_global(scratch, allocations, map_address, MAP_BYTES, False)
     if kind != 0:
         return kind
-    load_map(memory, scratch, place)
-    kind = check_map(scratch, request, place)
+    load_map(memory, scratch, map_address)
+    kind = check_map(scratch, request, map_address)
     if kind != 0:
         return kind
     scratch[KIND] = BOX_COPY
@@ -328,19 +328,19 @@ def map_mode_of(mode: int) -> int:
 
 
 @jitable
-def check_map(scratch: Row, request: int, place: int) -> int:
+def check_map(scratch: Row, request: int, map_address: int) -> int:
     """Returns the kind of fault if an instruction cannot use the tensor map in `scratch`, which was
-    loaded from address `place`, or 0."""
-    if place % 64 != 0 or not is_map(scratch):
-        return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
+    loaded from address `map_address`, or 0."""
+    if map_address % 64 != 0 or not is_map(scratch):
+        return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     wanted = map_mode_of(field(request, MODE))
     rank, mode = map_rank(scratch), map_mode(scratch)
     if rank != field(request, RANK) or mode != wanted:
-        return fail(scratch, OTHER_TENSOR, place, rank | mode << 4, 0)
+        return fail(scratch, OTHER_TENSOR, map_address, rank | mode << 4, 0)
     if has_slices(scratch):
-        return fail(scratch, UNSUPPORTED_TENSOR, place, MAP_BYTES, 0)
+        return fail(scratch, UNSUPPORTED_TENSOR, map_address, MAP_BYTES, 0)
     if mode != TILED and part(scratch, COLUMN, 16, 16) == 0:
-        return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
+        return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     return 0
 
 
@@ -396,22 +396,24 @@ def prepare_bytes(
     kind = check_shared(scratch, shared, size)
     if kind != 0:
         return kind
-    grouped, tells_all = field(request, GROUPED) != 0, field(request, MODE)
-    if tells_all:
+    grouped, is_global = field(request, GROUPED) != 0, field(request, MODE)
+    if is_global:
         kind = check_global(scratch, allocations, other, size, grouped)
-        place = other
+        other_address = other
     else:
         kind = check_shared(scratch, other, size)
-        place = host_address(scratch, other)
+        other_address = host_address(scratch, other)
     if kind != 0:
         return kind
     scratch[KIND] = REDUCTION if op == REDUCE_BYTES else BYTES
     scratch[SIZE], scratch[OFFSETS] = size, ALL_BYTES
     if op == COPY_BYTES and field(request, FIELD):
         scratch[OFFSETS] = int(data[LANES * VALUE_ROW + lane])
-    near = host_address(scratch, shared)
+    shared_address = host_address(scratch, shared)
     scratch[SHARED] = shared_base(scratch, shared)
-    scratch[SOURCE], scratch[TARGET] = (near, place) if grouped else (place, near)
+    scratch[SOURCE], scratch[TARGET] = (
+        (shared_address, other_address) if grouped else (other_address, shared_address)
+    )
     if grouped:
         return 0
     return prepare_mbarrier(memory, data, scratch, lane, size)
@@ -425,9 +427,9 @@ def count_bytes(scratch: Row, global_row: Row, shared_row: Row) -> None:
     if size == 0:
         return
     if field(request, MODE):
-        place = int(scratch[TARGET]) if field(request, GROUPED) else int(scratch[SOURCE])
+        global_address = int(scratch[TARGET]) if field(request, GROUPED) else int(scratch[SOURCE])
         global_row[REQUESTS] += 1
-        count_stretch(global_row, place, place + size)
+        count_stretch(global_row, global_address, global_address + size)
     count_shared(shared_row, size)
 
 
@@ -441,15 +443,15 @@ def change_map(
 ) -> int:  # fmt: skip
     """Executes `tensormap.replace`, or `tensormap.cp_fenceproxy` (copies a map from shared to
     global memory). Returns the kind of fault, or 0."""
-    place = int(data[LANES * MAP_ROW + lane])
-    in_shared = SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_SIZE
+    map_address = int(data[LANES * MAP_ROW + lane])
+    in_shared = SHARED_WINDOW <= map_address < SHARED_WINDOW + WINDOW_SIZE
     if in_shared:
-        kind = check_shared(scratch, place, MAP_BYTES)
+        kind = check_shared(scratch, map_address, MAP_BYTES)
     else:
-        kind = check_global(scratch, allocations, place, MAP_BYTES, True)
+        kind = check_global(scratch, allocations, map_address, MAP_BYTES, True)
     if kind != 0:
         return kind
-    address = host_address(scratch, place) if in_shared else place
+    address = host_address(scratch, map_address) if in_shared else map_address
     source = address
     if field(request, OP) == COPY_MAP:
         source = int(data[LANES * SHARED_ROW + lane])
@@ -459,10 +461,10 @@ def change_map(
         source = host_address(scratch, source)
     load_map(memory, scratch, source)
     if address % 64 != 0 and not in_shared:
-        return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
+        return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     if field(request, OP) == REPLACE:
         if not is_map(scratch):
-            return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 1 if in_shared else 0)
+            return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 1 if in_shared else 0)
         value = int(data[LANES * VALUE_ROW + lane])
         replace(scratch, field(request, FIELD), field(request, AXIS), value)
     for word in range(MAP_WORDS):

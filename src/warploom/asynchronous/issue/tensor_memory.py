@@ -23,8 +23,8 @@ from warploom.asynchronous.issue.late_stores import (
     register_word_offset,
     write_word,
 )
-from warploom.asynchronous.issue.late_stores import REQUEST as KEPT_REQUEST
-from warploom.asynchronous.issue.late_stores import THREAD as KEPT_THREAD
+from warploom.asynchronous.issue.late_stores import REQUEST as STORE_REQUEST
+from warploom.asynchronous.issue.late_stores import THREAD as STORE_THREAD
 from warploom.asynchronous.issue.tensor_copies import complete_or_queue, count_shared, multicast
 from warploom.asynchronous.mbarrier import is_valid
 from warploom.asynchronous.tensor_memory.checks import (
@@ -192,16 +192,16 @@ def transfer_registers(
         load_registers(memory, values, start, address, split, request)
     elif completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP])):
         at = allocate_store(memory, queue)
-        queue[at + KEPT_REQUEST], queue[at + KEPT_THREAD] = request, scratch[FIRST_THREAD]
+        queue[at + STORE_REQUEST], queue[at + STORE_THREAD] = request, scratch[FIRST_THREAD]
         queue[at + START], queue[at + ADDRESS], queue[at + SPLIT] = start, address, split
         for number in range(WARP_LANES * ((request >> REGISTERS) & 255)):
             queue[at + VALUES + number] = np.int64(values[number])
     else:
         for register in range((request >> REGISTERS) & 255):
             for thread in range(WARP_LANES):
-                place = register_word_offset(start, address, split, request, thread, register)
+                offset = register_word_offset(start, address, split, request, thread, register)
                 word = int(np.int64(values[WARP_LANES * register + thread]))
-                write_word(memory, place, request, word)
+                write_word(memory, offset, request, word)
     return 0
 
 
@@ -230,10 +230,10 @@ def load_registers(
     registers = (request >> REGISTERS) & 255
     for register in range(registers):
         for thread in range(WARP_LANES):
-            place = register_word_offset(start, address, split, request, thread, register)
-            word = read_bytes(memory, place, 4)
+            offset = register_word_offset(start, address, split, request, thread, register)
+            word = read_bytes(memory, offset, 4)
             if request & HALVES:
-                word = (word & 0xFFFF) | (read_bytes(memory, place + 4, 2) << 16)
+                word = (word & 0xFFFF) | (read_bytes(memory, offset + 4, 2) << 16)
             values[WARP_LANES * register + thread] = np.uint32(word)
     if request & REDUCES:
         reduce_registers(values, registers, request)

@@ -52,14 +52,14 @@ def wait_copies(
         if (mask >> lane) & 1 and (queue[COUNT] > 0 or pending[PENDING_COUNT] > 0):
             address = int(data[LANES * BARRIER_ROW + lane])
             if check_shared(scratch, address, 8) == 0:
-                place = host_address(scratch, address)
-                word = read_bytes(memory, place - ORIGIN, 8)
+                mbarrier_address = host_address(scratch, address)
+                word = read_bytes(memory, mbarrier_address - ORIGIN, 8)
                 wanted = int(data[LANES * VALUE_ROW + lane])
                 if not is_complete(word, wanted, by_parity):
-                    plan[CHANGES] += complete_mbarrier_copies(memory, queue, work, place)
-                    word = read_bytes(memory, place - ORIGIN, 8)
+                    plan[CHANGES] += complete_mbarrier_copies(memory, queue, work, mbarrier_address)
+                    word = read_bytes(memory, mbarrier_address - ORIGIN, 8)
                 if not is_complete(word, wanted, by_parity):
-                    plan[CHANGES] += complete_pending_of_mbarrier(memory, pending, place)
+                    plan[CHANGES] += complete_pending_of_mbarrier(memory, pending, mbarrier_address)
     return 0
 
 

@@ -50,21 +50,21 @@ def complete_lane(memory: Memory, pending: Row, entry: int, lane: int) -> None:
     )
     if pending[entry + KIND] == COPY:
         source = int(pending[lane_word(entry, SOURCE, lane)]) - ORIGIN
-        for place in range(size):
-            memory[target + place] = memory[source + place]
-        for place in range(size, size + pending[lane_word(entry, ZEROS, lane)]):
-            memory[target + place] = np.uint8(0)
+        for offset in range(size):
+            memory[target + offset] = memory[source + offset]
+        for offset in range(size, size + pending[lane_word(entry, ZEROS, lane)]):
+            memory[target + offset] = np.uint8(0)
     elif pending[entry + KIND] == VALUE:
         low = min(size, 8)
         write_bytes(memory, target, low, int(pending[lane_word(entry, LOW_DATA, lane)]))
         write_bytes(memory, target + 8, size - low, int(pending[lane_word(entry, HIGH_DATA, lane)]))
     elif pending[entry + KIND] == UPDATED:
-        action, given = (
+        action, operand = (
             int(pending[lane_word(entry, SOURCE, lane)]),
             pending[lane_word(entry, LOW_DATA, lane)],
         )
         old, operation = read_bytes(memory, target, size), action >> OPERATION_AT & 15
-        new = combine_integers(operation, old, int(given), action >> TYPE_AT)
+        new = combine_integers(operation, old, int(operand), action >> TYPE_AT)
         write_bytes(memory, target, size, new)
     barrier = int(pending[lane_word(entry, BARRIER, lane)])
     if barrier != 0:
@@ -84,7 +84,7 @@ def is_phase_complete(memory: Memory, barrier: int, phase: int) -> bool:
 def complete_due(memory: Memory, pending: Row, barrier: int, phase: int) -> int:
     """Completes the copies marked in DUE and removes them from the list; returns how many. Stops
     once the mbarrier `barrier` (0: none) has completed `phase`: later copies stay pending."""
-    kept, done = 0, 0
+    retained, completed = 0, 0
     for number in range(pending[COUNT]):
         entry = entry_at(number)
         due = pending[entry + DUE]
@@ -97,14 +97,14 @@ def complete_due(memory: Memory, pending: Row, barrier: int, phase: int) -> int:
                         pending[entry + MASK] |= 1 << lane
                     else:
                         complete_lane(memory, pending, entry, lane)
-                        done += 1
+                        completed += 1
         if pending[entry + MASK]:
-            if kept != number:
+            if retained != number:
                 for word in range(ENTRY_WORDS):
-                    pending[entry_at(kept) + word] = pending[entry + word]
-            kept += 1
-    pending[COUNT] = kept
-    return done
+                    pending[entry_at(retained) + word] = pending[entry + word]
+            retained += 1
+    pending[COUNT] = retained
+    return completed
 
 
 @jitable
@@ -119,7 +119,7 @@ def complete_oldest(memory: Memory, pending: Row) -> None:
 def complete_pending_of_mbarrier(memory: Memory, pending: Row, barrier: int) -> int:
     """Completes the pending copies that signal an mbarrier, oldest first, until its phase is
     complete; returns how many."""
-    found = 0
+    any_due = 0
     for number in range(pending[COUNT]):
         entry = entry_at(number)
         for lane in range(LANES):
@@ -128,9 +128,9 @@ def complete_pending_of_mbarrier(memory: Memory, pending: Row, barrier: int) -> 
                 and pending[lane_word(entry, BARRIER, lane)] == barrier
             ):
                 pending[entry + DUE] |= 1 << lane
-                found = 1
+                any_due = 1
     phase = mbarrier.phase(read_bytes(memory, barrier - ORIGIN, 8))
-    return complete_due(memory, pending, barrier, phase) if found else 0
+    return complete_due(memory, pending, barrier, phase) if any_due else 0
 
 
 @jitable

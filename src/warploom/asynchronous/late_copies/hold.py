@@ -114,26 +114,26 @@ def prepare_lane(
     pending: Row, entry: int, lane: int, action: int,
 ) -> bool:  # fmt: skip
     """Fills a lane's words of an entry; returns whether its accesses are valid."""
-    shared, other = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
+    shared, operand = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
     size, zeros = int(data[LANES * SIZE_ROW + lane]), int(data[LANES * VALUE_ROW + lane])
     barrier = int(data[LANES * BARRIER_ROW + lane])
     if check_shared(scratch, shared, size + zeros) != 0:
         return False
     writes = action == STORE
     updates = action & DIRECTION_BITS == UPDATE
-    touches = action != SEND and not updates and size > 0
-    if touches and check_global(scratch, allocations, other, size, writes) != 0:
+    reads_or_writes = action != SEND and not updates and size > 0
+    if reads_or_writes and check_global(scratch, allocations, operand, size, writes) != 0:
         return False
     if barrier >= 0 and check_shared(scratch, barrier, WORD) != 0:
         return False
-    here = host_address(scratch, shared)
+    shared_address = host_address(scratch, shared)
     pending[entry + SHARED] = shared_base(scratch, shared)
-    pending[lane_word(entry, SOURCE, lane)] = other if action == LOAD else here
-    pending[lane_word(entry, TARGET, lane)] = other if action == STORE else here
+    pending[lane_word(entry, SOURCE, lane)] = operand if action == LOAD else shared_address
+    pending[lane_word(entry, TARGET, lane)] = operand if action == STORE else shared_address
     if updates:
         pending[lane_word(entry, SOURCE, lane)], pending[lane_word(entry, LOW_DATA, lane)] = (
             action,
-            other,
+            operand,
         )
     pending[lane_word(entry, SIZE, lane)], pending[lane_word(entry, ZEROS, lane)] = size, zeros
     pending[lane_word(entry, TX_BYTES, lane)] = size
@@ -145,16 +145,16 @@ def prepare_lane(
 def save_bytes(memory: Memory, pending: Row, saved_at: int, address: int, size: int) -> None:
     """Saves the `size` bytes at an address; nothing for address 0."""
     if address != 0:
-        for place in range(size):
-            pending[SAVED + saved_at + place] = memory[address - ORIGIN + place]
+        for offset in range(size):
+            pending[SAVED + saved_at + offset] = memory[address - ORIGIN + offset]
 
 
 @jitable
 def restore_bytes(memory: Memory, pending: Row, saved_at: int, address: int, size: int) -> None:
     """Writes saved bytes back to an address; nothing for address 0."""
     if address != 0:
-        for place in range(size):
-            memory[address - ORIGIN + place] = np.uint8(pending[SAVED + saved_at + place])
+        for offset in range(size):
+            memory[address - ORIGIN + offset] = np.uint8(pending[SAVED + saved_at + offset])
 
 
 @jitable

@@ -129,8 +129,8 @@ def check_matrix(
         return fail(scratch, NO_MATRIX_DESCRIPTOR, descriptor, 0, 1)
     lines, along = (depth, rows) if transposed else (rows, depth)
     for line in range(lines):
-        for place in range((along + unit - 1) // unit):
-            offset = unit_address(descriptor, transposed, line, place)
+        for position in range((along + unit - 1) // unit):
+            offset = unit_address(descriptor, transposed, line, position)
             if offset + UNIT_BYTES > scratch[SHARED_BYTES]:
                 return fail(scratch, OUT_OF_BOUNDS, offset & ADDRESS_MASK, UNIT_BYTES, 1)
     return 0

@@ -74,14 +74,14 @@ def copied_lane(shape: int, row: int, number: int) -> int:
 
 
 @jitable
-def unpacked_byte(memory: Memory, unit: int, format: int, place: int) -> int:
-    """Returns byte `place` of the 16 that are written for the unit at offset `unit` in `memory`. A
+def unpacked_byte(memory: Memory, unit: int, format: int, index: int) -> int:
+    """Returns byte `index` of the 16 that are written for the unit at offset `unit` in `memory`. A
     packed 4-bit element becomes bits 2 to 5 of its byte."""
     if format == PLAIN_BYTES:
-        return int(memory[unit + place])
+        return int(memory[unit + index])
     if format == PACKED_4:
-        return ((int(memory[unit + (place >> 1)]) >> (4 * (place & 1))) & 15) << 2
-    first = 6 * place
+        return ((int(memory[unit + (index >> 1)]) >> (4 * (index & 1))) & 15) << 2
+    first = 6 * index
     return (read_bytes(memory, unit + (first >> 3), 2) >> (first & 7)) & 63
 
 
@@ -100,9 +100,9 @@ def copy_matrix(memory: Memory, entry: Row) -> None:
                 for number in range(copies_of(shape)):
                     lane = lane_of(address) + copied_lane(shape, row, number)
                     target = word_offset(own + int(entry[E_MEMORY]), lane, column_of(address))
-                    for place in range(UNIT_BYTES):
-                        byte = unpacked_byte(memory, source, format, place)
-                        memory[target + unit * UNIT_BYTES + place] = byte
+                    for index in range(UNIT_BYTES):
+                        byte = unpacked_byte(memory, source, format, index)
+                        memory[target + unit * UNIT_BYTES + index] = byte
 
 
 @jitable
@@ -115,5 +115,5 @@ def shift_rows(memory: Memory, entry: Row) -> None:
             start, lane = own + int(entry[E_MEMORY]), lane_of(address) + row
             target = word_offset(start, lane, column_of(address))
             source = word_offset(start, lane + 1, column_of(address))
-            for place in range(ROW_SHIFT_BYTES):
-                memory[target + place] = memory[source + place]
+            for index in range(ROW_SHIFT_BYTES):
+                memory[target + index] = memory[source + index]

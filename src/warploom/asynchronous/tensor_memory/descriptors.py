@@ -45,8 +45,8 @@ def is_descriptor(descriptor: int) -> bool:
 
 
 @jitable
-def unit_address(descriptor: int, transposed: bool, line: int, place: int) -> int:
-    """Returns the offset in shared memory of the 16-byte unit number `place` of a line of a matrix.
+def unit_address(descriptor: int, transposed: bool, line: int, position: int) -> int:
+    """Returns the offset in shared memory of 16-byte unit number `position` of a line of a matrix.
 
     A line is contiguous along the major dimension: k, or m or n for a transposed matrix. With an
     absolute leading dimension, units beyond the 128 bytes of a line continue in the same line at
@@ -58,15 +58,15 @@ def unit_address(descriptor: int, transposed: bool, line: int, place: int) -> in
     mode = swizzle_of(descriptor)
     if (descriptor >> 52) & 1:
         if mode == SWIZZLE_128 and not transposed:
-            along = (start & (LINE_BYTES - 1)) + place * UNIT_BYTES
+            along = (start & (LINE_BYTES - 1)) + position * UNIT_BYTES
             if along >= LINE_BYTES:
-                start, place = leading, (along - LINE_BYTES) // UNIT_BYTES
+                start, position = leading, (along - LINE_BYTES) // UNIT_BYTES
         else:
             leading -= start
     if mode == NO_SWIZZLE:
         if transposed:
             leading, stride = stride, leading
-        offset = (line >> 3) * stride + (line & 7) * UNIT_BYTES + place * leading
+        offset = (line >> 3) * stride + (line & 7) * UNIT_BYTES + position * leading
         return (start + offset) & ADDRESS_MASK
     # The swizzle patterns of modes 2, 4 and 6 have 8, 4 and 2 units per line, and 8 lines; that of
     # mode 1 has 8 units and 4 lines.
@@ -77,8 +77,8 @@ def unit_address(descriptor: int, transposed: bool, line: int, place: int) -> in
     offset = (
         (line >> group) * stride
         + (line & ((1 << group) - 1)) * atom
-        + (place >> width) * between_atoms
-        + (place & ((1 << width) - 1)) * UNIT_BYTES
+        + (position >> width) * between_atoms
+        + (position & ((1 << width) - 1)) * UNIT_BYTES
     )
     address = (start + offset) & ADDRESS_MASK
     row = (address >> 7) - ((descriptor >> 49) & 7)

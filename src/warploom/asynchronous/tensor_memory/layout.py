@@ -135,9 +135,10 @@ from shared memory; shift; arrival of a commit at an mbarrier."""
     E_MEMORY,
 ) = range(12)
 E_DISABLED, E_COPIED, E_ZEROS = 12, TARGET, COORDINATES
-"""Words of an entry. E_OWN, E_PEER: where the shared memory begins of the block, for a pair of that
-with the even rank, and of the other one; E_MEMORY: from there to its tensor memory. E_ADDS: D is
-added. E_DISABLED: four words of 64 lanes each. E_ZEROS: a zero-column mask."""
+"""Words of an entry. E_D, E_A, E_B, ...: operands. E_OWN, E_PEER: addresses of the shared memory of
+the executing block (of a pair: the block with the even rank) and of the other block; E_MEMORY:
+offset from there to its tensor memory. E_ENABLE_D: D is an addend. E_DISABLED: disabled lanes, four
+words of 64 bits. E_ZEROS: a zero-column mask."""
 
 assert COORDINATES > E_DISABLED + 4
 

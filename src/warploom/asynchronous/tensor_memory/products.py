@@ -137,8 +137,8 @@ def tensor_memory_element(
     width = tensor_memory_bits(kind)
     first = k * width
     lane = lane_of(address) + lane_offset
-    place = word_offset(start, lane, column_of(address) + (first >> 5))
-    bits = read_bytes(memory, place, 4) >> (first & 31)
+    offset = word_offset(start, lane, column_of(address) + (first >> 5))
+    bits = read_bytes(memory, offset, 4) >> (first & 31)
     if type == E2M1 and width == 8:
         bits >>= 2
         width = 4
@@ -155,8 +155,8 @@ def scale_of(
     ID"). Each further four scales of a row are `words` columns after the previous four."""
     quarter, byte = lane & ~31, identifier + block
     column = column_of(address) + (row >> 5) + words * (byte >> 2)
-    place = word_offset(start, quarter + (row & 31), column)
-    return scale_value(int(np.int64(memory[place + (byte & 3)])), type)
+    offset = word_offset(start, quarter + (row & 31), column)
+    return scale_value(int(np.int64(memory[offset + (byte & 3)])), type)
 
 
 @jitable
@@ -180,8 +180,8 @@ def sparse_k(memory: Memory, start: int, entry: Row, kind: int, row: int, lane: 
         return 2 * group + (index >> 1) if kind == TF32 else 4 * group + index
     group, choice = (k >> 2, (k >> 1) & 1) if kind >= MXF4 else (k >> 1, k & 1)
     shift = 4 * group
-    place = word_offset(start, lane + first, column + (shift >> 5))
-    index = (read_bytes(memory, place, 4) >> ((shift & 31) + 2 * choice)) & 3
+    offset = word_offset(start, lane + first, column + (shift >> 5))
+    index = (read_bytes(memory, offset, 4) >> ((shift & 31) + 2 * choice)) & 3
     return 8 * group + 2 * index + (k & 1) if kind >= MXF4 else 4 * group + index
 
 
@@ -343,9 +343,9 @@ def multiply_block(
         lane = lane_of(address) + lane_offset
         if (int(entry[E_DISABLED + 2 * block + (lane >> 6)]) >> (lane & 63)) & 1:
             continue
-        place = word_offset(start, lane, column_of(address) + first)
+        offset = word_offset(start, lane, column_of(address) + first)
         for number in range(count):
-            word = read_bytes(memory, place + 4 * number, 4)
+            word = read_bytes(memory, offset + 4 * number, 4)
             value = accumulator_value(word, kind, halves) * scale_d if adds else 0.0
             store_number(scratch, SCRATCH_SUMS + number, value)
         stored = load_a(memory, entry, scratch, own, row, lane_offset, depth)
@@ -354,4 +354,4 @@ def multiply_block(
             bits = accumulator_bits(
                 load_number(scratch, SCRATCH_SUMS + number), kind, halves, saturates
             )
-            write_bytes(memory, place + 4 * number, 4, bits)
+            write_bytes(memory, offset + 4 * number, 4, bits)

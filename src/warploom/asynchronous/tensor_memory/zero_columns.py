@@ -43,8 +43,8 @@ def is_zero_column(mask: int, rows: int, columns: int, column: int) -> bool:
     """Returns whether a column counts as zero in a product of M `rows` and N `columns`."""
     if (mask >> IS_GENERATED) & 1 == 0:
         return False
-    each = columns * rows // ALL_ROWS
-    part, place = column // each, column % each
+    part_columns = columns * rows // ALL_ROWS
+    part, position = column // part_columns, column % part_columns
     zeros, used = ((mask >> SKIP) & SPAN_MASK) + 1, ((mask >> USE) & SPAN_MASK) + 1
-    at = (place + ((mask >> (START + START_BITS * part)) & SPAN_MASK)) % (zeros + used)
+    at = (position + ((mask >> (START + START_BITS * part)) & SPAN_MASK)) % (zeros + used)
     return at < zeros if (mask >> (FIRST + part)) & 1 else at >= used

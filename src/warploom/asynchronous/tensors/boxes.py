@@ -1,9 +1,12 @@
-"""The rows of a tensor's box: where each stands in global memory, and its bytes in shared memory.
+"""Moves the boxes of tensor copies: locates each row in global memory, and loads, stores or reduces
+its bytes.
 
-A box is a list of rows, innermost axis by innermost axis, which stand one behind the other in
-shared memory. Source: PTX ISA, "Tiled Mode", "im2col mode", "Tensor Access Modes"; cuda.h,
-`cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`. Columns along W alone:
-`asynchronous.tensors.wide`.
+A box is a list of rows along the innermost axis, which are consecutive in shared memory. Source:
+PTX ISA, "Tiled Mode", "im2col mode", "Tensor Access Modes"; cuda.h, `cuTensorMapEncodeTiled`,
+`cuTensorMapEncodeIm2col`. The im2col::w modes: `asynchronous.tensors.wide`.
+
+    box of 4 x 3 floats at coordinates (x=-1, y=2)   ->   rows y = 2, 3, 4 of 16 bytes, of which
+    bytes 4 to 15 are in the tensor; a load fills bytes 0 to 3 with zeros
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ from warploom.simt.lane_counts import Row, jitable
 from warploom.texture.texels import Memory
 
 ATOM = 8
-"""Bytes that stay together in every swizzle."""
+"""Bytes that no swizzle mode separates."""
 
 
 @jitable
@@ -86,7 +89,7 @@ def count_rows(entry: Row) -> int:
 
 @jitable
 def box_elements(entry: Row, axis: int) -> int:
-    """Returns how many elements a box takes along an axis that is not the innermost."""
+    """Returns the number of elements of a box along an outer axis."""
     return -(-box(entry, axis) // element_stride(entry, axis))
 
 
@@ -107,9 +110,9 @@ def row_bytes(entry: Row) -> int:
 
 @jitable
 def moved_bytes(entry: Row) -> int:
-    """Returns the bytes of a box as an mbarrier is told of them: without gaps between groups.
+    """Returns the bytes of a box that are signalled to an mbarrier: without gaps between groups.
 
-    The manual does not say whether gaps count. Kernels of CUTLASS expect 4 or 6 bits an element
+    The manual does not say whether gaps count. Kernels of CUTLASS expect 4 or 6 bits per element
     (gemm/collective/sm100_blockscaled_mma_warpspecialized.hpp, ABTmaTransactionBytes).
     """
     return count_rows(entry) * global_size(map_type(entry), row_elements(entry))
@@ -117,7 +120,8 @@ def moved_bytes(entry: Row) -> int:
 
 @jitable
 def find_row(entry: Row, row: int) -> None:
-    """Set PLACE, ROW_ADDRESS, ROW_FROM and ROW_TO for a row of the box."""
+    """Locates row number `row` of the box: sets ROW_COORDINATES, ROW_ADDRESS, ROW_FROM and
+    ROW_TO."""
     rank, mode = map_rank(entry), field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE:
         find_pixel(entry, row, rank)
@@ -137,9 +141,9 @@ def find_row(entry: Row, row: int) -> None:
     type, inside, first = map_type(entry), True, int(entry[ROW_COORDINATES])
     address = int(entry[ADDRESS]) + global_size(type, first)
     for axis in range(1, rank):
-        place = int(entry[ROW_COORDINATES + axis])
-        inside = inside and 0 <= place < dim(entry, axis)
-        address += place * stride(entry, axis)
+        position = int(entry[ROW_COORDINATES + axis])
+        inside = inside and 0 <= position < dim(entry, axis)
+        address += position * stride(entry, axis)
     entry[ROW_ADDRESS] = address
     entry[ROW_FROM] = global_size(type, min(max(-first, 0), row_elements(entry)))
     last = global_size(type, max(min(dim(entry, 0) - first, row_elements(entry)), 0))
@@ -148,8 +152,8 @@ def find_row(entry: Row, row: int) -> None:
 
 @jitable
 def find_pixel(entry: Row, row: int, rank: int) -> None:
-    """Set PLACE for a pixel of im2col: the rows go through the bounding box along W, then H, then
-    D, then image by image; offsets move what is read, not the walk."""
+    """Sets ROW_COORDINATES for a pixel of im2col: rows traverse the bounding box along W, then H,
+    then D, then image by image; offsets shift the addresses, not the traversal."""
     entry[ROW_COORDINATES] = entry[COORDINATES]
     left = row
     for axis in range(1, rank - 1):
@@ -169,7 +173,7 @@ def find_pixel(entry: Row, row: int, rank: int) -> None:
 
 @jitable
 def move_box(memory: Memory, entry: Row) -> None:
-    """Load, store or reduce a box."""
+    """Loads, stores or reduces a box."""
     size = row_bytes(entry)
     for row in range(count_rows(entry)):
         find_row(entry, row)
@@ -178,7 +182,8 @@ def move_box(memory: Memory, entry: Row) -> None:
 
 @jitable
 def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
-    """Load, store or reduce a row, which begins `start` bytes into shared memory."""
+    """Loads, stores or reduces a row of `size` bytes at offset `start` in shared memory. Moves
+    chunks of ATOM bytes, since the swizzle permutes larger ones."""
     request, type = int(entry[REQUEST]), map_type(entry)
     element, group, gap = (
         type_bytes(type),
@@ -199,31 +204,33 @@ def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
             end = min(begin + ATOM, (chunk // group + 1) * (group - gap))
         base = shared_offset + swizzled(entry, start + chunk) - begin
         if op == LOAD:
-            for place in range(begin, end):
-                if first <= place < last:
-                    memory[base + place] = memory[global_offset + place]
+            for position in range(begin, end):
+                if first <= position < last:
+                    memory[base + position] = memory[global_offset + position]
                 elif nans:
-                    memory[base + place] = np.uint8(0x7F if (place + 1) % element == 0 else 0xFF)
+                    memory[base + position] = np.uint8(
+                        0x7F if (position + 1) % element == 0 else 0xFF
+                    )
                 else:
-                    memory[base + place] = np.uint8(0)
+                    memory[base + position] = np.uint8(0)
         elif op == REDUCE:
-            for place in range(max(begin, first), min(end, last), element):
+            for position in range(max(begin, first), min(end, last), element):
                 operation = field(request, OPERATION)
-                reduce_number(memory, global_offset + place, base + place, operation, type)
+                reduce_number(memory, global_offset + position, base + position, operation, type)
         else:
-            for place in range(max(begin, first), min(end, last)):
-                memory[global_offset + place] = memory[base + place]
+            for position in range(max(begin, first), min(end, last)):
+                memory[global_offset + position] = memory[base + position]
 
 
 @jitable
 def pack_row(memory: Memory, entry: Row, start: int) -> None:
-    """Store a row of elements of 6 bits, each the lower bits of a byte of shared memory: the type
-    b6p2x16."""
+    """Stores a row of the type b6p2x16: packs 6-bit elements, each in the low bits of a byte of
+    shared memory."""
     global_offset, shared_offset = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
     size = global_group_bytes(B6X16_P32)
-    for place in range(int(entry[ROW_FROM]), int(entry[ROW_TO])):
-        bit = place % size * 8
-        number, shift = start + place // size * GROUP + bit // 6, bit % 6
+    for position in range(int(entry[ROW_FROM]), int(entry[ROW_TO])):
+        bit = position % size * 8
+        number, shift = start + position // size * GROUP + bit // 6, bit % 6
         low = int(memory[shared_offset + swizzled(entry, number)]) & 63
         high = int(memory[shared_offset + swizzled(entry, number + 1)]) & 63
-        memory[global_offset + place] = np.uint8((low >> shift | high << (6 - shift)) & 255)
+        memory[global_offset + position] = np.uint8((low >> shift | high << (6 - shift)) & 255)

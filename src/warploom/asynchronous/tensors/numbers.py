@@ -1,7 +1,7 @@
-"""Reductions of numbers in memory: `cp.reduce.async.bulk` and its form for tensors.
+"""Reduces numbers in memory, for `cp.reduce.async.bulk`, its tensor form, and `red.async`.
 
-Every operation reads, combines and rounds once, to nearest even. Source: PTX ISA,
-"cp.reduce.async.bulk", ".redOp" and the element types of each.
+Every operation rounds once, to nearest even. Values are integers as `read_bytes` returns them.
+Source: PTX ISA, "cp.reduce.async.bulk", ".redOp" and the element types of each.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(8)
 
 CANONICAL = 0x7FFF
-"""The NaN of 16 bits that an operation gives."""
+"""The NaN that 16-bit operations return."""
 
 
 @jitable
 def power(exponent: int) -> float:
-    """Returns 2 to the power of a number from -1022 to 1023."""
+    """Returns 2 to the power of `exponent`, from -1022 to 1023."""
     return float(np.int64((exponent + 1023) << 52).view(np.float64))
 
 
 @jitable
 def double_bits(value: float) -> int:
-    """Returns the bits of a number in double precision, as a signed number."""
+    """Returns the bits of a double as a signed integer."""
     return int(np.float64(value).view(np.int64))
 
 
 @jitable
 def small_value(bits: int, fraction: int, bias: int) -> float:
-    """Returns the number that 16 bits with so many of a fraction are."""
+    """Decodes a 16-bit float with `fraction` fraction bits: f16 or bf16."""
     sign = -1.0 if bits & 0x8000 else 1.0
     exponent, rest = (bits & 0x7FFF) >> fraction, bits & ((1 << fraction) - 1)
     if exponent == (1 << (15 - fraction)) - 1:
@@ -56,7 +56,7 @@ def small_value(bits: int, fraction: int, bias: int) -> float:
 
 @jitable
 def small_bits(value: float, fraction: int, bias: int) -> int:
-    """Returns a number as 16 bits with so many of a fraction, rounded to nearest even."""
+    """Encodes a double as a 16-bit float with `fraction` fraction bits, rounded to nearest even."""
     if value != value:
         return CANONICAL
     infinity = ((1 << (15 - fraction)) - 1) << fraction
@@ -66,13 +66,14 @@ def small_bits(value: float, fraction: int, bias: int) -> int:
     if exponent > bias:
         return sign | infinity
     steps = int(np.rint(abs(value) * power(fraction - exponent)))
-    # A fraction that rounds up carries into the exponent by itself.
+    # Adding, not or-ing, lets a fraction that rounds up carry into the exponent.
     return sign | min(((exponent + bias - 1) << fraction) + steps, infinity)
 
 
 @jitable
 def min_or_max(op: int, old: float, operand: float) -> float:
-    """Returns the lesser or the greater of two floats, the other one of a NaN; -0 is less than 0."""
+    """Returns the minimum or maximum of two floats. If one is a NaN, returns the other; -0 is less
+    than 0."""
     if old != old:
         return operand
     if operand != operand:
@@ -84,26 +85,27 @@ def min_or_max(op: int, old: float, operand: float) -> float:
 
 @jitable
 def combine_floats(op: int, old: float, operand: float) -> float:
-    """Returns the sum, or the lesser or the greater, of two floats."""
+    """Returns the sum, minimum or maximum of two floats."""
     return old + operand if op == ADD else min_or_max(op, old, operand)
 
 
 @jitable
 def combine_16_bits(op: int, old: int, operand: int, fraction: int, bias: int) -> int:
-    """Combine numbers of 16 bits; a sum in double precision rounds to them like the exact one."""
+    """Combines two 16-bit floats. The sum in double precision rounds to the same result as the
+    exact sum: double has more than twice the precision."""
     a, b = small_value(old, fraction, bias), small_value(operand, fraction, bias)
     return small_bits(combine_floats(op, a, b), fraction, bias)
 
 
 @jitable
 def signed(bits: int, width: int) -> int:
-    """Returns two's complement of so many bits, up to 32; 64 are signed already."""
+    """Returns `bits` as a signed integer of `width` bits; 64 bits are signed already."""
     return bits if width == 64 else bits - ((bits >> (width - 1) & 1) << width)
 
 
 @jitable
 def is_less(a: int, b: int, type: int) -> bool:
-    """Returns whether an integer is less than another, as `read_bytes` gives both."""
+    """Returns whether an integer of a type is less than another."""
     if type == S32:
         return signed(a, 32) < signed(b, 32)
     if type == U64 and (a < 0) != (b < 0):
@@ -113,7 +115,8 @@ def is_less(a: int, b: int, type: int) -> bool:
 
 @jitable
 def combine_integers(op: int, old: int, operand: int, type: int) -> int:
-    """Combine integers, as `read_bytes` gives them; the result counts modulo their width."""
+    """Combines two integers of a type; the result is modulo 2^64, the caller stores the low
+    bytes."""
     if op == ADD:
         return int(np.int64(np.uint64(np.int64(old)) + np.uint64(np.int64(operand))))
     if op == AND:
@@ -131,13 +134,13 @@ def combine_integers(op: int, old: int, operand: int, type: int) -> int:
 
 @jitable
 def single_value(bits: int) -> float:
-    """Returns the number that 32 bits are."""
+    """Decodes the bits of a single-precision float to a double."""
     return float(np.float64(np.uint32(bits).view(np.float32)))
 
 
 @jitable
 def single_bits(value: float, flushes: int) -> int:
-    """Returns a number rounded to 32 bits; a subnormal one as zero where it `flushes`."""
+    """Encodes a double in single precision; a subnormal result as zero if `flushes` is 1."""
     bits = int(np.int64(np.float32(value).view(np.uint32)))
     if bits & 0x7FFFFFFF > 0x7F800000:
         return 0x7FFFFFFF
@@ -146,7 +149,8 @@ def single_bits(value: float, flushes: int) -> int:
 
 @jitable
 def reduce_number(memory: Memory, target: int, source: int, op: int, type: int) -> None:
-    """Combine the number at `target` with that at `source`, and leave it at `target`."""
+    """Combines the number at offset `target` in `memory` with that at `source`, and stores the
+    result at `target`."""
     size = type_bytes(type)
     old, operand = read_bytes(memory, target, size), read_bytes(memory, source, size)
     bitwise = op >= INC
