@@ -46,6 +46,7 @@ def list_transactions(
 
 
 def _mask(lanes: Sequence[int]) -> int:
+    """Returns the mask of some lanes."""
     return sum(1 << lane for lane in lanes)
 
 
@@ -68,9 +69,10 @@ def _lanes_by_segment(addresses: Sequence[int], lanes: Lanes, bytes_: int) -> di
 
 
 # ---- global, local and constant memory ----------------------------------------------------------
+# Each function yields the transactions of one rule, or family of rules, of _RULES.
 
 
-def _stretches(
+def _segments(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int, grouped: bool
 ) -> Iterator[ServedTransaction]:
     for group in _groups(lanes, min(WARP, 128 // size) if grouped else WARP):
@@ -225,9 +227,9 @@ def _half_warp_writes(
 
 
 _RULES: dict[str, Serve] = {
-    "global_by_sectors": partial(_stretches, bytes_=32, grouped=False),
-    "global_by_segments": partial(_stretches, bytes_=32, grouped=True),
-    "global_by_lines": partial(_stretches, bytes_=128, grouped=True),
+    "global_by_sectors": partial(_segments, bytes_=32, grouped=False),
+    "global_by_segments": partial(_segments, bytes_=32, grouped=True),
+    "global_by_lines": partial(_segments, bytes_=128, grouped=True),
     "global_in_order": _in_order,
     "global_by_halves": _by_halves,
     "local_by_sectors": partial(_local, bytes_=32),

@@ -33,6 +33,7 @@ VERSION = 1
 
 @jitable
 def swizzle_of(descriptor: int) -> int:
+    """Returns the swizzle mode of a matrix descriptor."""
     return (descriptor >> 61) & 7
 
 

@@ -26,11 +26,13 @@ WARPS = LANES // WARP_LANES
 
 @jitable
 def column_of(address: int) -> int:
+    """Returns the column of an address of tensor memory."""
     return address & 0xFFFF
 
 
 @jitable
 def lane_of(address: int) -> int:
+    """Returns the lane of an address of tensor memory."""
     return (address >> LANE_AT) & 0x3FFF
 
 
@@ -55,6 +57,7 @@ def read_state(memory: Memory, start: int, word: int) -> int:
 
 @jitable
 def write_state(memory: Memory, start: int, word: int, value: int) -> None:
+    """Sets a word of the allocation state of tensor memory at address `start`."""
     write_bytes(memory, start - ORIGIN + 8 * word, 8, value)
 
 
