@@ -19,11 +19,11 @@ def cost(
     rule: Rule, addresses: Sequence[int] | npt.NDArray[np.int64], mask: int, size: int
 ) -> dict[str, int]:
     """Returns the nonzero counters of an access by a rule, by name."""
-    row = np.zeros(ROW_END, np.int64)
+    record = np.zeros(ROW_END, np.int64)
     padded = np.zeros(32, np.uint64)
     padded[: len(addresses)] = addresses
-    rule(padded, mask, size, row)
-    return {name: int(n) for name, n in zip(FIELDS, row, strict=False) if n}
+    rule(padded, mask, size, record)
+    return {name: int(n) for name, n in zip(FIELDS, record, strict=False) if n}
 
 
 def strided(stride: int, start: int = 0x7F00_0000_0000) -> npt.NDArray[np.int64]:

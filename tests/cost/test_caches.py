@@ -54,11 +54,11 @@ def look_up(
     caches_state: Words, addresses: list[int], path: int = THROUGH_L1, block: int = 0, size: int = 4
 ) -> dict[str, int]:
     """Returns the hits and misses of one access, in a lane for each address."""
-    row = np.zeros(RECORD_WIDTH, np.int64)
+    record = np.zeros(RECORD_WIDTH, np.int64)
     where = np.zeros(32, np.uint64)
     where[: len(addresses)] = addresses
-    count_cached(where, (1 << len(addresses)) - 1, size, row, caches_state, path, block, 0)
-    return {name: int(n) for name, n in zip(FIELDS, row, strict=False) if n}
+    count_cached(where, (1 << len(addresses)) - 1, size, record, caches_state, path, block, 0)
+    return {name: int(n) for name, n in zip(FIELDS, record, strict=False) if n}
 
 
 def test_a_sector_misses_once_and_hits_after() -> None:

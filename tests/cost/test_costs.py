@@ -40,7 +40,7 @@ from warploom.cost.fields import (
 )
 from warploom.cost.pattern_table import SLOTS
 from warploom.helpers.table import count_compiled
-from warploom.simt.lane_counts import Row
+from warploom.simt.lane_counts import Ints
 
 COMPILED = {name: partial(count_compiled, name) for name in RULES}
 
@@ -237,7 +237,7 @@ def test_compiled_rules_count_as_python_does(name: str, case: tuple[list[int], i
 @pytest.mark.parametrize("name", ["shared_32_banks", "global_by_sectors", "count_passes"])
 @given(st.lists(accesses(), min_size=2, max_size=3))
 def test_the_costs_of_accesses_add_up(name: str, cases: list[tuple[list[int], int, int]]) -> None:
-    rows: list[Row] = []
+    rows: list[Ints] = []
     for rule in (COMPILED[name], RULES[name]):
         rows.append(np.zeros(ROW_END, np.int64))
         for addresses, mask, size in cases:
@@ -256,7 +256,7 @@ def lists(draw: st.DrawFn) -> npt.NDArray[np.uint8]:
     return words[: draw(st.integers(1, LENGTH))].astype(np.uint8)
 
 
-def deferred_list(words: npt.NDArray[np.uint8]) -> Row:
+def deferred_list(words: npt.NDArray[np.uint8]) -> Ints:
     """Returns the counters of an access with these accesses in its list."""
     row = np.zeros(ROW_END, np.int64)
     row[DEFERRED], row[WINDOW] = len(words), 384

@@ -35,10 +35,10 @@ def test_lists_are_as_long_as_the_rules_count(rule: str, size: int) -> None:
             # The layout of local memory: a lane's word lies at its own place of a line.
             words = addresses // np.uint64(max(4, size)) * np.uint64(128 * max(1, size // 4))
             addresses = words + np.arange(32, dtype=np.uint64) * np.uint64(4)
-        row = np.zeros(RECORD_WIDTH, np.int64)
-        RULES[rule](addresses, mask, size, row)
+        record = np.zeros(RECORD_WIDTH, np.int64)
+        RULES[rule](addresses, mask, size, record)
         transactions = list_transactions(rule, addresses.tolist(), mask, size)
-        assert len(transactions) == row[TRANSACTIONS], (rule, size, addresses, hex(mask))
+        assert len(transactions) == record[TRANSACTIONS], (rule, size, addresses, hex(mask))
         served_lanes = 0
         for transaction in transactions:
             served_lanes |= transaction.lanes
@@ -46,7 +46,7 @@ def test_lists_are_as_long_as_the_rules_count(rule: str, size: int) -> None:
         if rule.startswith(("global", "local")):
             assert (
                 sum(transaction.size for transaction in transactions)
-                == row[FIELDS.index("bytes_moved")]
+                == record[FIELDS.index("bytes_moved")]
             )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from warploom.cost.fields import PASSES
 from warploom.cost.overlap import count_coinciding
-from warploom.simt.lane_counts import Addresses, Row, first_lane, jitable
+from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable
 from warploom.simt.schedule_layout import (
     POLICY,
     SEED,
@@ -23,10 +23,10 @@ WORD_BYTES = 4
 
 
 @jitable
-def count_passes(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def count_passes(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the passes of an atomic: the largest number of active lanes on one address. Addresses
     are multiples of `size`."""
-    row[PASSES] += count_most_on_one(addresses, mask, size)
+    record[PASSES] += count_most_on_one(addresses, mask, size)
 
 
 @jitable
@@ -66,7 +66,7 @@ def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
 
 
 @jitable
-def lane_order(addresses: Addresses, mask: int, plan: Row, block: int) -> int:
+def lane_order(addresses: Addresses, mask: int, plan: Ints, block: int) -> int:
     """Returns the order in which lanes perform an atomic, by the launch's policy
     (`simt.split_policy`): the k-th is lane (order + k * (order >> 5)) % 32. Lanes rise by default,
     fall under ADVERSARIAL, and are ordered by the seed under RANDOM."""

@@ -38,7 +38,7 @@ from warploom.cost.fields import (
 from warploom.cost.overlap import count_in_columns
 from warploom.simt.lane_counts import (
     Addresses,
-    Row,
+    Ints,
     compiled_as,
     count_distinct,
     count_lanes,
@@ -55,32 +55,32 @@ WORD_BITS = 2
 
 
 @jitable
-def shared_32_banks(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def shared_32_banks(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of a store or atomic in shared memory from compute capability 5.0 on.
 
     Bank conflicts are the wavefronts beyond one for each group of lanes (half-warp, ...) that has
     an active lane.
     """
-    if size > 4 or not add_words(addresses, mask, size, row):
-        add_wavefronts(addresses, mask, size, WORD_BITS, 0, row)
+    if size > 4 or not add_words(addresses, mask, size, record):
+        add_wavefronts(addresses, mask, size, WORD_BITS, 0, record)
 
 
 @jitable
-def shared_32_banks_quarters(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def shared_32_banks_quarters(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access on 2.x: a quarter-warp of 16 bytes has at least a two-way
     conflict."""
-    if size > 4 or not add_words(addresses, mask, size, row):
-        add_wavefronts(addresses, mask, size, WORD_BITS, 1 if size == 16 else 0, row)
+    if size > 4 or not add_words(addresses, mask, size, record):
+        add_wavefronts(addresses, mask, size, WORD_BITS, 1 if size == 16 else 0, record)
 
 
 @jitable
-def shared_wide_banks(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def shared_wide_banks(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access on 3.x, in the bank mode of 8 bytes."""
-    add_wavefronts(addresses, mask, size, WORD_BITS + 1, 0, row)
+    add_wavefronts(addresses, mask, size, WORD_BITS + 1, 0, record)
 
 
 @jitable
-def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access on 3.x, in the bank mode of 4 bytes: words i and i + 32 of a row
     of 64 words share a bank and are served together."""
     lanes = min(32, BANKS * 8 // size)
@@ -91,11 +91,11 @@ def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, row: 
         if group != 0:
             groups += 1
             wavefronts += count_row_ways(addresses, group)
-    add_request(addresses, mask, size, wavefronts, groups, row)
+    add_request(addresses, mask, size, wavefronts, groups, record)
 
 
 @jitable
-def add_words(addresses: Addresses, mask: int, size: int, row: Row) -> bool:
+def add_words(addresses: Addresses, mask: int, size: int, record: Ints) -> bool:
     """Adds a request of up to 4 bytes per lane over 32 banks of 4 bytes; returns whether it could.
 
     Rising words within a span of 128 bytes (all banks) cannot conflict. Others are counted by
@@ -105,26 +105,26 @@ def add_words(addresses: Addresses, mask: int, size: int, row: Row) -> bool:
     if is_rising(addresses, mask) and addresses[31] - addresses[0] < np.uint64(BANKS << WORD_BITS):
         wavefronts = 1
         words = count_rising_segments(addresses, WORD_BITS)
-        row[SECTORS] += count_rising_segments(addresses, SECTOR_BITS)
-        row[LINES] += count_rising_segments(addresses, LINE_BITS)
+        record[SECTORS] += count_rising_segments(addresses, SECTOR_BITS)
+        record[LINES] += count_rising_segments(addresses, LINE_BITS)
     else:
         words, sectors, lines, wavefronts = count_in_columns(addresses, mask, WORD_BITS, BANKS)
         if words == 0:
             return False
-        row[SECTORS] += sectors
-        row[LINES] += lines
-    row[REQUESTS] += 1
-    row[TRANSACTIONS] += wavefronts
-    row[BYTES_REQUESTED] += count_lanes(mask) * size
-    row[BYTES_MOVED] += words << WORD_BITS
-    row[WAVEFRONTS] += wavefronts
-    row[BANK_CONFLICTS] += wavefronts - 1
+        record[SECTORS] += sectors
+        record[LINES] += lines
+    record[REQUESTS] += 1
+    record[TRANSACTIONS] += wavefronts
+    record[BYTES_REQUESTED] += count_lanes(mask) * size
+    record[BYTES_MOVED] += words << WORD_BITS
+    record[WAVEFRONTS] += wavefronts
+    record[BANK_CONFLICTS] += wavefronts - 1
     return True
 
 
 @jitable
 def add_wavefronts(
-    addresses: Addresses, mask: int, size: int, bank_bits: int, more: int, row: Row
+    addresses: Addresses, mask: int, size: int, bank_bits: int, more: int, record: Ints
 ) -> None:
     """Adds a request over 32 banks of 2^bank_bits bytes; each group of lanes takes `more` extra
     wavefronts.
@@ -137,7 +137,7 @@ def add_wavefronts(
         shift += 1
     banks = BANKS >> (shift - bank_bits)
     wavefronts, groups = count_in_groups(addresses, mask, shift, banks, banks)
-    add_request(addresses, mask, size, wavefronts + groups * more, groups, row)
+    add_request(addresses, mask, size, wavefronts + groups * more, groups, record)
 
 
 @jitable
@@ -158,20 +158,20 @@ def count_in_groups(
 
 @jitable
 def add_request(
-    addresses: Addresses, mask: int, size: int, wavefronts: int, groups: int, row: Row
+    addresses: Addresses, mask: int, size: int, wavefronts: int, groups: int, record: Ints
 ) -> None:
     """Adds one request of `wavefronts` wavefronts: those beyond one per group are conflicts."""
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1
-    row[REQUESTS] += 1
-    row[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
-    row[LINES] += count_distinct(addresses, mask, LINE_BITS)
-    row[TRANSACTIONS] += wavefronts
-    row[BYTES_REQUESTED] += count_lanes(mask) * size
-    row[BYTES_MOVED] += count_distinct(addresses, mask, shift) << shift
-    row[WAVEFRONTS] += wavefronts
-    row[BANK_CONFLICTS] += wavefronts - groups
+    record[REQUESTS] += 1
+    record[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
+    record[LINES] += count_distinct(addresses, mask, LINE_BITS)
+    record[TRANSACTIONS] += wavefronts
+    record[BYTES_REQUESTED] += count_lanes(mask) * size
+    record[BYTES_MOVED] += count_distinct(addresses, mask, shift) << shift
+    record[WAVEFRONTS] += wavefronts
+    record[BANK_CONFLICTS] += wavefronts - groups
 
 
 @jitable

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.cost.fields import L1_HITS, L1_MISSES, L2_HITS, L2_MISSES
-from warploom.simt.lane_counts import Addresses, Row, first_lane, jitable, without_segment
+from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable, without_segment
 
 L1, TEXTURE, CONSTANT, L2 = range(4)
 LEVELS = 4
@@ -47,8 +47,8 @@ def count_cached(
     addresses: Addresses,
     mask: int,
     size: int,
-    row: Row,
-    caches: Row,
+    record: Ints,
+    caches: Ints,
     path: int,
     block: int,
     offset: int,
@@ -63,13 +63,13 @@ def count_cached(
         while left != 0:
             leader = first_lane(left)
             address = int(np.int64(addresses[leader])) - origin + offset + 128 * word
-            look_up_sector(caches, sm, address >> 7, 1 << ((address >> 5) & 3), path, row)
+            look_up_sector(caches, sm, address >> 7, 1 << ((address >> 5) & 3), path, record)
             left = without_segment(addresses, left, 5, leader)
     return 0
 
 
 @jitable
-def look_up_sector(caches: Row, sm: int, line: int, sector: int, path: int, row: Row) -> None:
+def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, record: Ints) -> None:
     """Looks up one sector in the first cache of its path and, after a miss or for a write, in L2.
     `line` is the address >> 7, `sector` the sector's bit in its line."""
     if path & DROPS_L1:
@@ -84,16 +84,16 @@ def look_up_sector(caches: Row, sm: int, line: int, sector: int, path: int, row:
     hit = 0
     if first >= 0 and caches[4 * first + 1] > 0:
         hit = touch(caches, first, sm, line, sector)
-        row[L1_HITS] += hit
-        row[L1_MISSES] += 1 - hit
+        record[L1_HITS] += hit
+        record[L1_MISSES] += 1 - hit
     if caches[4 * L2 + 1] > 0 and (hit == 0 or path & WRITES):
         hit = touch(caches, L2, 0, line, sector)
-        row[L2_HITS] += hit
-        row[L2_MISSES] += 1 - hit
+        record[L2_HITS] += hit
+        record[L2_MISSES] += 1 - hit
 
 
 @jitable
-def touch(caches: Row, level: int, sm: int, line: int, sector: int) -> int:
+def touch(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
     """Looks up a sector in one cache, and fetches it on a miss. Returns 1 for a hit, 0 for a
     miss."""
     ways = caches[4 * level + 2]
@@ -116,7 +116,7 @@ def touch(caches: Row, level: int, sm: int, line: int, sector: int) -> int:
 
 
 @jitable
-def drop(caches: Row, sm: int, line: int, sector: int) -> None:
+def drop(caches: Ints, sm: int, line: int, sector: int) -> None:
     """Invalidates a sector in an SM's L1."""
     if caches[4 * L1 + 1] > 0:
         start = first_entry(caches, L1, sm, line)
@@ -127,7 +127,7 @@ def drop(caches: Row, sm: int, line: int, sector: int) -> None:
 
 
 @jitable
-def first_entry(caches: Row, level: int, sm: int, line: int) -> int:
+def first_entry(caches: Ints, level: int, sm: int, line: int) -> int:
     """Returns the index of the first word of the set that a line maps to."""
     set_words = caches[4 * level + 2] * ENTRY_WORDS
     set_offset = (line % caches[4 * level + 1]) * set_words

@@ -34,7 +34,7 @@ from warploom.cost.fields import (
 from warploom.cost.overlap import count_segments
 from warploom.simt.lane_counts import (
     Addresses,
-    Row,
+    Ints,
     count_distinct,
     count_lanes,
     count_rising_segments,
@@ -52,68 +52,68 @@ SECTORS_PER_LINE = LINE_BYTES // SECTOR_BYTES
 
 
 @jitable
-def global_by_sectors(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def global_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to global memory from compute capability 5.0 on.
 
     An aligned access of up to 32 bytes lies in one sector, so the sector of each first byte is
     enough.
     """
-    before = row[SECTORS]
-    count_touched(addresses, mask, size, row)
-    move_sectors(row[SECTORS] - before, row)
+    before = record[SECTORS]
+    count_touched(addresses, mask, size, record)
+    move_sectors(record[SECTORS] - before, record)
 
 
 @jitable
-def global_by_segments(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def global_by_segments(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to global memory on 2.x and 3.x past L1: 32-byte segments."""
-    count_touched(addresses, mask, size, row)
-    move_sectors(count_by_groups(addresses, mask, size, SECTOR_BITS), row)
+    count_touched(addresses, mask, size, record)
+    move_sectors(count_by_groups(addresses, mask, size, SECTOR_BITS), record)
 
 
 @jitable
-def global_by_lines(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def global_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to global memory on 2.x and 3.x through L1: 128-byte lines."""
-    count_touched(addresses, mask, size, row)
-    move_lines(count_by_groups(addresses, mask, size, LINE_BITS), row)
+    count_touched(addresses, mask, size, record)
+    move_lines(count_by_groups(addresses, mask, size, LINE_BITS), record)
 
 
 @jitable
-def local_by_sectors(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def local_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to local memory from 5.0 on: 32-byte sectors."""
-    before = row[SECTORS]
-    count_touched_local(addresses, mask, size, row)
-    move_sectors(row[SECTORS] - before, row)
+    before = record[SECTORS]
+    count_touched_local(addresses, mask, size, record)
+    move_sectors(record[SECTORS] - before, record)
 
 
 @jitable
-def local_by_lines(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def local_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to local memory on 2.x and 3.x, which L1 always caches: 128-byte
     lines."""
-    before = row[LINES]
-    count_touched_local(addresses, mask, size, row)
-    move_lines(row[LINES] - before, row)
+    before = record[LINES]
+    count_touched_local(addresses, mask, size, record)
+    move_lines(record[LINES] - before, record)
 
 
 @jitable
-def count_touched(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def count_touched(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds a request: the sectors and lines that it touches, and the bytes that it requests."""
-    row[REQUESTS] += 1
-    row[BYTES_REQUESTED] += count_lanes(mask) * size
+    record[REQUESTS] += 1
+    record[BYTES_REQUESTED] += count_lanes(mask) * size
     if is_rising(addresses, mask):
-        row[SECTORS] += count_rising_segments(addresses, SECTOR_BITS)
-        row[LINES] += count_rising_segments(addresses, LINE_BITS)
+        record[SECTORS] += count_rising_segments(addresses, SECTOR_BITS)
+        record[LINES] += count_rising_segments(addresses, LINE_BITS)
         return
     sectors, lines = count_segments(addresses, mask, SECTOR_BITS)
     if sectors > 0:
-        row[SECTORS] += sectors
-        row[LINES] += lines
+        record[SECTORS] += sectors
+        record[LINES] += lines
     else:
-        row[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
-        row[LINES] += count_distinct(addresses, mask, LINE_BITS)
+        record[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
+        record[LINES] += count_distinct(addresses, mask, LINE_BITS)
 
 
 @jitable
-def count_touched_local(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def count_touched_local(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds a request to local memory, whose lanes touch `size` / 4 words at strides of 128
     bytes."""
     words = max(1, size // 4)
@@ -125,10 +125,10 @@ def count_touched_local(addresses: Addresses, mask: int, size: int, row: Row) ->
     else:
         sectors = count_runs(addresses, mask, SECTOR_BITS, SECTORS_PER_LINE, words)
         lines = count_runs(addresses, mask, LINE_BITS, 1, words)
-    row[REQUESTS] += 1
-    row[SECTORS] += sectors
-    row[LINES] += lines
-    row[BYTES_REQUESTED] += count_lanes(mask) * size
+    record[REQUESTS] += 1
+    record[SECTORS] += sectors
+    record[LINES] += lines
+    record[BYTES_REQUESTED] += count_lanes(mask) * size
 
 
 @jitable
@@ -174,16 +174,16 @@ def count_runs(addresses: Addresses, mask: int, shift: int, step: int, length: i
 
 
 @jitable
-def move_sectors(count: int, row: Row) -> None:
+def move_sectors(count: int, record: Ints) -> None:
     """Adds `count` transactions of 32 bytes."""
-    row[TRANSACTIONS] += count
-    row[TRANSACTIONS_32] += count
-    row[BYTES_MOVED] += SECTOR_BYTES * count
+    record[TRANSACTIONS] += count
+    record[TRANSACTIONS_32] += count
+    record[BYTES_MOVED] += SECTOR_BYTES * count
 
 
 @jitable
-def move_lines(count: int, row: Row) -> None:
+def move_lines(count: int, record: Ints) -> None:
     """Adds `count` transactions of 128 bytes."""
-    row[TRANSACTIONS] += count
-    row[TRANSACTIONS_128] += count
-    row[BYTES_MOVED] += LINE_BYTES * count
+    record[TRANSACTIONS] += count
+    record[TRANSACTIONS_128] += count
+    record[BYTES_MOVED] += LINE_BYTES * count

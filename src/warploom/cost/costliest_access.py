@@ -9,17 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.cost.fields import EXAMPLE_ADDRESSES, EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
-from warploom.simt.lane_counts import Addresses, Row, jitable
+from warploom.simt.lane_counts import Addresses, Ints, jitable
 
 
 @jitable
-def keep_example(addresses: Addresses, mask: int, before: int, row: Row) -> None:
+def keep_example(addresses: Addresses, mask: int, before: int, record: Ints) -> None:
     """Stores an access if it took more transactions than the stored one; `before` is the
     TRANSACTIONS counter without it."""
-    cost = row[TRANSACTIONS] - before
-    if cost > row[EXAMPLE_COST]:
-        row[EXAMPLE_COST] = cost
-        row[EXAMPLE_MASK] = mask
+    cost = record[TRANSACTIONS] - before
+    if cost > record[EXAMPLE_COST]:
+        record[EXAMPLE_COST] = cost
+        record[EXAMPLE_MASK] = mask
         for lane in range(32):
             on = (mask >> lane) & 1
-            row[EXAMPLE_ADDRESSES + lane] = np.int64(addresses[lane]) if on else 0
+            record[EXAMPLE_ADDRESSES + lane] = np.int64(addresses[lane]) if on else 0

@@ -29,7 +29,7 @@ from warploom.cost.fields import (
 )
 from warploom.cost.overlap import count_coinciding, count_in_columns
 from warploom.cost.pattern_table import NEW_PATTERNS, PATTERNS_END, TRIAL_PATTERNS
-from warploom.simt.lane_counts import ALL_LANES, Addresses, Row, jitable
+from warploom.simt.lane_counts import ALL_LANES, Addresses, Ints, jitable
 
 BANKS = 32
 WORD_BITS = 2
@@ -49,63 +49,63 @@ are on trial; from KEYS on, 32 bytes for each access: each lane's word in the wi
 DeferredCosts = tuple[int, int, int, int, int, int, int]
 
 
-def sum_deferred_costs(row: Row, count: int) -> DeferredCosts:
+def sum_deferred_costs(record: Ints, count: int) -> DeferredCosts:
     """Returns the costs of the first `count` (at least 1) deferred accesses: the sums of their
     words, sectors, lines, wavefronts and passes (most lanes on one word); the most wavefronts of
     one access; and the index of the first access with that many."""
-    counts = [_count_one(row, access) for access in range(count)]
+    counts = [_count_one(record, access) for access in range(count)]
     words, sectors, lines, wavefronts, most = (list(one) for one in zip(*counts, strict=True))
     worst = max(wavefronts)
     sums = sum(words), sum(sectors), sum(lines), sum(wavefronts), sum(most)
     return *sums, worst, wavefronts.index(worst)
 
 
-def _count_one(row: Row, access: int) -> tuple[int, ...]:
+def _count_one(record: Ints, access: int) -> tuple[int, ...]:
     """Returns the words, sectors, lines and wavefronts of one deferred access, and the most lanes
     on one word."""
-    addresses = np.array([deferred_address(row, access, lane) for lane in range(32)], np.uint64)
+    addresses = np.array([deferred_address(record, access, lane) for lane in range(32)], np.uint64)
     column_counts = count_in_columns(addresses, ALL_LANES, WORD_BITS, BANKS)
     return *column_counts, count_coinciding(addresses, ALL_LANES, WORD_BITS)
 
 
 @jitable
-def deferred_address(row: Row, access: int, lane: int) -> int:
+def deferred_address(record: Ints, access: int, lane: int) -> int:
     """Returns the address that a lane accesses in a deferred access."""
-    word = (row[KEYS + 4 * access + lane // 8] >> (lane % 8 * 8)) & (WINDOW_WORDS - 1)
-    return row[WINDOW] + (word << WORD_BITS)  # type: ignore[no-any-return]
+    word = (record[KEYS + 4 * access + lane // 8] >> (lane % 8 * 8)) & (WINDOW_WORDS - 1)
+    return record[WINDOW] + (word << WORD_BITS)  # type: ignore[no-any-return]
 
 
 @jitable
-def count_deferred_access(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def count_deferred_access(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of all deferred accesses to the counters, and empties the list. Of the
-    parameters of a rule it uses only `row`."""
-    count = row[DEFERRED]
+    parameters of a rule it uses only `record`."""
+    count = record[DEFERRED]
     if count == 0:
         return
-    row[DEFERRED] = 0
-    words, sectors, lines, wavefronts, passes, worst, which = sum_deferred_costs(row, count)
-    row[REQUESTS] += count
-    row[SECTORS] += sectors
-    row[LINES] += lines
-    row[TRANSACTIONS] += wavefronts
-    row[BYTES_REQUESTED] += count * (32 << WORD_BITS)
-    row[BYTES_MOVED] += words << WORD_BITS
-    row[WAVEFRONTS] += wavefronts
-    row[BANK_CONFLICTS] += wavefronts - count
-    row[PASSES] += passes
-    if worst > row[EXAMPLE_COST]:
-        row[EXAMPLE_COST] = worst
-        row[EXAMPLE_MASK] = ALL_LANES
+    record[DEFERRED] = 0
+    words, sectors, lines, wavefronts, passes, worst, which = sum_deferred_costs(record, count)
+    record[REQUESTS] += count
+    record[SECTORS] += sectors
+    record[LINES] += lines
+    record[TRANSACTIONS] += wavefronts
+    record[BYTES_REQUESTED] += count * (32 << WORD_BITS)
+    record[BYTES_MOVED] += words << WORD_BITS
+    record[WAVEFRONTS] += wavefronts
+    record[BANK_CONFLICTS] += wavefronts - count
+    record[PASSES] += passes
+    if worst > record[EXAMPLE_COST]:
+        record[EXAMPLE_COST] = worst
+        record[EXAMPLE_MASK] = ALL_LANES
         for lane in range(32):
-            row[EXAMPLE_ADDRESSES + lane] = deferred_address(row, which, lane)
+            record[EXAMPLE_ADDRESSES + lane] = deferred_address(record, which, lane)
 
 
 @jitable
-def place_window(addresses: Addresses, mask: int, limit: int, row: Row) -> None:
+def place_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> None:
     """Counts and empties the list, and moves the window so that it covers an access that missed it:
     the window's start stays, or moves down, if all lanes fit then. `limit` is the end of the shared
     memory."""
-    count_deferred_access(addresses, mask, 0, row)
+    count_deferred_access(addresses, mask, 0, record)
     low = -1
     high = 0
     for lane in range(32):
@@ -114,7 +114,7 @@ def place_window(addresses: Addresses, mask: int, limit: int, row: Row) -> None:
             low = at if low < 0 else min(low, at)
             high = max(high, at)
     low -= low % WINDOW_UNIT
-    start = min(low, row[WINDOW])
-    row[WINDOW] = start if high - start < WINDOW_WORDS << WORD_BITS else low
-    extent = min(WINDOW_WORDS, (limit - row[WINDOW]) >> WORD_BITS)
-    row[EXTENT] = extent if row[NEW_PATTERNS] >= TRIAL_PATTERNS - 1 else 0
+    start = min(low, record[WINDOW])
+    record[WINDOW] = start if high - start < WINDOW_WORDS << WORD_BITS else low
+    extent = min(WINDOW_WORDS, (limit - record[WINDOW]) >> WORD_BITS)
+    record[EXTENT] = extent if record[NEW_PATTERNS] >= TRIAL_PATTERNS - 1 else 0

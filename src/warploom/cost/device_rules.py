@@ -29,9 +29,9 @@ from warploom.cost import (
     writes,
 )
 from warploom.devices.spec import DeviceSpec
-from warploom.simt.lane_counts import Addresses, Row
+from warploom.simt.lane_counts import Addresses, Ints
 
-Rule = Callable[[Addresses, int, int, Row], None]
+Rule = Callable[[Addresses, int, int, Ints], None]
 
 RULES = MappingProxyType(
     {

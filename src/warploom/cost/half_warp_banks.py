@@ -14,13 +14,13 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.cost.banks import WORD_BITS, add_request, count_ways
-from warploom.simt.lane_counts import Addresses, Row, first_lane, jitable
+from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable
 
 BANKS = 16
 
 
 @jitable
-def shared_16_banks_read(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def shared_16_banks_read(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of a load; steps beyond one per half-warp and word are bank conflicts."""
     words = max(1, size // 4)
     wavefronts = 0
@@ -30,11 +30,11 @@ def shared_16_banks_read(addresses: Addresses, mask: int, size: int, row: Row) -
         if half != 0:
             groups += words
             wavefronts += words * count_steps(addresses, half)
-    add_request(addresses, mask, size, wavefronts, groups, row)
+    add_request(addresses, mask, size, wavefronts, groups, record)
 
 
 @jitable
-def shared_16_banks_write(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def shared_16_banks_write(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of a store or an atomic: one step for each distinct word of a bank."""
     words = max(1, size // 4)
     wavefronts = 0
@@ -44,7 +44,7 @@ def shared_16_banks_write(addresses: Addresses, mask: int, size: int, row: Row) 
         if half != 0:
             groups += words
             wavefronts += words * count_ways(addresses, half, WORD_BITS, BANKS)
-    add_request(addresses, mask, size, wavefronts, groups, row)
+    add_request(addresses, mask, size, wavefronts, groups, record)
 
 
 @jitable

@@ -25,17 +25,17 @@ from warploom.cost.banks import (
     count_in_groups,
     shared_32_banks,
 )
-from warploom.simt.lane_counts import Addresses, Row, jitable
+from warploom.simt.lane_counts import Addresses, Ints, jitable
 
 
 @jitable
-def shared_32_banks_read(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def shared_32_banks_read(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of a load from compute capability 5.0 on: those of `shared_32_banks` if
     registers return one per cycle."""
     if size <= 4 or count_return_cycles(addresses, mask, size) == size >> WORD_BITS:
-        shared_32_banks(addresses, mask, size, row)
+        shared_32_banks(addresses, mask, size, record)
     else:
-        add_packed(addresses, mask, size, row)
+        add_packed(addresses, mask, size, record)
 
 
 @jitable
@@ -60,11 +60,11 @@ def lanes_agree(addresses: Addresses, mask: int, distance: int) -> bool:
 
 
 @jitable
-def add_packed(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def add_packed(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of a load of 8 bytes or more whose registers return two per cycle."""
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1
     banks = BANKS >> (shift - WORD_BITS)
     wavefronts, groups = count_in_groups(addresses, mask, shift, banks, 2 * banks)
-    add_request(addresses, mask, size, wavefronts, groups, row)
+    add_request(addresses, mask, size, wavefronts, groups, record)

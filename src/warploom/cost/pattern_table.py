@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.cost.fields import FIELDS, RECORD_WIDTH
-from warploom.simt.lane_counts import Addresses, Row, first_lane, jitable
+from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable
 
 SLOTS = 8
 """Patterns per access instruction; the code that looks them up chooses the slot of each."""
@@ -46,28 +46,28 @@ _COSTS = len(FIELDS)
 
 
 @jitable
-def settle_pattern(offsets: Addresses, mask: int, slot: int, row: Row) -> None:
+def settle_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> None:
     """Adds the costs of a pattern's repeats to the counters, before the slot is used for another.
     Stores the negated counters as its costs: `keep_pattern` adds the counters again after the rules
     have counted the new pattern, which leaves the difference, its costs."""
     at = PATTERNS_AT + slot * PATTERN_WIDTH
-    repeats = row[at + REPEATS]
-    row[at + REPEATS] = 0
+    repeats = record[at + REPEATS]
+    record[at + REPEATS] = 0
     for field in range(_COSTS):
-        row[field] += repeats * row[at + COSTS + field]
-        row[at + COSTS + field] = -row[field]
+        record[field] += repeats * record[at + COSTS + field]
+        record[at + COSTS + field] = -record[field]
 
 
 @jitable
-def keep_pattern(offsets: Addresses, mask: int, slot: int, row: Row) -> None:
+def keep_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> None:
     """Stores the pattern that the rules have just counted, with its costs (`settle_pattern`)."""
     at = PATTERNS_AT + slot * PATTERN_WIDTH
-    row[at + MASK] = mask
-    row[at + STEP] = step_of(offsets, mask)
+    record[at + MASK] = mask
+    record[at + STEP] = step_of(offsets, mask)
     for lane in range(32):
-        row[at + OFFSETS + lane] = np.int64(offsets[lane])
+        record[at + OFFSETS + lane] = np.int64(offsets[lane])
     for field in range(_COSTS):
-        row[at + COSTS + field] += row[field]
+        record[at + COSTS + field] += record[field]
 
 
 def step_of(offsets: Addresses, mask: int) -> int:

@@ -20,46 +20,46 @@ from warploom.cost.fields import (
     TRANSACTIONS_64,
     TRANSACTIONS_128,
 )
-from warploom.simt.lane_counts import Addresses, Row, count_lanes, first_lane, jitable
+from warploom.simt.lane_counts import Addresses, Ints, count_lanes, first_lane, jitable
 
 HALF = 16
 HALF_MASK = (1 << HALF) - 1
 
 
 @jitable
-def global_in_order(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def global_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to global memory on 1.0 and 1.1: lane k of a half-warp must
     access word k of a segment, or each lane takes a transaction."""
-    count_touched(addresses, mask, size, row)
-    move_in_order(addresses, mask, size, 0, row)
+    count_touched(addresses, mask, size, record)
+    move_in_order(addresses, mask, size, 0, record)
 
 
 @jitable
-def global_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def global_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to global memory on 1.2 and 1.3: the segments that the lanes
     touch, shrunk to the used part."""
-    count_touched(addresses, mask, size, row)
-    move_by_halves(addresses, mask, size, 0, row)
+    count_touched(addresses, mask, size, record)
+    move_by_halves(addresses, mask, size, 0, record)
 
 
 @jitable
-def local_in_order(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to local memory on 1.0 and 1.1."""
-    count_touched_local(addresses, mask, size, row)
+    count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
-        move_in_order(addresses, mask, min(size, 4), 128 * word, row)
+        move_in_order(addresses, mask, min(size, 4), 128 * word, record)
 
 
 @jitable
-def local_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def local_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to local memory on 1.2 and 1.3."""
-    count_touched_local(addresses, mask, size, row)
+    count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
-        move_by_halves(addresses, mask, min(size, 4), 128 * word, row)
+        move_by_halves(addresses, mask, min(size, 4), 128 * word, record)
 
 
 @jitable
-def move_in_order(addresses: Addresses, mask: int, size: int, offset: int, row: Row) -> None:
+def move_in_order(addresses: Addresses, mask: int, size: int, offset: int, record: Ints) -> None:
     """Adds the transactions of an access at `addresses + offset` by the rule of 1.0 and 1.1.
 
     A half-warp in order moves its words in one transaction of 64 (4-byte words) or 128 bytes (8),
@@ -69,9 +69,9 @@ def move_in_order(addresses: Addresses, mask: int, size: int, offset: int, row: 
         half = mask & (HALF_MASK << first)
         if half != 0:
             if size >= 4 and is_in_order(addresses, half, first, size, offset):
-                add_transactions(min(HALF * size, 128), max(1, HALF * size // 128), row)
+                add_transactions(min(HALF * size, 128), max(1, HALF * size // 128), record)
             else:
-                add_transactions(32, count_lanes(half), row)
+                add_transactions(32, count_lanes(half), record)
 
 
 @jitable
@@ -92,7 +92,7 @@ def is_in_order(addresses: Addresses, half: int, first: int, size: int, offset: 
 
 
 @jitable
-def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, row: Row) -> None:
+def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, record: Ints) -> None:
     """Adds the transactions of an access at `addresses + offset` by the rule of 1.2 and 1.3.
 
     Until all lanes are served: takes the segment of the lowest remaining lane (32 bytes for words
@@ -118,7 +118,7 @@ def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, row:
                     remaining ^= 1 << lane
                     lowest = min(lowest, address - start)
                     end = max(end, address - start + np.uint64(size))
-            add_transactions(shrunk(segment, int(np.int64(lowest)), int(np.int64(end))), 1, row)
+            add_transactions(shrunk(segment, int(np.int64(lowest)), int(np.int64(end))), 1, record)
 
 
 @jitable
@@ -137,13 +137,13 @@ def shrunk(segment: int, lowest: int, end: int) -> int:
 
 
 @jitable
-def add_transactions(size: int, count: int, row: Row) -> None:
+def add_transactions(size: int, count: int, record: Ints) -> None:
     """Adds `count` transactions of `size` bytes."""
-    row[TRANSACTIONS] += count
-    row[BYTES_MOVED] += size * count
+    record[TRANSACTIONS] += count
+    record[BYTES_MOVED] += size * count
     if size == 32:
-        row[TRANSACTIONS_32] += count
+        record[TRANSACTIONS_32] += count
     elif size == 64:
-        row[TRANSACTIONS_64] += count
+        record[TRANSACTIONS_64] += count
     else:
-        row[TRANSACTIONS_128] += count
+        record[TRANSACTIONS_128] += count

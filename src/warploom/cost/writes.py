@@ -16,7 +16,7 @@ import numpy as np
 from warploom.cost.fields import WRITES
 from warploom.simt.lane_counts import (
     Addresses,
-    Row,
+    Ints,
     count_distinct,
     count_lanes,
     first_lane,
@@ -31,29 +31,29 @@ from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 
 @jitable
-def write_by_address(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def write_by_address(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds one write for each distinct address; addresses are multiples of `size`, a power of 2."""
     bits = 0
     while 1 << bits + 1 <= size:
         bits += 1
-    row[WRITES] += count_distinct(addresses, mask, bits)
+    record[WRITES] += count_distinct(addresses, mask, bits)
 
 
 @jitable
-def write_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def write_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds one write for each distinct address of each half-warp."""
-    row[WRITES] += count_distinct(addresses, mask & 0xFFFF, 0)
-    row[WRITES] += count_distinct(addresses, mask & 0xFFFF0000, 0)
+    record[WRITES] += count_distinct(addresses, mask & 0xFFFF, 0)
+    record[WRITES] += count_distinct(addresses, mask & 0xFFFF0000, 0)
 
 
 @jitable
-def write_by_lane(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def write_by_lane(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds one write for each active lane."""
-    row[WRITES] += count_lanes(mask)
+    record[WRITES] += count_lanes(mask)
 
 
 @jitable
-def lasting(addresses: Addresses, mask: int, plan: Row, block: int) -> int:
+def lasting(addresses: Addresses, mask: int, plan: Ints, block: int) -> int:
     """Returns the lanes whose values remain in memory after a store, by the launch's policy
     (`simt.split_policy`): for each address the highest lane by default, the lowest under
     ADVERSARIAL, one by the seed under RANDOM.

@@ -16,7 +16,7 @@ from warploom.observe.schema import NO_COST, Shape, Site, State
 from warploom.program.accesses import AccessRow, route_of
 from warploom.program.program import Program
 from warploom.ptx.ir import Space
-from warploom.simt.lane_counts import Addresses, Row
+from warploom.simt.lane_counts import Addresses, Ints
 from warploom.simt.warp_table import LIVE, MASK, Table
 
 COUNTED = (Space.GLOBAL, Space.SHARED, Space.LOCAL, Space.CONST)
@@ -66,11 +66,11 @@ class States:
         return tuple(self._table.rows)
 
 
-Count = Callable[[str, Addresses, int, int, Row], object]
+Count = Callable[[str, Addresses, int, int, Ints], object]
 """Apply the rule of that name to addresses, mask and size; the row takes its counts."""
 
 
-def count_by_rule(rule: str, addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def count_by_rule(rule: str, addresses: Addresses, mask: int, size: int, row: Ints) -> None:
     """Apply a rule as it stands, in Python."""
     RULES[rule](addresses, mask, size, row)
 

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 Addresses = npt.NDArray[np.uint64]
-Row = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
+"""Arrays of 64-bit words: access records, plans, warp states, operands."""
 
 _F = TypeVar("_F", bound=Callable[..., object])
 _JITABLES: list[Callable[..., object]] = []

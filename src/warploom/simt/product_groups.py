@@ -9,7 +9,7 @@ choice (`warploom.asynchronous`).
 
 from __future__ import annotations
 
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.schedule_layout import POLICY, SEED
 from warploom.simt.split_policy import ADVERSARIAL, RANDOM
 
@@ -18,7 +18,7 @@ CAPACITY = 256
 
 
 @jitable
-def completes_late(plan: Row, block: int, warp: int) -> bool:
+def completes_late(plan: Ints, block: int, warp: int) -> bool:
     """Returns whether a warp's asynchronous operations complete only at its wait for them."""
     if plan[POLICY] == ADVERSARIAL:
         return True

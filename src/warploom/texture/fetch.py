@@ -8,14 +8,14 @@ docs/memory.md.
 Parameters: `table`: the textures (`texture.descriptors`); `texture`: the index of the texture's row
 in it; `memory`: device memory as bytes; `data`: the operands and results of 32 lanes; u, v, w:
 coordinates along x, y and z. A *corner* is a texel that filtering mixes: its offset from BASE, -1
-for the border, -2 out of bounds, and its weight. `row` holds the counters of the access.
+for the border, -2 out of bounds, and its weight. `record` holds the counters of the access.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from warploom.simt.lane_counts import Addresses, Row, jitable
+from warploom.simt.lane_counts import Addresses, Ints, jitable
 from warploom.texture.axes import ONE_WEIGHT, axis_texels, cube_face, log2_of
 from warploom.texture.descriptors import (
     AS_FLOAT,
@@ -78,8 +78,8 @@ ONE_BITS = 0x3F800000
 
 @jitable
 def fetch(
-    table: Row, texture: int, sampler: int, memory: Memory, data: Addresses, lane: int,
-    request: int, scratch: Row, row: Row,
+    table: Ints, texture: int, sampler: int, memory: Memory, data: Addresses, lane: int,
+    request: int, scratch: Ints, record: Ints,
 ) -> None:  # fmt: skip
     """Executes `tex` in one lane: stores four result words. Missing components are 0, the fourth
     is 1."""
@@ -89,7 +89,7 @@ def fetch(
     for corner in range(count):
         address = int(scratch[CORNERS + 1 + 2 * corner])
         if address >= 0:
-            touch(address, scratch, row)
+            touch(address, scratch, record)
     components = int(table[texture + COMPONENTS])
     for component in range(4):
         word = 0
@@ -121,8 +121,8 @@ def round_to_half(data: Addresses, lane: int, halves: int) -> None:
 
 @jitable
 def gather(
-    table: Row, texture: int, sampler: int, memory: Memory, data: Addresses, lane: int,
-    request: int, scratch: Row, row: Row,
+    table: Ints, texture: int, sampler: int, memory: Memory, data: Addresses, lane: int,
+    request: int, scratch: Ints, record: Ints,
 ) -> None:  # fmt: skip
     """Executes `tld4` in one lane: stores one component of the four texels that linear filtering
     would mix, in the order (x, y) = (0, 1), (1, 1), (1, 0), (0, 0) (PTX ISA, tld4)."""
@@ -147,7 +147,7 @@ def gather(
         if exists:
             word = corner_word(table, texture, memory, address, component)
             if address >= 0:
-                touch(address, scratch, row)
+                touch(address, scratch, record)
         data[32 * (RESULT_ROW + texel_index) + lane] = word
 
 
@@ -156,7 +156,13 @@ def gather(
 
 @jitable
 def find_corners(
-    table: Row, texture: int, sampler: int, data: Addresses, lane: int, request: int, scratch: Row
+    table: Ints,
+    texture: int,
+    sampler: int,
+    data: Addresses,
+    lane: int,
+    request: int,
+    scratch: Ints,
 ) -> None:
     """Stores the corners of a lane's fetch in the scratch array, except those with weight 0."""
     scratch[CORNERS] = 0
@@ -175,7 +181,13 @@ def find_corners(
 
 @jitable
 def add_integer_corner(
-    table: Row, texture: int, data: Addresses, lane: int, level: int, geometry: int, scratch: Row
+    table: Ints,
+    texture: int,
+    data: Addresses,
+    lane: int,
+    level: int,
+    geometry: int,
+    scratch: Ints,
 ) -> None:
     """Adds the texel at integer coordinates as the only corner, or -2 if they are out of bounds."""
     x, y, z = signed_at(data, X_ROW, lane), 0, 0
@@ -197,8 +209,8 @@ def add_integer_corner(
 
 @jitable
 def add_corners(
-    table: Row, texture: int, sampler: int, data: Addresses, lane: int, request: int,
-    level: int, weight: int, scratch: Row,
+    table: Ints, texture: int, sampler: int, data: Addresses, lane: int, request: int,
+    level: int, weight: int, scratch: Ints,
 ) -> None:  # fmt: skip
     """Adds the corners of one mipmap level, one or two along each axis; `weight` is the level's."""
     geometry = request >> GEOMETRY_AT & 15
@@ -226,7 +238,7 @@ def add_corners(
 
 
 @jitable
-def add_corner(address: int, weight: int, scratch: Row) -> None:
+def add_corner(address: int, weight: int, scratch: Ints) -> None:
     """Appends a corner to the scratch array."""
     count = int(scratch[CORNERS])
     scratch[CORNERS + 1 + 2 * count] = address
@@ -236,7 +248,7 @@ def add_corner(address: int, weight: int, scratch: Row) -> None:
 
 @jitable
 def sample_position(
-    table: Row, texture: int, data: Addresses, lane: int, request: int
+    table: Ints, texture: int, data: Addresses, lane: int, request: int
 ) -> tuple[float, float, float, int, int]:
     """Returns u, v, w and the layer of a lane, and NORMALIZED if they are on a face of a cube (such
     coordinates are always normalized), else 0."""
@@ -253,7 +265,7 @@ def sample_position(
 
 
 @jitable
-def texel_at(table: Row, texture: int, level: int, x: int, y: int, z: int, layer: int) -> int:
+def texel_at(table: Ints, texture: int, level: int, x: int, y: int, z: int, layer: int) -> int:
     """Returns the offset of a texel from BASE; -1 for the border (a negative coordinate)."""
     if x < 0 or y < 0 or z < 0:
         return -1
@@ -265,13 +277,13 @@ def texel_at(table: Row, texture: int, level: int, x: int, y: int, z: int, layer
 
 
 @jitable
-def extent(table: Row, texture: int, column: int, level: int) -> int:
+def extent(table: Ints, texture: int, column: int, level: int) -> int:
     """Returns the size of a mipmap level in texels along the axis with the size word `column`."""
     return max(1, int(table[texture + column]) >> level)
 
 
 @jitable
-def layer_of(table: Row, texture: int, data: Addresses, lane: int) -> int:
+def layer_of(table: Ints, texture: int, data: Addresses, lane: int) -> int:
     """Returns the layer operand of a lane, clamped to the last layer."""
     layer = int(np.int64(data[32 * LAYER_ROW + lane])) & 0xFFFFFFFF
     return min(layer, int(table[texture + LAYERS]) - 1)
@@ -306,7 +318,7 @@ def signed_at(data: Addresses, at: int, lane: int) -> int:
 
 @jitable
 def select_levels(
-    table: Row, texture: int, sampler: int, data: Addresses, lane: int, request: int
+    table: Ints, texture: int, sampler: int, data: Addresses, lane: int, request: int
 ) -> tuple[int, int]:
     """Returns the mipmap level to fetch from, and the weight of the next level in 256ths."""
     source, last = request >> LOD & 3, int(table[texture + LEVELS]) - 1
@@ -327,7 +339,7 @@ def select_levels(
 
 @jitable
 def level_of_detail(
-    table: Row, texture: int, sampler: int, data: Addresses, lane: int, geometry: int
+    table: Ints, texture: int, sampler: int, data: Addresses, lane: int, geometry: int
 ) -> float:
     """Returns the level of detail at which the longer gradient is one texel long, with 8 fraction
     bits, rounded down."""
@@ -353,7 +365,7 @@ def level_of_detail(
 
 
 @jitable
-def corner_word(table: Row, texture: int, memory: Memory, address: int, component: int) -> int:
+def corner_word(table: Ints, texture: int, memory: Memory, address: int, component: int) -> int:
     """Returns a component of a corner as a 32-bit word: of the border color for -1, 0 for -2."""
     if address == -1:
         return int(table[texture + BORDER + component])
@@ -365,7 +377,7 @@ def corner_word(table: Row, texture: int, memory: Memory, address: int, componen
 
 
 @jitable
-def filter_corners(table: Row, texture: int, memory: Memory, component: int, scratch: Row) -> int:
+def filter_corners(table: Ints, texture: int, memory: Memory, component: int, scratch: Ints) -> int:
     """Returns a component of the weighted sum of all corners, as float bits. Summed in double
     precision, so that it is rounded once."""
     total, format = 0.0, int(table[texture + FORMAT])

@@ -3,8 +3,8 @@ counts sectors.
 
 Both machines call `serve_texels` with the same arrays (`texture.descriptors`): `table`: the
 textures; `memory`: device memory as bytes; `data`: operands and results of 32 lanes; `scratch`:
-fault record and work space; `row`: the counters of the access. Functions that can fault return 0,
-or 1 with the fault recorded. `start` is the index of a texture's row in the table.
+fault and work space; `record`: the counters of the access. Functions that can fault return 0, or 1
+with the fault recorded. `start` is the index of a texture's row in the table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from warploom.cost.fields import (
     TRANSACTIONS_32,
 )
 from warploom.cost.writes import lasting
-from warploom.simt.lane_counts import Addresses, Row, jitable
+from warploom.simt.lane_counts import Addresses, Ints, jitable
 from warploom.simt.schedule_layout import (
     CHANGES,
 )
@@ -113,8 +113,8 @@ NO_PATH = -1
 
 @jitable
 def serve_texels(
-    table: Row, memory: Memory, data: Addresses, scratch: Row, row: Row, caches: Row, plan: Row,
-    mask: int, request: int, path: int, block: int,
+    table: Ints, memory: Memory, data: Addresses, scratch: Ints, record: Ints, caches: Ints,
+    plan: Ints, mask: int, request: int, path: int, block: int,
 ) -> int:  # fmt: skip
     """Executes a request in the lanes of `mask`, in a block with grid index `block`. Returns 0, or
     1 with the fault of the lowest lane recorded. `path` is the path through simulated caches."""
@@ -125,28 +125,28 @@ def serve_texels(
     op = request >> OP & 15
     if op in (QUERY, IS_TYPE):
         return serve_query(table, memory, data, scratch, mask, request)
-    sectors = int(row[SECTORS])
+    sectors = int(record[SECTORS])
     if op in (FETCH, GATHER):
-        failed = fetch_lanes(table, memory, data, scratch, row, mask, request)
+        failed = fetch_lanes(table, memory, data, scratch, record, mask, request)
     else:
-        failed = surface_lanes(table, memory, data, scratch, row, plan, mask, request, block)
+        failed = surface_lanes(table, memory, data, scratch, record, plan, mask, request, block)
     if failed:
         return 1
-    moved = int(row[SECTORS]) - sectors
-    row[REQUESTS] += 1
-    row[TRANSACTIONS] += moved
-    row[TRANSACTIONS_32] += moved
-    row[BYTES_MOVED] += 32 * moved
+    moved = int(record[SECTORS]) - sectors
+    record[REQUESTS] += 1
+    record[TRANSACTIONS] += moved
+    record[TRANSACTIONS_32] += moved
+    record[BYTES_MOVED] += 32 * moved
     if path != NO_PATH:
         sm = block % int(caches[SMS])
         for index in range(1, int(scratch[TOUCHED]) + 1):
             sector = int(scratch[TOUCHED + index])
-            look_up_sector(caches, sm, sector >> 2, 1 << (sector & 3), path, row)
+            look_up_sector(caches, sm, sector >> 2, 1 << (sector & 3), path, record)
     return 0
 
 
 @jitable
-def fail(scratch: Row, kind: int, lane: int, address: int, size: int) -> int:
+def fail(scratch: Ints, kind: int, lane: int, address: int, size: int) -> int:
     """Records a fault in the scratch array; returns 1."""
     scratch[FAULT_KIND] = kind
     scratch[FAULT_LANE] = lane
@@ -159,7 +159,7 @@ def fail(scratch: Row, kind: int, lane: int, address: int, size: int) -> int:
 
 
 @jitable
-def resolve_handle(table: Row, memory: Memory, value: int) -> int:
+def resolve_handle(table: Ints, memory: Memory, value: int) -> int:
     """Returns a handle or sampler: the value itself or, if it is an address in device memory, the
     word there (a `.texref` variable in global memory)."""
     offset = value - int(table[BASE])
@@ -169,7 +169,7 @@ def resolve_handle(table: Row, memory: Memory, value: int) -> int:
 
 
 @jitable
-def descriptor_row(table: Row, value: int) -> int:
+def descriptor_row(table: Ints, value: int) -> int:
     """Returns the table index of the row of a handle; -1 if the handle is invalid or freed."""
     index = value - HANDLE_TAG
     if index < 0 or index >= table[COUNT]:
@@ -179,13 +179,13 @@ def descriptor_row(table: Row, value: int) -> int:
 
 
 @jitable
-def lane_handle(table: Row, memory: Memory, data: Addresses, at: int, lane: int) -> int:
+def lane_handle(table: Ints, memory: Memory, data: Addresses, at: int, lane: int) -> int:
     """Returns the handle or sampler in row `at` of a lane's operands."""
     return resolve_handle(table, memory, int(np.int64(data[32 * at + lane])))
 
 
 @jitable
-def sampler_at(table: Row, memory: Memory, data: Addresses, lane: int) -> int:
+def sampler_at(table: Ints, memory: Memory, data: Addresses, lane: int) -> int:
     """Returns the sampler operand of a lane; for a texture's handle, that texture's sampler; 0 if
     it is invalid."""
     value = lane_handle(table, memory, data, SAMPLER_ROW, lane)
@@ -196,7 +196,7 @@ def sampler_at(table: Row, memory: Memory, data: Addresses, lane: int) -> int:
 
 
 @jitable
-def matches_request(table: Row, start: int, kind: int, expected: int) -> bool:
+def matches_request(table: Ints, start: int, kind: int, expected: int) -> bool:
     """Returns whether a row has the kind and geometry that an instruction expects. A cube surface
     counts as a layered one (CUDA compiles surfCubemapread to `suld.a2d`)."""
     if table[start + KIND] != kind:
@@ -208,7 +208,7 @@ def matches_request(table: Row, start: int, kind: int, expected: int) -> bool:
 
 
 @jitable
-def descriptor_code(table: Row, start: int) -> int:
+def descriptor_code(table: Ints, start: int) -> int:
     """Encodes kind and geometry of a row for a fault's record: the geometry, plus 16 for a
     surface."""
     return 16 * (int(table[start + KIND]) - TEXTURE) + int(table[start + GEOMETRY])
@@ -219,7 +219,13 @@ def descriptor_code(table: Row, start: int) -> int:
 
 @jitable
 def fetch_lanes(
-    table: Row, memory: Memory, data: Addresses, scratch: Row, row: Row, mask: int, request: int
+    table: Ints,
+    memory: Memory,
+    data: Addresses,
+    scratch: Ints,
+    record: Ints,
+    mask: int,
+    request: int,
 ) -> int:
     """Executes `tex` or `tld4` lane by lane."""
     for lane in range(32):
@@ -236,17 +242,17 @@ def fetch_lanes(
                 if sampler == 0:
                     return fail(scratch, BAD_HANDLE, lane, handle, 1)
             if request >> OP & 15 == GATHER:
-                gather(table, start, sampler, memory, data, lane, request, scratch, row)
+                gather(table, start, sampler, memory, data, lane, request, scratch, record)
             else:
-                fetch(table, start, sampler, memory, data, lane, request, scratch, row)
+                fetch(table, start, sampler, memory, data, lane, request, scratch, record)
             texel = format_bytes(int(table[start + FORMAT])) * int(table[start + COMPONENTS])
-            row[BYTES_REQUESTED] += texel
+            record[BYTES_REQUESTED] += texel
     return 0
 
 
 @jitable
 def surface_lanes(
-    table: Row, memory: Memory, data: Addresses, scratch: Row, row: Row, plan: Row,
+    table: Ints, memory: Memory, data: Addresses, scratch: Ints, record: Ints, plan: Ints,
     mask: int, request: int, block: int,
 ) -> int:  # fmt: skip
     """Executes `suld`, `sust` or `sured`. All lanes are checked before any accesses memory, so that
@@ -265,21 +271,21 @@ def surface_lanes(
             if kind != 0:
                 x, y = signed_at(data, X_ROW, lane), signed_at(data, Y_ROW, lane)
                 return fail(scratch, kind, lane, x, y if kind == OUTSIDE_SURFACE else size)
-            row[BYTES_REQUESTED] += size
+            record[BYTES_REQUESTED] += size
             address = int(np.int64(data[32 * ADDRESS_ROW + lane]))
             if address >= 0:
                 addressed |= 1 << lane
-                touch(address, scratch, row)
-                touch(address + size - 1, scratch, row)
+                touch(address, scratch, record)
+                touch(address + size - 1, scratch, record)
             # Handles are not needed any more; `access_surfaces` finds the table rows there.
             data[32 * HANDLE_ROW + lane] = start
-    access_surfaces(table, memory, data, row, plan, mask, addressed, request, block)
+    access_surfaces(table, memory, data, record, plan, mask, addressed, request, block)
     return 0
 
 
 @jitable
 def access_surfaces(
-    table: Row, memory: Memory, data: Addresses, row: Row, plan: Row,
+    table: Ints, memory: Memory, data: Addresses, record: Ints, plan: Ints,
     mask: int, addressed: int, request: int, block: int,
 ) -> None:  # fmt: skip
     """Loads, stores or reduces in the checked lanes. Only the lanes `addressed` of `mask` are in
@@ -290,7 +296,7 @@ def access_surfaces(
         addressed = lasting(data, addressed, plan, block)
     order = 32
     if op in (REDUCE, REDUCE_FORMATTED) and addressed != 0:
-        count_passes(data, addressed, 1, row)
+        count_passes(data, addressed, 1, record)
         order = lane_order(data, addressed, plan, block)
     for turn in range(32):
         lane = (order + turn * (order >> 5)) % 32
@@ -313,7 +319,7 @@ def access_surfaces(
 
 @jitable
 def serve_query(
-    table: Row, memory: Memory, data: Addresses, scratch: Row, mask: int, request: int
+    table: Ints, memory: Memory, data: Addresses, scratch: Ints, mask: int, request: int
 ) -> int:
     """Executes `txq`, `suq` or `istypep` lane by lane."""
     query = request >> COMPONENT & 15
@@ -339,7 +345,7 @@ def serve_query(
 
 
 @jitable
-def is_kind(table: Row, start: int, value: int, query: int) -> int:
+def is_kind(table: Ints, start: int, value: int, query: int) -> int:
     """Returns 1 if a value is a texture, surface or sampler, as `query` says (PTX ISA, istypep)."""
     if query == IS_SAMPLER:
         return 1 if value >> 61 == 1 else 0
@@ -359,7 +365,7 @@ def query_sampler(sampler: int, query: int) -> int:
 
 
 @jitable
-def query_texture(table: Row, start: int, level: int, query: int) -> int:
+def query_texture(table: Ints, start: int, level: int, query: int) -> int:
     """Returns a property of a texture or surface: the size of a mipmap level, or its format (PTX
     ISA, txq and suq)."""
     if query == WIDTH_OF:

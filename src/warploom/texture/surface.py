@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.simt.lane_counts import Addresses, Row, jitable
+from warploom.simt.lane_counts import Addresses, Ints, jitable
 from warploom.texture.descriptors import (
     ADD,
     ADDRESS_ROW,
@@ -56,7 +56,7 @@ from warploom.texture.texels import (
 
 
 @jitable
-def access_bytes(table: Row, texture: int, request: int) -> int:
+def access_bytes(table: Ints, texture: int, request: int) -> int:
     """Returns the bytes that one lane accesses: a whole texel for `sust.p`."""
     op = request >> OP & 15
     if op == STORE_FORMATTED:
@@ -65,7 +65,7 @@ def access_bytes(table: Row, texture: int, request: int) -> int:
 
 
 @jitable
-def locate_access(table: Row, texture: int, data: Addresses, lane: int, request: int) -> int:
+def locate_access(table: Ints, texture: int, data: Addresses, lane: int, request: int) -> int:
     """Stores the offset from BASE of a lane's access in ADDRESS_ROW; returns the kind of fault, or
     0. An access out of bounds that the mode `.zero` drops gets all ones (-1)."""
     op, mode = request >> OP & 15, request >> MODE & 3
@@ -117,7 +117,13 @@ def store_lane(memory: Memory, data: Addresses, lane: int, address: int, request
 
 @jitable
 def store_texel(
-    table: Row, texture: int, memory: Memory, data: Addresses, lane: int, address: int, request: int
+    table: Ints,
+    texture: int,
+    memory: Memory,
+    data: Addresses,
+    lane: int,
+    address: int,
+    request: int,
 ) -> None:
     """Executes `sust.p`: converts words to the texel's format and stores it; missing words are
     0."""
@@ -131,7 +137,13 @@ def store_texel(
 
 @jitable
 def reduce_lane(
-    table: Row, texture: int, memory: Memory, data: Addresses, lane: int, address: int, request: int
+    table: Ints,
+    texture: int,
+    memory: Memory,
+    data: Addresses,
+    lane: int,
+    address: int,
+    request: int,
 ) -> int:
     """Executes `sured`; returns 1 if memory changed, else 0."""
     size, op = request >> ELEMENT & 31, request >> REDUCTION & 7

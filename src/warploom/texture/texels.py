@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.cost.fields import LINES, SECTORS
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.descriptors import (
     F16,
     F32,
@@ -36,7 +36,7 @@ def format_bytes(format: int) -> int:
 
 
 @jitable
-def touch(address: int, scratch: Row, row: Row) -> None:
+def touch(address: int, scratch: Ints, record: Ints) -> None:
     """Counts the sector and the line of an address, unless this request has touched them before.
     Searches backwards, as neighbouring lanes mostly touch the same sector."""
     sector, new_line = address >> 5, 1
@@ -49,8 +49,8 @@ def touch(address: int, scratch: Row, row: Row) -> None:
             new_line = 0
     scratch[TOUCHED + count + 1] = sector
     scratch[TOUCHED] = count + 1
-    row[SECTORS] += 1
-    row[LINES] += new_line
+    record[SECTORS] += 1
+    record[LINES] += new_line
 
 
 @jitable

@@ -39,7 +39,7 @@ from warploom.asynchronous.tensor_memory.memory import (
     write_state,
 )
 from warploom.asynchronous.tensors.entries import BLOCK, ORIGIN, OWN_SHARED
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, write_bytes
 
 WARP_LANES = 32
@@ -47,7 +47,7 @@ ADDRESS_BYTES = 4
 
 
 @jitable
-def memory_start(scratch: Row) -> int:
+def memory_start(scratch: Ints) -> int:
     """Returns the address of the executing block's tensor memory."""
     return int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
 
@@ -73,7 +73,12 @@ def find_free_units(memory: Memory, start: int, units: int) -> int:
 
 @jitable
 def allocate(
-    memory: Memory, data: Row, scratch: Row, shared_row: Row, lane: int, instruction: int
+    memory: Memory,
+    data: Ints,
+    scratch: Ints,
+    shared_record: Ints,
+    lane: int,
+    instruction: int,
 ) -> int:
     """Executes `tcgen05.alloc`: allocates columns and stores their address in shared memory.
     `instruction` is recorded for the report of a leak. Returns the kind of fault, or 0."""
@@ -104,14 +109,14 @@ def allocate(
     write_state(memory, start, LAST_COLUMNS, columns)
     write_state(memory, start, ALLOCATED_AT, instruction + 1)
     write_state(memory, start, ALLOCATED_BY, int(scratch[BLOCK]))
-    count_shared(shared_row, ADDRESS_BYTES)
+    count_shared(shared_record, ADDRESS_BYTES)
     offset = host_address(scratch, target) - ORIGIN
     write_bytes(memory, offset, ADDRESS_BYTES, first * UNIT_COLUMNS)
     return 0
 
 
 @jitable
-def free(memory: Memory, data: Row, scratch: Row, lane: int) -> int:
+def free(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
     """Executes `tcgen05.dealloc` of one whole allocation; returns the kind of fault, or 0."""
     address = int(data[WARP_LANES * D_ROW + lane])
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
@@ -129,14 +134,14 @@ def free(memory: Memory, data: Row, scratch: Row, lane: int) -> int:
 
 
 @jitable
-def relinquish(memory: Memory, scratch: Row) -> int:
+def relinquish(memory: Memory, scratch: Ints) -> int:
     """Executes `tcgen05.relinquish_alloc_permit`; returns 0."""
     write_state(memory, memory_start(scratch), RELINQUISHED, 1)
     return 0
 
 
 @jitable
-def find_unfreed(memory: Memory, start: int, stride: int, count: int, block: Row) -> int:
+def find_unfreed(memory: Memory, start: int, stride: int, count: int, block: Ints) -> int:
     """Returns 1 plus the index of the last allocating instruction of a block that has ended without
     freeing all columns, or 0 if there is none; stores the block's grid index in `block`.
 

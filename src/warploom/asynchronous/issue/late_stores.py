@@ -17,7 +17,7 @@ from warploom.asynchronous.tensor_memory.layout import (
 )
 from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
 from warploom.asynchronous.tensors.entries import FIRST_THREAD
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.schedule_layout import CHANGES
 from warploom.texture.texels import Memory, write_bytes
 
@@ -65,7 +65,7 @@ def write_word(memory: Memory, offset: int, request: int, word: int) -> None:
 
 
 @jitable
-def complete_store(memory: Memory, queue: Row, number: int) -> None:
+def complete_store(memory: Memory, queue: Ints, number: int) -> None:
     """Writes the values of a deferred store to tensor memory."""
     at = store_at(number)
     request = int(queue[at + REQUEST])
@@ -80,7 +80,7 @@ def complete_store(memory: Memory, queue: Row, number: int) -> None:
 
 
 @jitable
-def remove_store(queue: Row, number: int) -> None:
+def remove_store(queue: Ints, number: int) -> None:
     """Removes a store from the list."""
     for word in range(store_at(number), store_at(int(queue[STORES]) - 1)):
         queue[word] = queue[word + STORE_WORDS]
@@ -88,7 +88,7 @@ def remove_store(queue: Row, number: int) -> None:
 
 
 @jitable
-def allocate_store(memory: Memory, queue: Row) -> int:
+def allocate_store(memory: Memory, queue: Ints) -> int:
     """Appends an empty store to the list and returns its index in the queue array; completes the
     oldest store if the list is full."""
     if queue[STORES] == CAPACITY:
@@ -99,7 +99,7 @@ def allocate_store(memory: Memory, queue: Row) -> int:
 
 
 @jitable
-def wait_stores(memory: Memory, scratch: Row, plan: Row, queue: Row) -> int:
+def wait_stores(memory: Memory, scratch: Ints, plan: Ints, queue: Ints) -> int:
     """Completes the deferred stores of the executing warp, oldest first; returns 0."""
     number = 0
     while number < queue[STORES]:
@@ -113,7 +113,7 @@ def wait_stores(memory: Memory, scratch: Row, plan: Row, queue: Row) -> int:
 
 
 @jitable
-def drop_stores(queue: Row, start: int, end: int) -> None:
+def drop_stores(queue: Ints, start: int, end: int) -> None:
     """Drops the deferred stores to tensor memory at addresses from `start` up to `end`, which
     another block gets."""
     number = 0

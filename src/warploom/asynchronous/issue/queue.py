@@ -40,7 +40,7 @@ from warploom.asynchronous.tensors.entries import (
 from warploom.asynchronous.tensors.maps import type_bytes
 from warploom.asynchronous.tensors.numbers import reduce_number
 from warploom.asynchronous.tensors.requests import OPERATION, TYPE, field
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 COUNT, STORES, FIRST = 0, 1, 2
@@ -62,7 +62,7 @@ def entry_at(number: int) -> int:
 
 
 @jitable
-def complete_request(memory: Memory, entry: Row, scratch: Row) -> None:
+def complete_request(memory: Memory, entry: Ints, scratch: Ints) -> None:
     """Executes a request: copies, reduces or multiplies, then signals its mbarrier, if any.
     `scratch` is work space for a matrix product."""
     kind, size = int(entry[KIND]), int(entry[SIZE])
@@ -102,7 +102,7 @@ def complete_request(memory: Memory, entry: Row, scratch: Row) -> None:
 
 
 @jitable
-def complete_entry(memory: Memory, queue: Row, work: Row, number: int) -> None:
+def complete_entry(memory: Memory, queue: Ints, work: Ints, number: int) -> None:
     """Executes the request of an entry, which stays in the queue. It is copied to `work` first, as
     execution changes it."""
     at = entry_at(number)
@@ -112,7 +112,7 @@ def complete_entry(memory: Memory, queue: Row, work: Row, number: int) -> None:
 
 
 @jitable
-def move_entry(queue: Row, number: int, retained: int) -> int:
+def move_entry(queue: Ints, number: int, retained: int) -> int:
     """Moves an entry down to number `retained` to compact the queue; returns the next number."""
     if number != retained:
         for word in range(ENTRY_WORDS):
@@ -121,7 +121,7 @@ def move_entry(queue: Row, number: int, retained: int) -> int:
 
 
 @jitable
-def free_queue_slot(memory: Memory, queue: Row, work: Row) -> None:
+def free_queue_slot(memory: Memory, queue: Ints, work: Ints) -> None:
     """Completes the oldest entry if the queue is full; `work` is space for an entry."""
     count = int(queue[COUNT])
     if count == CAPACITY:
@@ -133,7 +133,7 @@ def free_queue_slot(memory: Memory, queue: Row, work: Row) -> None:
 
 
 @jitable
-def append(queue: Row, entry: Row) -> None:
+def append(queue: Ints, entry: Ints) -> None:
     """Appends a request to the queue, which has a free entry (`free_queue_slot`)."""
     count = int(queue[COUNT])
     for word in range(ENTRY_WORDS):
@@ -142,7 +142,7 @@ def append(queue: Row, entry: Row) -> None:
 
 
 @jitable
-def is_due(queue: Row, number: int, barrier: int) -> bool:
+def is_due(queue: Ints, number: int, barrier: int) -> bool:
     """Returns whether an entry signals an mbarrier itself, or is a `tcgen05` operation followed by
     a commit of its thread that signals the mbarrier."""
     at = entry_at(number)
@@ -159,7 +159,7 @@ def is_due(queue: Row, number: int, barrier: int) -> bool:
 
 
 @jitable
-def complete_mbarrier_copies(memory: Memory, queue: Row, work: Row, barrier: int) -> int:
+def complete_mbarrier_copies(memory: Memory, queue: Ints, work: Ints, barrier: int) -> int:
     """Completes the queued requests that signal an mbarrier, oldest first, until its phase is
     complete; returns how many. `barrier` is the host address of the mbarrier."""
     retained, done, offset = 0, 0, barrier - ORIGIN
@@ -176,7 +176,7 @@ def complete_mbarrier_copies(memory: Memory, queue: Row, work: Row, barrier: int
 
 
 @jitable
-def end_group(memory: Memory, queue: Row, work: Row, thread: int) -> None:
+def end_group(memory: Memory, queue: Ints, work: Ints, thread: int) -> None:
     """Executes `cp.async.bulk.commit_group` for a thread, by queuing an entry GROUP_END."""
     free_queue_slot(memory, queue, work)
     for word in range(ENTRY_WORDS):
@@ -186,7 +186,7 @@ def end_group(memory: Memory, queue: Row, work: Row, thread: int) -> None:
 
 
 @jitable
-def complete_groups(memory: Memory, queue: Row, work: Row, thread: int, left: int) -> int:
+def complete_groups(memory: Memory, queue: Ints, work: Ints, thread: int, left: int) -> int:
     """Completes the bulk groups of a thread except the newest `left` (-1: also copies in no group);
     returns how many entries."""
     count, ends, last = int(queue[COUNT]), 0, -1
@@ -210,7 +210,7 @@ def complete_groups(memory: Memory, queue: Row, work: Row, thread: int, left: in
 
 
 @jitable
-def retire(memory: Memory, queue: Row, work: Row, start: int, end: int) -> None:
+def retire(memory: Memory, queue: Ints, work: Ints, start: int, end: int) -> None:
     """Completes the bulk copies from shared memory at addresses from `start` up to `end`, which
     another block gets, and drops the copies into it."""
     retained = 0

@@ -5,7 +5,8 @@ queues them.
 1 with the fault of the lowest lane recorded in `scratch`. Parameters: `memory`: the host's memory
 from ORIGIN on, as bytes; `data`: rows of operands (`asynchronous.tensors.requests`); `scratch`: the
 entry of the request, then fault and machine state (`asynchronous.tensors.entries`); `allocations`:
-of global memory; `global_row`, `shared_row`: counters; `work`: space for an entry and a product.
+of global memory; `global_record`, `shared_record`: counters of accesses; `work`: space for an entry
+and a product.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ from warploom.simt.address_windows import (
     WINDOW_SIZE,
 )
 from warploom.simt.allocations import Allocations
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.product_groups import completes_late
 from warploom.simt.schedule_layout import CHANGES, CLUSTER
 from warploom.texture.texels import Memory, read_bytes, write_bytes
@@ -154,8 +155,8 @@ BOX_ALIGNMENT, INTERLEAVED_ALIGNMENT, BULK_UNIT = 128, 256, 16
 
 @jitable
 def issue_copies(
-    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
-    global_row: Row, shared_row: Row, plan: Row, queue: Row, work: Row,
+    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
+    global_record: Ints, shared_record: Ints, plan: Ints, queue: Ints, work: Ints,
     mask: int, request: int,
 ) -> int:  # fmt: skip
     """Issues a request in the lanes of `mask`. Returns 0, or 1 with a fault recorded."""
@@ -186,11 +187,11 @@ def issue_copies(
             scratch[FAULT_KIND] = kind
             return 1
         if op in (LOAD, STORE, REDUCE, PREFETCH):
-            count_box(scratch, global_row, shared_row)
+            count_box(scratch, global_record, shared_record)
         elif op in (REDUCE_BYTES, COPY_BYTES):
-            count_bytes(scratch, global_row, shared_row)
+            count_bytes(scratch, global_record, shared_record)
         elif op == CANCEL:
-            count_shared(shared_row, RESPONSE_BYTES)
+            count_shared(shared_record, RESPONSE_BYTES)
         if op in (REPLACE, COPY_MAP, PREFETCH):
             plan[CHANGES] += 1
         elif blocks != 0:
@@ -205,7 +206,12 @@ def issue_copies(
 
 @jitable
 def complete_or_queue(
-    memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: bool
+    memory: Memory,
+    scratch: Ints,
+    plan: Ints,
+    queue: Ints,
+    work: Ints,
+    late: bool,
 ) -> None:
     """Executes the request in `scratch`, or appends it to the queue if it completes late."""
     if late:
@@ -218,7 +224,13 @@ def complete_or_queue(
 
 @jitable
 def multicast(
-    memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: bool, blocks: int
+    memory: Memory,
+    scratch: Ints,
+    plan: Ints,
+    queue: Ints,
+    work: Ints,
+    late: bool,
+    blocks: int,
 ) -> int:
     """Issues a copy to each block of the mask `blocks`, at the same offsets in shared memory as in
     the executing block. Returns the kind of fault, or 0."""
@@ -243,7 +255,7 @@ def multicast(
 
 
 @jitable
-def load_map(memory: Memory, scratch: Row, address: int) -> None:
+def load_map(memory: Memory, scratch: Ints, address: int) -> None:
     """Copies the tensor map at a host address to the entry in `scratch`."""
     for word in range(MAP_WORDS):
         scratch[word] = read_bytes(memory, address - ORIGIN + 8 * word, 8)
@@ -251,7 +263,7 @@ def load_map(memory: Memory, scratch: Row, address: int) -> None:
 
 @jitable
 def prepare_box(
-    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
+    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Fills the entry of a box copy and checks all its accesses; returns the kind of fault, or
@@ -307,7 +319,7 @@ def prepare_box(
 
 
 @jitable
-def has_slices(scratch: Row) -> bool:
+def has_slices(scratch: Ints) -> bool:
     """Returns whether the channels of an interleaved tensor exceed one slice of 16 or 32 bytes.
     That is unsupported: no field of a tensor map gives the distance between slices."""
     layout = map_interleave(scratch)
@@ -328,7 +340,7 @@ def map_mode_of(mode: int) -> int:
 
 
 @jitable
-def check_map(scratch: Row, request: int, map_address: int) -> int:
+def check_map(scratch: Ints, request: int, map_address: int) -> int:
     """Returns the kind of fault if an instruction cannot use the tensor map in `scratch`, which was
     loaded from address `map_address`, or 0."""
     if map_address % 64 != 0 or not is_map(scratch):
@@ -345,38 +357,40 @@ def check_map(scratch: Row, request: int, map_address: int) -> int:
 
 
 @jitable
-def count_box(scratch: Row, global_row: Row, shared_row: Row) -> None:
+def count_box(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
     """Counts a box: the sectors and lines of each of its rows, and the bytes in shared memory."""
-    global_row[REQUESTS] += 1
+    global_record[REQUESTS] += 1
     for row in range(count_rows(scratch)):
         find_row(scratch, row)
         start = int(scratch[ROW_ADDRESS])
         if scratch[ROW_TO] > scratch[ROW_FROM]:
-            count_stretch(global_row, start + int(scratch[ROW_FROM]), start + int(scratch[ROW_TO]))
+            count_global(
+                global_record, start + int(scratch[ROW_FROM]), start + int(scratch[ROW_TO])
+            )
     if scratch[SIZE] > 0:
-        count_shared(shared_row, int(scratch[SIZE]))
+        count_shared(shared_record, int(scratch[SIZE]))
 
 
 @jitable
-def count_stretch(row: Row, start: int, end: int) -> None:
+def count_global(record: Ints, start: int, end: int) -> None:
     """Counts an access to the bytes of global memory from `start` up to `end`."""
     sectors = ((end - 1) >> 5) - (start >> 5) + 1
-    row[SECTORS] += sectors
-    row[LINES] += ((end - 1) >> 7) - (start >> 7) + 1
-    row[TRANSACTIONS] += sectors
-    row[TRANSACTIONS_32] += sectors
-    row[BYTES_REQUESTED] += end - start
-    row[BYTES_MOVED] += 32 * sectors
+    record[SECTORS] += sectors
+    record[LINES] += ((end - 1) >> 7) - (start >> 7) + 1
+    record[TRANSACTIONS] += sectors
+    record[TRANSACTIONS_32] += sectors
+    record[BYTES_REQUESTED] += end - start
+    record[BYTES_MOVED] += 32 * sectors
 
 
 @jitable
-def count_shared(row: Row, size: int) -> None:
+def count_shared(record: Ints, size: int) -> None:
     """Counts an access to `size` bytes of shared memory: 128 per wavefront, without conflicts."""
-    row[REQUESTS] += 1
-    row[BYTES_REQUESTED] += size
-    row[BYTES_MOVED] += size
-    row[TRANSACTIONS] += (size + 127) >> 7
-    row[WAVEFRONTS] += (size + 127) >> 7
+    record[REQUESTS] += 1
+    record[BYTES_REQUESTED] += size
+    record[BYTES_MOVED] += size
+    record[TRANSACTIONS] += (size + 127) >> 7
+    record[WAVEFRONTS] += (size + 127) >> 7
 
 
 # ---- contiguous bytes ---------------------------------------------------------------------------
@@ -384,7 +398,7 @@ def count_shared(row: Row, size: int) -> None:
 
 @jitable
 def prepare_bytes(
-    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
+    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Fills the entry of a copy or reduction of contiguous bytes and checks its accesses; at least
@@ -420,7 +434,7 @@ def prepare_bytes(
 
 
 @jitable
-def count_bytes(scratch: Row, global_row: Row, shared_row: Row) -> None:
+def count_bytes(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
     """Counts a copy of contiguous bytes: its access to global memory, if any, and that to shared
     memory."""
     size, request = int(scratch[SIZE]), int(scratch[REQUEST])
@@ -428,9 +442,9 @@ def count_bytes(scratch: Row, global_row: Row, shared_row: Row) -> None:
         return
     if field(request, MODE):
         global_address = int(scratch[TARGET]) if field(request, GROUPED) else int(scratch[SOURCE])
-        global_row[REQUESTS] += 1
-        count_stretch(global_row, global_address, global_address + size)
-    count_shared(shared_row, size)
+        global_record[REQUESTS] += 1
+        count_global(global_record, global_address, global_address + size)
+    count_shared(shared_record, size)
 
 
 # ---- tensor maps --------------------------------------------------------------------------------
@@ -438,7 +452,7 @@ def count_bytes(scratch: Row, global_row: Row, shared_row: Row) -> None:
 
 @jitable
 def change_map(
-    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
+    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Executes `tensormap.replace`, or `tensormap.cp_fenceproxy` (copies a map from shared to

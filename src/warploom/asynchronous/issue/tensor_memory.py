@@ -115,7 +115,7 @@ from warploom.asynchronous.tensors.entries import (
     WARP,
 )
 from warploom.simt.address_windows import BLOCK_BITS
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.product_groups import completes_late
 from warploom.simt.schedule_layout import CHANGES, CLUSTER
 from warploom.texture.texels import Memory, read_bytes
@@ -128,8 +128,8 @@ ROW_BYTES = 32
 
 @jitable
 def issue_tensor_memory(
-    memory: Memory, data: Row, scratch: Row, values: Values, shared_row: Row, plan: Row,
-    queue: Row, work: Row, mask: int, request: int, instruction: int,
+    memory: Memory, data: Ints, scratch: Ints, values: Values, shared_record: Ints, plan: Ints,
+    queue: Ints, work: Ints, mask: int, request: int, instruction: int,
 ) -> int:  # fmt: skip
     """Issues a request in the lanes of `mask`. `values` are the registers of a load or store, 32
     lanes each; `instruction` is the index of the instruction. Returns 0, or 1 with a fault
@@ -143,7 +143,7 @@ def issue_tensor_memory(
         if request & PAIR and not has_peer(scratch, plan, op):
             kind = fail(scratch, NO_PAIR, own_rank(scratch), 0, 1)
         elif op == ALLOC:
-            kind = allocate(memory, data, scratch, shared_row, lane, instruction)
+            kind = allocate(memory, data, scratch, shared_record, lane, instruction)
         elif op == FREE:
             kind = free(memory, data, scratch, lane)
         elif op == RELINQUISH:
@@ -151,7 +151,9 @@ def issue_tensor_memory(
         elif op in (LOAD, STORE):
             kind = transfer_registers(memory, data, scratch, values, plan, queue, lane, request)
         else:
-            kind = issue_lane(memory, data, scratch, shared_row, plan, queue, work, lane, request)
+            kind = issue_lane(
+                memory, data, scratch, shared_record, plan, queue, work, lane, request
+            )
         if kind != 0:
             scratch[FAULT_KIND] = kind
             return 1
@@ -163,7 +165,7 @@ def issue_tensor_memory(
 
 
 @jitable
-def has_peer(scratch: Row, plan: Row, op: int) -> bool:
+def has_peer(scratch: Ints, plan: Ints, op: int) -> bool:
     """Returns whether the block has a peer for `.cta_group::2`. Operations that access the peer's
     memory also need it to be running."""
     peer = own_rank(scratch) ^ 1
@@ -177,7 +179,7 @@ def has_peer(scratch: Row, plan: Row, op: int) -> bool:
 
 @jitable
 def transfer_registers(
-    memory: Memory, data: Row, scratch: Row, values: Values, plan: Row, queue: Row, lane: int,
+    memory: Memory, data: Ints, scratch: Ints, values: Values, plan: Ints, queue: Ints, lane: int,
     request: int,
 ) -> int:  # fmt: skip
     """Executes `tcgen05.ld` or `tcgen05.st`, or defers the store; returns the kind of fault, or
@@ -207,7 +209,7 @@ def transfer_registers(
 
 @jitable
 def check_move(
-    memory: Memory, scratch: Row, start: int, address: int, split: int, request: int
+    memory: Memory, scratch: Ints, start: int, address: int, split: int, request: int
 ) -> int:
     """Returns the kind of fault of a load or store of tensor memory at address `start`, or 0.
     `address` and `split` are the instruction's operands."""
@@ -255,8 +257,8 @@ def reduce_registers(values: Values, registers: int, request: int) -> None:
 
 @jitable
 def issue_lane(
-    memory: Memory, data: Row, scratch: Row, shared_row: Row, plan: Row, queue: Row, work: Row,
-    lane: int, request: int,
+    memory: Memory, data: Ints, scratch: Ints, shared_record: Ints, plan: Ints, queue: Ints,
+    work: Ints, lane: int, request: int,
 ) -> int:  # fmt: skip
     """Checks, counts and issues a product, copy, shift or commit of one lane; returns the kind of
     fault, or 0."""
@@ -271,14 +273,14 @@ def issue_lane(
         kind = check_product(memory, scratch, request)
         if kind == 0:
             if not request & A_IN_TENSOR_MEMORY:
-                count_shared(shared_row, product_bytes(scratch, request, True))
-            count_shared(shared_row, product_bytes(scratch, request, False))
+                count_shared(shared_record, product_bytes(scratch, request, True))
+            count_shared(shared_record, product_bytes(scratch, request, False))
     elif op == COPY:
         scratch[KIND] = TENSOR_COPY
         kind = check_copy(memory, scratch, request)
         shape = part(request, SHAPE)
         if kind == 0:
-            count_shared(shared_row, copied_rows(shape) * copied_units(shape) * UNIT_BYTES)
+            count_shared(shared_record, copied_rows(shape) * copied_units(shape) * UNIT_BYTES)
     else:
         scratch[KIND] = ROW_SHIFT
         first = int(scratch[E_OWN]) + int(scratch[E_MEMORY])
@@ -289,7 +291,7 @@ def issue_lane(
 
 
 @jitable
-def fill_entry(data: Row, scratch: Row, lane: int, request: int) -> None:
+def fill_entry(data: Ints, scratch: Ints, lane: int, request: int) -> None:
     """Stores the operands of a lane in the entry in `scratch`."""
     rank = own_rank(scratch)
     own, peer = int(scratch[OWN_SHARED]), 0
@@ -318,7 +320,7 @@ def fill_entry(data: Row, scratch: Row, lane: int, request: int) -> None:
 
 @jitable
 def commit(
-    memory: Memory, data: Row, scratch: Row, plan: Row, queue: Row, work: Row, lane: int,
+    memory: Memory, data: Ints, scratch: Ints, plan: Ints, queue: Ints, work: Ints, lane: int,
     late: bool,
 ) -> int:  # fmt: skip
     """Issues `tcgen05.commit`: an arrival at an mbarrier after all earlier operations of the thread

@@ -34,7 +34,7 @@ from warploom.asynchronous.tensors.requests import (
     BARRIER_ROW,
     VALUE_ROW,
 )
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.schedule_layout import CHANGES
 from warploom.texture.texels import Memory, read_bytes
 
@@ -43,7 +43,7 @@ END_GROUP, WAIT_GROUPS = range(2)
 
 @jitable
 def wait_copies(
-    memory: Memory, data: Row, scratch: Row, plan: Row, queue: Row, pending: Row, work: Row,
+    memory: Memory, data: Ints, scratch: Ints, plan: Ints, queue: Ints, pending: Ints, work: Ints,
     mask: int, by_parity: int,
 ) -> int:  # fmt: skip
     """Completes copies for `mbarrier.test_wait` and `try_wait`: those that signal the mbarrier of a
@@ -65,7 +65,7 @@ def wait_copies(
 
 @jitable
 def group_copies(
-    memory: Memory, scratch: Row, plan: Row, queue: Row, pending: Row, work: Row,
+    memory: Memory, scratch: Ints, plan: Ints, queue: Ints, pending: Ints, work: Ints,
     mask: int, action: int, left: int, groups: int,
 ) -> int:  # fmt: skip
     """Ends the current group of each lane (END_GROUP), or completes all groups except each lane's
@@ -90,7 +90,9 @@ def group_copies(
 
 
 @jitable
-def retire_copies(memory: Memory, queue: Row, pending: Row, work: Row, start: int, end: int) -> int:
+def retire_copies(
+    memory: Memory, queue: Ints, pending: Ints, work: Ints, start: int, end: int
+) -> int:
     """Completes or drops the copies of a block that has ended, whose shared memory is from `start`
     up to `end` (`asynchronous.issue.queue.retire`). Returns 0."""
     if queue[COUNT] > 0:

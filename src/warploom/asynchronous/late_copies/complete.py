@@ -37,12 +37,12 @@ from warploom.asynchronous.late_copies.entries import (
 )
 from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.asynchronous.tensors.numbers import combine_integers
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 
 @jitable
-def complete_lane(memory: Memory, pending: Row, entry: int, lane: int) -> None:
+def complete_lane(memory: Memory, pending: Ints, entry: int, lane: int) -> None:
     """Completes the copy of one lane: moves its bytes, then signals its mbarrier, if any."""
     target, size = (
         int(pending[lane_word(entry, TARGET, lane)]) - ORIGIN,
@@ -81,7 +81,7 @@ def is_phase_complete(memory: Memory, barrier: int, phase: int) -> bool:
 
 
 @jitable
-def complete_due(memory: Memory, pending: Row, barrier: int, phase: int) -> int:
+def complete_due(memory: Memory, pending: Ints, barrier: int, phase: int) -> int:
     """Completes the copies marked in DUE and removes them from the list; returns how many. Stops
     once the mbarrier `barrier` (0: none) has completed `phase`: later copies stay pending."""
     retained, completed = 0, 0
@@ -108,7 +108,7 @@ def complete_due(memory: Memory, pending: Row, barrier: int, phase: int) -> int:
 
 
 @jitable
-def complete_oldest(memory: Memory, pending: Row) -> None:
+def complete_oldest(memory: Memory, pending: Ints) -> None:
     """Completes the older half of a full list."""
     for number in range(CAPACITY // 2):
         pending[entry_at(number) + DUE] = pending[entry_at(number) + MASK]
@@ -116,7 +116,7 @@ def complete_oldest(memory: Memory, pending: Row) -> None:
 
 
 @jitable
-def complete_pending_of_mbarrier(memory: Memory, pending: Row, barrier: int) -> int:
+def complete_pending_of_mbarrier(memory: Memory, pending: Ints, barrier: int) -> int:
     """Completes the pending copies that signal an mbarrier, oldest first, until its phase is
     complete; returns how many."""
     any_due = 0
@@ -135,7 +135,7 @@ def complete_pending_of_mbarrier(memory: Memory, pending: Row, barrier: int) -> 
 
 @jitable
 def complete_pending_groups(
-    memory: Memory, pending: Row, thread: int, mask: int, groups: int, left: int
+    memory: Memory, pending: Ints, thread: int, mask: int, groups: int, left: int
 ) -> int:
     """Completes the groups of each lane in `mask` except its newest `left` (-1: also copies in no
     group yet). `thread` is the number of the warp's first thread, `groups` the kind of group.
@@ -154,7 +154,7 @@ def complete_pending_groups(
 
 
 @jitable
-def retire_pending(memory: Memory, pending: Row, start: int, end: int) -> None:
+def retire_pending(memory: Memory, pending: Ints, start: int, end: int) -> None:
     """Completes the bulk stores from shared memory at addresses from `start` up to `end`, which
     another block gets, and drops the copies into it."""
     for number in range(pending[COUNT]):

@@ -53,7 +53,7 @@ from warploom.asynchronous.tensors.requests import (
     VALUE_ROW,
 )
 from warploom.simt.allocations import Allocations
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.product_groups import completes_late
 from warploom.simt.schedule_layout import CHANGES
 from warploom.texture.texels import Memory, read_bytes
@@ -64,8 +64,8 @@ WORD = 8
 
 @jitable
 def hold_copies(
-    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
-    plan: Row, pending: Row, mask: int, action: int, groups: int,
+    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
+    plan: Ints, pending: Ints, mask: int, action: int, groups: int,
 ) -> int:  # fmt: skip
     """Saves the bytes that the copies of the lanes in `mask` will overwrite, if they complete late.
 
@@ -110,8 +110,8 @@ def hold_copies(
 
 @jitable
 def prepare_lane(
-    data: Row, scratch: Row, allocations: Allocations,
-    pending: Row, entry: int, lane: int, action: int,
+    data: Ints, scratch: Ints, allocations: Allocations,
+    pending: Ints, entry: int, lane: int, action: int,
 ) -> bool:  # fmt: skip
     """Fills a lane's words of an entry; returns whether its accesses are valid."""
     shared, operand = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
@@ -142,7 +142,7 @@ def prepare_lane(
 
 
 @jitable
-def save_bytes(memory: Memory, pending: Row, saved_at: int, address: int, size: int) -> None:
+def save_bytes(memory: Memory, pending: Ints, saved_at: int, address: int, size: int) -> None:
     """Saves the `size` bytes at an address; nothing for address 0."""
     if address != 0:
         for offset in range(size):
@@ -150,7 +150,7 @@ def save_bytes(memory: Memory, pending: Row, saved_at: int, address: int, size: 
 
 
 @jitable
-def restore_bytes(memory: Memory, pending: Row, saved_at: int, address: int, size: int) -> None:
+def restore_bytes(memory: Memory, pending: Ints, saved_at: int, address: int, size: int) -> None:
     """Writes saved bytes back to an address; nothing for address 0."""
     if address != 0:
         for offset in range(size):
@@ -158,7 +158,7 @@ def restore_bytes(memory: Memory, pending: Row, saved_at: int, address: int, siz
 
 
 @jitable
-def defer_copies(memory: Memory, plan: Row, pending: Row) -> int:
+def defer_copies(memory: Memory, plan: Ints, pending: Ints) -> int:
     """Restores the bytes that the copies of the last `hold_copies` have overwritten, so that these
     copies complete later. Returns 0."""
     entry = entry_at(int(pending[COUNT]))
@@ -187,7 +187,7 @@ def defer_copies(memory: Memory, plan: Row, pending: Row) -> int:
 
 
 @jitable
-def end_pending_group(memory: Memory, scratch: Row, pending: Row, mask: int, groups: int) -> None:
+def end_pending_group(memory: Memory, scratch: Ints, pending: Ints, mask: int, groups: int) -> None:
     """Ends the current group of copies of the lanes in `mask`, by an entry GROUP_END."""
     if pending[COUNT] == CAPACITY:
         complete_oldest(memory, pending)

@@ -74,7 +74,7 @@ from warploom.asynchronous.tensor_memory.products import (
 from warploom.asynchronous.tensor_memory.zero_columns import column_shift, most_shift
 from warploom.asynchronous.tensors.addresses import OUT_OF_BOUNDS, fail
 from warploom.asynchronous.tensors.entries import SHARED_BYTES, WARP
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory
 
 (
@@ -99,7 +99,7 @@ SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION, 
 
 
 @jitable
-def check_columns(memory: Memory, scratch: Row, start: int, address: int, count: int) -> int:
+def check_columns(memory: Memory, scratch: Ints, start: int, address: int, count: int) -> int:
     """Returns the kind of fault if one of `count` columns from `address` on is not allocated, or
     0."""
     missing = first_missing(memory, start, column_of(address), count)
@@ -109,7 +109,7 @@ def check_columns(memory: Memory, scratch: Row, start: int, address: int, count:
 
 
 @jitable
-def check_lanes(scratch: Row, address: int, count: int) -> int:
+def check_lanes(scratch: Ints, address: int, count: int) -> int:
     """Returns the kind of fault if a load or store accesses lanes outside the quarter of tensor
     memory that belongs to the warp, or 0."""
     first = WARP_LANES * (int(scratch[WARP]) % WARPS)
@@ -121,7 +121,7 @@ def check_lanes(scratch: Row, address: int, count: int) -> int:
 
 @jitable
 def check_matrix(
-    scratch: Row, descriptor: int, transposed: bool, rows: int, depth: int, unit: int
+    scratch: Ints, descriptor: int, transposed: bool, rows: int, depth: int, unit: int
 ) -> int:
     """Returns the kind of fault if a descriptor is invalid or its matrix exceeds shared memory, or
     0. The matrix has `rows` rows and `depth` elements along k, `unit` elements per 16 bytes."""
@@ -185,7 +185,7 @@ def find_descriptor_error(request: int, descriptor: int) -> int:
 
 
 @jitable
-def product_bytes(scratch: Row, request: int, of_a: bool) -> int:
+def product_bytes(scratch: Ints, request: int, of_a: bool) -> int:
     """Returns the bytes of A (`of_a`) or B that a product reads from shared memory."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     depth = depth_of(kind, descriptor, request & SPARSE != 0)
@@ -204,7 +204,7 @@ def scale_columns(rows: int, scales: int, identifier: int) -> int:
 
 
 @jitable
-def check_product(memory: Memory, scratch: Row, request: int) -> int:
+def check_product(memory: Memory, scratch: Ints, request: int) -> int:
     """Checks all operands of the product in `scratch`; returns the kind of fault, or 0."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     wrong, shift = find_descriptor_error(request, descriptor), column_shift(int(scratch[E_ZEROS]))
@@ -247,7 +247,7 @@ def check_product(memory: Memory, scratch: Row, request: int) -> int:
 
 
 @jitable
-def check_copy(memory: Memory, scratch: Row, request: int) -> int:
+def check_copy(memory: Memory, scratch: Ints, request: int) -> int:
     """Checks the operands of the copy to tensor memory in `scratch`; returns the kind of fault, or
     0."""
     shape, address = part(request, SHAPE), int(scratch[E_D])

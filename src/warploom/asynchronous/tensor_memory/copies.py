@@ -28,7 +28,7 @@ from warploom.asynchronous.tensor_memory.layout import (
 )
 from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
 from warploom.asynchronous.tensors.entries import ORIGIN, REQUEST
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, read_bytes
 
 ROW_SHIFT_BYTES = 32
@@ -86,7 +86,7 @@ def unpacked_byte(memory: Memory, unit: int, format: int, index: int) -> int:
 
 
 @jitable
-def copy_matrix(memory: Memory, entry: Row) -> None:
+def copy_matrix(memory: Memory, entry: Ints) -> None:
     """Executes the copy of an entry. With `.cta_group::2` each block copies from its own shared
     memory."""
     request = int(entry[REQUEST])
@@ -106,7 +106,7 @@ def copy_matrix(memory: Memory, entry: Row) -> None:
 
 
 @jitable
-def shift_rows(memory: Memory, entry: Row) -> None:
+def shift_rows(memory: Memory, entry: Ints) -> None:
     """Executes the shift of an entry: moves 32 bytes of each of 31 lanes from the next lane."""
     request, address = int(entry[REQUEST]), int(entry[E_D])
     for block in range(2 if request & PAIR else 1):

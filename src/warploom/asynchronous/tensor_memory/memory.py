@@ -17,7 +17,7 @@ from warploom.asynchronous.tensor_memory.layout import (
     UNIT_COLUMNS,
 )
 from warploom.asynchronous.tensors.entries import CLUSTER_SHARED, ORIGIN, OWN_SHARED, SHARED_STRIDE
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 WARP_LANES = 32
@@ -37,13 +37,13 @@ def lane_of(address: int) -> int:
 
 
 @jitable
-def to_tensor_memory(scratch: Row) -> int:
+def to_tensor_memory(scratch: Ints) -> int:
     """Returns the offset in bytes from a block's shared memory to its tensor memory."""
     return int(scratch[SHARED_STRIDE]) - BLOCK_BYTES
 
 
 @jitable
-def own_rank(scratch: Row) -> int:
+def own_rank(scratch: Ints) -> int:
     """Returns the rank of the executing block in its cluster."""
     stride = int(scratch[SHARED_STRIDE])
     return (int(scratch[OWN_SHARED]) - int(scratch[CLUSTER_SHARED])) // stride

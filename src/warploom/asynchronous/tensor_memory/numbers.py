@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import float_value, half_to_single, signed_value
 
 E4M3, E5M2, UNUSED, E2M3, E3M2, E2M1, HALF, BFLOAT, TENSOR_FLOAT, BYTE, SIGNED_BYTE = range(11)
@@ -77,12 +77,12 @@ def scale_value(bits: int, type: int) -> float:
 
 
 @jitable
-def store_number(scratch: Row, at: int, value: float) -> None:
+def store_number(scratch: Ints, at: int, value: float) -> None:
     """Stores a double in the word at index `at`."""
     scratch[at] = np.float64(value).view(np.int64)
 
 
 @jitable
-def load_number(scratch: Row, at: int) -> float:
+def load_number(scratch: Ints, at: int) -> float:
     """Loads the double in the word at index `at`."""
     return float(np.int64(scratch[at]).view(np.float64))

@@ -68,7 +68,7 @@ from warploom.asynchronous.tensor_memory.numbers import (
 )
 from warploom.asynchronous.tensor_memory.zero_columns import column_shift, is_zero_column
 from warploom.asynchronous.tensors.entries import ORIGIN, REQUEST
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import (
     Memory,
     float_bits,
@@ -160,7 +160,9 @@ def scale_of(
 
 
 @jitable
-def sparse_k(memory: Memory, start: int, entry: Row, kind: int, row: int, lane: int, k: int) -> int:
+def sparse_k(
+    memory: Memory, start: int, entry: Ints, kind: int, row: int, lane: int, k: int
+) -> int:
     """Returns the position along k of stored element number `k` of a sparse A.
 
     The metadata of a row are in its own lane. For kinds f16 and tf32 the metadata of two rows are
@@ -190,7 +192,13 @@ def sparse_k(memory: Memory, start: int, entry: Row, kind: int, row: int, lane: 
 
 @jitable
 def load_b(
-    memory: Memory, entry: Row, scratch: Row, own: int, first: int, count: int, depth: int
+    memory: Memory,
+    entry: Ints,
+    scratch: Ints,
+    own: int,
+    first: int,
+    count: int,
+    depth: int,
 ) -> None:
     """Stores `count` columns of B from `first` on, scaled, in the work space, row by row (k). With
     `.cta_group::2`, each block has half of the columns in its shared memory."""
@@ -225,7 +233,13 @@ def load_b(
 
 @jitable
 def load_a(
-    memory: Memory, entry: Row, scratch: Row, own: int, row: int, lane_offset: int, depth: int
+    memory: Memory,
+    entry: Ints,
+    scratch: Ints,
+    own: int,
+    row: int,
+    lane_offset: int,
+    depth: int,
 ) -> int:
     """Stores a row of A, scaled, and the position along k of its elements in the work space;
     returns the number of elements. `lane_offset` is the row's lane relative to D's address."""
@@ -286,7 +300,7 @@ def accumulator_bits(value: float, kind: int, halves: bool, saturates: bool) -> 
 
 
 @jitable
-def multiply_row(scratch: Row, count: int, columns: int, exact: bool) -> None:
+def multiply_row(scratch: Ints, count: int, columns: int, exact: bool) -> None:
     """Adds the products of a row of A with a block of B to the row of sums. Rounds each step to
     single precision unless sums are `exact` (integers)."""
     for number in range(count):
@@ -307,7 +321,7 @@ def multiply_row(scratch: Row, count: int, columns: int, exact: bool) -> None:
 
 
 @jitable
-def multiply(memory: Memory, entry: Row, scratch: Row) -> None:
+def multiply(memory: Memory, entry: Ints, scratch: Ints) -> None:
     """Executes the product of an entry. `scratch` has `layout.WORK_WORDS` words."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     blocks = 2 if request & PAIR else 1
@@ -324,7 +338,7 @@ def multiply(memory: Memory, entry: Row, scratch: Row) -> None:
 
 @jitable
 def multiply_block(
-    memory: Memory, entry: Row, scratch: Row, own: int, block: int, part_of_d: int, first: int,
+    memory: Memory, entry: Ints, scratch: Ints, own: int, block: int, part_of_d: int, first: int,
     count: int,
 ) -> None:  # fmt: skip
     """Computes all rows of `count` columns of D, from column `first` of a part of D on. `block` is

@@ -29,7 +29,7 @@ from warploom.asynchronous.tensors.requests import BARRIER_ROW, PAIR, field
 from warploom.simt.address_windows import BLOCK_BITS, WINDOW_SIZE
 from warploom.simt.allocations import CONSTANT, END, Allocations, find_allocation
 from warploom.simt.clusters import MOST_BLOCKS
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, read_bytes
 
 (
@@ -52,7 +52,7 @@ LANES = 32
 
 
 @jitable
-def fail(scratch: Row, kind: int, address: int, size: int, in_shared: int) -> int:
+def fail(scratch: Ints, kind: int, address: int, size: int, in_shared: int) -> int:
     """Records the address and size of a fault; returns its kind."""
     scratch[FAULT_ADDRESS] = address
     scratch[FAULT_SIZE] = size
@@ -61,7 +61,7 @@ def fail(scratch: Row, kind: int, address: int, size: int, in_shared: int) -> in
 
 
 @jitable
-def block_base(scratch: Row, rank: int) -> int:
+def block_base(scratch: Ints, rank: int) -> int:
     """Returns the host address of the shared memory of the block at `rank` of the cluster; 0 if no
     such block is running."""
     if rank >= MOST_BLOCKS or (int(scratch[LIVE_BLOCKS]) >> rank) & 1 == 0:
@@ -70,7 +70,7 @@ def block_base(scratch: Row, rank: int) -> int:
 
 
 @jitable
-def shared_base(scratch: Row, address: int) -> int:
+def shared_base(scratch: Ints, address: int) -> int:
     """Returns the host address of the shared memory that a shared address belongs to; 0 if its
     block is not running."""
     rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
@@ -78,7 +78,7 @@ def shared_base(scratch: Row, address: int) -> int:
 
 
 @jitable
-def check_shared(scratch: Row, address: int, size: int) -> int:
+def check_shared(scratch: Ints, address: int, size: int) -> int:
     """Returns the kind of fault of an access to `size` bytes of shared memory, or 0."""
     if shared_base(scratch, address) == 0:
         rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
@@ -90,14 +90,14 @@ def check_shared(scratch: Row, address: int, size: int) -> int:
 
 
 @jitable
-def host_address(scratch: Row, address: int) -> int:
+def host_address(scratch: Ints, address: int) -> int:
     """Translates a shared address to a host address."""
     return shared_base(scratch, address) + (address & ((1 << BLOCK_BITS) - 1))
 
 
 @jitable
 def check_global(
-    scratch: Row, allocations: Allocations, address: int, size: int, writes: bool
+    scratch: Ints, allocations: Allocations, address: int, size: int, writes: bool
 ) -> int:
     """Returns the kind of fault of an access to `size` bytes of global memory, or 0."""
     row = find_allocation(allocations, np.uint64(address), int(scratch[ALLOCATIONS]))
@@ -109,7 +109,7 @@ def check_global(
 
 
 @jitable
-def leading_address(scratch: Row, address: int) -> int:
+def leading_address(scratch: Ints, address: int) -> int:
     """Returns a shared address with the rank of the first block of the pair added, if `address` has
     no rank.
 
@@ -124,7 +124,7 @@ def leading_address(scratch: Row, address: int) -> int:
 
 
 @jitable
-def prepare_mbarrier(memory: Memory, data: Row, scratch: Row, lane: int, tx_bytes: int) -> int:
+def prepare_mbarrier(memory: Memory, data: Ints, scratch: Ints, lane: int, tx_bytes: int) -> int:
     """Checks the mbarrier operand of a copy, and stores its host address and the bytes to signal
     (`tx_bytes`) in the entry; returns the kind of fault, or 0."""
     address = int(data[LANES * BARRIER_ROW + lane])

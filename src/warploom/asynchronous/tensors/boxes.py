@@ -64,7 +64,7 @@ from warploom.asynchronous.tensors.requests import (
     field,
 )
 from warploom.asynchronous.tensors.wide import count_pixels, find_wide_pixel, is_wide
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory
 
 ATOM = 8
@@ -72,7 +72,7 @@ ATOM = 8
 
 
 @jitable
-def count_rows(entry: Row) -> int:
+def count_rows(entry: Ints) -> int:
     """Returns the number of rows of a box."""
     mode = field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE:
@@ -88,13 +88,13 @@ def count_rows(entry: Row) -> int:
 
 
 @jitable
-def box_elements(entry: Row, axis: int) -> int:
+def box_elements(entry: Ints, axis: int) -> int:
     """Returns the number of elements of a box along an outer axis."""
     return -(-box(entry, axis) // element_stride(entry, axis))
 
 
 @jitable
-def row_elements(entry: Row) -> int:
+def row_elements(entry: Ints) -> int:
     """Returns the elements of a row of a box."""
     mode = field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE or is_wide(mode):
@@ -103,13 +103,13 @@ def row_elements(entry: Row) -> int:
 
 
 @jitable
-def row_bytes(entry: Row) -> int:
+def row_bytes(entry: Ints) -> int:
     """Returns the bytes of a row of a box in shared memory."""
     return shared_size(map_type(entry), row_elements(entry))
 
 
 @jitable
-def moved_bytes(entry: Row) -> int:
+def moved_bytes(entry: Ints) -> int:
     """Returns the bytes of a box that are signalled to an mbarrier: without gaps between groups.
 
     The manual does not say whether gaps count. Kernels of CUTLASS expect 4 or 6 bits per element
@@ -119,7 +119,7 @@ def moved_bytes(entry: Row) -> int:
 
 
 @jitable
-def find_row(entry: Row, row: int) -> None:
+def find_row(entry: Ints, row: int) -> None:
     """Locates row number `row` of the box: sets ROW_COORDINATES, ROW_ADDRESS, ROW_FROM and
     ROW_TO."""
     rank, mode = map_rank(entry), field(int(entry[REQUEST]), MODE)
@@ -151,7 +151,7 @@ def find_row(entry: Row, row: int) -> None:
 
 
 @jitable
-def find_pixel(entry: Row, row: int, rank: int) -> None:
+def find_pixel(entry: Ints, row: int, rank: int) -> None:
     """Sets ROW_COORDINATES for a pixel of im2col: rows traverse the bounding box along W, then H,
     then D, then image by image; offsets shift the addresses, not the traversal."""
     entry[ROW_COORDINATES] = entry[COORDINATES]
@@ -172,7 +172,7 @@ def find_pixel(entry: Row, row: int, rank: int) -> None:
 
 
 @jitable
-def move_box(memory: Memory, entry: Row) -> None:
+def move_box(memory: Memory, entry: Ints) -> None:
     """Loads, stores or reduces a box."""
     size = row_bytes(entry)
     for row in range(count_rows(entry)):
@@ -181,7 +181,7 @@ def move_box(memory: Memory, entry: Row) -> None:
 
 
 @jitable
-def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
+def move_row(memory: Memory, entry: Ints, start: int, size: int) -> None:
     """Loads, stores or reduces a row of `size` bytes at offset `start` in shared memory. Moves
     chunks of ATOM bytes, since the swizzle permutes larger ones."""
     request, type = int(entry[REQUEST]), map_type(entry)
@@ -223,7 +223,7 @@ def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
 
 
 @jitable
-def pack_row(memory: Memory, entry: Row, start: int) -> None:
+def pack_row(memory: Memory, entry: Ints, start: int) -> None:
     """Stores a row of the type b6p2x16: packs 6-bit elements, each in the low bits of a byte of
     shared memory."""
     global_offset, shared_offset = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN

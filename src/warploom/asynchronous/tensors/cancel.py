@@ -27,7 +27,7 @@ from warploom.asynchronous.tensors.entries import (
 )
 from warploom.asynchronous.tensors.requests import SHARED_ROW
 from warploom.simt.block_order import cancel_cluster
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.schedule_layout import GRID_X, GRID_Y
 from warploom.texture.texels import Memory, write_bytes
 
@@ -36,7 +36,7 @@ RESPONSE_BYTES = WORDS * WORD_BYTES
 
 
 @jitable
-def prepare_response(memory: Memory, data: Row, scratch: Row, lane: int) -> int:
+def prepare_response(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
     """Fills the entry of a response, except its words, and checks its addresses; returns the kind
     of fault, or 0."""
     address = int(data[LANES * SHARED_ROW + lane])
@@ -51,7 +51,7 @@ def prepare_response(memory: Memory, data: Row, scratch: Row, lane: int) -> int:
 
 
 @jitable
-def fill_response(scratch: Row, plan: Row) -> None:
+def fill_response(scratch: Ints, plan: Ints) -> None:
     """Cancels a cluster, if any has not begun, and stores the words of the response in the
     entry."""
     block = cancel_cluster(plan)
@@ -64,7 +64,7 @@ def fill_response(scratch: Row, plan: Row) -> None:
 
 
 @jitable
-def write_response(memory: Memory, entry: Row) -> None:
+def write_response(memory: Memory, entry: Ints) -> None:
     """Writes the response of an entry to shared memory."""
     for word in range(WORDS):
         offset = int(entry[TARGET]) - ORIGIN + WORD_BYTES * word

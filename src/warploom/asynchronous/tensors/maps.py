@@ -11,7 +11,7 @@ Source of fields and their encodings: PTX ISA, "Tensor-Map" and "tensormap.repla
 
 from __future__ import annotations
 
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 
 MAP_BYTES = 128
 MAP_WORDS = MAP_BYTES // 8
@@ -70,13 +70,13 @@ FIELDS = (
 
 
 @jitable
-def part(map: Row, word: int, at: int, bits: int) -> int:
+def part(map: Ints, word: int, at: int, bits: int) -> int:
     """Returns `bits` bits of a word, from bit `at` on, as an unsigned number."""
     return (int(map[word]) >> at) & ((1 << bits) - 1)
 
 
 @jitable
-def set_part(map: Row, word: int, at: int, bits: int, value: int) -> None:
+def set_part(map: Ints, word: int, at: int, bits: int, value: int) -> None:
     """Replaces `bits` bits of a word, from bit `at` on."""
     value &= (1 << bits) - 1
     mask = ((1 << bits) - 1) << at
@@ -87,68 +87,68 @@ def set_part(map: Row, word: int, at: int, bits: int, value: int) -> None:
 
 
 @jitable
-def signed_part(map: Row, word: int, at: int) -> int:
+def signed_part(map: Ints, word: int, at: int) -> int:
     """Returns 16 bits of a word, from bit `at` on, as a signed number."""
     value = part(map, word, at, 16)
     return value - ((value & 0x8000) << 1)
 
 
 @jitable
-def is_map(map: Row) -> bool:
+def is_map(map: Ints) -> bool:
     """Returns whether words are a tensor map: tag and rank are valid."""
     return part(map, FLAGS, 0, 4) == TAG and map_rank(map) <= MOST_RANK
 
 
 @jitable
-def map_rank(map: Row) -> int:
+def map_rank(map: Ints) -> int:
     """Returns the number of axes."""
     return part(map, FLAGS, 4, 3) + 1
 
 
 @jitable
-def map_type(map: Row) -> int:
+def map_type(map: Ints) -> int:
     """Returns the number of the element type."""
     return part(map, FLAGS, 7, 4)
 
 
 @jitable
-def map_interleave(map: Row) -> int:
+def map_interleave(map: Ints) -> int:
     """Returns the interleave layout."""
     return part(map, FLAGS, 11, 2)
 
 
 @jitable
-def map_swizzle(map: Row) -> int:
+def map_swizzle(map: Ints) -> int:
     """Returns the swizzle mode."""
     return part(map, FLAGS, 13, 3)
 
 
 @jitable
-def map_fill(map: Row) -> int:
+def map_fill(map: Ints) -> int:
     """Returns the fill mode of elements out of bounds: FILL_ZEROS or FILL_NANS."""
     return part(map, FLAGS, 16, 1)
 
 
 @jitable
-def map_mode(map: Row) -> int:
+def map_mode(map: Ints) -> int:
     """Returns the mode: TILED, IM2COL, IM2COL_W or IM2COL_W128."""
     return part(map, FLAGS, 22, 2)
 
 
 @jitable
-def map_atomicity(map: Row) -> int:
+def map_atomicity(map: Ints) -> int:
     """Returns the atomicity of the 128-byte swizzle (ATOM_16B, ...)."""
     return part(map, FLAGS, 24, 2)
 
 
 @jitable
-def dim(map: Row, axis: int) -> int:
+def dim(map: Ints, axis: int) -> int:
     """Returns the size of the tensor along an axis; axis 0 is the innermost."""
     return part(map, DIMS + axis // 2, 32 * (axis % 2), 32) + 1
 
 
 @jitable
-def stride(map: Row, axis: int) -> int:
+def stride(map: Ints, axis: int) -> int:
     """Returns the bytes from one element to the next along an outer axis."""
     low = part(map, STRIDES + axis // 2, 32 * (axis % 2), 32)
     high = part(map, HIGH_STRIDES, 32 + 4 * (axis - 1), 4)
@@ -156,7 +156,7 @@ def stride(map: Row, axis: int) -> int:
 
 
 @jitable
-def set_stride(map: Row, axis: int, size: int) -> None:
+def set_stride(map: Ints, axis: int, size: int) -> None:
     """Sets the bytes from one element to the next along an outer axis."""
     units = size >> STRIDE_UNIT_BITS
     set_part(map, STRIDES + axis // 2, 32 * (axis % 2), 32, units)
@@ -164,19 +164,19 @@ def set_stride(map: Row, axis: int, size: int) -> None:
 
 
 @jitable
-def box(map: Row, axis: int) -> int:
+def box(map: Ints, axis: int) -> int:
     """Returns the size of the box along an axis."""
     return part(map, BOX + (axis + 7) // 8, 8 * ((axis + 7) % 8), 8) + 1
 
 
 @jitable
-def element_stride(map: Row, axis: int) -> int:
+def element_stride(map: Ints, axis: int) -> int:
     """Returns the traversal stride of the box along an axis, in elements of the tensor."""
     return part(map, STEPS, 32 + 3 * axis, 3) + 1
 
 
 @jitable
-def replace(map: Row, field: int, axis: int, value: int) -> None:
+def replace(map: Ints, field: int, axis: int, value: int) -> None:
     """Sets a field as `tensormap.replace` does: `field` is an index of FIELDS."""
     if field == GLOBAL_ADDRESS:
         map[ADDRESS] = value
@@ -203,7 +203,7 @@ def replace(map: Row, field: int, axis: int, value: int) -> None:
 
 
 @jitable
-def begin_map(map: Row, mode: int) -> None:
+def begin_map(map: Ints, mode: int) -> None:
     """Initialises zeroed words as a tensor map with a mode (TILED, ...)."""
     set_part(map, FLAGS, 0, 4, TAG)
     set_part(map, FLAGS, 22, 2, mode)
@@ -222,7 +222,7 @@ def type_bytes(type: int) -> int:
 
 
 @jitable
-def swizzled(map: Row, address: int) -> int:
+def swizzled(map: Ints, address: int) -> int:
     """Returns the swizzled address of a byte of shared memory.
 
     The bits that select a chunk in its span are xor-ed with bits that select the span; `address` is

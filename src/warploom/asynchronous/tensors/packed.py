@@ -33,7 +33,7 @@ from warploom.asynchronous.tensors.maps import (
     type_bytes,
 )
 from warploom.asynchronous.tensors.requests import OP, REDUCE, STORE, field
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 
 B4X16, B4X16_P64, B6X16_P32 = FIRST_PACKED, FIRST_PACKED + 1, FIRST_PACKED + 2
 
@@ -128,7 +128,7 @@ def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
 
 
 @jitable
-def broken_rule(entry: Row, elements: int) -> int:
+def broken_rule(entry: Ints, elements: int) -> int:
     """Returns the rule that a copy with rows of `elements` packed elements breaks, or 0."""
     type, op = map_type(entry), field(int(entry[REQUEST]), OP)
     if op == REDUCE:
@@ -154,7 +154,7 @@ def broken_rule(entry: Row, elements: int) -> int:
 
 
 @jitable
-def is_aligned(entry: Row) -> bool:
+def is_aligned(entry: Ints) -> bool:
     """Returns whether the address and strides of a padded tensor are multiples of PADDED_UNIT."""
     address_bits = int(entry[ADDRESS])
     for axis in range(1, map_rank(entry)):

@@ -24,7 +24,7 @@ from warploom.asynchronous.tensors.maps import (
     signed_part,
 )
 from warploom.asynchronous.tensors.requests import MODE, WIDE_128_MODE, WIDE_MODE, field
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 
 HALO, OFFSET = OFFSETS, OFFSETS + 1
 """Words of an entry that hold wHalo and wOffset."""
@@ -43,27 +43,27 @@ def is_wide(mode: int) -> bool:
 
 
 @jitable
-def column_pixels(entry: Row) -> int:
+def column_pixels(entry: Ints) -> int:
     """Returns the number of pixels that a halo follows: of the column, or of a group of 32."""
     is_w = field(int(entry[REQUEST]), MODE) == WIDE_MODE
     return part(entry, COLUMN, 16, 16) if is_w else GROUP
 
 
 @jitable
-def count_pixels(entry: Row) -> int:
+def count_pixels(entry: Ints) -> int:
     """Returns the number of pixels of a copy, including halos."""
     groups = 1 if field(int(entry[REQUEST]), MODE) == WIDE_MODE else GROUPS
     return groups * (column_pixels(entry) + int(entry[HALO]))
 
 
 @jitable
-def upper_corner(entry: Row) -> int:
+def upper_corner(entry: Ints) -> int:
     """Returns the last coordinate of the bounding box along W."""
     return dim(entry, 1) - 1 + signed_part(entry, UPPER, 0) + int(entry[OFFSET])
 
 
 @jitable
-def find_wide_pixel(entry: Row, row: int, rank: int) -> None:
+def find_wide_pixel(entry: Ints, row: int, rank: int) -> None:
     """Sets ROW_COORDINATES for the pixel with number `row` in shared memory."""
     column, halo = column_pixels(entry), int(entry[HALO])
     group, inside = row // (column + halo), row % (column + halo)
@@ -82,7 +82,7 @@ def find_wide_pixel(entry: Row, row: int, rank: int) -> None:
 
 
 @jitable
-def has_wrong_operands(entry: Row) -> bool:
+def has_wrong_operands(entry: Ints) -> bool:
     """Returns whether wHalo or wOffset is out of the range that the manual allows."""
     is_w = field(int(entry[REQUEST]), MODE) == WIDE_MODE
     most = MOST_HALO if is_w else MOST_HALO_OF_128
@@ -90,7 +90,7 @@ def has_wrong_operands(entry: Row) -> bool:
 
 
 @jitable
-def has_open_halo(entry: Row) -> bool:
+def has_open_halo(entry: Ints) -> bool:
     """Returns whether a halo pixel exceeds the bounding box. Only the last pixel of each halo is
     checked, as it is the farthest."""
     rank, column, halo = map_rank(entry), column_pixels(entry), int(entry[HALO])

@@ -15,7 +15,7 @@ from warploom.cost import caches
 from warploom.cost.device_rules import AccessRules
 from warploom.cost.fields import PASSES, RECORD_WIDTH, WAVEFRONTS
 from warploom.cost.paired_banks import count_return_cycles
-from warploom.cost.served import served
+from warploom.cost.served import list_transactions
 from warploom.helpers.table import count_compiled
 from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import WARP_SIZE
@@ -239,7 +239,9 @@ class PatternTable:
             sectors = {addresses[lane] >> 5 for lane in range(WARP_SIZE) if lanes >> lane & 1}
             parts = [(sector << 5, 32) for sector in sorted(sectors)]
         else:
-            parts = [(part.start, part.size) for part in served(rule, addresses, lanes, size)]
+            parts = [
+                (part.start, part.size) for part in list_transactions(rule, addresses, lanes, size)
+            ]
         found: list[tuple[int, int]] = []
         by_rule = rule.endswith(("in_order", "by_halves"))
         masks: dict[int, int] = {}
