@@ -220,7 +220,7 @@ def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
 def _count_row_ways_branchless(addresses: Addresses, mask: int) -> int:
     """Returns the result of `count_row_ways`, in branchless loops for Numba."""
     bank_mask = np.uint64((BANKS - 1) << WORD_BITS)
-    row_bits = np.uint64(8)
+    row_bits = np.uint64(8)  # rows of 64 words
     firsts = 0
     for lane in range(32):
         repeated = 0

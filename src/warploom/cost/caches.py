@@ -56,6 +56,7 @@ def count_cached(
     """Looks up the sectors of an access by a block and counts hits and misses; `offset` is added to
     the addresses. Returns 0, as compiled code expects a result."""
     sm = block % caches[SMS]
+    # Elsewhere an aligned access lies in one sector; in local memory its words are 128 bytes apart.
     words = max(1, size // 4) if path & BY_WORDS else 1
     origin = 0 if path & BY_WORDS else caches[ORIGIN]
     for word in range(words):
@@ -109,6 +110,7 @@ def touch(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
             return hit
         if caches[entry + 2] < caches[oldest + 2]:
             oldest = entry
+    # A line number of 0 marks an empty entry, so numbers are stored plus 1.
     caches[oldest] = line + 1
     caches[oldest + 1] = sector
     caches[oldest + 2] = caches[CLOCK]

@@ -119,6 +119,8 @@ def count_touched_local(addresses: Addresses, mask: int, size: int, record: Ints
     words = max(1, size // 4)
     sectors = count_distinct(addresses, mask, SECTOR_BITS)
     lines = count_distinct(addresses, mask, LINE_BITS)
+    # Lanes at one index touch the same lines for each word, so the counts multiply. Otherwise the
+    # further words of one lane may fall in lines that another lane touches.
     if lines == 1 or words == 1:
         sectors *= words
         lines *= words

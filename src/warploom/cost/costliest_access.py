@@ -21,5 +21,6 @@ def keep_example(addresses: Addresses, mask: int, before: int, record: Ints) -> 
         record[EXAMPLE_COST] = cost
         record[EXAMPLE_MASK] = mask
         for lane in range(32):
+            # Addresses of inactive lanes are undefined: zeros keep reports equal on both machines.
             on = (mask >> lane) & 1
             record[EXAMPLE_ADDRESSES + lane] = np.int64(addresses[lane]) if on else 0

@@ -53,6 +53,7 @@ def sum_deferred_costs(record: Ints, count: int) -> DeferredCosts:
     """Returns the costs of the first `count` (at least 1) deferred accesses: the sums of their
     words, sectors, lines, wavefronts and passes (most lanes on one word); the most wavefronts of
     one access; and the index of the first access with that many."""
+    # Compiled code counts all accesses at once instead, by `helpers.deferred_counts`.
     counts = [_count_one(record, access) for access in range(count)]
     words, sectors, lines, wavefronts, most = (list(one) for one in zip(*counts, strict=True))
     worst = max(wavefronts)

@@ -65,6 +65,7 @@ def count_steps(addresses: Addresses, remaining: int) -> int:
             if (remaining >> lane) & 1:
                 word = addresses[lane] >> bits
                 bank = 1 << int(np.int64(word & bank_mask))
+                # The broadcast serves any number of lanes, a bank one lane per step.
                 if word == shared_word:
                     remaining ^= 1 << lane
                 elif served_banks & bank == 0:

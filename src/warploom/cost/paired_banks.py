@@ -43,6 +43,7 @@ def count_return_cycles(addresses: Addresses, mask: int, size: int) -> int:
     """Returns the cycles in which the registers of a load of `size` bytes per lane return."""
     if size <= 4:
         return 1
+    # One register cannot return faster; two of them can share a cycle.
     if lanes_agree(addresses, mask, 1) or lanes_agree(addresses, mask, 2):
         return size >> WORD_BITS + 1
     return size >> WORD_BITS

@@ -25,7 +25,7 @@ from warploom.helpers.overlap import (
 from warploom.helpers.rising import emit_step
 from warploom.llvm.folding import FoldingBuilder
 from warploom.llvm.lanes import I32, I64, PTR, Lanes, Value, vector
-from warploom.simt.host_prefetch import register_fetch
+from warploom.simt.host_prefetch import register_prefetch
 from warploom.simt.lane_counts import (
     ALL_LANES,
     compile_instead,
@@ -48,7 +48,7 @@ def register() -> None:
     """Have Numba compile these in place of the rules' functions, for pointers and numbers."""
     extending: Any = import_module("numba.extending")
     intrinsic = extending.intrinsic
-    register_fetch()
+    register_prefetch()
 
     @intrinsic
     def stretches(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:

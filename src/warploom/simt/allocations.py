@@ -30,4 +30,5 @@ def find_allocation(allocations: Any, address: Any, count: int) -> int:
             low = middle + 1
         else:
             high = middle
+    # `low` is the first row that begins above the address; -ALLOCATION_WORDS if that is row 0.
     return (low - 1) * ALLOCATION_WORDS

@@ -115,6 +115,7 @@ def complete_barrier_if_full(
         state = states[warp]
         if state[STATUS] != ENDED:
             live_threads += count_threads(plan, tables[warp][LIVE])
+        # Arrivals of `bar.arrive`, also of warps that have ended since.
         arrived += state[ARRIVALS + barrier]
         expected = max(expected, state[AWAITED + barrier])
         if state[STATUS] == BARRIER_WAIT:
@@ -134,6 +135,7 @@ def complete_barrier_if_full(
 def release(plan: Words, states: Words, tables: Words, first_warp: int, barrier: int) -> None:
     """Makes all warps and splits that wait at a barrier runnable, and delivers the vote count of
     `bar.red` to them. Resets the barrier's count of arrivals (`bar.arrive`)."""
+    # Two passes: the vote count must be complete before the first warp receives it.
     votes = 0
     for warp in range(first_warp, first_warp + plan[WARPS]):
         state = states[warp]

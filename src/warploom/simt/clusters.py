@@ -125,6 +125,7 @@ def all_arrived(
     have stored them in its table yet."""
     first = first_slot(plan, plan[SLOT])
     for slot in range(first, first + plan[CLUSTER]):
+        # A block of the cluster that has not begun has threads that must still arrive.
         if slots[slot] == EMPTY_SLOT:
             return False
         if slots[slot] != ENDED_BLOCK:
@@ -152,6 +153,7 @@ def must_wait(
 ) -> bool:
     """Returns whether the lanes `mask` of warp `own` must wait at their cluster's barrier. If all
     threads have arrived, begins the next phase instead."""
+    # No lane has arrived at the current phase: the phase that it waits for is complete.
     if states[own][CLUSTER_ARRIVED] & mask == 0:
         return False
     if all_arrived(plan, slots, states, tables, own, own_live):

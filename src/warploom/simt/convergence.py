@@ -180,6 +180,7 @@ def release_more_lanes(table: Table, changes: int, exit: int) -> None:
     that sets it, on the other side of a branch, from running. `changes` counts changes of memory.
     """
     join_synced(table)
+    # Pending sides come first: lanes released from reconvergence run separately from the others.
     impatient = table[SLICES] > TURN_LIMIT or is_stuck(table, changes)
     if impatient and start_other_sides(table) == 0:
         release_reconverging_lanes(table, exit)

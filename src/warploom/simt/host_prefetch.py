@@ -7,10 +7,10 @@ from typing import Any
 
 def prefetch(words: Any, index: int) -> None:
     """Prefetches the word at index `index`. Does nothing in Python; compiled code executes a
-    prefetch instruction (`register_fetch`)."""
+    prefetch instruction (`register_prefetch`)."""
 
 
-def register_fetch() -> None:
+def register_prefetch() -> None:
     """Registers the implementation of `prefetch` for pointers with Numba: `llvm.prefetch`."""
     from llvmlite import ir
     from numba.core import types

@@ -88,6 +88,7 @@ def first_lane(mask: int) -> int:
 @jitable
 def last_lane(mask: int) -> int:
     """Returns the highest lane of a mask that is not empty."""
+    # Sets all bits below the highest one, whose number is then the count of set bits less 1.
     mask |= mask >> 1
     mask |= mask >> 2
     mask |= mask >> 4
@@ -123,6 +124,7 @@ def count_distinct_branchless(addresses: Addresses, mask: int, shift: int) -> in
     for lane in range(32):
         segment = addresses[lane] >> bits
         repeated = 0
+        # Masks in place of branches and an early exit: LLVM then vectorises the loop.
         for earlier in range(lane):
             repeated |= (mask >> earlier) & (addresses[earlier] >> bits == segment)
         count += (mask >> lane) & 1 & ~repeated

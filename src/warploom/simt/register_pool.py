@@ -43,6 +43,7 @@ def set_registers(plan: Words, states: Words, warp: int, count: int, grows: int)
     states[warp, REGISTERS] = count
     total = 0
     for other in range(plan[WARPS]):
+        # A warp that has set no count yet may still release registers.
         if states[other, REGISTERS] == 0:
             return 0
         total += states[other, REGISTERS]

@@ -181,6 +181,8 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
             if not enter_slot(plan, slots, states, tables):
                 return DONE if plan[RESIDENT] == 0 else DEADLOCK
             continue
+        # A barrier with a thread count is completed as soon as it is full, before the end of the
+        # round: other warps of the block may have nothing to do with it.
         if plan[TOUCHED_BARRIER] != NONE:
             complete_barrier_if_full(plan, states, tables, slot * warps, plan[TOUCHED_BARRIER])
             plan[TOUCHED_BARRIER] = NONE
@@ -209,6 +211,7 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
         elif outcome == TURN_END:
             plan[ROUNDS] += 1
             if is_block_stuck(plan, states, tables, slot * warps):
+                # Every resident block stuck, with no change of memory between: a deadlock.
                 count_stuck_block(plan, has_clock_wait(plan, states, slot * warps))
                 if plan[STUCK_BLOCKS] >= plan[RESIDENT] and not can_start(plan):
                     return DEADLOCK

@@ -79,6 +79,7 @@ def remove_if_single(table: Table, node: int) -> bool:
         if (table[FREE] >> inner) & 1 == 0 and table[node_at(inner) + PARENT] == node:
             parent_index = node_at(inner) + PARENT
             parts += 1
+    # `parent_index` is the word that names `node` as the parent of its last child found.
     left = table[PARKED]
     while left != 0:
         split = first_lane(left)

@@ -49,6 +49,7 @@ def resume_next_split(table: Table, policy: int, seed: int) -> int:
         if policy == RANDOM:
             key = hash_pair(seed, table[SEQUENCE] * 64 + split)
         elif policy == ADVERSARIAL and table[at + S_ARGUMENT] == 0:
+            # Negative keys reverse the order, and precede splits that have used up a turn.
             key = -1 - key
         if best == NONE or key < best_key:
             best = split

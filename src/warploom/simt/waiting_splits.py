@@ -75,6 +75,7 @@ def park_at_turn_end(table: Table, digest: int, changes: int, waits_for_clock: b
     changes memory. A split that waits for the clock (`waits_for_clock`) counts as stuck, too.
     """
     mask = table[MASK]
+    # The hash is recorded for the lowest lane, as the number of a split changes when it is parked.
     lane = first_lane(mask)
     record = split_at(table, lane)
     same = (

@@ -217,6 +217,8 @@ def add_corners(
     u, v, w, layer, face_flags = sample_position(table, texture, data, lane, request)
     scale = (sampler | face_flags) & NORMALIZED
     width, height = extent(table, texture, WIDTH, level), extent(table, texture, HEIGHT, level)
+    # Integer texels are never filtered.
+    # Integer texels are never filtered.
     linear = (
         sampler if is_number(int(table[texture + FORMAT]), int(table[texture + AS_FLOAT])) else 0
     )

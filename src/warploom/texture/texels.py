@@ -59,6 +59,8 @@ def read_bytes(memory: Memory, address: int, size: int) -> int:
     value = 0
     for index in range(size):
         value |= int(np.int64(memory[address + index])) << (8 * index)
+    # Python integers are unbounded, int64 is signed: subtracting 2^64 makes them agree. 2^63 does
+    # not fit an int64, so it is subtracted in halves.
     if size == 8 and value >> 63 & 1:
         value = (value & 0x7FFFFFFFFFFFFFFF) - 0x4000000000000000 - 0x4000000000000000
     return value

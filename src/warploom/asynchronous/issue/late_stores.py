@@ -48,6 +48,7 @@ def register_word_offset(
     """Returns the offset in `memory` of the word that a register of a thread loads or stores, for
     tensor memory at address `start`."""
     shape, halves = part(request, SHAPE), 2 if request & HALVES else 1
+    # With HALVES each register occupies two columns; the split offset is in columns as it is.
     column = halves * column_in(shape, thread, register, 0)
     column += column_in(shape, thread, 0, split) - column_in(shape, thread, 0, 0)
     row = lane_of(address) + lane_in(shape, thread, register)

@@ -62,7 +62,7 @@ def entry_at(number: int) -> int:
 
 
 @jitable
-def complete_request(memory: Memory, entry: Ints, scratch: Ints) -> None:
+def execute_request(memory: Memory, entry: Ints, scratch: Ints) -> None:
     """Executes a request: copies, reduces or multiplies, then signals its mbarrier, if any.
     `scratch` is work space for a matrix product."""
     kind, size = int(entry[KIND]), int(entry[SIZE])
@@ -108,7 +108,7 @@ def complete_entry(memory: Memory, queue: Ints, work: Ints, number: int) -> None
     at = entry_at(number)
     for word in range(ENTRY_WORDS):
         work[word] = queue[at + word]
-    complete_request(memory, work, work)
+    execute_request(memory, work, work)
 
 
 @jitable
@@ -150,6 +150,7 @@ def is_due(queue: Ints, number: int, barrier: int) -> bool:
         return True
     if queue[at + KIND] < PRODUCT:
         return False
+    # `tcgen05` operations signal nothing themselves: a later commit of their thread does.
     for later in range(number + 1, int(queue[COUNT])):
         other = entry_at(later)
         commits = queue[other + KIND] == ARRIVAL and queue[other + BARRIER] == barrier
@@ -165,6 +166,7 @@ def complete_mbarrier_copies(memory: Memory, queue: Ints, work: Ints, barrier: i
     retained, done, offset = 0, 0, barrier - ORIGIN
     phase = mbarrier.phase(read_bytes(memory, offset, 8))
     for number in range(int(queue[COUNT])):
+        # Each completed entry may have completed the phase.
         waits = mbarrier.phase(read_bytes(memory, offset, 8)) == phase
         if waits and is_due(queue, number, barrier):
             complete_entry(memory, queue, work, number)
@@ -217,6 +219,7 @@ def retire(memory: Memory, queue: Ints, work: Ints, start: int, end: int) -> Non
     for number in range(int(queue[COUNT])):
         at = entry_at(number)
         if start <= queue[at + SHARED] < end:
+            # A bulk group reads shared memory and writes global memory, which outlives the block.
             if queue[at + GROUPS] == BULK_GROUP:
                 complete_entry(memory, queue, work, number)
         else:

@@ -11,7 +11,7 @@ and a product.
 
 from __future__ import annotations
 
-from warploom.asynchronous.issue.queue import append, complete_request, free_queue_slot
+from warploom.asynchronous.issue.queue import append, execute_request, free_queue_slot
 from warploom.asynchronous.tensors.addresses import (
     BULK_ALIGNMENT,
     COLUMN_OPERANDS,
@@ -218,7 +218,7 @@ def complete_or_queue(
         free_queue_slot(memory, queue, work)
         append(queue, scratch)
     else:
-        complete_request(memory, scratch, work)
+        execute_request(memory, scratch, work)
     plan[CHANGES] += 1
 
 

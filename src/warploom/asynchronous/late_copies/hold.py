@@ -89,6 +89,7 @@ def hold_copies(
         if mask >> lane & 1:
             size = int(data[LANES * SIZE_ROW + lane] + data[LANES * VALUE_ROW + lane])
             needed = size + WORD
+            # A copy for which there is no space completes at issue, which is allowed, too.
             if saved_at + needed <= SAVED_BYTES and prepare_lane(
                 data, scratch, allocations, pending, entry, lane, action
             ):
@@ -166,6 +167,7 @@ def defer_copies(memory: Memory, plan: Ints, pending: Ints) -> int:
         if pending[entry + MASK] >> lane & 1 and pending[entry + KIND] == VALUE:
             target = int(pending[lane_word(entry, TARGET, lane)]) - ORIGIN
             size = int(pending[lane_word(entry, SIZE, lane)])
+            # The stored value is in memory now; it is split as `read_bytes` reads at most 8 bytes.
             low = min(size, 8)
             pending[lane_word(entry, LOW_DATA, lane)] = read_bytes(memory, target, low)
             pending[lane_word(entry, HIGH_DATA, lane)] = read_bytes(memory, target + 8, size - low)

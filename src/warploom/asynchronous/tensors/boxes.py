@@ -202,6 +202,7 @@ def move_row(memory: Memory, entry: Ints, start: int, size: int) -> None:
         if gap > 0:
             begin -= chunk // group * gap
             end = min(begin + ATOM, (chunk // group + 1) * (group - gap))
+        # Offset that maps a byte of the global row to its swizzled byte of shared memory.
         base = shared_offset + swizzled(entry, start + chunk) - begin
         if op == LOAD:
             for position in range(begin, end):

@@ -151,6 +151,7 @@ def dim(map: Ints, axis: int) -> int:
 def stride(map: Ints, axis: int) -> int:
     """Returns the bytes from one element to the next along an outer axis."""
     low = part(map, STRIDES + axis // 2, 32 * (axis % 2), 32)
+    # Strides have up to 40 bits: 4 implied zeros, 32 bits in STRIDES, 4 more here.
     high = part(map, HIGH_STRIDES, 32 + 4 * (axis - 1), 4)
     return (low | high << 32) << STRIDE_UNIT_BITS
 

@@ -153,6 +153,7 @@ def reduce_number(memory: Memory, target: int, source: int, op: int, type: int) 
     result at `target`."""
     size = type_bytes(type)
     old, operand = read_bytes(memory, target, size), read_bytes(memory, source, size)
+    # Operations from INC on treat the bits as an integer, whatever the type.
     bitwise = op >= INC
     if type == F16 and not bitwise:
         new = combine_16_bits(op, old, operand, 10, 15)
