@@ -100,7 +100,7 @@ def add_words(addresses: Addresses, mask: int, size: int, record: Ints) -> bool:
 
     Rising words within a span of 128 bytes (all banks) cannot conflict. Others are counted by
     `count_in_columns`, where a column is a bank and a group of 32 words a line; it fails if the
-    lanes are too far apart.
+    lanes are too distant.
     """
     if is_rising(addresses, mask) and addresses[31] - addresses[0] < np.uint64(BANKS << WORD_BITS):
         wavefronts = 1

@@ -4,7 +4,7 @@ Each cache is set-associative with LRU replacement and lines of 128 bytes in 4 s
 fetches one sector. A request looks up its sectors in the order of the lowest lane that accesses
 each. Requests are simulated in the order in which the machine executes them; block b runs on SM b
 modulo the number of SMs. Loads that miss in the first cache look up L2. Stores and atomics always
-go to L2; a sector that they change is dropped from L1, or stays, as the path says
+go to L2; a sector that they change is dropped from L1, or stays, as the path specifies
 (`device_rules.AccessRules.path`). Sizes are the device's own; the associativity, and the line size
 of 128 bytes, are estimates for caches other than L1 and L2. There is no latency and no bandwidth
 here: see `warploom.timing`.

@@ -99,6 +99,7 @@ def count_touched(addresses: Addresses, mask: int, size: int, record: Ints) -> N
     """Adds a request: the sectors and lines that it touches, and the bytes that it requests."""
     record[REQUESTS] += 1
     record[BYTES_REQUESTED] += count_lanes(mask) * size
+    # The most frequent pattern first, at the cost of one pass.
     if is_rising(addresses, mask):
         record[SECTORS] += count_rising_segments(addresses, SECTOR_BITS)
         record[LINES] += count_rising_segments(addresses, LINE_BITS)

@@ -3,7 +3,7 @@ and how many lanes touch the same segment.
 
 These are the definitions in Python, by sets. Compiled code compares all pairs of lanes with vector
 instructions instead (`helpers.overlap`), in 32-bit arithmetic; so the functions here fail, too, for
-lanes that are too far apart.
+lanes that are too distant.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FURTHEST_BITS = 32
 def count_segments(addresses: Addresses, mask: int, shift: int) -> tuple[int, int]:
     """Returns the numbers of distinct segments of 2^shift bytes, and of distinct aligned groups of
     4 segments, that the active lanes touch: sectors and lines for `shift` 5. Zeros if the lanes are
-    too far apart (FURTHEST_BITS)."""
+    too distant (FURTHEST_BITS)."""
     touched = set(segments_of(addresses, mask, shift))
     if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0, 0
@@ -32,7 +32,7 @@ def count_in_columns(
     """Returns the numbers of distinct segments, and of aligned groups of 8 and of 32 segments, that
     the active lanes touch, and the most segments in one column (index modulo `columns`, a power of
     2 up to 32). For 4-byte words: words, sectors, lines, and wavefronts over `columns` banks. Zeros
-    if the lanes are too far apart (FURTHEST_BITS)."""
+    if the lanes are too distant (FURTHEST_BITS)."""
     touched = set(segments_of(addresses, mask, shift))
     if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0, 0, 0, 0
@@ -47,7 +47,7 @@ def count_in_columns(
 
 def count_coinciding(addresses: Addresses, mask: int, shift: int) -> int:
     """Returns the largest number of active lanes in one segment of 2^shift bytes; 0 if the lanes
-    are too far apart (FURTHEST_BITS)."""
+    are too distant (FURTHEST_BITS)."""
     touched = segments_of(addresses, mask, shift)
     if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0

@@ -72,6 +72,7 @@ def lasting(addresses: Addresses, mask: int, plan: Ints, block: int) -> int:
         if policy == RANDOM:
             # Only the bits within a page: the rest depends on where the host allocated the memory.
             key = int(np.int64(addresses[leader])) % 4096 + 4096 * block
+            # Removes some of the lowest lanes; the lowest remaining one is selected.
             for _ in range(hash_pair(plan[SEED], key) % count_lanes(same_address)):
                 same_address &= same_address - 1
         lasting_lanes |= same_address & -same_address

@@ -54,6 +54,7 @@ def permute(seed: int, number: int, count: int) -> int:
         half += 1
     low = (1 << half) - 1
     value = number
+    # Cycle walking: iterating a permutation until it is in range permutes the numbers in range.
     while True:
         for turn in range(4):
             left, right = value >> half, value & low

@@ -178,6 +178,7 @@ def release_cluster_waits(
         arrived = state[CLUSTER_ARRIVED]
         if state[STATUS] == BARRIER_WAIT:
             if state[BARRIER] == CLUSTER_BARRIER:
+                # Lanes in `arrived` wait for the current phase, the others for an earlier one.
                 if tables[warp][MASK] & arrived == 0:
                     state[STATUS] = RUNNABLE
                     released = 1

@@ -165,6 +165,7 @@ def remove_complete_nodes(table: Table, exit: int) -> int:
                 and table[at + POINT] != exit
             ):
                 table[FREE] |= 1 << node
+                # Without arrived lanes, all lanes of the node have exited.
                 if arrived != 0:
                     park(table, table[at + POINT], arrived, table[at + PARENT], READY, 0, 0)
                     count += 1

@@ -266,6 +266,7 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
             state[word] = 0
         left = plan[THREADS] - plan[WARP_SIZE] * warp
         live = (1 << min(left, plan[WARP_SIZE])) - 1
+        # Before 7.0, a warp has one program counter: its lanes cannot begin as separate splits.
         policy = plan[POLICY] if plan[INDEPENDENT] else CONVERGE
         separate = begin(tables[index], live, plan[WARP_SIZE], policy)
         state[RESUME] = FROM_TABLE if separate else 0
@@ -367,6 +368,7 @@ def after_run(plan: Words, state: Words, table: Table, status: int, digest: int)
         if state[RESUME] == FROM_TABLE:
             park(table, block, mask, top, READY, 0, 0)
     elif status == TURN_END:
+        # From 7.0 on, all sides of a branch progress: pending ones get turns of their own.
         if plan[INDEPENDENT]:
             start_other_sides(table)
         has_read_clock = state[TIMED] == CLOCK_READ

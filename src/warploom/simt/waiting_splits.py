@@ -39,7 +39,7 @@ def park(
     table: Table, block: int, mask: int, node: int, status: int, argument: int, argument_2: int
 ) -> int:
     """Parks the lanes `mask`, which resume at basic block `block` inside the node `node`. `status`
-    says what they wait for, `argument` and `argument_2` at which barrier or member mask. Returns
+    is what they wait for, `argument` and `argument_2` at which barrier or member mask. Returns
     the number of the split."""
     split = first_lane(~table[PARKED])
     table[PARKED] |= 1 << split

@@ -54,7 +54,7 @@ def axis_texels(
     """
     u = coordinate * size if scale else coordinate
     u += offset
-    if u != u:
+    if u != u:  # a NaN
         u = 0.0
     if mode in (WRAP, MIRROR):
         if not scale:
@@ -85,6 +85,7 @@ def linear_texels(u: float, size: int, mode: int) -> tuple[int, int, int]:
     """Returns the two texels around `u`, in texels, and the weight of the second."""
     if mode == CLAMP_OGL:
         u = min(max(u, 0.0), float(size))
+    # Beyond this range the texels are the same, and a huge value would overflow int().
     if mode != WRAP and mode != MIRROR:
         u = min(max(u, -2.0), size + 2.0)
     left = np.floor(u - 0.5)

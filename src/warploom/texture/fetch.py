@@ -336,6 +336,7 @@ def select_levels(
         return int(np.floor(detail + 0.5)), 0
     level = int(np.floor(detail))
     weight = int(np.floor((detail - level) * ONE_WEIGHT + 0.5))
+    # A weight that rounds up to 1 selects the next level alone.
     return (level + 1, 0) if weight == ONE_WEIGHT else (level, weight)
 
 
@@ -360,6 +361,7 @@ def level_of_detail(
                 part *= float(table[texture + WIDTH + axis])
             square += part * part
         longest = max(longest, square)
+    # The length is squared: halving the logarithm takes the root.
     return log2_of(longest) / 2.0
 
 

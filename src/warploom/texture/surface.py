@@ -75,6 +75,7 @@ def locate_access(table: Ints, texture: int, data: Addresses, lane: int, request
     x, y = signed_at(data, X_ROW, lane), signed_at(data, Y_ROW, lane)
     z = signed_at(data, Z_ROW, lane)
     layer = signed_at(data, LAYER_ROW, lane)
+    # Formatted accesses give x in texels, all others in bytes.
     if op in (STORE_FORMATTED, REDUCE_FORMATTED):
         x *= texel
     height, depth = int(table[texture + HEIGHT]), int(table[texture + DEPTH])

@@ -123,6 +123,7 @@ def free(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
     if not is_size(columns):
         return fail(scratch, ALLOCATION_SIZE, columns, 0, 1)
     start, first, size = memory_start(scratch), column_of(address) // UNIT_COLUMNS, 0
+    # Counts the units of the allocation that begins at the address: none if there is no such one.
     if column_of(address) % UNIT_COLUMNS == 0 and lane_of(address) == 0:
         for unit in range(UNITS):
             size += read_state(memory, start, OWNER + unit) == first + 1

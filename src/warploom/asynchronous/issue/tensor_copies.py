@@ -178,6 +178,7 @@ def issue_copies(
             kind = prepare_response(memory, data, scratch, lane)
             if kind == 0:
                 fill_response(scratch, plan)
+                # A multicast to all blocks is ALL_BLOCKS, which exceeds the cluster.
                 blocks &= (1 << int(plan[CLUSTER])) - 1
         elif op in (REDUCE_BYTES, COPY_BYTES):
             kind = prepare_bytes(memory, data, scratch, allocations, lane, request)
@@ -243,6 +244,7 @@ def multicast(
                 return fail(scratch, NO_BLOCK, rank, 0, 1)
             moved = base - own
             scratch[TARGET], scratch[BARRIER] = target + moved, barrier + moved
+            # With `.cta_group::2`, both blocks of a pair signal the mbarrier of the first.
             if scratch[KIND] == BOX_COPY and field(int(scratch[REQUEST]), PAIR):
                 offset = (barrier - int(scratch[CLUSTER_SHARED])) % int(scratch[SHARED_STRIDE])
                 scratch[BARRIER] = block_base(scratch, rank & ~1) + offset
@@ -285,6 +287,7 @@ def prepare_box(
         rule = broken_rule(scratch, row_elements(scratch))
         if rule != 0:
             return fail(scratch, PACKED_RULE, rule, map_type(scratch), 0)
+    # A prefetch has no destination and signals no mbarrier.
     if op == PREFETCH:
         scratch[SIZE] = 0
         return 0

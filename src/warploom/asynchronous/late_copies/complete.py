@@ -142,6 +142,7 @@ def complete_pending_groups(
     Returns how many copies."""
     for lane in range(LANES):
         pending[ENDS + lane] = 0
+    # From the newest entry back: once more than `left` ends have passed, all older ones are due.
     for number in range(pending[COUNT] - 1, -1, -1):
         entry = entry_at(number)
         if pending[entry + THREAD] == thread and pending[entry + GROUPS] == groups:

@@ -217,6 +217,7 @@ def load_b(
         scale = sign
         zero = is_zero_column(int(entry[E_ZEROS]), rows_of(descriptor), columns, column)
         for k in range(depth):
+            # The scale changes where a new block begins along k.
             if is_scaled(kind) and k * scales % depth == 0:
                 scale = sign * scale_of(
                     memory, own + int(entry[E_MEMORY]), int(entry[E_SCALE_B]),
@@ -306,6 +307,7 @@ def multiply_row(scratch: Ints, count: int, columns: int, exact: bool) -> None:
     for number in range(count):
         a = load_number(scratch, SCRATCH_A + number)
         at = SCRATCH_B + BLOCK_COLUMNS * int(scratch[SCRATCH_AT + number])
+        # Two loops, so that the inner one has no branch.
         if exact:
             for column in range(columns):
                 total = load_number(scratch, SCRATCH_SUMS + column) + a * load_number(

@@ -103,6 +103,7 @@ def check_global(
     row = find_allocation(allocations, np.uint64(address), int(scratch[ALLOCATIONS]))
     if row < 0 or address + size > int(allocations[row + END]):
         return fail(scratch, OUT_OF_BOUNDS, address, size, 0)
+    # Constant memory can be read by its global address, but not written.
     if writes and allocations[row + CONSTANT] != 0:
         return fail(scratch, READ_ONLY, address, size, 0)
     return 0
