@@ -1,4 +1,4 @@
-"""Zero-column masks, by the examples of PTX ISA, "Zero-Column Mask Descriptor"."""
+"""Checks zero-column masks against the examples of PTX ISA, "Zero-Column Mask Descriptor"."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def mask(
     use: int,
     shift: int,
 ) -> int:
-    """Return a descriptor; starts and first spans are as in the manual, the last part first."""
+    """Returns a descriptor; starts and first spans are in the manual's order, last part first."""
     word = generated << 39 | skip << 40 | use << 48 | shift << 56
     for part in range(4):
         word |= start[3 - part] << 8 * part | first[3 - part] << 32 + part
@@ -36,7 +36,7 @@ EXAMPLES = [
         ["00001110000111", "0000111000011", "111000011100", "1110000111000"],
     ),
 ]
-"""M, the descriptor, and the last bits of each part, the lowest one last."""
+"""M, the descriptor, and the low bits of each part, bit 0 last."""
 
 
 @pytest.mark.parametrize(("rows", "word", "parts"), EXAMPLES)
@@ -49,5 +49,5 @@ def test_the_manuals_examples(rows: int, word: int, parts: list[str]) -> None:
 
 
 def test_the_shift_of_the_last_example() -> None:
-    """Columns 2 to 129 of B take part."""
+    """With a shift of 2, columns 2 to 129 of B take part."""
     assert column_shift(EXAMPLES[-1][1]) == 2

@@ -1,4 +1,4 @@
-"""Helpers of the tests here: what a rule counts, and accesses to try it on."""
+"""Runs cost rules for the tests in this folder, and generates accesses."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Rule = Callable[..., None]
 def cost(
     rule: Rule, addresses: Sequence[int] | npt.NDArray[np.int64], mask: int, size: int
 ) -> dict[str, int]:
-    """What the rule counts, by name, without the fields that it leaves at zero."""
-    row = np.zeros(ROW_END, np.int64)
-    where = np.zeros(32, np.uint64)
-    where[: len(addresses)] = addresses
-    rule(where, mask, size, row)
-    return {name: int(n) for name, n in zip(FIELDS, row, strict=False) if n}
+    """Returns the nonzero counters of an access by a rule, by name."""
+    record = np.zeros(ROW_END, np.int64)
+    padded = np.zeros(32, np.uint64)
+    padded[: len(addresses)] = addresses
+    rule(padded, mask, size, record)
+    return {name: int(n) for name, n in zip(FIELDS, record, strict=False) if n}
 
 
 def strided(stride: int, start: int = 0x7F00_0000_0000) -> npt.NDArray[np.int64]:
@@ -32,7 +32,7 @@ def strided(stride: int, start: int = 0x7F00_0000_0000) -> npt.NDArray[np.int64]
 
 @st.composite
 def accesses(draw: st.DrawFn) -> tuple[list[int], int, int]:
-    """Aligned addresses of mixed regularity, a mask with at least one lane, and a size."""
+    """Draws aligned addresses of mixed regularity, a nonempty active mask, and a size."""
     size = draw(st.sampled_from([1, 2, 4, 8, 16, 32]))
     span = draw(st.sampled_from([4, 40, 300, 1000, 5000, 8000]))
     base = draw(st.integers(0, 1 << 40)) * 256

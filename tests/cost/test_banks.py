@@ -1,4 +1,4 @@
-"""Shared memory, constants and stores by compute capability: the guides' rules and examples.
+"""Checks the rules of shared memory, constants and stores against the examples of the guides.
 
 Examples: CUDA C Programming Guide 4.2, F.3.3 (1.x), F.4.3 (2.x), F.5.3 (3.x) and figure F-2.
 """
@@ -23,10 +23,10 @@ from warploom.cost.writes import write_by_address, write_by_halves, write_by_lan
 
 
 def ways(rule: Rule, addresses: list[int], mask: int = ALL, size: int = 4) -> tuple[int, int]:
-    """Wavefronts and bank conflicts."""
-    found = cost(rule, addresses, mask, size)
-    assert found["transactions"] == found["wavefronts"]
-    return found["wavefronts"], found.get("bank_conflicts", 0)
+    """Returns the wavefronts and bank conflicts of an access."""
+    counters = cost(rule, addresses, mask, size)
+    assert counters["transactions"] == counters["wavefronts"]
+    return counters["wavefronts"], counters.get("bank_conflicts", 0)
 
 
 def stride(step: int) -> list[int]:
@@ -115,7 +115,7 @@ def test_banks_of_eight_bytes(
     assert ways(shared_wide_banks_of_words, stride(step), size=size) == of_four
 
 
-def test_words_that_share_a_place_are_32_apart_in_a_row_of_64() -> None:
+def test_words_at_distance_32_in_a_row_of_64_share_a_bank() -> None:
     # Mode of 4 bytes: words i and i + 32 of one aligned row go together; across rows they do not.
     assert ways(shared_wide_banks_of_words, [0, 128], 0b11) == (1, 0)
     assert ways(shared_wide_banks_of_words, [128, 256], 0b11) == (2, 1)
@@ -125,8 +125,8 @@ def test_words_that_share_a_place_are_32_apart_in_a_row_of_64() -> None:
     assert ways(shared_wide_banks, [0, 128], 0b11) == (1, 0)
 
 
-def test_a_matrix_of_ldmatrix_is_one_wavefront_where_rows_miss_each_others_banks() -> None:
-    """Eight rows of 16 bytes for each matrix: rows side by side, padded, and in one column."""
+def test_an_ldmatrix_matrix_with_rows_in_different_banks_takes_one_wavefront() -> None:
+    """Each matrix has eight rows of 16 bytes: padded rows in different banks, and rows in one."""
     tight = [128 * lane for lane in range(32)]  # rows of 64 halves: all begin in bank 0
     padded = [144 * lane for lane in range(32)]
     assert ways(shared_32_banks, tight, 0xFF, 16) == (8, 7)
@@ -135,15 +135,16 @@ def test_a_matrix_of_ldmatrix_is_one_wavefront_where_rows_miss_each_others_banks
 
 
 def model(addresses: list[int], mask: int, size: int, bank_bytes: int) -> tuple[int, int]:
-    """Banks of 4 or 8 bytes by sets: groups of lanes that ask for all banks once."""
+    """Counts wavefronts and conflicts over banks of 4 or 8 bytes by sets, in groups of lanes that
+    fill all banks once."""
     lanes = min(32, 32 * bank_bytes // size)
-    found = []
+    wavefronts_of_groups = []
     for first in range(0, 32, lanes):
         group = active(addresses, mask & ((1 << lanes) - 1) << first)
         words = {w for a in group for w in range(a // bank_bytes, -(-(a + size) // bank_bytes))}
         if words:
-            found.append(max(Counter(w % 32 for w in words).values()))
-    return sum(found), sum(found) - len(found)
+            wavefronts_of_groups.append(max(Counter(w % 32 for w in words).values()))
+    return sum(wavefronts_of_groups), sum(wavefronts_of_groups) - len(wavefronts_of_groups)
 
 
 @given(accesses())
@@ -154,19 +155,19 @@ def test_conflicts_are_those_of_sets(case: tuple[list[int], int, int]) -> None:
 
 
 @given(accesses())
-def test_places_of_the_mode_of_four_bytes_are_those_of_sets(
+def test_conflicts_in_the_mode_of_four_bytes_are_those_of_sets(
     case: tuple[list[int], int, int],
 ) -> None:
     addresses, mask, size = case
     lanes = min(32, 256 // size)
-    found = []
+    wavefronts_of_groups = []
     for first in range(0, 32, lanes):
         group = active(addresses, mask & ((1 << lanes) - 1) << first)
         words = {w for a in group for w in range(a // 4, -(-(a + size) // 4))}
         places = {(w // 64, w % 32) for w in words}
         if places:
-            found.append(max(Counter(bank for _, bank in places).values()))
-    expected = (sum(found), sum(found) - len(found))
+            wavefronts_of_groups.append(max(Counter(bank for _, bank in places).values()))
+    expected = (sum(wavefronts_of_groups), sum(wavefronts_of_groups) - len(wavefronts_of_groups))
     assert ways(shared_wide_banks_of_words, addresses, mask, size) == expected
 
 
@@ -174,8 +175,8 @@ def test_places_of_the_mode_of_four_bytes_are_those_of_sets(
 def test_half_warps_need_a_step_for_each_word_of_a_bank_at_least(
     case: tuple[list[int], int, int],
 ) -> None:
-    """Reads between two bounds: a step for each different word of the busiest bank (that is what a
-    store takes), and one for each lane of it."""
+    """A load takes at least one step for each distinct word of the busiest bank (as a store does),
+    and at most one for each of its lanes."""
     addresses, mask, size = case
     least = most = 0
     for first in (0, 16):

@@ -1,4 +1,5 @@
-"""Counted caches by hand: what hits, what is replaced, what stores do; and compiled."""
+"""Checks simulated caches: hits, replacement and stores by hand and against a plain LRU, and
+compiled code against Python."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ COMPILED = numba.njit(count_cached)
 
 
 def caches(l1_sets: int = 2, l1_ways: int = 2, l2_sets: int = 4, sms: int = 2) -> Words:
-    """Small caches: L1 of so many sets and ways an SM, L2 of 2 ways; constants have one line."""
+    """Returns the array of small caches: L1 with `l1_sets` and `l1_ways` per SM, a two-way L2, a
+    constant cache of one line."""
     sizes = {L1: (l1_sets, l1_ways), TEXTURE: (0, 1), CONSTANT: (1, 1), L2: (l2_sets, 2)}
     header = [0] * HEADER_WORDS
     header[SMS] = sms
@@ -43,83 +45,88 @@ def caches(l1_sets: int = 2, l1_ways: int = 2, l2_sets: int = 4, sms: int = 2) -
         words = sets * ways * ENTRY_WORDS
         header[4 * level : 4 * level + 4] = end, sets, ways, words
         end += words * (1 if level == L2 else sms)
-    made = np.zeros(end, np.int64)
-    made[:HEADER_WORDS] = header
-    return made
+    state = np.zeros(end, np.int64)
+    state[:HEADER_WORDS] = header
+    return state
 
 
-def ask(
-    held: Words, addresses: list[int], path: int = THROUGH_L1, block: int = 0, size: int = 4
+def look_up(
+    caches_state: Words, addresses: list[int], path: int = THROUGH_L1, block: int = 0, size: int = 4
 ) -> dict[str, int]:
-    """Hits and misses of one access by as many lanes as there are addresses."""
-    row = np.zeros(RECORD_WIDTH, np.int64)
+    """Returns the hits and misses of one access, in a lane for each address."""
+    record = np.zeros(RECORD_WIDTH, np.int64)
     where = np.zeros(32, np.uint64)
     where[: len(addresses)] = addresses
-    count_cached(where, (1 << len(addresses)) - 1, size, row, held, path, block, 0)
-    return {name: int(n) for name, n in zip(FIELDS, row, strict=False) if n}
+    count_cached(where, (1 << len(addresses)) - 1, size, record, caches_state, path, block, 0)
+    return {name: int(n) for name, n in zip(FIELDS, record, strict=False) if n}
 
 
 def test_a_sector_misses_once_and_hits_after() -> None:
-    held = caches()
-    assert ask(held, [0, 4, 32]) == {"l1_misses": 2, "l2_misses": 2}
-    assert ask(held, [0, 4, 32]) == {"l1_hits": 2}
-    assert ask(held, [64]) == {"l1_misses": 1, "l2_misses": 1}  # the line is there, not the sector
+    caches_state = caches()
+    assert look_up(caches_state, [0, 4, 32]) == {"l1_misses": 2, "l2_misses": 2}
+    assert look_up(caches_state, [0, 4, 32]) == {"l1_hits": 2}
+    assert look_up(caches_state, [64]) == {
+        "l1_misses": 1,
+        "l2_misses": 1,
+    }  # the line is there, not the sector
 
 
 def test_each_sm_has_its_own_l1_and_all_share_l2() -> None:
-    held = caches()
-    ask(held, [0], block=0)
-    assert ask(held, [0], block=1) == {"l1_misses": 1, "l2_hits": 1}
-    assert ask(held, [0], block=2) == {"l1_hits": 1}  # block 2 is on SM 0 again
+    caches_state = caches()
+    look_up(caches_state, [0], block=0)
+    assert look_up(caches_state, [0], block=1) == {"l1_misses": 1, "l2_hits": 1}
+    assert look_up(caches_state, [0], block=2) == {"l1_hits": 1}  # block 2 is on SM 0 again
 
 
-def test_the_least_recently_used_line_of_a_set_goes() -> None:
-    """Two sets of two ways: lines 0, 2 and 4 share a set."""
-    held = caches()
-    ask(held, [0])
-    ask(held, [256])
-    ask(held, [0])
-    ask(held, [512])  # takes the place of line 2
-    assert "l1_hits" in ask(held, [0])
-    assert "l1_misses" in ask(held, [256])
+def test_the_least_recently_used_line_of_a_set_is_replaced() -> None:
+    """Lines 0, 2 and 4 share one of two two-way sets."""
+    caches_state = caches()
+    look_up(caches_state, [0])
+    look_up(caches_state, [256])
+    look_up(caches_state, [0])
+    look_up(caches_state, [512])  # takes the place of line 2
+    assert "l1_hits" in look_up(caches_state, [0])
+    assert "l1_misses" in look_up(caches_state, [256])
 
 
 def test_paths_past_l1_and_through_constants() -> None:
-    held = caches()
-    assert ask(held, [0], path=0) == {"l2_misses": 1}
-    assert ask(held, [0], path=THROUGH_CONSTANT) == {"l1_misses": 1, "l2_hits": 1}
-    assert ask(held, [0], path=THROUGH_CONSTANT) == {"l1_hits": 1}
-    assert ask(held, [128], path=THROUGH_CONSTANT)["l1_misses"] == 1
-    assert ask(held, [0], path=THROUGH_CONSTANT)["l1_misses"] == 1  # the one line was replaced
+    caches_state = caches()
+    assert look_up(caches_state, [0], path=0) == {"l2_misses": 1}
+    assert look_up(caches_state, [0], path=THROUGH_CONSTANT) == {"l1_misses": 1, "l2_hits": 1}
+    assert look_up(caches_state, [0], path=THROUGH_CONSTANT) == {"l1_hits": 1}
+    assert look_up(caches_state, [128], path=THROUGH_CONSTANT)["l1_misses"] == 1
+    assert (
+        look_up(caches_state, [0], path=THROUGH_CONSTANT)["l1_misses"] == 1
+    )  # the one line was replaced
 
 
-def test_stores_go_to_l2_and_may_drop_what_l1_has() -> None:
-    held = caches()
-    ask(held, [0])
-    assert ask(held, [0], path=WRITES) == {"l2_hits": 1}
-    assert ask(held, [0]) == {"l1_hits": 1}
-    ask(held, [0], path=WRITES | DROPS_L1)
-    assert ask(held, [0]) == {"l1_misses": 1, "l2_hits": 1}
+def test_stores_look_up_l2_and_may_invalidate_l1() -> None:
+    caches_state = caches()
+    look_up(caches_state, [0])
+    assert look_up(caches_state, [0], path=WRITES) == {"l2_hits": 1}
+    assert look_up(caches_state, [0]) == {"l1_hits": 1}
+    look_up(caches_state, [0], path=WRITES | DROPS_L1)
+    assert look_up(caches_state, [0]) == {"l1_misses": 1, "l2_hits": 1}
 
 
 def test_a_device_without_caches_counts_nothing() -> None:
-    held = caches(l1_sets=0, l2_sets=0)
-    assert ask(held, [0, 512]) == {}
+    caches_state = caches(l1_sets=0, l2_sets=0)
+    assert look_up(caches_state, [0, 512]) == {}
 
 
 def test_addresses_count_from_the_origin() -> None:
-    held, moved = caches(), caches()
+    caches_state, moved = caches(), caches()
     moved[ORIGIN] = 1 << 40
     for step in (0, 256, 512, 0, 768, 256):
-        assert ask(held, [step]) == ask(moved, [(1 << 40) + step])
+        assert look_up(caches_state, [step]) == look_up(moved, [(1 << 40) + step])
 
 
 @given(st.lists(accesses(), min_size=1, max_size=6), st.integers(0, 3))
 def test_hits_and_misses_are_those_of_a_plain_lru(
     requests: list[tuple[list[int], int, int]], block: int
 ) -> None:
-    """By lists: each set has its lines in order of use, each line its sectors."""
-    held, sets = caches(4, 2), [list[tuple[int, set[int]]]() for _ in range(4)]
+    """The model has a list for each set: lines in order of use, each with its sectors."""
+    caches_state, sets = caches(4, 2), [list[tuple[int, set[int]]]() for _ in range(4)]
     for addresses, _, size in requests:
         hits = misses = 0
         for sector in dict.fromkeys(a // 32 for a in addresses):
@@ -137,12 +144,12 @@ def test_hits_and_misses_are_those_of_a_plain_lru(
             found[1].add(sector)
             ways.append(found)
             del ways[:-2]
-        seen = ask(held, addresses, block=block, size=size)
-        assert (seen.get("l1_hits", 0), seen.get("l1_misses", 0)) == (hits, misses)
+        counts = look_up(caches_state, addresses, block=block, size=size)
+        assert (counts.get("l1_hits", 0), counts.get("l1_misses", 0)) == (hits, misses)
 
 
 @given(accesses(), st.integers(0, 3), st.sampled_from([0, 1, 4, 16, 24]))
-def test_compiled_caches_count_as_plain_ones_do(
+def test_compiled_caches_count_as_python_does(
     case: tuple[list[int], int, int], block: int, path: int
 ) -> None:
     addresses, mask, size = case

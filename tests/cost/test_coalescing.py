@@ -1,4 +1,5 @@
-"""Global and local memory before compute capability 5.0: the guide's figures, and sets of bytes.
+"""Checks the rules of global and local memory before compute capability 5.0 against the guide's
+figures, and against sets of bytes.
 
 Figures: CUDA C Programming Guide 4.2, figure F-1 (a warp of 4-byte words at address 128).
 """
@@ -29,12 +30,12 @@ ONE_OFF = [132 + 4 * lane for lane in range(32)]
 
 
 def sizes(rule: Rule, addresses: list[int], mask: int = ALL, size: int = 4) -> dict[int, int]:
-    """How many transactions of each size a rule makes."""
-    found = cost(rule, addresses, mask, size)
-    made = {n: found.get(f"transactions_{n}", 0) for n in (32, 64, 128)}
-    assert found["transactions"] == sum(made.values())
-    assert found["bytes_moved"] == sum(n * count for n, count in made.items())
-    return {n: count for n, count in made.items() if count}
+    """Returns the number of transactions by their size in bytes."""
+    counts = cost(rule, addresses, mask, size)
+    transactions_by_size = {n: counts.get(f"transactions_{n}", 0) for n in (32, 64, 128)}
+    assert counts["transactions"] == sum(transactions_by_size.values())
+    assert counts["bytes_moved"] == sum(n * count for n, count in transactions_by_size.items())
+    return {n: count for n, count in transactions_by_size.items() if count}
 
 
 @pytest.mark.parametrize(
@@ -121,28 +122,31 @@ def test_lines_and_segments_are_those_of_sets(case: tuple[list[int], int, int]) 
     lanes = min(32, 128 // size)
     groups = [mask & ((1 << lanes) - 1) << first for first in range(0, 32, lanes)]
     for rule, unit in ((global_by_lines, 128), (global_by_segments, 32)):
-        wanted = sum(len({a // unit for a in active(addresses, group)}) for group in groups)
-        assert sizes(rule, addresses, mask, size) == {unit: wanted}
+        expected = sum(len({a // unit for a in active(addresses, group)}) for group in groups)
+        assert sizes(rule, addresses, mask, size) == {unit: expected}
 
 
 @given(accesses(), st.sampled_from([0, 16]))
-def test_segments_cover_what_a_half_warp_asks_for(
+def test_segments_cover_what_a_half_warp_accesses(
     case: tuple[list[int], int, int], first: int
 ) -> None:
-    """By sets: each stretch of 128 bytes (or less for small words) moves the least that does."""
+    """Each touched segment of 128 bytes (less for small words) moves the smallest aligned part that
+    contains all used bytes."""
     addresses, mask, size = case
     mask &= 0xFFFF << first
     size = min(size, 16)
     segment = min(32 * size, 128)
-    wanted: dict[int, int] = {}
+    expected: dict[int, int] = {}
     touched: dict[int, set[int]] = {}
     for a in active(addresses, mask):
         touched.setdefault(a // segment, set()).update(range(a, a + size))
     for used in touched.values():
-        block = next(n for n in (32, 64, 128) if n == segment or min(used) // n == max(used) // n)
-        wanted[block] = wanted.get(block, 0) + 1
+        segment_bytes = next(
+            n for n in (32, 64, 128) if n == segment or min(used) // n == max(used) // n
+        )
+        expected[segment_bytes] = expected.get(segment_bytes, 0) + 1
     if mask:
-        assert sizes(global_by_halves, addresses, mask, size) == wanted
+        assert sizes(global_by_halves, addresses, mask, size) == expected
 
 
 @pytest.mark.parametrize(

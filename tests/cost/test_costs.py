@@ -1,4 +1,5 @@
-"""The rules of memory access, by hand, against a plain count by sets, and compiled by Numba."""
+"""Checks the rules of memory access by hand, against counts by sets, and compiled by Numba against
+Python."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ from warploom.cost.fields import (
 )
 from warploom.cost.pattern_table import SLOTS
 from warploom.helpers.table import count_compiled
-from warploom.simt.lane_counts import Row
+from warploom.simt.lane_counts import Ints
 
 COMPILED = {name: partial(count_compiled, name) for name in RULES}
 
@@ -225,7 +226,7 @@ def test_passes_are_those_of_sets(case: tuple[list[int], int, int]) -> None:
 
 @pytest.mark.parametrize("name", RULES)
 @given(case=accesses())
-def test_compiled_rules_count_as_plain_ones_do(name: str, case: tuple[list[int], int, int]) -> None:
+def test_compiled_rules_count_as_python_does(name: str, case: tuple[list[int], int, int]) -> None:
     addresses, mask, size = case
     rule: Rule = RULES[name]
     # Of a pattern the third argument is the number of its place; of a window that of bytes.
@@ -236,7 +237,7 @@ def test_compiled_rules_count_as_plain_ones_do(name: str, case: tuple[list[int],
 @pytest.mark.parametrize("name", ["shared_32_banks", "global_by_sectors", "count_passes"])
 @given(st.lists(accesses(), min_size=2, max_size=3))
 def test_the_costs_of_accesses_add_up(name: str, cases: list[tuple[list[int], int, int]]) -> None:
-    rows: list[Row] = []
+    rows: list[Ints] = []
     for rule in (COMPILED[name], RULES[name]):
         rows.append(np.zeros(ROW_END, np.int64))
         for addresses, mask, size in cases:
@@ -247,16 +248,16 @@ def test_the_costs_of_accesses_add_up(name: str, cases: list[tuple[list[int], in
 
 @st.composite
 def lists(draw: st.DrawFn) -> npt.NDArray[np.uint8]:
-    """The words of some warps in a window of 256, by warp and lane: anywhere, or few in many lanes,
-    or few rows or banks."""
+    """Draws words in a window of 256, by access and lane: random ones, few distinct ones, or few
+    rows or banks."""
     rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
     words = rng.integers(0, draw(st.sampled_from([1, 2, 8, 33, 256])), (LENGTH, 32))
     words = words * draw(st.sampled_from([1, 7, 8, 31, 32])) + draw(st.integers(0, 255))
     return words[: draw(st.integers(1, LENGTH))].astype(np.uint8)
 
 
-def listed(words: npt.NDArray[np.uint8]) -> Row:
-    """A row with these accesses on its list."""
+def deferred_list(words: npt.NDArray[np.uint8]) -> Ints:
+    """Returns the counters of an access with these accesses in its list."""
     row = np.zeros(ROW_END, np.int64)
     row[DEFERRED], row[WINDOW] = len(words), 384
     row[KEYS:].view(np.uint8)[: words.size] = words.ravel()
@@ -264,9 +265,10 @@ def listed(words: npt.NDArray[np.uint8]) -> Row:
 
 
 @given(lists())
-def test_accesses_of_a_list_cost_what_each_does(words: npt.NDArray[np.uint8]) -> None:
-    """All at once as one by one, and the example is the first of those that took the most."""
-    rows = [listed(words), np.zeros(ROW_END, np.int64)]
+def test_deferred_accesses_cost_what_each_does(words: npt.NDArray[np.uint8]) -> None:
+    """Counted together, accesses cost what they cost alone; the example is the first of the
+    costliest."""
+    rows = [deferred_list(words), np.zeros(ROW_END, np.int64)]
     COMPILED["count_deferred_access"](np.zeros(32, np.uint64), ALL, 0, rows[0])
     for one in words:
         addresses = 384 + 4 * one.astype(np.uint64)
@@ -279,10 +281,11 @@ def test_accesses_of_a_list_cost_what_each_does(words: npt.NDArray[np.uint8]) ->
 
 
 @pytest.mark.parametrize("count", [COMPILED["count_deferred_access"], count_deferred_access])
-def test_lists_by_hand(count: Rule) -> None:
-    """Three warps: a row of all banks; all lanes on one word; two words of each of 16 banks."""
+def test_deferred_accesses_by_hand(count: Rule) -> None:
+    """Counts three accesses: one word of each bank; one word in all lanes; two words of each of 16
+    banks."""
     lanes = np.arange(32)
-    row = listed(np.array([lanes, 0 * lanes + 9, lanes // 2 * 2 + lanes % 2 * 32], np.uint8))
+    row = deferred_list(np.array([lanes, 0 * lanes + 9, lanes // 2 * 2 + lanes % 2 * 32], np.uint8))
     count(np.zeros(32, np.uint64), ALL, 0, row)
     fields = REQUESTS, WAVEFRONTS, PASSES, LINES, SECTORS, BYTES_MOVED
     assert row[[*fields]].tolist() == [3, 1 + 1 + 2, 1 + 32 + 1, 1 + 1 + 2, 4 + 1 + 8, 4 * 65]

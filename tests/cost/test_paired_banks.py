@@ -1,6 +1,7 @@
-"""Loads from shared memory from 5.0 on: lanes in pairs on one address come back twice as fast.
+"""Checks loads from shared memory from 5.0 on in which pairs of lanes share an address, which
+return two registers per cycle.
 
-Wavefronts are those that `cost.paired_banks` has the sources of.
+The sources of the expected wavefronts are in `cost.paired_banks`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from rule_costs import ALL, accesses, cost, strided
 
 import warploom as wl
 from warploom.cost.banks import shared_32_banks
-from warploom.cost.paired_banks import registers_returned, shared_32_banks_read
+from warploom.cost.paired_banks import count_return_cycles, shared_32_banks_read
 from warploom.observe.examples import colliding
 
 LANES = np.arange(32)
@@ -41,8 +42,8 @@ def test_wavefronts_of_lanes_in_pairs(
     assert found.get("bank_conflicts", 0) == conflicts
 
 
-def test_a_pair_that_differs_takes_the_whole_warp_to_quarters() -> None:
-    """The rule is for all active lanes: one that wants another address undoes it; off, it does
+def test_one_different_pair_makes_the_warp_load_by_quarters() -> None:
+    """One active lane with another address disables the pairing for the warp; an inactive one does
     not."""
     offsets = np.where(LANES == 7, 16, 0)
     assert cost(shared_32_banks_read, 4096 + offsets, ALL, 16)["wavefronts"] == 4
@@ -57,7 +58,7 @@ def test_a_load_takes_at_most_what_a_store_does(case: tuple[list[int], int, int]
     )
     assert load["wavefronts"] <= store["wavefronts"]
     where = np.array(addresses, np.uint64)
-    if registers_returned(where, mask, size) == max(1, size // 4):
+    if count_return_cycles(where, mask, size) == max(1, size // 4):
         assert load == store
     assert {**load, **TAKEN} == {**store, **TAKEN}
 
@@ -65,8 +66,8 @@ def test_a_load_takes_at_most_what_a_store_does(case: tuple[list[int], int, int]
 TAKEN = dict.fromkeys(("wavefronts", "transactions", "bank_conflicts"), 0)
 
 
-def test_lanes_of_a_half_warp_meet_where_registers_come_back_in_pairs() -> None:
-    """Lanes 0, 1 and 8, 9 want words of one bank. Quarter-warps would part them."""
+def test_lanes_of_a_half_warp_conflict_where_registers_return_in_pairs() -> None:
+    """Lanes 0, 1 and 8, 9 load words of one bank. They would be in different quarter-warps."""
     addresses = tuple((LANES // 2 * 32).tolist())
     lanes = tuple(range(32))
     assert (0, 1, 8, 9) in colliding(addresses, lanes, 16, "shared_32_banks_read")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from warploom.cost.device_rules import MemoryOptions
 from warploom.cost.fields import EXAMPLE_ADDRESSES, FIELDS
-from warploom.cost.pattern_table import SELDOM, TRIALS
+from warploom.cost.pattern_table import SAMPLE_PERIOD, TRIAL_PATTERNS
 from warploom.devices.catalog import find_device
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
@@ -188,10 +188,10 @@ def test_common_accesses_count_alike(model: int, start: int) -> None:
 
 @pytest.mark.parametrize("model", oldest_and_newest_now())
 def test_patterns_that_come_again_after_many_that_do_not(model: int) -> None:
-    """Compiled code keeps few patterns after `TRIALS` that did not come again, one in `SELDOM`, and
-    finds those that do."""
+    """Compiled code keeps few patterns after `TRIAL_PATTERNS` that did not come again, one in
+    `SAMPLE_PERIOD`, and finds those that do."""
     reference, compiled = engines(model)
-    drawn = np.random.default_rng(0).integers(0, SPAN, (TRIALS + 4, 32)).tolist()
+    drawn = np.random.default_rng(0).integers(0, SPAN, (TRIAL_PATTERNS + 4, 32)).tolist()
     again = [[64 * lane % SPAN for lane in range(32)], [8 * lane for lane in range(32)]]
-    warps = [*drawn, *again * 20, *drawn, *drawn[:1] * (SELDOM - TRIALS)]
+    warps = [*drawn, *again * 20, *drawn, *drawn[:1] * (SAMPLE_PERIOD - TRIAL_PATTERNS)]
     assert records(compiled, *warps) == records(reference, *warps)

@@ -1,16 +1,16 @@
-"""The multiprocessors of blocks, by hand."""
+"""Checks the assignment of blocks to multiprocessors against hand-written lists."""
 
 from __future__ import annotations
 
 from warploom.simt.placement import sm_of
 
 
-def test_single_blocks_go_round_all_multiprocessors() -> None:
+def test_single_blocks_are_assigned_round_robin() -> None:
     assert [sm_of(block, 0, 1, 3) for block in range(7)] == [0, 1, 2, 0, 1, 2, 0]
 
 
-def test_a_cluster_has_multiprocessors_side_by_side() -> None:
-    """Of seven, three clusters of two take six; the seventh has none."""
+def test_a_cluster_occupies_neighbouring_multiprocessors() -> None:
+    """Three clusters of two blocks occupy six of seven multiprocessors; the seventh stays empty."""
     found = [[sm_of(cluster, rank, 2, 7) for rank in (0, 1)] for cluster in range(4)]
     assert found == [[0, 1], [2, 3], [4, 5], [0, 1]]
 

@@ -1,6 +1,6 @@
-"""Texture rules by hand: tables that follow from the formulas of the programming guide.
+"""Checks texture fetches against tables that follow from the formulas of the programming guide.
 
-T = (10, 20, 40, 80) along x, the weights 8 bits of fraction (CUDA C++ Programming Guide, "Texture
+T = (10, 20, 40, 80) along x, weights with 8 fraction bits (CUDA C++ Programming Guide, "Texture
 Fetching").
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from warploom.cost.fields import LINES, RECORD_WIDTH, SECTORS
-from warploom.texture.axes import along, log2_of, on_face
+from warploom.texture.axes import axis_texels, cube_face, log2_of
 from warploom.texture.descriptors import (
     BORDERED,
     CLAMP,
@@ -35,9 +35,9 @@ T = (10, 20, 40, 80)
 NAN, INFINITY = float("nan"), float("inf")
 
 
-def fetched(x: float, mode: int, flags: int) -> float:
-    """T at x: one texel or two and a weight; the border is 0."""
-    left, right, weight = along(x, 0.0, len(T), mode, flags & NORMALIZED, flags)
+def fetch_at(x: float, mode: int, flags: int) -> float:
+    """Returns T at x, filtered of one or two texels; the border is 0."""
+    left, right, weight = axis_texels(x, 0.0, len(T), mode, flags & NORMALIZED, flags)
     first, second = (T[i] if i >= 0 else 0 for i in (left, right))
     return ((256 - weight) * first + weight * second) / 256
 
@@ -72,20 +72,21 @@ def fetched(x: float, mode: int, flags: int) -> float:
         (CLAMP, LINEAR, 1.5 - 1 / 1024, 20),
     ],
 )
-def test_along_one_axis(mode: int, flags: int, x: float, value: float) -> None:
-    assert fetched(x, mode, flags) == value
+def test_texels_along_one_axis(mode: int, flags: int, x: float, value: float) -> None:
+    assert fetch_at(x, mode, flags) == value
 
 
 def test_directions_and_faces() -> None:
-    """Guide, "Cubemap Textures": the face of the greatest coordinate, (s / m + 1) / 2 across."""
-    assert on_face(2, -1, 1) == (0, 0.25, 0.75)
-    assert on_face(-2, -1, 1) == (1, 0.75, 0.75)
-    assert on_face(1, 2, -1) == (2, 0.75, 0.25)
-    assert on_face(1, -2, -1) == (3, 0.75, 0.75)
-    assert on_face(1, 1, 2) == (4, 0.75, 0.25)
-    assert on_face(1, 1, -2) == (5, 0.25, 0.25)
-    assert on_face(0, 0, 0)[1:] == (0.5, 0.5)
-    assert on_face(NAN, NAN, NAN)[1:] == (0.5, 0.5)
+    """The largest coordinate selects the face; coordinates are (s / m + 1) / 2 (guide, "Cubemap
+    Textures")."""
+    assert cube_face(2, -1, 1) == (0, 0.25, 0.75)
+    assert cube_face(-2, -1, 1) == (1, 0.75, 0.75)
+    assert cube_face(1, 2, -1) == (2, 0.75, 0.25)
+    assert cube_face(1, -2, -1) == (3, 0.75, 0.75)
+    assert cube_face(1, 1, 2) == (4, 0.75, 0.25)
+    assert cube_face(1, 1, -2) == (5, 0.25, 0.25)
+    assert cube_face(0, 0, 0)[1:] == (0.5, 0.5)
+    assert cube_face(NAN, NAN, NAN)[1:] == (0.5, 0.5)
 
 
 def test_logarithms_have_nine_bits() -> None:

@@ -128,7 +128,7 @@ class Status(IntEnum):
     ENDED = schedule_layout.ENDED
     BARRIER = schedule_layout.BARRIER_WAIT
     TURN_END = schedule_layout.TURN_END
-    GATHERS = schedule_layout.GATHERS
+    RECONVERGING = schedule_layout.RECONVERGING
     SYNC_WAIT = schedule_layout.SYNC_WAIT
     SPLIT_BARRIER = schedule_layout.SPLIT_BARRIER
     DIVERGED_STATUS = schedule_layout.DIVERGED_STATUS

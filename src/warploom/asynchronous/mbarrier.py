@@ -1,7 +1,11 @@
-"""The word of an mbarrier, and what bytes that have come do to it.
+"""Reads and updates the 64-bit word of an mbarrier.
 
-`isa.ops.mbarrier` states every operation on the word as terms; copies that complete behind the back
-of a warp use `complete`, which is its `mbarrier.complete_tx`.
+The word holds, from bit 0: pending arrivals, expected arrivals (of each phase), tx-count, valid
+bit, phase modulo 4. The phase completes when pending arrivals and tx-count are both 0.
+`isa.ops.mbarrier` defines the PTX instructions on the word as terms; this module is for copies and
+commits that complete asynchronously.
+
+    pending 1, tx-count 128:   complete_tx(128), then arrive   ->   next phase, pending = expected
 """
 
 from __future__ import annotations
@@ -9,59 +13,59 @@ from __future__ import annotations
 from warploom.simt.lane_counts import jitable
 
 COUNT_BITS = 20
-"""The width of an mbarrier's counts (PTX ISA, "Contents of the mbarrier object")."""
+"""The bits of an arrival count (PTX ISA, "Contents of the mbarrier object")."""
 
 TX_BITS = 21
 EXPECTED_AT, TX_AT = COUNT_BITS, 2 * COUNT_BITS
 
 VALID_AT = 61
-"""The bit that is set in the word of an initialised mbarrier."""
+"""The bit that is set in an initialised mbarrier."""
 
 PHASE_AT = VALID_AT + 1
 
 
 @jitable
 def is_valid(word: int) -> bool:
-    """Return whether a word is an initialised mbarrier; it may be signed, as all words here."""
+    """Returns whether a word is an initialised mbarrier; words may be signed or unsigned."""
     return (word >> VALID_AT) & 1 == 1
 
 
 @jitable
 def phase(word: int) -> int:
-    """Return the phase of an mbarrier, which counts modulo 4."""
+    """Returns the phase of an mbarrier, modulo 4."""
     return (word >> PHASE_AT) & 3
 
 
 @jitable
 def is_complete(word: int, wanted: int, by_parity: int) -> bool:
-    """Return whether a wait with that parity, or that token, ends."""
+    """Returns whether a wait ends; `wanted` is the phase parity if `by_parity`, else a token."""
     if by_parity:
         return (word >> PHASE_AT) & 1 != wanted & 1
     return phase(word) != phase(wanted)
 
 
 @jitable
-def settled(word: int) -> int:
-    """Return the word with the next phase begun, where nothing is pending any more."""
+def advance_if_complete(word: int) -> int:
+    """Returns the word with the next phase begun if nothing is pending, else `word` itself."""
     counts = (1 << COUNT_BITS) - 1
     if word & counts or (word >> TX_AT) & ((1 << TX_BITS) - 1):
         return word
     following = (phase(word) + 1) & 3
-    # The highest bit is the sign of a word.
+    # Words are signed: the highest bit of the phase is the sign bit.
     following -= (following & 2) << 1
     expected = (word >> EXPECTED_AT) & counts
     return (word & ((1 << PHASE_AT) - 1)) | expected | (following << PHASE_AT)
 
 
 @jitable
-def complete(word: int, amount: int) -> int:
-    """Return the word when so many bytes have come."""
+def complete_tx(word: int, amount: int) -> int:
+    """Returns the word after `amount` bytes were transferred (`mbarrier.complete_tx`)."""
     field = (1 << TX_BITS) - 1
     left = ((word >> TX_AT) - amount) & field
-    return settled((word & ~(field << TX_AT)) | (left << TX_AT))
+    return advance_if_complete((word & ~(field << TX_AT)) | (left << TX_AT))
 
 
 @jitable
 def arrive(word: int) -> int:
-    """Return the word when one more has arrived; as it is where no arrival is pending."""
-    return settled(word - 1) if word & ((1 << COUNT_BITS) - 1) else word
+    """Returns the word after one arrival; unchanged if no arrival is pending."""
+    return advance_if_complete(word - 1) if word & ((1 << COUNT_BITS) - 1) else word

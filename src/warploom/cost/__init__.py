@@ -1,6 +1,6 @@
 """Computes what one warp-wide memory access costs by the rules of a device: sectors, transactions,
 wavefronts, bank conflicts, atomic passes, cache hits.
 
-In: addresses by lane, an active mask, a size; out: counts, added to a row of counters (`fields`).
-`device_rules` chooses the functions of a device.
+A *rule* is a function of an address for each lane, an active mask and the bytes per lane; it adds
+its counts to the counters of an access (`fields`). `device_rules` selects the rules of a device.
 """

@@ -1,8 +1,9 @@
-"""Counts the rounds of a warp-wide atomic operation, and orders its lanes.
+"""Counts the passes of a warp-wide atomic operation, and orders its lanes.
 
-Every lane's operation is performed, those on one address one after the other, in an order that is
+Every lane's operation is performed; those on one address are serialised in an order that is
 undefined (CUDA C++ Programming Guide 12.9, "SIMT Architecture", on lanes that update one location
-atomically): `lane_order` chooses. The memory traffic is for the rule of the space.
+atomically) and that `lane_order` chooses. So 32 lanes on one counter take 32 passes, on 32 counters
+one. The rule of the state space counts the memory traffic.
 """
 
 from __future__ import annotations
@@ -11,25 +12,27 @@ import numpy as np
 
 from warploom.cost.fields import PASSES
 from warploom.cost.overlap import count_coinciding
-from warploom.simt.lane_counts import Addresses, Row, first_lane, jitable
+from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable
 from warploom.simt.schedule_layout import (
     POLICY,
     SEED,
 )
-from warploom.simt.split_policy import ADVERSARIAL, RANDOM, scrambled
+from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 WORD_BYTES = 4
 
 
 @jitable
-def count_passes(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Adds the largest number of lanes on one address, aligned to `size`."""
-    row[PASSES] += count_most_on_one(addresses, mask, size)
+def count_passes(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the passes of an atomic: the largest number of active lanes on one address. Addresses
+    are multiples of `size`."""
+    record[PASSES] += count_most_on_one(addresses, mask, size)
 
 
 @jitable
 def count_most_on_one(addresses: Addresses, mask: int, size: int) -> int:
-    """Return the longest run of equal addresses, where lanes are in rising order of address."""
+    """Returns the largest number of active lanes on one address. While addresses rise from lane to
+    lane, it is the longest run of equal ones, so one pass suffices."""
     most = 0
     run = 0
     previous = addresses[first_lane(mask)]
@@ -45,8 +48,9 @@ def count_most_on_one(addresses: Addresses, mask: int, size: int) -> int:
 
 @jitable
 def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
-    """Return the same for lanes in any order. Where they are far apart it compares all pairs,
-    without a branch, so that it becomes vector code."""
+    """Returns the largest number of active lanes on one address, for lanes in any order. If
+    `count_coinciding` cannot count them, compares all pairs of lanes, branchless so that LLVM
+    vectorises it."""
     shift = 0
     while (1 << shift) < size:
         shift += 1
@@ -54,23 +58,24 @@ def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
     if most != 0:
         return int(most)
     for lane in range(32):
-        alike = 0
+        same_address = 0
         for other in range(32):
-            alike += ((mask >> other) & 1) & (addresses[other] == addresses[lane])
-        most = max(most, alike & -((mask >> lane) & 1))
+            same_address += ((mask >> other) & 1) & (addresses[other] == addresses[lane])
+        most = max(most, same_address & -((mask >> lane) & 1))
     return int(most)
 
 
 @jitable
-def lane_order(addresses: Addresses, mask: int, plan: Row, block: int) -> int:
-    """Return the order in which lanes have their turn, by the plan's policy (`simt.scheduling`):
-    turn k is lane (order + k * (order >> 5)) % 32. Rising, falling ("adversarial"), or any
-    ("random")."""
+def lane_order(addresses: Addresses, mask: int, plan: Ints, block: int) -> int:
+    """Returns the order in which lanes perform an atomic, by the launch's policy
+    (`simt.split_policy`): the k-th is lane (order + k * (order >> 5)) % 32. Lanes rise by default,
+    fall under ADVERSARIAL, and are ordered by the seed under RANDOM."""
     if plan[POLICY] == ADVERSARIAL:
         return 31 + 32 * 31
     if plan[POLICY] != RANDOM:
         return 32
-    # Only what does not depend on where the host's memory lies.
-    place = int(np.int64(addresses[first_lane(mask)])) % 4096 + 4096 * block
-    choice = scrambled(plan[SEED], place) % 512
-    return choice % 32 + 32 * (2 * (choice // 32) + 1)  # an odd step comes to every lane
+    # Only the bits within a page: the rest depends on where the host allocated the memory, and a
+    # seed must give the same order in every run.
+    key = int(np.int64(addresses[first_lane(mask)])) % 4096 + 4096 * block
+    hash_bits = hash_pair(plan[SEED], key) % 512
+    return hash_bits % 32 + 32 * (2 * (hash_bits // 32) + 1)  # an odd step visits every lane

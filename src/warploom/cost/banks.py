@@ -1,18 +1,21 @@
-"""Counts what a warp-wide access to shared memory costs, from compute capability 2.0 on.
+"""Counts the wavefronts and bank conflicts of a warp-wide access to shared memory, from compute
+capability 2.0 on.
 
-Lanes on one word are served together; different words of one bank take a wavefront each. What a
-bank is, and how many lanes go together, differs (CUDA C++ Programming Guide 12.9, "Shared Memory"
-of each compute capability; CUDA C Programming Guide 4.2, F.4.3 and F.5.3):
+Lanes on one word are served together; different words of one bank take a wavefront each. The width
+of a bank, and how many lanes are served together, differ (CUDA C++ Programming Guide 12.9, "Shared
+Memory" of each compute capability; CUDA C Programming Guide 4.2, F.4.3 and F.5.3):
 
-- 5.0 and later: 32 banks of 4 bytes. Lanes of 8 bytes go by half-warps, of 16 by quarter-warps;
-  more of them where lanes of a load want the same (`cost.paired_banks`).
-- 3.x: 32 banks of 8 bytes, so twice as many lanes go together. In the mode of 4 bytes, a bank
-  serves words i and i + 32 of an aligned row of 64 words at once.
+- 5.0 and later: 32 banks of 4 bytes. Accesses of 8 bytes are served by half-warps, of 16 bytes by
+  quarter-warps; by more lanes if pairs of lanes load from one address (`cost.paired_banks`).
+- 3.x: 32 banks of 8 bytes, so twice as many lanes are served together. In the mode of 4 bytes, a
+  bank serves words i and i + 32 of an aligned row of 64 words at once.
 - 2.x: as 5.0, but a quarter-warp of 16 bytes takes one wavefront more than its words do.
 
-As accesses are aligned, wider lanes meet in a bank exactly where their first words do.
+    5.0, 4-byte words at 0, 8, 16, ..., 248: two words of each even bank   ->   2 wavefronts
+
+As accesses are aligned, wide accesses conflict in a bank exactly if their first words do.
 Before 2.0, see `cost.half_warp_banks`. `ldmatrix` and `stmatrix` cost what an access of 16 bytes
-does by the lanes whose addresses they use: rows of 16 bytes, 8 to a matrix (PTX ISA, ldmatrix).
+does in the lanes whose addresses they use: rows of 16 bytes, 8 per matrix (PTX ISA, ldmatrix).
 """
 
 from __future__ import annotations
@@ -35,16 +38,16 @@ from warploom.cost.fields import (
 from warploom.cost.overlap import count_in_columns
 from warploom.simt.lane_counts import (
     Addresses,
-    Row,
-    all_rise,
+    Ints,
     compiled_as,
     count_distinct,
     count_lanes,
-    count_steps,
+    count_rising_segments,
     first_lane,
     first_lanes,
+    is_rising,
     jitable,
-    stretches_of,
+    segments_of,
 )
 
 BANKS = 32
@@ -52,34 +55,34 @@ WORD_BITS = 2
 
 
 @jitable
-def shared_32_banks(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Adds a store or atomic on shared memory from compute capability 5.0 on.
+def shared_32_banks(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of a store or atomic in shared memory from compute capability 5.0 on.
 
-    Wavefronts beyond one for each group of lanes that takes part are bank conflicts.
+    Bank conflicts are the wavefronts beyond one for each group of lanes (half-warp, ...) that has
+    an active lane.
     """
-    if size > 4 or not add_words(addresses, mask, size, row):
-        add_wavefronts(addresses, mask, size, WORD_BITS, 0, row)
+    if size > 4 or not add_words(addresses, mask, size, record):
+        add_wavefronts(addresses, mask, size, WORD_BITS, 0, record)
 
 
 @jitable
-def shared_32_banks_quarters(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Shared memory on 2.x: a quarter-warp of 16 bytes has a conflict of two ways at least."""
-    if size > 4 or not add_words(addresses, mask, size, row):
-        add_wavefronts(addresses, mask, size, WORD_BITS, 1 if size == 16 else 0, row)
+def shared_32_banks_quarters(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of an access on 2.x: a quarter-warp of 16 bytes has at least a two-way
+    conflict."""
+    if size > 4 or not add_words(addresses, mask, size, record):
+        add_wavefronts(addresses, mask, size, WORD_BITS, 1 if size == 16 else 0, record)
 
 
 @jitable
-def shared_wide_banks(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Shared memory on 3.x, in the mode of 8 bytes."""
-    add_wavefronts(addresses, mask, size, WORD_BITS + 1, 0, row)
+def shared_wide_banks(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of an access on 3.x, in the bank mode of 8 bytes."""
+    add_wavefronts(addresses, mask, size, WORD_BITS + 1, 0, record)
 
 
 @jitable
-def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Shared memory on 3.x, in the mode of 4 bytes.
-
-    Word i of a row of 64 is renamed to the 8-byte place that it shares with word i + 32, or i - 32.
-    """
+def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of an access on 3.x, in the bank mode of 4 bytes: words i and i + 32 of a row
+    of 64 words share a bank and are served together."""
     lanes = min(32, BANKS * 8 // size)
     wavefronts = 0
     groups = 0
@@ -87,59 +90,62 @@ def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, row: 
         group = mask & (((1 << lanes) - 1) << first)
         if group != 0:
             groups += 1
-            wavefronts += count_ways_of_rows(addresses, group)
-    add_request(addresses, mask, size, wavefronts, groups, row)
+            wavefronts += count_row_ways(addresses, group)
+    add_request(addresses, mask, size, wavefronts, groups, record)
 
 
 @jitable
-def add_words(addresses: Addresses, mask: int, size: int, row: Row) -> bool:
-    """Adds a request of 4-byte words over 32 banks of 4 bytes, if `count_in_columns` can tell.
+def add_words(addresses: Addresses, mask: int, size: int, record: Ints) -> bool:
+    """Adds a request of up to 4 bytes per lane over 32 banks of 4 bytes; returns whether it could.
 
-    Words in rising order within one stretch of all banks cannot meet. For others, 32 words are a
-    line of 128 bytes, and a column is a bank.
+    Rising words within a span of 128 bytes (all banks) cannot conflict. Others are counted by
+    `count_in_columns`, where a column is a bank and a group of 32 words a line; it fails if the
+    lanes are too distant.
     """
-    if all_rise(addresses, mask) and addresses[31] - addresses[0] < np.uint64(BANKS << WORD_BITS):
+    if is_rising(addresses, mask) and addresses[31] - addresses[0] < np.uint64(BANKS << WORD_BITS):
         wavefronts = 1
-        words = count_steps(addresses, WORD_BITS)
-        row[SECTORS] += count_steps(addresses, SECTOR_BITS)
-        row[LINES] += count_steps(addresses, LINE_BITS)
+        words = count_rising_segments(addresses, WORD_BITS)
+        record[SECTORS] += count_rising_segments(addresses, SECTOR_BITS)
+        record[LINES] += count_rising_segments(addresses, LINE_BITS)
     else:
         words, sectors, lines, wavefronts = count_in_columns(addresses, mask, WORD_BITS, BANKS)
         if words == 0:
             return False
-        row[SECTORS] += sectors
-        row[LINES] += lines
-    row[REQUESTS] += 1
-    row[TRANSACTIONS] += wavefronts
-    row[BYTES_REQUESTED] += count_lanes(mask) * size
-    row[BYTES_MOVED] += words << WORD_BITS
-    row[WAVEFRONTS] += wavefronts
-    row[BANK_CONFLICTS] += wavefronts - 1
+        record[SECTORS] += sectors
+        record[LINES] += lines
+    record[REQUESTS] += 1
+    record[TRANSACTIONS] += wavefronts
+    record[BYTES_REQUESTED] += count_lanes(mask) * size
+    record[BYTES_MOVED] += words << WORD_BITS
+    record[WAVEFRONTS] += wavefronts
+    record[BANK_CONFLICTS] += wavefronts - 1
     return True
 
 
 @jitable
 def add_wavefronts(
-    addresses: Addresses, mask: int, size: int, bank_bits: int, more: int, row: Row
+    addresses: Addresses, mask: int, size: int, bank_bits: int, more: int, record: Ints
 ) -> None:
-    """Add a request over banks of 2^bank_bits bytes; each group takes `more` wavefronts extra.
+    """Adds a request over 32 banks of 2^bank_bits bytes; each group of lanes takes `more` extra
+    wavefronts.
 
-    A group of lanes is as wide as all banks; lanes wider than a bank meet over fewer of them.
+    A group has as many lanes as fill all banks. An access wider than a bank is counted as one word
+    over correspondingly fewer, wider banks.
     """
     shift = bank_bits
     while (1 << shift) < size:
         shift += 1
     banks = BANKS >> (shift - bank_bits)
     wavefronts, groups = count_in_groups(addresses, mask, shift, banks, banks)
-    add_request(addresses, mask, size, wavefronts + groups * more, groups, row)
+    add_request(addresses, mask, size, wavefronts + groups * more, groups, record)
 
 
 @jitable
 def count_in_groups(
     addresses: Addresses, mask: int, shift: int, banks: int, lanes: int
 ) -> tuple[int, int]:
-    """Return the wavefronts of a request whose lanes go in groups of so many, over banks of
-    2^shift bytes, and how many groups have a lane that is on."""
+    """Returns the wavefronts of a request that is served in groups of `lanes` lanes over `banks`
+    banks of 2^shift bytes, and the number of groups with an active lane."""
     wavefronts = 0
     groups = 0
     for first in range(0, 32, lanes):
@@ -152,27 +158,28 @@ def count_in_groups(
 
 @jitable
 def add_request(
-    addresses: Addresses, mask: int, size: int, wavefronts: int, groups: int, row: Row
+    addresses: Addresses, mask: int, size: int, wavefronts: int, groups: int, record: Ints
 ) -> None:
-    """Add one request that takes so many wavefronts, of which it needs one for each group."""
+    """Adds one request of `wavefronts` wavefronts: those beyond one per group are conflicts."""
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1
-    row[REQUESTS] += 1
-    row[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
-    row[LINES] += count_distinct(addresses, mask, LINE_BITS)
-    row[TRANSACTIONS] += wavefronts
-    row[BYTES_REQUESTED] += count_lanes(mask) * size
-    row[BYTES_MOVED] += count_distinct(addresses, mask, shift) << shift
-    row[WAVEFRONTS] += wavefronts
-    row[BANK_CONFLICTS] += wavefronts - groups
+    record[REQUESTS] += 1
+    record[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
+    record[LINES] += count_distinct(addresses, mask, LINE_BITS)
+    record[TRANSACTIONS] += wavefronts
+    record[BYTES_REQUESTED] += count_lanes(mask) * size
+    record[BYTES_MOVED] += count_distinct(addresses, mask, shift) << shift
+    record[WAVEFRONTS] += wavefronts
+    record[BANK_CONFLICTS] += wavefronts - groups
 
 
 @jitable
 def count_wavefronts(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
-    """Return the most different words of 2^shift bytes that lanes want of any one of the banks.
+    """Returns the wavefronts of a group of lanes: the largest number of distinct words of 2^shift
+    bytes in any one bank.
 
-    Words in rising order within one stretch of all banks cannot meet: one pass settles those.
+    Rising words within a span of all banks cannot conflict, so one pass over the lanes suffices.
     """
     bits = np.uint64(shift)
     first = addresses[first_lane(mask)] >> bits
@@ -188,8 +195,8 @@ def count_wavefronts(addresses: Addresses, mask: int, shift: int, banks: int) ->
 
 
 @jitable
-def ways_in_loops(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
-    """Returns the same as `count_ways`, in loops without branches."""
+def count_ways_branchless(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
+    """Returns the result of `count_ways`, in branchless loops for Numba."""
     bits = np.uint64(shift)
     bank_mask = np.uint64(banks - 1)
     firsts = first_lanes(addresses, mask, shift)
@@ -198,47 +205,46 @@ def ways_in_loops(addresses: Addresses, mask: int, shift: int, banks: int) -> in
         word = addresses[lane] >> bits
         ways = 0
         for other in range(32):
-            meets = (addresses[other] >> bits ^ word) & bank_mask == np.uint64(0)
-            ways += ((firsts >> other) & 1) & meets
+            same_bank = (addresses[other] >> bits ^ word) & bank_mask == np.uint64(0)
+            ways += ((firsts >> other) & 1) & same_bank
         most = max(most, ways & -((firsts >> lane) & 1))
     return int(most)
 
 
 def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
-    """Returns the same as `count_wavefronts`, for words in any order."""
-    words = set(stretches_of(addresses, mask, shift))
+    """Returns the degree of the bank conflict (n for an n-way conflict) of words in any order."""
+    words = set(segments_of(addresses, mask, shift))
     return max(Counter(word % banks for word in words).values(), default=0)
 
 
-def _ways_of_rows_in_loops(addresses: Addresses, mask: int) -> int:
+def _count_row_ways_branchless(addresses: Addresses, mask: int) -> int:
+    """Returns the result of `count_row_ways`, in branchless loops for Numba."""
     bank_mask = np.uint64((BANKS - 1) << WORD_BITS)
-    row_bits = np.uint64(8)
+    row_bits = np.uint64(8)  # rows of 64 words
     firsts = 0
     for lane in range(32):
-        known = 0
+        repeated = 0
         for earlier in range(lane):
             difference = addresses[earlier] ^ addresses[lane]
             same = (difference & bank_mask == np.uint64(0)) & (
                 difference >> row_bits == np.uint64(0)
             )
-            known |= ((mask >> earlier) & 1) & same
-        firsts |= ((mask >> lane) & 1 & ~known) << lane
+            repeated |= ((mask >> earlier) & 1) & same
+        firsts |= ((mask >> lane) & 1 & ~repeated) << lane
     most = 0
     for lane in range(32):
         ways = 0
         for other in range(32):
-            meets = (addresses[other] ^ addresses[lane]) & bank_mask == np.uint64(0)
-            ways += ((firsts >> other) & 1) & meets
+            same_bank = (addresses[other] ^ addresses[lane]) & bank_mask == np.uint64(0)
+            ways += ((firsts >> other) & 1) & same_bank
         most = max(most, ways & -((firsts >> lane) & 1))
     return int(most)
 
 
-@compiled_as(_ways_of_rows_in_loops)
-def count_ways_of_rows(addresses: Addresses, mask: int) -> int:
-    """Return the most different rows of 64 words that lanes want of any one of the 32 banks.
-
-    A lane counts for all that want the same place: the same row and bank.
-    """
-    words = stretches_of(addresses, mask, WORD_BITS)
-    places = {(word >> 6, word % BANKS) for word in words}
-    return max(Counter(bank for _, bank in places).values(), default=0)
+@compiled_as(_count_row_ways_branchless)
+def count_row_ways(addresses: Addresses, mask: int) -> int:
+    """Returns the largest number of distinct rows of 64 words that lanes access in any one of the
+    32 banks. Lanes with the same row and bank are served together."""
+    words = segments_of(addresses, mask, WORD_BITS)
+    row_banks = {(word >> 6, word % BANKS) for word in words}
+    return max(Counter(bank for _, bank in row_banks).values(), default=0)

@@ -1,17 +1,20 @@
-"""Caches, counted: hits and misses of a warp's access, sector by sector.
+"""Simulates a device's caches: counts the sector hits and misses of each warp-wide access.
 
-Each cache is set-associative with lines of 128 bytes in 4 sectors of 32; a miss brings one sector.
-The line replaced is the one least recently used. A request looks up its sectors in the order of the
-lowest lane that wants each; requests come in the order in which the machine executes them, block
-b's on SM b modulo the number of SMs. Loads that find nothing in the first cache go on to L2; stores
-and atomics go to L2 always, and what L1 holds of a sector they change is dropped or kept as
-`path_of` says. Sizes are the device's own; ways, and that a line is 128 bytes, are estimates for
-caches other than L1 and L2.
+Each cache is set-associative with LRU replacement and lines of 128 bytes in 4 sectors of 32; a miss
+fetches one sector. A request looks up its sectors in the order of the lowest lane that accesses
+each. Requests are simulated in the order in which the machine executes them; block b runs on SM b
+modulo the number of SMs. Loads that miss in the first cache look up L2. Stores and atomics always
+go to L2; a sector that they change is dropped from L1, or stays, as the path specifies
+(`device_rules.AccessRules.path`). Sizes are the device's own; the associativity, and the line size
+of 128 bytes, are estimates for caches other than L1 and L2. There is no latency and no bandwidth
+here: see `warploom.timing`.
 
-All caches of a device are one array of int64: for each level four words (where it begins, sets,
-ways, words of one SM's), the clock, the number of SMs, the address that counts as 0, so that a run
-does not depend on where the host's memory lies; then three words for each line: its number
-plus 1, a mask of sectors, when it was used last.
+    load of 32 floats at 0, twice   ->   first: 4 misses in L1 and L2, then: 4 hits in L1
+
+All caches of a device are one array of int64: for each level four words (index of its first line,
+sets, ways, words per SM); the clock; the number of SMs; the address that counts as 0, so that
+counts do not depend on where the host allocated the memory; then three words for each line: line
+number plus 1, mask of valid sectors, clock of the last use.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.cost.fields import L1_HITS, L1_MISSES, L2_HITS, L2_MISSES
-from warploom.simt.lane_counts import Addresses, Row, first_lane, jitable, without_stretch
+from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable, without_segment
 
 L1, TEXTURE, CONSTANT, L2 = range(4)
 LEVELS = 4
@@ -30,12 +33,13 @@ HEADER_WORDS = ORIGIN + 1
 ENTRY_WORDS = 3
 
 LOCAL_BASE = 1 << 56
-"""Where local memory stands among the lines: that of each block's warps one after the other."""
+"""The address of local memory in the caches; the warps' local memories follow each other there."""
 
 THROUGH_L1, THROUGH_TEXTURE, THROUGH_CONSTANT = 1, 2, 4
 DROPS_L1, WRITES, BY_WORDS = 8, 16, 32
-"""What a path (a sum of these) does: the first cache that it goes through, whether it drops sectors
-from L1, goes to L2 in any case, and steps through the words of local memory."""
+"""Flags of a path through the caches: its first cache (THROUGH_..., none: L2); DROPS_L1: sectors
+are invalidated in L1; WRITES: L2 is looked up in any case; BY_WORDS: each 4-byte word of an access
+is looked up in the interleaved layout of local memory."""
 
 
 @jitable
@@ -43,14 +47,16 @@ def count_cached(
     addresses: Addresses,
     mask: int,
     size: int,
-    row: Row,
-    caches: Row,
+    record: Ints,
+    caches: Ints,
     path: int,
     block: int,
     offset: int,
 ) -> int:
-    """Look up an access of a block and count hits and misses; `offset` is added to addresses."""
+    """Looks up the sectors of an access by a block and counts hits and misses; `offset` is added to
+    the addresses. Returns 0, as compiled code expects a result."""
     sm = block % caches[SMS]
+    # Elsewhere an aligned access lies in one sector; in local memory its words are 128 bytes apart.
     words = max(1, size // 4) if path & BY_WORDS else 1
     origin = 0 if path & BY_WORDS else caches[ORIGIN]
     for word in range(words):
@@ -58,14 +64,15 @@ def count_cached(
         while left != 0:
             leader = first_lane(left)
             address = int(np.int64(addresses[leader])) - origin + offset + 128 * word
-            look_up_sector(caches, sm, address >> 7, 1 << ((address >> 5) & 3), path, row)
-            left = without_stretch(addresses, left, 5, leader)
+            look_up_sector(caches, sm, address >> 7, 1 << ((address >> 5) & 3), path, record)
+            left = without_segment(addresses, left, 5, leader)
     return 0
 
 
 @jitable
-def look_up_sector(caches: Row, sm: int, line: int, sector: int, path: int, row: Row) -> None:
-    """Look one sector up on its path, down to L2 where it must."""
+def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, record: Ints) -> None:
+    """Looks up one sector in the first cache of its path and, after a miss or for a write, in L2.
+    `line` is the address >> 7, `sector` the sector's bit in its line."""
     if path & DROPS_L1:
         drop(caches, sm, line, sector)
     first = -1
@@ -78,17 +85,18 @@ def look_up_sector(caches: Row, sm: int, line: int, sector: int, path: int, row:
     hit = 0
     if first >= 0 and caches[4 * first + 1] > 0:
         hit = touch(caches, first, sm, line, sector)
-        row[L1_HITS] += hit
-        row[L1_MISSES] += 1 - hit
+        record[L1_HITS] += hit
+        record[L1_MISSES] += 1 - hit
     if caches[4 * L2 + 1] > 0 and (hit == 0 or path & WRITES):
         hit = touch(caches, L2, 0, line, sector)
-        row[L2_HITS] += hit
-        row[L2_MISSES] += 1 - hit
+        record[L2_HITS] += hit
+        record[L2_MISSES] += 1 - hit
 
 
 @jitable
-def touch(caches: Row, level: int, sm: int, line: int, sector: int) -> int:
-    """Use a sector of a cache, and bring it in where it was not: 1 for a hit, 0 for a miss."""
+def touch(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
+    """Looks up a sector in one cache, and fetches it on a miss. Returns 1 for a hit, 0 for a
+    miss."""
     ways = caches[4 * level + 2]
     start = first_entry(caches, level, sm, line)
     caches[CLOCK] += 1
@@ -96,12 +104,13 @@ def touch(caches: Row, level: int, sm: int, line: int, sector: int) -> int:
     for way in range(ways):
         entry = start + ENTRY_WORDS * way
         if caches[entry] == line + 1:
-            found = 1 if caches[entry + 1] & sector else 0
+            hit = 1 if caches[entry + 1] & sector else 0
             caches[entry + 1] |= sector
             caches[entry + 2] = caches[CLOCK]
-            return found
+            return hit
         if caches[entry + 2] < caches[oldest + 2]:
             oldest = entry
+    # A line number of 0 marks an empty entry, so numbers are stored plus 1.
     caches[oldest] = line + 1
     caches[oldest + 1] = sector
     caches[oldest + 2] = caches[CLOCK]
@@ -109,8 +118,8 @@ def touch(caches: Row, level: int, sm: int, line: int, sector: int) -> int:
 
 
 @jitable
-def drop(caches: Row, sm: int, line: int, sector: int) -> None:
-    """Take a sector out of an SM's L1."""
+def drop(caches: Ints, sm: int, line: int, sector: int) -> None:
+    """Invalidates a sector in an SM's L1."""
     if caches[4 * L1 + 1] > 0:
         start = first_entry(caches, L1, sm, line)
         for way in range(caches[4 * L1 + 2]):
@@ -120,8 +129,8 @@ def drop(caches: Row, sm: int, line: int, sector: int) -> None:
 
 
 @jitable
-def first_entry(caches: Row, level: int, sm: int, line: int) -> int:
-    """Returns where the set of a line begins."""
-    each = caches[4 * level + 2] * ENTRY_WORDS
-    in_set = (line % caches[4 * level + 1]) * each
-    return int(caches[4 * level] + sm * caches[4 * level + 3] + in_set)
+def first_entry(caches: Ints, level: int, sm: int, line: int) -> int:
+    """Returns the index of the first word of the set that a line maps to."""
+    set_words = caches[4 * level + 2] * ENTRY_WORDS
+    set_offset = (line % caches[4 * level + 1]) * set_words
+    return int(caches[4 * level] + sm * caches[4 * level + 3] + set_offset)

@@ -5,13 +5,16 @@ From 5.0 on, a request is served in 32-byte sectors, four to a 128-byte line, an
 any lane touches is one transaction (CUDA C++ Programming Guide 12.9, "Compute Capability 5.x",
 "Global Memory"; Best Practices Guide, "Coalesced Access to Global Memory").
 
-On 2.x and 3.x, what goes through L1 moves whole 128-byte lines, anything else 32-byte segments;
-lanes of 8 bytes are served by half-warps and those of 16 by quarter-warps, each on its own (CUDA C
-Programming Guide 4.2, F.4.2). Before 2.0, see `cost.segments`.
+    32 floats at 0, 4, 8, ...     ->   4 sectors, 1 line
+    32 floats at 0, 128, 256, ... ->   32 sectors, 32 lines
 
-Local memory is laid out so that the same 4-byte word of all lanes fills one 128-byte line (CUDA C++
-Programming Guide, "Local Memory"). Its rules get offsets in that layout, of the first word of each
-lane's access; its further words follow 128 bytes apart.
+On 2.x and 3.x, accesses through L1 move whole 128-byte lines, all others 32-byte segments;
+accesses of 8 bytes per lane are served by half-warps and those of 16 by quarter-warps, each
+separately (CUDA C Programming Guide 4.2, F.4.2). Before 2.0, see `cost.segments`.
+
+Local memory is interleaved so that the same 4-byte word of all lanes fills one 128-byte line (CUDA
+C++ Programming Guide, "Local Memory"). Its rules receive the offset in that layout of the first
+word of each lane's access; the further words follow at strides of 128 bytes.
 """
 
 from __future__ import annotations
@@ -28,17 +31,17 @@ from warploom.cost.fields import (
     TRANSACTIONS_32,
     TRANSACTIONS_128,
 )
-from warploom.cost.overlap import count_stretches
+from warploom.cost.overlap import count_segments
 from warploom.simt.lane_counts import (
     Addresses,
-    Row,
-    all_rise,
+    Ints,
     count_distinct,
     count_lanes,
-    count_steps,
+    count_rising_segments,
     first_lane,
+    is_rising,
     jitable,
-    without_stretch,
+    without_segment,
 )
 
 SECTOR_BITS = 5
@@ -49,87 +52,95 @@ SECTORS_PER_LINE = LINE_BYTES // SECTOR_BYTES
 
 
 @jitable
-def global_by_sectors(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Global memory from compute capability 5.0 on.
+def global_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of an access to global memory from compute capability 5.0 on.
 
-    An aligned access of up to 32 bytes lies in one sector, so first bytes alone tell the sectors.
+    An aligned access of up to 32 bytes lies in one sector, so the sector of each first byte is
+    enough.
     """
-    before = row[SECTORS]
-    count_touched(addresses, mask, size, row)
-    move_sectors(row[SECTORS] - before, row)
+    before = record[SECTORS]
+    count_touched(addresses, mask, size, record)
+    move_sectors(record[SECTORS] - before, record)
 
 
 @jitable
-def global_by_segments(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Global memory on 2.x and 3.x without L1: 32-byte segments."""
-    count_touched(addresses, mask, size, row)
-    move_sectors(count_by_groups(addresses, mask, size, SECTOR_BITS), row)
+def global_by_segments(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of an access to global memory on 2.x and 3.x past L1: 32-byte segments."""
+    count_touched(addresses, mask, size, record)
+    move_sectors(count_by_groups(addresses, mask, size, SECTOR_BITS), record)
 
 
 @jitable
-def global_by_lines(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Global memory on 2.x and 3.x through L1: 128-byte lines."""
-    count_touched(addresses, mask, size, row)
-    move_lines(count_by_groups(addresses, mask, size, LINE_BITS), row)
+def global_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of an access to global memory on 2.x and 3.x through L1: 128-byte lines."""
+    count_touched(addresses, mask, size, record)
+    move_lines(count_by_groups(addresses, mask, size, LINE_BITS), record)
 
 
 @jitable
-def local_by_sectors(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Local memory where 32-byte sectors are moved."""
-    before = row[SECTORS]
-    count_touched_local(addresses, mask, size, row)
-    move_sectors(row[SECTORS] - before, row)
+def local_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of an access to local memory from 5.0 on: 32-byte sectors."""
+    before = record[SECTORS]
+    count_touched_local(addresses, mask, size, record)
+    move_sectors(record[SECTORS] - before, record)
 
 
 @jitable
-def local_by_lines(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Local memory on 2.x and 3.x, where L1 always caches it: 128-byte lines."""
-    before = row[LINES]
-    count_touched_local(addresses, mask, size, row)
-    move_lines(row[LINES] - before, row)
+def local_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of an access to local memory on 2.x and 3.x, which L1 always caches: 128-byte
+    lines."""
+    before = record[LINES]
+    count_touched_local(addresses, mask, size, record)
+    move_lines(record[LINES] - before, record)
 
 
 @jitable
-def count_touched(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Add a request with the sectors and lines that it touches and the bytes that it asks for."""
-    row[REQUESTS] += 1
-    row[BYTES_REQUESTED] += count_lanes(mask) * size
-    if all_rise(addresses, mask):
-        row[SECTORS] += count_steps(addresses, SECTOR_BITS)
-        row[LINES] += count_steps(addresses, LINE_BITS)
+def count_touched(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds a request: the sectors and lines that it touches, and the bytes that it requests."""
+    record[REQUESTS] += 1
+    record[BYTES_REQUESTED] += count_lanes(mask) * size
+    # The most frequent pattern first, at the cost of one pass.
+    if is_rising(addresses, mask):
+        record[SECTORS] += count_rising_segments(addresses, SECTOR_BITS)
+        record[LINES] += count_rising_segments(addresses, LINE_BITS)
         return
-    sectors, lines = count_stretches(addresses, mask, SECTOR_BITS)
+    sectors, lines = count_segments(addresses, mask, SECTOR_BITS)
     if sectors > 0:
-        row[SECTORS] += sectors
-        row[LINES] += lines
+        record[SECTORS] += sectors
+        record[LINES] += lines
     else:
-        row[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
-        row[LINES] += count_distinct(addresses, mask, LINE_BITS)
+        record[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
+        record[LINES] += count_distinct(addresses, mask, LINE_BITS)
 
 
 @jitable
-def count_touched_local(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Count the same in the layout of local memory."""
+def count_touched_local(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds a request to local memory, whose lanes touch `size` / 4 words at strides of 128
+    bytes."""
     words = max(1, size // 4)
     sectors = count_distinct(addresses, mask, SECTOR_BITS)
     lines = count_distinct(addresses, mask, LINE_BITS)
+    # Lanes at one index touch the same lines for each word, so the counts multiply. Otherwise the
+    # further words of one lane may fall in lines that another lane touches.
     if lines == 1 or words == 1:
         sectors *= words
         lines *= words
     else:
         sectors = count_runs(addresses, mask, SECTOR_BITS, SECTORS_PER_LINE, words)
         lines = count_runs(addresses, mask, LINE_BITS, 1, words)
-    row[REQUESTS] += 1
-    row[SECTORS] += sectors
-    row[LINES] += lines
-    row[BYTES_REQUESTED] += count_lanes(mask) * size
+    record[REQUESTS] += 1
+    record[SECTORS] += sectors
+    record[LINES] += lines
+    record[BYTES_REQUESTED] += count_lanes(mask) * size
 
 
 @jitable
 def count_by_groups(addresses: Addresses, mask: int, size: int, shift: int) -> int:
-    """Stretches of 2^shift bytes that are touched, group by group of lanes.
+    """Returns the number of segments of 2^shift bytes that are touched, summed over groups of
+    lanes.
 
-    A group is what 128 bytes of words are: a warp up to 4 bytes, a half-warp of 8, a quarter of 16.
+    A group has the lanes whose words fill 128 bytes: a warp for up to 4 bytes, a half-warp for 8, a
+    quarter-warp for 16.
     """
     lanes = min(32, LINE_BYTES // size)
     count = 0
@@ -142,11 +153,11 @@ def count_by_groups(addresses: Addresses, mask: int, size: int, shift: int) -> i
 
 @jitable
 def count_runs(addresses: Addresses, mask: int, shift: int, step: int, length: int) -> int:
-    """Returns how many stretches of 2^shift bytes the lanes touch: each of them `length`, `step`
-    apart.
+    """Returns the number of distinct segments of 2^shift bytes that the lanes touch, if each lane
+    touches a run of `length` segments at a stride of `step` segments.
 
-    A run adds all its stretches, but those that the next run above it (on the same residue of
-    `step`) will add.
+    A run adds all its segments, except those that overlap the next run above it on the same residue
+    modulo `step`: that run adds them.
     """
     bits = np.uint64(shift)
     count = 0
@@ -161,21 +172,21 @@ def count_runs(addresses: Addresses, mask: int, shift: int, step: int, length: i
                 if distance % step == 0:
                     added = min(added, distance // step)
         count += added
-        remaining = without_stretch(addresses, remaining, shift, leader)
+        remaining = without_segment(addresses, remaining, shift, leader)
     return count
 
 
 @jitable
-def move_sectors(count: int, row: Row) -> None:
-    """Add so many transactions of 32 bytes."""
-    row[TRANSACTIONS] += count
-    row[TRANSACTIONS_32] += count
-    row[BYTES_MOVED] += SECTOR_BYTES * count
+def move_sectors(count: int, record: Ints) -> None:
+    """Adds `count` transactions of 32 bytes."""
+    record[TRANSACTIONS] += count
+    record[TRANSACTIONS_32] += count
+    record[BYTES_MOVED] += SECTOR_BYTES * count
 
 
 @jitable
-def move_lines(count: int, row: Row) -> None:
-    """Add so many transactions of 128 bytes."""
-    row[TRANSACTIONS] += count
-    row[TRANSACTIONS_128] += count
-    row[BYTES_MOVED] += LINE_BYTES * count
+def move_lines(count: int, record: Ints) -> None:
+    """Adds `count` transactions of 128 bytes."""
+    record[TRANSACTIONS] += count
+    record[TRANSACTIONS_128] += count
+    record[BYTES_MOVED] += LINE_BYTES * count

@@ -1,9 +1,9 @@
-"""Counts the reads of a warp-wide access to constant memory.
+"""Counts the passes of a warp-wide load from constant memory.
 
-The constant cache gives one address to all lanes that ask for it; a request is split into as many
-passes as there are different addresses (CUDA C++ Programming Guide 12.9, "Device Memory Accesses",
-"Constant Memory"). On compute capability 1.x each half-warp is a request of its own (CUDA C
-Programming Guide 4.2, 5.3.2.4).
+The constant cache broadcasts one address to all lanes that load from it; a request is split into as
+many passes as there are distinct addresses (CUDA C++ Programming Guide 12.9, "Device Memory
+Accesses", "Constant Memory"). On compute capability 1.x each half-warp is a request of its own
+(CUDA C Programming Guide 4.2, 5.3.2.4).
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ from warploom.cost.fields import (
     SECTORS,
     TRANSACTIONS,
 )
-from warploom.simt.lane_counts import Addresses, Row, count_distinct, count_lanes, jitable
+from warploom.simt.lane_counts import Addresses, Ints, count_distinct, count_lanes, jitable
 
 WORD_BITS = 2
 
 
 @jitable
-def constant_by_warp(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Constant memory from 2.0 on; lanes within one 4-byte word share a pass."""
+def constant_by_warp(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of a load from 2.0 on; lanes in one 4-byte word share a pass."""
     shift = word_shift(size)
-    add_passes(addresses, mask, size, count_distinct(addresses, mask, shift), row)
+    add_passes(addresses, mask, size, count_distinct(addresses, mask, shift), record)
 
 
 @jitable
-def constant_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Constant memory on 1.x."""
+def constant_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of a load on 1.x: half-warps share no pass."""
     shift = word_shift(size)
     low, high = mask & 0xFFFF, mask & 0xFFFF0000
     passes = count_distinct(addresses, low, shift) + count_distinct(addresses, high, shift)
-    add_passes(addresses, mask, size, passes, row)
+    add_passes(addresses, mask, size, passes, record)
 
 
 @jitable
 def word_shift(size: int) -> int:
-    """Bits of an address inside what one pass gives: a word, or a wider access."""
+    """Returns the base-2 logarithm of the bytes that one pass delivers: a word, or a wider
+    access."""
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1
@@ -49,12 +50,12 @@ def word_shift(size: int) -> int:
 
 
 @jitable
-def add_passes(addresses: Addresses, mask: int, size: int, passes: int, row: Row) -> None:
-    """Add one request that takes so many passes."""
-    row[REQUESTS] += 1
-    row[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
-    row[LINES] += count_distinct(addresses, mask, LINE_BITS)
-    row[TRANSACTIONS] += passes
-    row[BYTES_REQUESTED] += count_lanes(mask) * size
-    row[BYTES_MOVED] += passes << word_shift(size)
-    row[PASSES] += passes
+def add_passes(addresses: Addresses, mask: int, size: int, passes: int, record: Ints) -> None:
+    """Adds one request that takes `passes` passes."""
+    record[REQUESTS] += 1
+    record[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
+    record[LINES] += count_distinct(addresses, mask, LINE_BITS)
+    record[TRANSACTIONS] += passes
+    record[BYTES_REQUESTED] += count_lanes(mask) * size
+    record[BYTES_MOVED] += passes << word_shift(size)
+    record[PASSES] += passes

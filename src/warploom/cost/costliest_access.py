@@ -1,7 +1,7 @@
-"""Keeping the addresses of the costliest access, so that a report can say what was wrong with it.
+"""Stores the addresses of the costliest access of an instruction, as an example for the report.
 
-A record starts with `EXAMPLE_COST` at what the best access costs: only worse ones are kept, and of
-these one that took the most transactions. Which one of several alike is not promised.
+`EXAMPLE_COST` starts at the cost of an ideal access, so that only worse ones are stored: the one
+with the most transactions. Which of several equally costly accesses is unspecified.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.cost.fields import EXAMPLE_ADDRESSES, EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
-from warploom.simt.lane_counts import Addresses, Row, jitable
+from warploom.simt.lane_counts import Addresses, Ints, jitable
 
 
 @jitable
-def keep_example(addresses: Addresses, mask: int, before: int, row: Row) -> None:
-    """Keep this access if it took more transactions than any; `before` were counted before it."""
-    cost = row[TRANSACTIONS] - before
-    if cost > row[EXAMPLE_COST]:
-        row[EXAMPLE_COST] = cost
-        row[EXAMPLE_MASK] = mask
+def keep_example(addresses: Addresses, mask: int, before: int, record: Ints) -> None:
+    """Stores an access if it took more transactions than the stored one; `before` is the
+    TRANSACTIONS counter without it."""
+    cost = record[TRANSACTIONS] - before
+    if cost > record[EXAMPLE_COST]:
+        record[EXAMPLE_COST] = cost
+        record[EXAMPLE_MASK] = mask
         for lane in range(32):
+            # Addresses of inactive lanes are undefined: zeros keep reports equal on both machines.
             on = (mask >> lane) & 1
-            row[EXAMPLE_ADDRESSES + lane] = np.int64(addresses[lane]) if on else 0
+            record[EXAMPLE_ADDRESSES + lane] = np.int64(addresses[lane]) if on else 0

@@ -1,12 +1,12 @@
-"""Accesses to words of shared memory that are put on a list, and counted many at once.
+"""Defers counting atomics on shared memory: collects accesses in a list, and counts them together.
 
-Where lanes go anywhere, hardly one access lies as an earlier one did (`cost.pattern_table`). Then
-compiled code only notes which words its lanes want, a byte each, if all lanes are on and lie in one
-window of 1 KiB. A list that is full is counted whole: what lane 0 wanted in each access is one
-vector, what lane 1 wanted the next (`helpers.deferred_counts`). It is the same sum in another
-order.
+If addresses are irregular, as in a histogram, the pattern table (`cost.pattern_table`) rarely hits.
+Then compiled code only appends the words that the 32 lanes access to a list, as byte offsets in a
+window of 1 KiB; all lanes must be active and in the window. A full list is counted with vectors
+across accesses: one vector has the words of lane 0 in each access, the next those of lane 1
+(`helpers.deferred_counts`). The sums are the same as counting each access alone.
 
-This is for 32 banks of 4 bytes (`AccessRules.lists_words`), and for atomics.
+This is for 32 banks of 4 bytes (`AccessRules.defers_atomics`), and for atomics of 4 bytes.
 """
 
 from __future__ import annotations
@@ -28,82 +28,85 @@ from warploom.cost.fields import (
     WAVEFRONTS,
 )
 from warploom.cost.overlap import count_coinciding, count_in_columns
-from warploom.cost.pattern_table import DOUBT, PATTERNS_END, TRIALS
-from warploom.simt.lane_counts import ALL_LANES, Addresses, Row, jitable
+from warploom.cost.pattern_table import NEW_PATTERNS, PATTERNS_END, TRIAL_PATTERNS
+from warploom.simt.lane_counts import ALL_LANES, Addresses, Ints, jitable
 
 BANKS = 32
 WORD_BITS = 2
 WINDOW_WORDS = 256
 WINDOW_UNIT = 128
-"""A window begins at the first of all banks."""
+"""Bytes to which the window is aligned, so that it begins at bank 0."""
 
 LENGTH = 32
-"""Accesses on a full list."""
+"""Accesses of a full list."""
 
 DEFERRED, WINDOW, EXTENT, KEYS = range(PATTERNS_END, PATTERNS_END + 4)
 ROW_END = KEYS + LENGTH * 32 // 8
-"""What follows the patterns in a row of compiled code: how many accesses are on the list, where the
-window begins and how many words it has, and for each access 32 bytes: each lane's word in the
-window. There is none, of 0 words, as long as patterns are on trial."""
+"""Words after the patterns in the counters of an access in compiled code. DEFERRED: accesses in the
+list; WINDOW: address of the window; EXTENT: its length in words, 0 (nothing fits) while patterns
+are on trial; from KEYS on, 32 bytes for each access: each lane's word in the window."""
 
-Many = tuple[int, int, int, int, int, int, int]
+DeferredCosts = tuple[int, int, int, int, int, int, int]
 
 
-def count_many(row: Row, count: int) -> Many:
-    """Count, of the first `count` accesses on the list of a row, at least one: how many words,
-    sectors, lines and wavefronts they take, each added up; the sum of the most lanes on one word;
-    the most wavefronts of any; and which access was the first to take so many."""
-    counts = [_count_one(row, access) for access in range(count)]
+def sum_deferred_costs(record: Ints, count: int) -> DeferredCosts:
+    """Returns the costs of the first `count` (at least 1) deferred accesses: the sums of their
+    words, sectors, lines, wavefronts and passes (most lanes on one word); the most wavefronts of
+    one access; and the index of the first access with that many."""
+    # Compiled code counts all accesses at once instead, by `helpers.deferred_counts`.
+    counts = [_count_one(record, access) for access in range(count)]
     words, sectors, lines, wavefronts, most = (list(one) for one in zip(*counts, strict=True))
     worst = max(wavefronts)
     sums = sum(words), sum(sectors), sum(lines), sum(wavefronts), sum(most)
     return *sums, worst, wavefronts.index(worst)
 
 
-def _count_one(row: Row, access: int) -> tuple[int, ...]:
-    """Returns what `count_in_columns` says of one access, and the most lanes on one word."""
-    addresses = np.array([deferred_address(row, access, lane) for lane in range(32)], np.uint64)
-    found = count_in_columns(addresses, ALL_LANES, WORD_BITS, BANKS)
-    return *found, count_coinciding(addresses, ALL_LANES, WORD_BITS)
+def _count_one(record: Ints, access: int) -> tuple[int, ...]:
+    """Returns the words, sectors, lines and wavefronts of one deferred access, and the most lanes
+    on one word."""
+    addresses = np.array([deferred_address(record, access, lane) for lane in range(32)], np.uint64)
+    column_counts = count_in_columns(addresses, ALL_LANES, WORD_BITS, BANKS)
+    return *column_counts, count_coinciding(addresses, ALL_LANES, WORD_BITS)
 
 
 @jitable
-def deferred_address(row: Row, access: int, lane: int) -> int:
-    """Returns where a lane reached in an access of the list."""
-    word = (row[KEYS + 4 * access + lane // 8] >> (lane % 8 * 8)) & (WINDOW_WORDS - 1)
-    return row[WINDOW] + (word << WORD_BITS)  # type: ignore[no-any-return]
+def deferred_address(record: Ints, access: int, lane: int) -> int:
+    """Returns the address that a lane accesses in a deferred access."""
+    word = (record[KEYS + 4 * access + lane // 8] >> (lane % 8 * 8)) & (WINDOW_WORDS - 1)
+    return record[WINDOW] + (word << WORD_BITS)  # type: ignore[no-any-return]
 
 
 @jitable
-def count_deferred_access(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Count what is on the list of a row, which is empty then; of a call of a rule it only uses
-    the row."""
-    count = row[DEFERRED]
+def count_deferred_access(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of all deferred accesses to the counters, and empties the list. Of the
+    parameters of a rule it uses only `record`."""
+    count = record[DEFERRED]
     if count == 0:
         return
-    row[DEFERRED] = 0
-    words, sectors, lines, wavefronts, passes, worst, which = count_many(row, count)
-    row[REQUESTS] += count
-    row[SECTORS] += sectors
-    row[LINES] += lines
-    row[TRANSACTIONS] += wavefronts
-    row[BYTES_REQUESTED] += count * (32 << WORD_BITS)
-    row[BYTES_MOVED] += words << WORD_BITS
-    row[WAVEFRONTS] += wavefronts
-    row[BANK_CONFLICTS] += wavefronts - count
-    row[PASSES] += passes
-    if worst > row[EXAMPLE_COST]:
-        row[EXAMPLE_COST] = worst
-        row[EXAMPLE_MASK] = ALL_LANES
+    record[DEFERRED] = 0
+    words, sectors, lines, wavefronts, passes, worst, which = sum_deferred_costs(record, count)
+    record[REQUESTS] += count
+    record[SECTORS] += sectors
+    record[LINES] += lines
+    record[TRANSACTIONS] += wavefronts
+    record[BYTES_REQUESTED] += count * (32 << WORD_BITS)
+    record[BYTES_MOVED] += words << WORD_BITS
+    record[WAVEFRONTS] += wavefronts
+    record[BANK_CONFLICTS] += wavefronts - count
+    record[PASSES] += passes
+    if worst > record[EXAMPLE_COST]:
+        record[EXAMPLE_COST] = worst
+        record[EXAMPLE_MASK] = ALL_LANES
         for lane in range(32):
-            row[EXAMPLE_ADDRESSES + lane] = deferred_address(row, which, lane)
+            record[EXAMPLE_ADDRESSES + lane] = deferred_address(record, which, lane)
 
 
 @jitable
-def place_window(addresses: Addresses, mask: int, limit: int, row: Row) -> None:
-    """Empty the list, and have the window begin where an access lies in it: not behind where it
-    began before, if all is in it then. `limit` is the end of the shared memory."""
-    count_deferred_access(addresses, mask, 0, row)
+def place_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> None:
+    """Counts and empties the list, and moves the window so that it covers an access that missed it:
+    the window's start stays, or moves down, if all lanes fit then. `limit` is the end of the shared
+    memory."""
+    count_deferred_access(addresses, mask, 0, record)
     low = -1
     high = 0
     for lane in range(32):
@@ -112,7 +115,7 @@ def place_window(addresses: Addresses, mask: int, limit: int, row: Row) -> None:
             low = at if low < 0 else min(low, at)
             high = max(high, at)
     low -= low % WINDOW_UNIT
-    start = min(low, row[WINDOW])
-    row[WINDOW] = start if high - start < WINDOW_WORDS << WORD_BITS else low
-    extent = min(WINDOW_WORDS, (limit - row[WINDOW]) >> WORD_BITS)
-    row[EXTENT] = extent if row[DOUBT] >= TRIALS - 1 else 0
+    start = min(low, record[WINDOW])
+    record[WINDOW] = start if high - start < WINDOW_WORDS << WORD_BITS else low
+    extent = min(WINDOW_WORDS, (limit - record[WINDOW]) >> WORD_BITS)
+    record[EXTENT] = extent if record[NEW_PATTERNS] >= TRIAL_PATTERNS - 1 else 0

@@ -1,7 +1,9 @@
-"""Chooses the rules that a device goes by.
+"""Selects the cost rules of a device.
 
-A `DeviceSpec` names its memory's families ("in order", "banks of 8 bytes"); here the families
-become the functions that both machines call, by their names.
+A `DeviceSpec` names the families of its memories ("in order", "32 wide banks"); this module maps
+them to the names of the rule functions, which both machines call.
+
+    8.0: global_load="global_by_sectors", shared_read="shared_32_banks_read", ...
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ from warploom.cost import (
     writes,
 )
 from warploom.devices.spec import DeviceSpec
-from warploom.simt.lane_counts import Addresses, Row
+from warploom.simt.lane_counts import Addresses, Ints
 
-Rule = Callable[[Addresses, int, int, Row], None]
+Rule = Callable[[Addresses, int, int, Ints], None]
 
 RULES = MappingProxyType(
     {
@@ -51,15 +53,15 @@ RULES = MappingProxyType(
         )
     }
 )
-"""Every rule by its name."""
+"""All rules by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """The names of the rules that a device goes by.
+    """Holds the names of a device's rules, by kind of access.
 
-    `global_bypass` is for loads that go past L1 (`ld.cg`, `ld.cv`, `ld.volatile`); global stores
-    and atomics never go through it.
+    `global_bypass` is for loads that bypass L1 (`ld.cg`, `ld.cv`, `ld.volatile`), and for global
+    stores and atomics, which never go through L1.
     """
 
     global_load: str
@@ -71,50 +73,52 @@ class AccessRules:
     global_writes: str
     shared_writes: str
     paths: Mapping[tuple[str, str, str], int]
-    """The way through counted caches, by space, op and route; empty where they are not counted."""
+    """The paths through simulated caches (`cost.caches`) by space, operation and route; empty if
+    caches are not simulated."""
 
     @property
     def name(self) -> str:
-        """Returns a name that no other rules have."""
+        """Returns a hash that identifies these rules, as a key for compiled code."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
 
     @property
     def shared_by_rows(self) -> bool:
-        """Returns whether the cost of consecutive shared words depends on where in a row they
-        start."""
+        """Returns whether the cost of consecutive shared words depends on their start in an aligned
+        row of 64 words."""
         return self.shared_read == "shared_wide_banks_of_words"
 
     @property
-    def lists_words(self) -> bool:
-        """Returns whether atomics on shared words may be counted many at once
+    def defers_atomics(self) -> bool:
+        """Returns whether counting atomics on shared words can be deferred
         (`cost.deferred_atomics`)."""
         return self.shared_write in ("shared_32_banks", "shared_32_banks_quarters")
 
     @property
     def returns_pairs(self) -> bool:
-        """Returns whether two registers of a load come back at once where lanes in pairs want the
-        same (`cost.paired_banks`)."""
+        """Returns whether shared memory returns two registers of a load per cycle if pairs of lanes
+        load from one address (`cost.paired_banks`)."""
         return self.shared_read == "shared_32_banks_read"
 
     @property
     def caches(self) -> bool:
-        """Returns whether caches are counted."""
+        """Returns whether caches are simulated."""
         return bool(self.paths)
 
     @property
     def unit(self) -> int:
-        """Return in how many bytes rules look at the place of an address, and at no more of it."""
+        """Returns the bytes modulo which rules look at an address: shifting all addresses by a
+        multiple of it changes no cost."""
         return 256 if self.shared_by_rows else 128
 
     def path(self, space: str, op: str, *, route: str = "") -> int | None:
-        """Return the path of `cost.caches` for such accesses; None where nothing is to be
-        counted."""
+        """Returns the path through simulated caches of an access (arguments as in `cost`), or None
+        if nothing is to be counted."""
         return self.paths.get((space, op, route), self.paths.get((space, op, "")))
 
     def cost(self, space: str, op: str, *, route: str = "") -> str:
-        """Return the rule for accesses that `op` (load, store, atomic) in a space.
+        """Returns the rule for an access: `op` is "load", "store" or "atomic".
 
-        `route` is what a load asks for: "past L1", "read only" or nothing.
+        `route` is a load's cache operator: "past L1", "read only", or empty.
         """
         if space == "global":
             past = op != "load" or route == "past L1"
@@ -124,17 +128,18 @@ class AccessRules:
         return {"local": self.local, "const": self.constant}[space]
 
     def writes(self, space: str) -> str | None:
-        """Return the rule for how many writes a store makes; None where lanes cannot meet."""
+        """Returns the rule that counts the writes of a store, or None for a space in which lanes
+        never store to one address."""
         return {"global": self.global_writes, "shared": self.shared_writes}.get(space)
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryOptions:
-    """The options of a device's memory that a user can choose.
+    """Holds the options of a device's memory that a user can choose.
 
-    `l1_global` says whether L1 caches global loads, where the device leaves a choice (nvcc's option
-    -dlcm); `bank_bytes` is the mode of the banks, 4 or 8, on 3.x; None leaves either to the device.
-    `caches` counts hits and misses.
+    `l1_global`: L1 caches global loads, on devices with that choice (nvcc's option -dlcm).
+    `bank_bytes`: the bank mode, 4 or 8, on 3.x. None: the device's default. `caches`: hits and
+    misses are simulated.
     """
 
     l1_global: bool | None = None
@@ -143,13 +148,13 @@ class MemoryOptions:
 
 
 def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> AccessRules:
-    """Return the rules of a device; WarploomError for a choice that it does not have."""
-    chosen = options or MemoryOptions()
+    """Returns the rules of a device. Raises WarploomError for an option that it does not have."""
+    memory_options = options or MemoryOptions()
     through_l1, past_l1, local = _GLOBAL[spec.global_rule]
-    read, write = _SHARED[spec.shared_rule, _mode(spec, chosen.bank_bytes)]
+    read, write = _SHARED[spec.shared_rule, _mode(spec, memory_options.bank_bytes)]
     early = spec.compute_capability < (2, 0)
     return AccessRules(
-        global_load=through_l1 if caches_global_loads(spec, chosen.l1_global) else past_l1,
+        global_load=through_l1 if caches_global_loads(spec, memory_options.l1_global) else past_l1,
         global_bypass=past_l1,
         local=local,
         shared_read=read,
@@ -157,38 +162,40 @@ def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> Acce
         constant=spec.constant_rule,
         global_writes="write_by_lane" if early else "write_by_address",
         shared_writes="write_by_halves" if early else "write_by_address",
-        paths=_paths(spec, chosen) if chosen.caches else {},
+        paths=_paths(spec, memory_options) if memory_options.caches else {},
     )
 
 
-def _paths(spec: DeviceSpec, chosen: MemoryOptions) -> dict[tuple[str, str, str], int]:
-    """Return the ways through the caches.
+def _paths(spec: DeviceSpec, memory_options: MemoryOptions) -> dict[tuple[str, str, str], int]:
+    """Returns the paths through the caches by space, operation and route.
 
-    Read-only loads go through the texture cache, or through L1 where that is one with it. Stores
-    bypass L1 and discard what it has (PTX ISA, "Cache Operators"); from 7.0 on it keeps that.
+    Read-only loads go through the texture cache, or through L1 on devices where the two are one.
+    Stores bypass L1 and invalidate its sectors (PTX ISA, "Cache Operators"); from 7.0 on L1 retains
+    them.
     """
-    through_l1 = caches.THROUGH_L1 if caches_global_loads(spec, chosen.l1_global) else 0
+    through_l1 = caches.THROUGH_L1 if caches_global_loads(spec, memory_options.l1_global) else 0
     read_only = caches.THROUGH_TEXTURE if spec.texture_cache_bytes else caches.THROUGH_L1
-    own = caches.BY_WORDS | (caches.THROUGH_L1 if spec.l1_local else 0)
-    drops = caches.DROPS_L1 if spec.compute_capability < (7, 0) else 0
+    local_path = caches.BY_WORDS | (caches.THROUGH_L1 if spec.l1_local else 0)
+    drops_l1 = caches.DROPS_L1 if spec.compute_capability < (7, 0) else 0
     return {
         ("global", "load", ""): through_l1,
         ("global", "load", "past L1"): 0,
         ("global", "load", "read only"): read_only,
-        ("global", "store", ""): caches.WRITES | drops,
+        ("global", "store", ""): caches.WRITES | drops_l1,
         ("global", "atomic", ""): caches.WRITES | caches.DROPS_L1,
-        ("local", "load", ""): own,
-        ("local", "store", ""): own | caches.WRITES,
+        ("local", "load", ""): local_path,
+        ("local", "store", ""): local_path | caches.WRITES,
         ("const", "load", ""): caches.THROUGH_CONSTANT,
         ("texture", "load", ""): read_only,
         ("surface", "load", ""): read_only,
-        ("surface", "store", ""): caches.WRITES | drops,
+        ("surface", "store", ""): caches.WRITES | drops_l1,
         ("surface", "atomic", ""): caches.WRITES | caches.DROPS_L1,
     }
 
 
 def caches_global_loads(spec: DeviceSpec, wanted: bool | None = None) -> bool:
-    """Returns whether L1 caches global loads: as `wanted`, or as the device does by itself."""
+    """Returns whether L1 caches global loads: as `wanted`, or by the device's default. Raises
+    WarploomError if the device cannot."""
     if wanted and spec.l1_global == "never":
         raise WarploomError(
             f"{spec.title} (compute capability {spec.cc}) never caches global loads in L1; leave"
@@ -198,7 +205,8 @@ def caches_global_loads(spec: DeviceSpec, wanted: bool | None = None) -> bool:
 
 
 def _mode(spec: DeviceSpec, bank_bytes: int | None) -> int:
-    """Return the bytes of a bank that lanes can meet over."""
+    """Returns the bank mode in bytes: `bank_bytes` or the device's default. Raises WarploomError
+    for a mode that the device does not have."""
     modes = sorted(mode for family, mode in _SHARED if family == spec.shared_rule)
     if bank_bytes is None:
         return modes[0]
@@ -216,7 +224,7 @@ _GLOBAL = {
     "lines": ("global_by_lines", "global_by_segments", "local_by_lines"),
     "sectors": ("global_by_sectors", "global_by_sectors", "local_by_sectors"),
 }
-"""By a device's `global_rule`: global memory through L1 and past it, and local memory."""
+"""Rules by a device's `global_rule`: global memory through L1, past L1, and local memory."""
 
 _SHARED = {
     ("16 banks", 4): ("shared_16_banks_read", "shared_16_banks_write"),
@@ -225,4 +233,4 @@ _SHARED = {
     ("32 wide banks", 8): ("shared_wide_banks", "shared_wide_banks"),
     ("32 banks", 4): ("shared_32_banks_read", "shared_32_banks"),
 }
-"""By a device's `shared_rule` and the mode of its banks: reads, and stores and atomics."""
+"""Rules by a device's `shared_rule` and bank mode: loads, and stores and atomics."""

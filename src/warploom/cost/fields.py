@@ -1,4 +1,4 @@
-"""The costs that are counted of a memory access, and where each stands in a row of counts."""
+"""Names the counters of a memory access, and defines their indices in its record."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FIELDS = (
     "l2_hits",
     "l2_misses",
 )
-"""What is counted of an access, in this order: columns of a tally's `accesses`.
+"""The counters of an access, in order; these are the columns of a tally's `accesses`.
 
-`bytes_*` in bytes, `sectors` of 32 bytes, `lines` of 128 bytes; `transactions` as the device's rule
-makes them, for global and local memory also by their sizes in bytes. `passes` only for atomics and
-constants, `wavefronts` and `bank_conflicts` only for shared memory, `writes` only for stores: how
-many the memory makes of them. Hits and misses are sectors, and only with counted caches; the `l1`
-of constant memory is the constant cache.
+`bytes_*` in bytes, `sectors` of 32 bytes, `lines` of 128 bytes; `transactions` by the device's
+rule, for global and local memory also by their sizes in bytes. `passes` only for atomics and
+constants, `wavefronts` and `bank_conflicts` only for shared memory, `writes` only for stores: the
+writes that the memory performs (`cost.writes`). Hits and misses are in sectors, and only with
+simulated caches; the `l1` of constant memory is the constant cache.
 """
 
 REQUESTS = FIELDS.index("requests")
@@ -52,5 +52,5 @@ EXAMPLE_COST = len(FIELDS)
 EXAMPLE_MASK = EXAMPLE_COST + 1
 EXAMPLE_ADDRESSES = EXAMPLE_COST + 2
 RECORD_WIDTH = EXAMPLE_ADDRESSES + 32
-"""A record is a row of counts, then one of the accesses that took the most transactions: how
-many, the lanes that took part, and the 32 addresses (`cost.costliest_access`)."""
+"""Words of an access record: the counters, then the costliest access: its transactions, active mask
+and 32 addresses (`cost.costliest_access`)."""

@@ -1,10 +1,12 @@
-"""Counts the steps of an access to shared memory on compute capability 1.x.
+"""Counts the steps and bank conflicts of an access to shared memory on compute capability 1.x.
 
-16 banks of 4 bytes serve a half-warp step by step. A step of a read takes one word for all lanes
-that want it (the broadcast), and one lane of every other bank; which word is broadcast is left
-open, and here it is the word of the lowest lane left, as the lane of each bank is. Wider accesses
+16 banks of 4 bytes serve a half-warp step by step. A step of a load broadcasts one word to all
+lanes that load it, and serves one lane of every other bank. The broadcast word is unspecified; here
+it is that of the lowest remaining lane, and each bank serves its lowest lane, too. Wider accesses
 are split into words. Of several lanes that store to one word at once, one writes (CUDA C
 Programming Guide 4.2, F.3.3).
+
+    half-warp, lanes in pairs on words 0, 16, 32, ... (all in bank 0)   ->   8 steps
 """
 
 from __future__ import annotations
@@ -12,14 +14,14 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.cost.banks import WORD_BITS, add_request, count_ways
-from warploom.simt.lane_counts import Addresses, Row, first_lane, jitable
+from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable
 
 BANKS = 16
 
 
 @jitable
-def shared_16_banks_read(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Count a read; steps beyond one for each half-warp and word are bank conflicts."""
+def shared_16_banks_read(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of a load; steps beyond one per half-warp and word are bank conflicts."""
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0
@@ -28,12 +30,12 @@ def shared_16_banks_read(addresses: Addresses, mask: int, size: int, row: Row) -
         if half != 0:
             groups += words
             wavefronts += words * count_steps(addresses, half)
-    add_request(addresses, mask, size, wavefronts, groups, row)
+    add_request(addresses, mask, size, wavefronts, groups, record)
 
 
 @jitable
-def shared_16_banks_write(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Count a store, or an atomic."""
+def shared_16_banks_write(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of a store or an atomic: one step for each distinct word of a bank."""
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0
@@ -42,29 +44,31 @@ def shared_16_banks_write(addresses: Addresses, mask: int, size: int, row: Row) 
         if half != 0:
             groups += words
             wavefronts += words * count_ways(addresses, half, WORD_BITS, BANKS)
-    add_request(addresses, mask, size, wavefronts, groups, row)
+    add_request(addresses, mask, size, wavefronts, groups, record)
 
 
 @jitable
-def count_steps(addresses: Addresses, left: int) -> int:
-    """Steps until all lanes are served.
+def count_steps(addresses: Addresses, remaining: int) -> int:
+    """Returns the steps until a load has served the lanes `remaining` of a half-warp.
 
-    Words further into wide accesses are as far apart as the first ones, and meet as these do.
+    Of wide accesses the first words are enough: the further ones have the same distances, so they
+    conflict alike.
     """
     bits = np.uint64(WORD_BITS)
     bank_mask = np.uint64(BANKS - 1)
     steps = 0
-    while left != 0:
+    while remaining != 0:
         steps += 1
-        shared_word = addresses[first_lane(left)] >> bits
+        shared_word = addresses[first_lane(remaining)] >> bits
         served_banks = 1 << int(np.int64(shared_word & bank_mask))
         for lane in range(32):
-            if (left >> lane) & 1:
+            if (remaining >> lane) & 1:
                 word = addresses[lane] >> bits
                 bank = 1 << int(np.int64(word & bank_mask))
+                # The broadcast serves any number of lanes, a bank one lane per step.
                 if word == shared_word:
-                    left ^= 1 << lane
+                    remaining ^= 1 << lane
                 elif served_banks & bank == 0:
                     served_banks |= bank
-                    left ^= 1 << lane
+                    remaining ^= 1 << lane
     return steps

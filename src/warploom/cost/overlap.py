@@ -1,46 +1,54 @@
-"""Counts the distinct stretches of memory that the lanes of an access touch, in any order, and how
-many lanes coincide on one.
+"""Counts the distinct memory segments that the lanes of an access touch, for lanes in any order,
+and how many lanes touch the same segment.
 
-Compiled code compares all pairs of lanes by vector instructions (`helpers.overlap`).
+These are the definitions in Python, by sets. Compiled code compares all pairs of lanes with vector
+instructions instead (`helpers.overlap`), in 32-bit arithmetic; so the functions here fail, too, for
+lanes that are too distant.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from warploom.simt.lane_counts import Addresses, stretches_of
+from warploom.simt.lane_counts import Addresses, segments_of
 
 FURTHEST_BITS = 32
-"""Lanes are compared where they lie in the same 2^32 stretches."""
+"""Lanes can be compared if their segment indices agree above this many bits."""
 
 
-def count_stretches(addresses: Addresses, mask: int, shift: int) -> tuple[int, int]:
-    """Returns, of the stretches of 2^shift bytes that the lanes of `mask` touch, how many there
-    are, and how many aligned groups of 4 have one. Zeros where the lanes do not lie in the same
-    2^32 stretches."""
-    touched = set(stretches_of(addresses, mask, shift))
-    if len({one >> FURTHEST_BITS for one in touched}) > 1:
+def count_segments(addresses: Addresses, mask: int, shift: int) -> tuple[int, int]:
+    """Returns the numbers of distinct segments of 2^shift bytes, and of distinct aligned groups of
+    4 segments, that the active lanes touch: sectors and lines for `shift` 5. Zeros if the lanes are
+    too distant (FURTHEST_BITS)."""
+    touched = set(segments_of(addresses, mask, shift))
+    if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0, 0
-    return len(touched), len({one // 4 for one in touched})
+    return len(touched), len({segment // 4 for segment in touched})
 
 
 def count_in_columns(
     addresses: Addresses, mask: int, shift: int, columns: int
 ) -> tuple[int, int, int, int]:
-    """Returns how many stretches there are, how many aligned groups of 8 and of 32 have one, and
-    the most in one column, where `columns` neighbours, a power of 2 up to 32, lie in different
-    ones. Zeros where the lanes do not lie in the same 2^32 stretches."""
-    touched = set(stretches_of(addresses, mask, shift))
-    if len({one >> FURTHEST_BITS for one in touched}) > 1:
+    """Returns the numbers of distinct segments, and of aligned groups of 8 and of 32 segments, that
+    the active lanes touch, and the most segments in one column (index modulo `columns`, a power of
+    2 up to 32). For 4-byte words: words, sectors, lines, and wavefronts over `columns` banks. Zeros
+    if the lanes are too distant (FURTHEST_BITS)."""
+    touched = set(segments_of(addresses, mask, shift))
+    if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0, 0, 0, 0
-    eights, lines = (len({one // size for one in touched}) for size in (8, 32))
-    return len(touched), eights, lines, max(Counter(one % columns for one in touched).values())
+    eights, lines = (len({segment // size for segment in touched}) for size in (8, 32))
+    return (
+        len(touched),
+        eights,
+        lines,
+        max(Counter(segment % columns for segment in touched).values()),
+    )
 
 
 def count_coinciding(addresses: Addresses, mask: int, shift: int) -> int:
-    """Returns the most lanes of `mask` on one stretch of 2^shift bytes; 0 where they do not lie in
-    the same 2^32 stretches."""
-    touched = stretches_of(addresses, mask, shift)
-    if len({one >> FURTHEST_BITS for one in touched}) > 1:
+    """Returns the largest number of active lanes in one segment of 2^shift bytes; 0 if the lanes
+    are too distant (FURTHEST_BITS)."""
+    touched = segments_of(addresses, mask, shift)
+    if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0
     return max(Counter(touched).values())

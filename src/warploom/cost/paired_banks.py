@@ -1,17 +1,17 @@
-"""Counts what a load from shared memory costs from compute capability 5.0 on, where lanes in pairs
-may want the same.
+"""Counts the wavefronts of a load from shared memory from compute capability 5.0 on, which are
+fewer if pairs of lanes load from the same address.
 
-Data comes back by 128 bytes a cycle: one register of all lanes. Where lanes n and n ^ 1, or lanes n
-and n ^ 2, want the same address for all n, two registers come back at once, so that twice as many
-lanes go together: half-warps of 16 bytes in place of quarter-warps (NVIDIA on 7.0 and 7.5,
-https://forums.developer.nvidia.com/t/unexpected-shared-memory-bank-conflict/77228/2; counted on an
-A10 and an H100 by a reader of https://forums.developer.nvidia.com/t/373160: 2 wavefronts where each
-half-warp wants one 16 bytes, 8 where lanes n and n + 16 want 32 n). Maxwell takes at least two for
-16 bytes, too (https://github.com/NervanaSystems/maxas/issues/8). Loads that hit L1, which is one
-with shared memory from 7.0 on, come back the same way.
+Data returns at 128 bytes per cycle: one register of all lanes. If lanes n and n ^ 1, or lanes n and
+n ^ 2, load from the same address for all n, two registers return per cycle, so that twice as many
+lanes are served together: half-warps instead of quarter-warps for 16 bytes (NVIDIA on 7.0 and 7.5,
+https://forums.developer.nvidia.com/t/unexpected-shared-memory-bank-conflict/77228/2; measured on an
+A10 and an H100 by a reader of https://forums.developer.nvidia.com/t/373160: 2 wavefronts if each
+half-warp loads one 16 bytes, 8 if lanes n and n + 16 load at 32 n). Maxwell, too, takes at least
+two for 16 bytes (https://github.com/NervanaSystems/maxas/issues/8). Loads that hit L1, which is one
+memory with shared memory from 7.0 on, return the same way.
 
-Lanes that are off differ from none. So `ldmatrix` costs as before unless its rows are the same in
-pairs: what it costs then is not known.
+Inactive lanes do not count. So `ldmatrix` costs what `cost.banks` counts unless its rows are equal
+in pairs: the cost is unknown then.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ from warploom.cost.banks import (
     count_in_groups,
     shared_32_banks,
 )
-from warploom.simt.lane_counts import Addresses, Row, jitable
+from warploom.simt.lane_counts import Addresses, Ints, jitable
 
 
 @jitable
-def shared_32_banks_read(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Adds a load from shared memory from compute capability 5.0 on: as `shared_32_banks` where
-    registers come back one by one."""
-    if size <= 4 or registers_returned(addresses, mask, size) == size >> WORD_BITS:
-        shared_32_banks(addresses, mask, size, row)
+def shared_32_banks_read(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of a load from compute capability 5.0 on: those of `shared_32_banks` if
+    registers return one per cycle."""
+    if size <= 4 or count_return_cycles(addresses, mask, size) == size >> WORD_BITS:
+        shared_32_banks(addresses, mask, size, record)
     else:
-        add_packed(addresses, mask, size, row)
+        add_packed(addresses, mask, size, record)
 
 
 @jitable
-def registers_returned(addresses: Addresses, mask: int, size: int) -> int:
-    """Returns in how many turns the registers of a load of `size` bytes a lane come back."""
+def count_return_cycles(addresses: Addresses, mask: int, size: int) -> int:
+    """Returns the cycles in which the registers of a load of `size` bytes per lane return."""
     if size <= 4:
         return 1
+    # One register cannot return faster; two of them can share a cycle.
     if lanes_agree(addresses, mask, 1) or lanes_agree(addresses, mask, 2):
         return size >> WORD_BITS + 1
     return size >> WORD_BITS
@@ -50,8 +51,9 @@ def registers_returned(addresses: Addresses, mask: int, size: int) -> int:
 
 @jitable
 def lanes_agree(addresses: Addresses, mask: int, distance: int) -> bool:
-    """Returns whether lanes n and n ^ `distance` want the same address, for all n where both are
-    on."""
+    """Returns whether lanes n and n ^ `distance` have the same address, for all n where both are
+    active."""
+    # Differences of inactive lanes are multiplied by 0: no branches, so LLVM vectorises the loop.
     differ = np.uint64(0)
     for lane in range(32):
         both = mask >> lane & mask >> (lane ^ distance) & 1
@@ -60,11 +62,11 @@ def lanes_agree(addresses: Addresses, mask: int, distance: int) -> bool:
 
 
 @jitable
-def add_packed(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Adds a load of 8 bytes and more whose registers come back two at once."""
+def add_packed(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of a load of 8 bytes or more whose registers return two per cycle."""
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1
     banks = BANKS >> (shift - WORD_BITS)
     wavefronts, groups = count_in_groups(addresses, mask, shift, banks, 2 * banks)
-    add_request(addresses, mask, size, wavefronts, groups, row)
+    add_request(addresses, mask, size, wavefronts, groups, record)

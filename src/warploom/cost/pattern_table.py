@@ -1,9 +1,16 @@
-"""Counting an access like an earlier one by adding one: what compiled code does beside the rules.
+"""Memoises access costs: an access whose pattern was seen before costs one increment.
 
-A rule's costs follow from the mask and from where the lanes' addresses lie to each other and in a
-line of 128 bytes (a row of 256, where shared memory has such: `AccessRules.unit`). So a row keeps
-some patterns, what each cost, and how often it came again; only a new one has to be counted. It is
-the same sum in another order.
+A pattern is the active mask and the lanes' addresses relative to an aligned line of 128 bytes (256
+for the bank mode of `AccessRules.unit`). The rules' costs depend on the pattern alone. So compiled
+code stores, for each access instruction, a few patterns with their costs and a repeat count; only
+a new pattern is counted by the rules. `settle_pattern` adds repeats * costs later. The sums are the
+same as counting each access alone.
+
+    load at 4096 + 4 * lane, then at 8192 + 4 * lane   ->   first: rules; second: REPEATS += 1
+
+The lookup is emitted by `lower.access.access_costs`; this module has the table's layout and the
+functions that fill and empty it. Irregular accesses, whose patterns never repeat, gain nothing:
+after TRIAL_PATTERNS misses, most new patterns are not stored.
 """
 
 from __future__ import annotations
@@ -11,59 +18,61 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.cost.fields import FIELDS, RECORD_WIDTH
-from warploom.simt.lane_counts import Addresses, Row, first_lane, jitable
+from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable
 
 SLOTS = 8
-"""Patterns that a row keeps; which one takes which place is for the code that looks them up."""
+"""Patterns per access instruction; the code that looks them up chooses the slot of each."""
 
 REPEATS, MASK, STEP, OFFSETS = range(4)
 COSTS = OFFSETS + 32
 PATTERN_WIDTH = COSTS + len(FIELDS)
-"""A pattern: how often it came again, its mask, its addresses from the last multiple of the unit at
-or below its first lane's, and its costs. STEP: by how much they rise from lane to lane; ANY_STEP
-where there is but one, NO_STEP where it differs."""
+"""Words of a pattern: repeat count; active mask; STEP: the stride from lane to lane, ANY_STEP if
+only one lane is active, NO_STEP if strides differ or are negative; addresses relative to the last
+multiple of the unit at or below the lowest active lane's; costs."""
 
 ANY_STEP, NO_STEP = -1, -2
 
-DOUBT = RECORD_WIDTH
-PATTERNS_AT = DOUBT + 1
+NEW_PATTERNS = RECORD_WIDTH
+PATTERNS_AT = NEW_PATTERNS + 1
 PATTERNS_END = PATTERNS_AT + SLOTS * PATTERN_WIDTH
-"""What follows a record in a row of compiled code: how many new patterns have come since one that
-came again had to make room, and the patterns."""
+"""Words after an access record in compiled code. NEW_PATTERNS: new patterns since the last eviction
+of a pattern that had repeated; then the patterns."""
 
-TRIALS, SELDOM = 16, 64
-"""So many patterns are kept on trial, and then one in so many: keeping them costs time, and where
-lanes go anywhere none comes again."""
+TRIAL_PATTERNS, SAMPLE_PERIOD = 16, 64
+"""The number of new patterns that are all stored, and the period at which later ones are: storing
+takes time, and patterns of irregular accesses do not repeat."""
 
 _COSTS = len(FIELDS)
 
 
 @jitable
-def settle_pattern(offsets: Addresses, mask: int, slot: int, row: Row) -> None:
-    """Add the repeats of a pattern; its costs then hold what is counted so far, negated."""
+def settle_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> None:
+    """Adds the costs of a pattern's repeats to the counters, before the slot is used for another.
+    Stores the negated counters as its costs: `keep_pattern` adds the counters again after the rules
+    have counted the new pattern, which leaves the difference, its costs."""
     at = PATTERNS_AT + slot * PATTERN_WIDTH
-    repeats = row[at + REPEATS]
-    row[at + REPEATS] = 0
+    repeats = record[at + REPEATS]
+    record[at + REPEATS] = 0
     for field in range(_COSTS):
-        row[field] += repeats * row[at + COSTS + field]
-        row[at + COSTS + field] = -row[field]
+        record[field] += repeats * record[at + COSTS + field]
+        record[at + COSTS + field] = -record[field]
 
 
 @jitable
-def keep_pattern(offsets: Addresses, mask: int, slot: int, row: Row) -> None:
-    """Keep the pattern that has just been counted, and what it cost."""
+def keep_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> None:
+    """Stores the pattern that the rules have just counted, with its costs (`settle_pattern`)."""
     at = PATTERNS_AT + slot * PATTERN_WIDTH
-    row[at + MASK] = mask
-    row[at + STEP] = step_of(offsets, mask)
+    record[at + MASK] = mask
+    record[at + STEP] = step_of(offsets, mask)
     for lane in range(32):
-        row[at + OFFSETS + lane] = np.int64(offsets[lane])
+        record[at + OFFSETS + lane] = np.int64(offsets[lane])
     for field in range(_COSTS):
-        row[at + COSTS + field] += row[field]
+        record[at + COSTS + field] += record[field]
 
 
 def step_of(offsets: Addresses, mask: int) -> int:
-    """Return by how much the places of the lanes rise from lane to lane. Compiled code has vector
-    instructions for it (`helpers.rising`)."""
+    """Returns the stride of the active lanes' offsets from lane to lane, ANY_STEP or NO_STEP.
+    Compiled code uses vector instructions instead (`helpers.rising`)."""
     lowest = first_lane(mask)
     step = ANY_STEP
     for lane in range(lowest + 1, 32):

@@ -3,6 +3,9 @@ half-warp by half-warp.
 
 Source: CUDA C Programming Guide 4.2, F.3.2. Local memory follows the rule of global memory, one
 4-byte word of each lane after the other.
+
+    half-warp of floats at 128 + 4 * lane   ->   one transaction of 64 bytes
+    the same at 132 + 4 * lane              ->   1.0: 16 of 32 bytes; 1.2: one of 128 bytes
 """
 
 from __future__ import annotations
@@ -17,103 +20,111 @@ from warploom.cost.fields import (
     TRANSACTIONS_64,
     TRANSACTIONS_128,
 )
-from warploom.simt.lane_counts import Addresses, Row, count_lanes, first_lane, jitable
+from warploom.simt.lane_counts import Addresses, Ints, count_lanes, first_lane, jitable
 
 HALF = 16
 HALF_MASK = (1 << HALF) - 1
 
 
 @jitable
-def global_in_order(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Global memory on 1.0 and 1.1: lane k must want word k of a segment, or each lane pays."""
-    count_touched(addresses, mask, size, row)
-    move_in_order(addresses, mask, size, 0, row)
+def global_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of an access to global memory on 1.0 and 1.1: lane k of a half-warp must
+    access word k of a segment, or each lane takes a transaction."""
+    count_touched(addresses, mask, size, record)
+    move_in_order(addresses, mask, size, 0, record)
 
 
 @jitable
-def global_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Global memory on 1.2 and 1.3: the segments that the lanes touch, shrunk to what is used."""
-    count_touched(addresses, mask, size, row)
-    move_by_halves(addresses, mask, size, 0, row)
+def global_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of an access to global memory on 1.2 and 1.3: the segments that the lanes
+    touch, shrunk to the used part."""
+    count_touched(addresses, mask, size, record)
+    move_by_halves(addresses, mask, size, 0, record)
 
 
 @jitable
-def local_in_order(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Local memory on 1.0 and 1.1."""
-    count_touched_local(addresses, mask, size, row)
+def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of an access to local memory on 1.0 and 1.1."""
+    count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
-        move_in_order(addresses, mask, min(size, 4), 128 * word, row)
+        move_in_order(addresses, mask, min(size, 4), 128 * word, record)
 
 
 @jitable
-def local_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Local memory on 1.2 and 1.3."""
-    count_touched_local(addresses, mask, size, row)
+def local_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds the costs of an access to local memory on 1.2 and 1.3."""
+    count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
-        move_by_halves(addresses, mask, min(size, 4), 128 * word, row)
+        move_by_halves(addresses, mask, min(size, 4), 128 * word, record)
 
 
 @jitable
-def move_in_order(addresses: Addresses, mask: int, size: int, ahead: int, row: Row) -> None:
-    """Add the transactions of an access `ahead` bytes behind the addresses.
+def move_in_order(addresses: Addresses, mask: int, size: int, offset: int, record: Ints) -> None:
+    """Adds the transactions of an access at `addresses + offset` by the rule of 1.0 and 1.1.
 
     A half-warp in order moves its words in one transaction of 64 (4-byte words) or 128 bytes (8),
-    or two of 128 (16). Any other, and words of 1 or 2 bytes, moves 32 bytes for each lane.
+    or two of 128 (16). Otherwise, and for words of 1 or 2 bytes, it moves 32 bytes for each lane.
     """
     for first in range(0, 32, HALF):
         half = mask & (HALF_MASK << first)
         if half != 0:
-            if size >= 4 and is_in_order(addresses, half, first, size, ahead):
-                add_transactions(min(HALF * size, 128), max(1, HALF * size // 128), row)
+            if size >= 4 and is_in_order(addresses, half, first, size, offset):
+                add_transactions(min(HALF * size, 128), max(1, HALF * size // 128), record)
             else:
-                add_transactions(32, count_lanes(half), row)
+                add_transactions(32, count_lanes(half), record)
 
 
 @jitable
-def is_in_order(addresses: Addresses, half: int, first: int, size: int, ahead: int) -> bool:
-    """Returns whether every lane of a half-warp wants its own word of one aligned segment."""
+def is_in_order(addresses: Addresses, half: int, first: int, size: int, offset: int) -> bool:
+    """Returns whether lane k of a half-warp, which begins at lane `first`, accesses word k of one
+    aligned segment, for all active lanes."""
     leader = first_lane(half)
-    # Signed, for the segment of the lanes that are off may begin below address 0.
-    start = np.int64(addresses[leader]) + ahead - (leader - first) * size
+    # Signed, as the words of inactive lanes before the leader may begin below address 0.
+    start = np.int64(addresses[leader]) + offset - (leader - first) * size
     if start % min(HALF * size, 128) != 0:
         return False
     for lane in range(first, first + HALF):
         if (half >> lane) & 1:
             expected = start + (lane - first) * size
-            if np.int64(addresses[lane]) + ahead != expected:
+            if np.int64(addresses[lane]) + offset != expected:
                 return False
     return True
 
 
 @jitable
-def move_by_halves(addresses: Addresses, mask: int, size: int, ahead: int, row: Row) -> None:
-    """Add the transactions of an access `ahead` bytes behind the addresses.
+def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, record: Ints) -> None:
+    """Adds the transactions of an access at `addresses + offset` by the rule of 1.2 and 1.3.
 
-    Again and again: the segment of the lowest lane left (32 bytes for words of 1 byte, 64 of 2, 128
-    of more) serves every lane in it, and is halved, down to 32 bytes, while one half will do.
+    Until all lanes are served: takes the segment of the lowest remaining lane (32 bytes for words
+    of 1 byte, 64 for 2, 128 for more), serves every lane in it, and halves it, down to 32 bytes,
+    while one half contains all used bytes.
     """
     segment = min(32 * size, 128)
     for first in range(0, 32, HALF):
-        left = mask & (HALF_MASK << first)
-        while left != 0:
-            leader = first_lane(left)
-            wanted = addresses[leader] + np.uint64(ahead)
-            start = wanted - wanted % np.uint64(segment)
+        remaining = mask & (HALF_MASK << first)
+        while remaining != 0:
+            leader = first_lane(remaining)
+            leader_address = addresses[leader] + np.uint64(offset)
+            start = leader_address - leader_address % np.uint64(segment)
             lowest = np.uint64(segment)
             end = np.uint64(0)
             for lane in range(first, first + HALF):
-                address = addresses[lane] + np.uint64(ahead)
-                if (left >> lane) & 1 and address >= start and address < start + np.uint64(segment):
-                    left ^= 1 << lane
+                address = addresses[lane] + np.uint64(offset)
+                if (
+                    (remaining >> lane) & 1
+                    and address >= start
+                    and address < start + np.uint64(segment)
+                ):
+                    remaining ^= 1 << lane
                     lowest = min(lowest, address - start)
                     end = max(end, address - start + np.uint64(size))
-            add_transactions(shrunk(segment, int(np.int64(lowest)), int(np.int64(end))), 1, row)
+            add_transactions(shrunk(segment, int(np.int64(lowest)), int(np.int64(end))), 1, record)
 
 
 @jitable
 def shrunk(segment: int, lowest: int, end: int) -> int:
-    """Return the bytes of a segment that are moved where those from `lowest` up to `end` are
-    used."""
+    """Returns the bytes that are moved of a segment of `segment` bytes whose bytes from `lowest` up
+    to `end` are used."""
     while segment > 32:
         half = segment // 2
         if lowest >= half:
@@ -126,13 +137,13 @@ def shrunk(segment: int, lowest: int, end: int) -> int:
 
 
 @jitable
-def add_transactions(size: int, count: int, row: Row) -> None:
-    """Add `count` transactions of `size` bytes."""
-    row[TRANSACTIONS] += count
-    row[BYTES_MOVED] += size * count
+def add_transactions(size: int, count: int, record: Ints) -> None:
+    """Adds `count` transactions of `size` bytes."""
+    record[TRANSACTIONS] += count
+    record[BYTES_MOVED] += size * count
     if size == 32:
-        row[TRANSACTIONS_32] += count
+        record[TRANSACTIONS_32] += count
     elif size == 64:
-        row[TRANSACTIONS_64] += count
+        record[TRANSACTIONS_64] += count
     else:
-        row[TRANSACTIONS_128] += count
+        record[TRANSACTIONS_128] += count

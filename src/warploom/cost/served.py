@@ -1,8 +1,10 @@
-"""Finds which lanes each transaction or pass of an access serves, and which bytes it moves.
+"""Lists the transactions or passes of an access: the lanes that each serves, the bytes it moves.
 
-The rules count; this module says the same lane by lane, for people who want to see it. For every
-rule, what is listed here is as many as the rule counts (the tests hold the two together). Sources
-are those of the rules. In local memory, addresses are offsets in its layout.
+The rules only count; this module enumerates the same transactions, for reports and the viewer. For
+every rule, the list is as long as the rule's count (tests compare the two). Sources are those of
+the rules. In local memory, addresses are offsets in its interleaved layout.
+
+    global_by_sectors, floats at 0, 4, ..., 124   ->   (0, 32, 0xff), (32, 32, 0xff00), ...
 """
 
 from __future__ import annotations
@@ -14,15 +16,15 @@ from typing import NamedTuple
 import numpy as np
 
 from warploom.cost.constant import word_shift
-from warploom.cost.paired_banks import registers_returned
+from warploom.cost.paired_banks import count_return_cycles
 from warploom.cost.segments import shrunk
 
 WARP, HALF = 32, 16
 
 
-class Served(NamedTuple):
-    """One transaction, or one pass over the banks: the first byte that it moves and how many (0 of
-    either where banks give several words at once), and the lanes that get theirs, as a mask."""
+class ServedTransaction(NamedTuple):
+    """Describes one transaction, or one pass over the banks: its first byte and number of bytes
+    (both 0 for banks, which deliver several words per pass), and the mask of lanes served."""
 
     start: int
     size: int
@@ -30,50 +32,55 @@ class Served(NamedTuple):
 
 
 Lanes = list[int]
-Serve = Callable[[Sequence[int], Lanes, int], Iterator[Served]]
+Serve = Callable[[Sequence[int], Lanes, int], Iterator[ServedTransaction]]
 
 
-def served(rule: str, addresses: Sequence[int], mask: int, size: int) -> tuple[Served, ...]:
-    """Returns what an access of `size` bytes in the lanes of `mask`, lane l at `addresses[l]`,
-    takes by the rule of that name, in the order in which it happens."""
+def list_transactions(
+    rule: str, addresses: Sequence[int], mask: int, size: int
+) -> tuple[ServedTransaction, ...]:
+    """Returns the transactions of an access of `size` bytes per lane by the rule of that name, in
+    the order in which they happen. `addresses[l]` is the address of lane l, `mask` the active
+    lanes."""
     lanes = [lane for lane in range(WARP) if mask >> lane & 1]
     return tuple(_RULES[rule](addresses, lanes, size))
 
 
 def _mask(lanes: Sequence[int]) -> int:
+    """Returns the mask of some lanes."""
     return sum(1 << lane for lane in lanes)
 
 
 def _groups(lanes: Lanes, width: int) -> Iterator[Lanes]:
-    """Yield the lanes that take part of each group of `width` that has any."""
+    """Yields the active lanes of each aligned group of `width` lanes that has any."""
     for first in range(0, WARP, width):
         group = [lane for lane in lanes if first <= lane < first + width]
         if group:
             yield group
 
 
-def _by_place(addresses: Sequence[int], lanes: Lanes, bytes_: int) -> dict[int, int]:
-    """Return the lanes, as masks, by the stretch of so many bytes that they touch, in rising
-    order."""
-    places: dict[int, int] = {}
+def _lanes_by_segment(addresses: Sequence[int], lanes: Lanes, bytes_: int) -> dict[int, int]:
+    """Returns the mask of lanes that touch each segment of `bytes_` bytes, by segment index, in
+    rising order."""
+    lanes_by_segment: dict[int, int] = {}
     for lane in lanes:
-        place = addresses[lane] // bytes_
-        places[place] = places.get(place, 0) | 1 << lane
-    return {place: places[place] for place in sorted(places)}
+        segment = addresses[lane] // bytes_
+        lanes_by_segment[segment] = lanes_by_segment.get(segment, 0) | 1 << lane
+    return {segment: lanes_by_segment[segment] for segment in sorted(lanes_by_segment)}
 
 
 # ---- global, local and constant memory ----------------------------------------------------------
+# Each function yields the transactions of one rule, or family of rules, of _RULES.
 
 
-def _stretches(
+def _segments(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int, grouped: bool
-) -> Iterator[Served]:
+) -> Iterator[ServedTransaction]:
     for group in _groups(lanes, min(WARP, 128 // size) if grouped else WARP):
-        for place, inside in _by_place(addresses, group, bytes_).items():
-            yield Served(place * bytes_, bytes_, inside)
+        for segment, inside in _lanes_by_segment(addresses, group, bytes_).items():
+            yield ServedTransaction(segment * bytes_, bytes_, inside)
 
 
-def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[ServedTransaction]:
     for half in _groups(lanes, HALF):
         first = half[0] // HALF * HALF
         start = addresses[half[0]] - (half[0] - first) * size
@@ -83,12 +90,14 @@ def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Ser
             for part in range(max(1, HALF * size // 128)):
                 begin = start + part * moved
                 inside = [lane for lane in half if begin <= addresses[lane] < begin + moved]
-                yield Served(begin, moved, _mask(inside))
+                yield ServedTransaction(begin, moved, _mask(inside))
         else:
-            yield from (Served(addresses[lane] // 32 * 32, 32, 1 << lane) for lane in half)
+            yield from (
+                ServedTransaction(addresses[lane] // 32 * 32, 32, 1 << lane) for lane in half
+            )
 
 
-def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[ServedTransaction]:
     segment = min(32 * size, 128)
     for half in _groups(lanes, HALF):
         left = list(half)
@@ -98,82 +107,100 @@ def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Se
             lowest = min(addresses[lane] for lane in inside) - start
             end = max(addresses[lane] for lane in inside) - start + size
             moved = shrunk(segment, lowest, end)
-            yield Served(start + lowest // moved * moved, moved, _mask(inside))
+            yield ServedTransaction(start + lowest // moved * moved, moved, _mask(inside))
             left = [lane for lane in left if lane not in inside]
 
 
-def _local(addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int) -> Iterator[Served]:
-    """Yield all words of the lanes at once; each stretch once."""
-    places: dict[int, int] = {}
+def _local(
+    addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int
+) -> Iterator[ServedTransaction]:
+    """Yields a transaction for each segment that any word of any lane touches."""
+    lanes_by_segment: dict[int, int] = {}
     for lane in lanes:
         for word in range(max(1, size // 4)):
-            place = (addresses[lane] + 128 * word) // bytes_
-            places[place] = places.get(place, 0) | 1 << lane
-    for place, mask in sorted(places.items()):
-        yield Served(place * bytes_, bytes_, mask)
+            segment = (addresses[lane] + 128 * word) // bytes_
+            lanes_by_segment[segment] = lanes_by_segment.get(segment, 0) | 1 << lane
+    for segment, mask in sorted(lanes_by_segment.items()):
+        yield ServedTransaction(segment * bytes_, bytes_, mask)
 
 
 def _word_by_word(
     addresses: Sequence[int], lanes: Lanes, size: int, *, rule: Serve
-) -> Iterator[Served]:
+) -> Iterator[ServedTransaction]:
     for word in range(max(1, size // 4)):
         yield from rule([address + 128 * word for address in addresses], lanes, min(size, 4))
 
 
-def _constant(addresses: Sequence[int], lanes: Lanes, size: int, *, width: int) -> Iterator[Served]:
+def _constant(
+    addresses: Sequence[int], lanes: Lanes, size: int, *, width: int
+) -> Iterator[ServedTransaction]:
     bytes_ = 1 << word_shift(size)
     for group in _groups(lanes, width):
-        for place, inside in _by_place(addresses, group, bytes_).items():
-            yield Served(place * bytes_, bytes_, inside)
+        for segment, inside in _lanes_by_segment(addresses, group, bytes_).items():
+            yield ServedTransaction(segment * bytes_, bytes_, inside)
 
 
 # ---- shared memory ------------------------------------------------------------------------------
 
 
-def _passes(words: dict[int, int], bank_of: Callable[[int], int]) -> Iterator[Served]:
-    """Pass after pass, one word of each bank."""
+def _passes(words: dict[int, int], bank_of: Callable[[int], int]) -> Iterator[ServedTransaction]:
+    """Yields the passes over the banks: each serves one word of every bank. `words` has the mask of
+    lanes of each word."""
     banks: dict[int, list[int]] = {}
     for word, lanes in words.items():
         banks.setdefault(bank_of(word), []).append(lanes)
     for turn in range(max(map(len, banks.values()))):
-        yield Served(0, 0, sum(queue[turn] for queue in banks.values() if turn < len(queue)))
+        yield ServedTransaction(
+            0, 0, sum(queue[turn] for queue in banks.values() if turn < len(queue))
+        )
 
 
 def _banks(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bank: int, quarters: bool = False
-) -> Iterator[Served]:
-    """32 banks of `bank` bytes; lanes wider than a bank go in smaller groups over fewer banks."""
+) -> Iterator[ServedTransaction]:
+    """Yields the passes over 32 banks of `bank` bytes; accesses wider than a bank are served in
+    smaller groups of lanes over fewer banks."""
     word = max(bank, size)
     count = WARP * bank // word
     for group in _groups(lanes, count):
-        yield from _passes(_by_place(addresses, group, word), lambda place: place % count)
+        yield from _passes(
+            _lanes_by_segment(addresses, group, word), lambda segment: segment % count
+        )
         if quarters and size == 16:
-            yield Served(0, 0, 0)
+            yield ServedTransaction(0, 0, 0)
 
 
-def _banks_of_pairs(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
-    """32 banks of 4 bytes, over which as many lanes go together as come back in one turn."""
+def _banks_of_pairs(
+    addresses: Sequence[int], lanes: Lanes, size: int
+) -> Iterator[ServedTransaction]:
+    """Yields the passes of a load over 32 banks of 4 bytes, in groups of as many lanes as return
+    their data in one cycle (`cost.paired_banks`)."""
     where = np.zeros(WARP, np.uint64)
     where[lanes] = [addresses[lane] for lane in lanes]
     word = max(4, size)
-    for group in _groups(lanes, WARP // registers_returned(where, _mask(lanes), size)):
+    for group in _groups(lanes, WARP // count_return_cycles(where, _mask(lanes), size)):
         yield from _passes(
-            _by_place(addresses, group, word), lambda place: place % (4 * WARP // word)
+            _lanes_by_segment(addresses, group, word), lambda segment: segment % (4 * WARP // word)
         )
 
 
-def _banks_of_rows(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
-    """Banks of 8 bytes in the mode of 4: words i and i + 32 of a row of 64 come together."""
+def _banks_of_rows(
+    addresses: Sequence[int], lanes: Lanes, size: int
+) -> Iterator[ServedTransaction]:
+    """Yields the passes over banks of 8 bytes in the mode of 4: words i and i + 32 of a row of 64
+    words are served together."""
     for group in _groups(lanes, min(WARP, 256 // size)):
-        places: dict[int, int] = {}
+        lanes_by_segment: dict[int, int] = {}
         for lane in group:
             row, bank = addresses[lane] // 256, addresses[lane] // 4 % WARP
-            place = row * WARP + bank
-            places[place] = places.get(place, 0) | 1 << lane
-        yield from _passes(dict(sorted(places.items())), lambda place: place % WARP)
+            segment = row * WARP + bank
+            lanes_by_segment[segment] = lanes_by_segment.get(segment, 0) | 1 << lane
+        yield from _passes(dict(sorted(lanes_by_segment.items())), lambda segment: segment % WARP)
 
 
-def _half_warp_reads(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+def _half_warp_reads(
+    addresses: Sequence[int], lanes: Lanes, size: int
+) -> Iterator[ServedTransaction]:
     for half in _groups(lanes, HALF):
         for _ in range(max(1, size // 4)):
             left = list(half)
@@ -185,20 +212,24 @@ def _half_warp_reads(addresses: Sequence[int], lanes: Lanes, size: int) -> Itera
                     if word == broadcast or word % HALF not in banks:
                         inside.append(lane)
                         banks.add(word % HALF)
-                yield Served(0, 0, _mask(inside))
+                yield ServedTransaction(0, 0, _mask(inside))
                 left = [lane for lane in left if lane not in inside]
 
 
-def _half_warp_writes(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
+def _half_warp_writes(
+    addresses: Sequence[int], lanes: Lanes, size: int
+) -> Iterator[ServedTransaction]:
     for half in _groups(lanes, HALF):
         for _ in range(max(1, size // 4)):
-            yield from _passes(_by_place(addresses, half, 4), lambda place: place % HALF)
+            yield from _passes(
+                _lanes_by_segment(addresses, half, 4), lambda segment: segment % HALF
+            )
 
 
 _RULES: dict[str, Serve] = {
-    "global_by_sectors": partial(_stretches, bytes_=32, grouped=False),
-    "global_by_segments": partial(_stretches, bytes_=32, grouped=True),
-    "global_by_lines": partial(_stretches, bytes_=128, grouped=True),
+    "global_by_sectors": partial(_segments, bytes_=32, grouped=False),
+    "global_by_segments": partial(_segments, bytes_=32, grouped=True),
+    "global_by_lines": partial(_segments, bytes_=128, grouped=True),
     "global_in_order": _in_order,
     "global_by_halves": _by_halves,
     "local_by_sectors": partial(_local, bytes_=32),

@@ -1,9 +1,12 @@
-"""Counts the writes that memory makes of a warp's store, where several lanes name one address.
+"""Counts the writes that memory performs for a warp-wide store, and selects which lane's value
+remains if several lanes store to one address.
 
 From compute capability 2.0 on, one lane writes to each address (CUDA C Programming Guide 4.2, F.4.2
-and F.4.3). On 1.x, one lane of each half-warp writes to shared memory (F.3.3); what becomes of a
-store to global memory the guide does not say, and every lane counts as a write. Which lane's value
-lasts is undefined everywhere: `lasting` chooses.
+and F.4.3). On 1.x, one lane of each half-warp writes to shared memory (F.3.3); for stores to global
+memory the guide specifies nothing, and every lane counts as a write. Which lane's value remains is
+undefined on all devices; `lasting` selects it by the scheduling policy.
+
+    32 lanes store to one address   ->   2.0 and later: 1 write; 1.x, shared: 2; 1.x, global: 32
 """
 
 from __future__ import annotations
@@ -13,62 +16,65 @@ import numpy as np
 from warploom.cost.fields import WRITES
 from warploom.simt.lane_counts import (
     Addresses,
-    Row,
+    Ints,
     count_distinct,
     count_lanes,
     first_lane,
     jitable,
-    without_stretch,
+    without_segment,
 )
 from warploom.simt.schedule_layout import (
     POLICY,
     SEED,
 )
-from warploom.simt.split_policy import ADVERSARIAL, RANDOM, scrambled
+from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 
 @jitable
-def write_by_address(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Count one write for each address; all are multiples of the size, a power of 2."""
+def write_by_address(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds one write for each distinct address; addresses are multiples of `size`, a power of 2."""
     bits = 0
     while 1 << bits + 1 <= size:
         bits += 1
-    row[WRITES] += count_distinct(addresses, mask, bits)
+    record[WRITES] += count_distinct(addresses, mask, bits)
 
 
 @jitable
-def write_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Count one write for each address in each half-warp."""
-    row[WRITES] += count_distinct(addresses, mask & 0xFFFF, 0)
-    row[WRITES] += count_distinct(addresses, mask & 0xFFFF0000, 0)
+def write_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds one write for each distinct address of each half-warp."""
+    record[WRITES] += count_distinct(addresses, mask & 0xFFFF, 0)
+    record[WRITES] += count_distinct(addresses, mask & 0xFFFF0000, 0)
 
 
 @jitable
-def write_by_lane(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Count one write for each lane."""
-    row[WRITES] += count_lanes(mask)
+def write_by_lane(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
+    """Adds one write for each active lane."""
+    record[WRITES] += count_lanes(mask)
 
 
 @jitable
-def lasting(addresses: Addresses, mask: int, plan: Row, block: int) -> int:
-    """Return the lanes whose values last, one for each address, by the plan's policy
-    (`simt.scheduling`): the highest, the lowest ("adversarial"), or any ("random").
+def lasting(addresses: Addresses, mask: int, plan: Ints, block: int) -> int:
+    """Returns the lanes whose values remain in memory after a store, by the launch's policy
+    (`simt.split_policy`): for each address the highest lane by default, the lowest under
+    ADVERSARIAL, one by the seed under RANDOM.
 
-    Lanes store in rising order, so that the highest needs no other lane to be left out.
+    Lanes store in rising order, so by default the whole mask is returned: the highest lane
+    overwrites the others.
     """
     policy = plan[POLICY]
     if policy != ADVERSARIAL and policy != RANDOM:
         return mask
-    kept = 0
+    lasting_lanes = 0
     while mask != 0:
         leader = first_lane(mask)
-        rest = without_stretch(addresses, mask, 0, leader)
-        alike = mask ^ rest
+        others = without_segment(addresses, mask, 0, leader)
+        same_address = mask ^ others
         if policy == RANDOM:
-            # Only what does not depend on where the host's memory lies.
-            place = int(np.int64(addresses[leader])) % 4096 + 4096 * block
-            for _ in range(scrambled(plan[SEED], place) % count_lanes(alike)):
-                alike &= alike - 1
-        kept |= alike & -alike
-        mask = rest
-    return kept
+            # Only the bits within a page: the rest depends on where the host allocated the memory.
+            key = int(np.int64(addresses[leader])) % 4096 + 4096 * block
+            # Removes some of the lowest lanes; the lowest remaining one is selected.
+            for _ in range(hash_pair(plan[SEED], key) % count_lanes(same_address)):
+                same_address &= same_address - 1
+        lasting_lanes |= same_address & -same_address
+        mask = others
+    return lasting_lanes

@@ -51,7 +51,7 @@ from warploom.detector.layout import (
 from warploom.detector.quick_words import is_ordered_by_barriers, write_current_record
 from warploom.detector.runs import footprint_of, words_of
 from warploom.detector.settled import is_settled
-from warploom.simt.host_prefetch import fetch
+from warploom.simt.host_prefetch import prefetch
 from warploom.simt.lane_counts import first_lane, jitable
 
 WORD = 4
@@ -83,8 +83,8 @@ def prefetch_records(state: Any, event: Any, addresses: Any, lanes: int) -> int:
     for lane in range(32):
         if lanes >> lane & 1 and low <= addresses[lane] < high:
             offset = addresses[lane] - base
-            fetch(state, lines + (offset >> LINE_SHIFT) * LINE_WORDS)
-            fetch(state, cells + (offset >> 2) * CELL_WORDS)
+            prefetch(state, lines + (offset >> LINE_SHIFT) * LINE_WORDS)
+            prefetch(state, cells + (offset >> 2) * CELL_WORDS)
     return int(allocation * allows_fast_path(state, event, allocation)) if allocation else 0
 
 

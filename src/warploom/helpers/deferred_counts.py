@@ -37,7 +37,7 @@ HALF = LANES // 2
 
 
 def count_deferred(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """Return the seven numbers of `cost.deferred_atomics.count_many`, of what that is given."""
+    """Return the seven numbers of `cost.deferred_atomics.sum_deferred_costs`, of its arguments."""
     b, (row, count) = lanes.b, given
     accesses = [
         b.load(lanes.slot(row, KEYS + LANES // 8 * n), typ=BYTES, align=8) for n in range(LANES)

@@ -11,9 +11,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from warploom.cost.banks import count_ways, ways_in_loops
-from warploom.cost.deferred_atomics import count_many
-from warploom.cost.overlap import count_coinciding, count_in_columns, count_stretches
+from warploom.cost.banks import count_ways, count_ways_branchless
+from warploom.cost.deferred_atomics import sum_deferred_costs
+from warploom.cost.overlap import count_coinciding, count_in_columns, count_segments
 from warploom.cost.pattern_table import step_of
 from warploom.helpers.compiler import SHARED
 from warploom.helpers.deferred_counts import count_deferred
@@ -25,14 +25,14 @@ from warploom.helpers.overlap import (
 from warploom.helpers.rising import emit_step
 from warploom.llvm.folding import FoldingBuilder
 from warploom.llvm.lanes import I32, I64, PTR, Lanes, Value, vector
-from warploom.simt.host_prefetch import register_fetch
+from warploom.simt.host_prefetch import register_prefetch
 from warploom.simt.lane_counts import (
     ALL_LANES,
-    all_rise,
     compile_instead,
     count_distinct,
-    count_steps,
-    distinct_in_loops,
+    count_distinct_branchless,
+    count_rising_segments,
+    is_rising,
 )
 
 WORDS = vector(I64)
@@ -48,7 +48,7 @@ def register() -> None:
     """Have Numba compile these in place of the rules' functions, for pointers and numbers."""
     extending: Any = import_module("numba.extending")
     intrinsic = extending.intrinsic
-    register_fetch()
+    register_prefetch()
 
     @intrinsic
     def stretches(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
@@ -83,14 +83,14 @@ def register() -> None:
 
     def compiled_distinct(addresses: Any, mask: Any, shift: Any) -> Any:
         count = stretches(addresses, mask, shift)[0] if mask else 0
-        return count if count != 0 else distinct_in_loops(addresses, mask, shift)
+        return count if count != 0 else count_distinct_branchless(addresses, mask, shift)
 
     def compiled_in_columns(addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
         return in_columns(addresses, mask, shift, columns)
 
     def compiled_ways(addresses: Any, mask: Any, shift: Any, banks: Any) -> Any:
         most = in_columns(addresses, mask, shift, banks)[3]
-        return most if most != 0 else ways_in_loops(addresses, mask, shift, banks)
+        return most if most != 0 else count_ways_branchless(addresses, mask, shift, banks)
 
     def compiled_coinciding(addresses: Any, mask: Any, shift: Any) -> Any:
         return coinciding(addresses, mask, shift)[0]
@@ -108,14 +108,14 @@ def register() -> None:
         return many(row, count)
 
     for function, compiled in (
-        (count_many, compiled_many),
-        (count_stretches, compiled_stretches),
+        (sum_deferred_costs, compiled_many),
+        (count_segments, compiled_stretches),
         (count_in_columns, compiled_in_columns),
         (count_distinct, compiled_distinct),
         (count_ways, compiled_ways),
         (count_coinciding, compiled_coinciding),
-        (all_rise, compiled_rise),
-        (count_steps, compiled_steps),
+        (is_rising, compiled_rise),
+        (count_rising_segments, compiled_steps),
         (step_of, compiled_step),
     ):
         compile_instead(function, compiled)
@@ -165,7 +165,7 @@ def _plain(lanes: Lanes, value: Value) -> Value:
 
 
 def _all_rise(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """Emits `simt.lane_counts.all_rise`. The first few lanes are looked at before the others, for
+    """Emits `simt.lane_counts.is_rising`. The first few lanes are looked at before the others, for
     where addresses do not rise, they mostly tell."""
     b, (at, mask) = lanes.b, given
     first = b.load(at, typ=ir.VectorType(I64, FEW), align=8)

@@ -37,7 +37,7 @@ HALF = LANES // 2
 
 
 def emit_count_stretches(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """Emits `count_stretches` of addresses in memory, a mask and a shift (i64). Returns its two
+    """Emits `count_segments` of addresses in memory, a mask and a shift (i64). Returns its two
     numbers."""
 
     def count(keys: Value, on: Value) -> list[Value]:

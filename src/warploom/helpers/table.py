@@ -17,7 +17,7 @@ from warploom.cost.device_rules import RULES
 from warploom.helpers.compiler import PREFIX
 from warploom.helpers.objects import HelperObject
 from warploom.llvm.target import target_machine
-from warploom.simt.lane_counts import Addresses, Row
+from warploom.simt.lane_counts import Addresses, Ints
 
 CHECKS = {
     "check_global": "int64(u64*, int64, int64, int64, i64*, u64*, u64*)",
@@ -192,7 +192,7 @@ def _rule(name: str) -> Callable[..., int]:
     return ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(address)
 
 
-def count_compiled(rule: str, addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def count_compiled(rule: str, addresses: Addresses, mask: int, size: int, row: Ints) -> None:
     """Apply a rule by its machine code: as `RULES` does, and faster."""
     _rule(rule)(addresses.ctypes.data, mask, size, row.ctypes.data)
 

@@ -41,7 +41,7 @@ def facts_of(layout: CountLayout, variant: KernelVariant) -> Facts:
         fixed=not variant.shuffles,
         steps=variant.does(Pass.STEPS),
         batched=variant.does(Pass.STORE_BATCHING) and not (wanted is not None and wanted.in_order),
-        deferred=layout.rules.lists_words,
+        deferred=layout.rules.defers_atomics,
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from warploom.cost.device_rules import AccessRules
 from warploom.cost.fields import EXAMPLE_ADDRESSES, EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
-from warploom.cost.paired_banks import registers_returned
+from warploom.cost.paired_banks import count_return_cycles
 from warploom.machine.compiled.access_costs import common_cost
 from warploom.machine.tally import Tally
 from warploom.program.accesses import bytes_of
@@ -123,7 +123,7 @@ def _registers(addresses: tuple[int, ...], lanes: tuple[int, ...], size: int) ->
     for lane, address in zip(lanes, addresses, strict=True):
         where[lane % 32] = address
         mask |= 1 << lane % 32
-    return registers_returned(where, mask, size)
+    return count_return_cycles(where, mask, size)
 
 
 def colliding(

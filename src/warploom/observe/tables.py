@@ -9,14 +9,14 @@ import numpy as np
 
 from warploom.cost.device_rules import RULES, AccessRules
 from warploom.cost.fields import RECORD_WIDTH, TRANSACTIONS
-from warploom.cost.served import served
+from warploom.cost.served import list_transactions
 from warploom.machine.compiled.access_costs import common_cost
 from warploom.machine.lanes_off import lanes_off, parked_splits, reconvergence_points
 from warploom.observe.schema import NO_COST, Shape, Site, State
 from warploom.program.accesses import AccessRow, route_of
 from warploom.program.program import Program
 from warploom.ptx.ir import Space
-from warploom.simt.lane_counts import Addresses, Row
+from warploom.simt.lane_counts import Addresses, Ints
 from warploom.simt.warp_table import LIVE, MASK, Table
 
 COUNTED = (Space.GLOBAL, Space.SHARED, Space.LOCAL, Space.CONST)
@@ -66,11 +66,11 @@ class States:
         return tuple(self._table.rows)
 
 
-Count = Callable[[str, Addresses, int, int, Row], object]
+Count = Callable[[str, Addresses, int, int, Ints], object]
 """Apply the rule of that name to addresses, mask and size; the row takes its counts."""
 
 
-def count_by_rule(rule: str, addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def count_by_rule(rule: str, addresses: Addresses, mask: int, size: int, row: Ints) -> None:
     """Apply a rule as it stands, in Python."""
     RULES[rule](addresses, mask, size, row)
 
@@ -137,7 +137,7 @@ class Patterns:
         row = np.zeros(RECORD_WIDTH, np.int64)
         for rule in self._counted_by(made):
             self._count(rule, addresses, mask, made.size, row)
-        moved = served(made.rule, addresses.tolist(), mask, made.size)
+        moved = list_transactions(made.rule, addresses.tolist(), mask, made.size)
         if not ahead:
             return Shape(mask, offsets, moved, tuple(row[: len(NO_COST)].tolist()))
         parts = tuple((one.start - (ahead if one.size else 0), one.size, one.lanes)

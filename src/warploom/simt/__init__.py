@@ -1,6 +1,7 @@
-"""Schedules warps and keeps their SIMT state: blocks, barriers, clusters, divergence and
-reconvergence.
+"""Schedules thread blocks and warps, and holds their SIMT state: active masks, divergence and
+reconvergence, barriers, clusters.
 
-Functions over flat arrays, which the reference machine calls as Python and compiled code as machine
-code. Layouts of these arrays: `schedule_layout` and `warp_table`.
+The functions work on flat arrays of 64-bit words. The reference machine calls them as Python,
+compiled kernels call them as machine code (Numba). The layouts of the arrays are in
+`schedule_layout` (launch, warp state) and `warp_table` (lanes of a warp).
 """

@@ -1,5 +1,6 @@
-"""The live allocations of global memory, as code that runs looks them up: rows of a table, in order
-of address.
+"""Looks up the allocation of global memory that an address belongs to.
+
+The live allocations are a flat table in order of address, ALLOCATION_WORDS words each.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from warploom.simt.lane_counts import jitable
 Allocations = npt.NDArray[np.uint64]
 
 START, END, CONSTANT, ALLOCATION_WORDS = range(4)
-"""The words of a row: where an allocation begins, where it ends, and whether kernels may only read
-it."""
+"""Words of a table row: first address, address past the end, 1 if kernels may only read it."""
 
 
 @jitable
 def find_allocation(allocations: Any, address: Any, count: int) -> int:
-    """Returns where the row begins of the last of `count` allocations that begins at or below an
-    address; less than 0 where none does."""
+    """Returns the index of the first word of the table row of the last allocation that begins at or
+    below `address`, by binary search over `count` rows; negative if there is none. The caller
+    compares the address with the row's END."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
@@ -29,4 +30,5 @@ def find_allocation(allocations: Any, address: Any, count: int) -> int:
             low = middle + 1
         else:
             high = middle
+    # `low` is the first row that begins above the address; -ALLOCATION_WORDS if that is row 0.
     return (low - 1) * ALLOCATION_WORDS

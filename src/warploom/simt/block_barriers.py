@@ -1,8 +1,12 @@
-"""The barriers of a block: who waits at which, when one is full, and who goes on then.
+"""Completes the barriers of a thread block: counts arrived threads and releases the waiting ones.
 
-A barrier completes when as many threads have come as it awaits: the number that it names, or all
-threads that have not exited. Before 7.0 a warp counts whole, whichever of its lanes came (PTX ISA,
-bar).
+`bar.sync 1, 64` completes when 64 threads have arrived at barrier 1; without a thread count, when
+all threads that have not exited have arrived. Before compute capability 7.0 an arrival counts for
+the whole warp, whichever of its lanes are active (PTX ISA, bar).
+
+A warp can wait in two forms. While its lanes are converged, its state has the status BARRIER_WAIT.
+Once they have diverged, each waiting split is parked in the warp's table with the status AT_BARRIER
+(`simt.waiting_splits`). Every function here handles both. Barriers of clusters: `simt.clusters`.
 """
 
 from __future__ import annotations
@@ -48,93 +52,98 @@ from warploom.simt.warp_table import (
 
 
 @jitable
-def settle(plan: Words, states: Words, tables: Words, first: int) -> int:
-    """Complete the barriers of a block after a round of its warps.
+def complete_full_barriers(plan: Words, states: Words, tables: Words, first_warp: int) -> int:
+    """Completes all full barriers of a block after each of its warps has had a turn.
 
-    Answers ENDED, RUNNABLE where some are let go, TURN_END where some warp can go on
-    anyway, else BLOCKED.
+    `first_warp` is the index of the block's first warp in `states` and `tables`. Returns ENDED if
+    all warps have ended, RUNNABLE if some were released, TURN_END if some warp can run without a
+    release, else BLOCKED.
     """
-    living, ready, whole = 0, 0, 0
+    live_warps, ready_warps, waiting_warps = 0, 0, 0
     barrier = NONE
-    for warp in range(first, first + plan[WARPS]):
+    for warp in range(first_warp, first_warp + plan[WARPS]):
         state = states[warp]
         if state[STATUS] != ENDED:
-            living += 1
+            live_warps += 1
         if state[STATUS] == RUNNABLE:
-            ready += 1
-        of_all = state[STATUS] == BARRIER_WAIT and state[BARRIER_THREADS] == 0
-        of_all = of_all and state[BARRIER] != CLUSTER_BARRIER
-        if of_all and barrier in (NONE, state[BARRIER]):
-            whole += 1
+            ready_warps += 1
+        waits_for_all = state[STATUS] == BARRIER_WAIT and state[BARRIER_THREADS] == 0
+        waits_for_all = waits_for_all and state[BARRIER] != CLUSTER_BARRIER
+        if waits_for_all and barrier in (NONE, state[BARRIER]):
+            waiting_warps += 1
             barrier = state[BARRIER]
-    if living == 0:
+    if live_warps == 0:
         return ENDED
-    if ready == living:
+    if ready_warps == live_warps:
         return TURN_END
-    if whole == living and all_alone(plan, states, tables, first):
-        release(plan, states, tables, first, barrier)
+    # Fast path of `__syncthreads`: whole warps wait at one barrier, so nothing need be counted.
+    if waiting_warps == live_warps and all_warps_converged(plan, states, tables, first_warp):
+        release(plan, states, tables, first_warp, barrier)
         return RUNNABLE
     released = 0
     for number in range(BARRIERS + plan[WARPS] // GROUP_WARPS):
-        released += settle_one(plan, states, tables, first, number)
+        released += complete_barrier_if_full(plan, states, tables, first_warp, number)
     if released > 0:
         return RUNNABLE
-    return TURN_END if ready > 0 else BLOCKED
+    return TURN_END if ready_warps > 0 else BLOCKED
 
 
 @jitable
-def all_alone(plan: Words, states: Words, tables: Words, first: int) -> bool:
-    """Returns whether every warp that waits as a whole has no other splits that could make it
-    wait."""
+def all_warps_converged(plan: Words, states: Words, tables: Words, first_warp: int) -> bool:
+    """Returns whether every warp with the status BARRIER_WAIT waits with all its live lanes."""
     if not plan[INDEPENDENT]:
         return True
-    for warp in range(first, first + plan[WARPS]):
+    for warp in range(first_warp, first_warp + plan[WARPS]):
         if states[warp][STATUS] == BARRIER_WAIT and tables[warp][MASK] != tables[warp][LIVE]:
             return False
     return True
 
 
 @jitable
-def threads_of(plan: Words, mask: int) -> int:
-    """Return the threads that lanes which come to a barrier stand for: before 7.0, all of their
-    warp."""
+def count_threads(plan: Words, mask: int) -> int:
+    """Returns the threads that the arrival of lanes counts for: before 7.0, the whole warp."""
     return count_lanes(mask) if plan[INDEPENDENT] else plan[WARP_SIZE]
 
 
 @jitable
-def settle_one(plan: Words, states: Words, tables: Words, first: int, barrier: int) -> int:
-    """Complete one barrier if it is full. Answers 1 if it was."""
-    arrived, expected, everyone = 0, 0, 0
-    for warp in range(first, first + plan[WARPS]):
+def complete_barrier_if_full(
+    plan: Words, states: Words, tables: Words, first_warp: int, barrier: int
+) -> int:
+    """Releases the threads at one barrier if it is full. Returns 1 if it was, else 0."""
+    arrived, expected, live_threads = 0, 0, 0
+    for warp in range(first_warp, first_warp + plan[WARPS]):
         state = states[warp]
         if state[STATUS] != ENDED:
-            everyone += threads_of(plan, tables[warp][LIVE])
+            live_threads += count_threads(plan, tables[warp][LIVE])
+        # Arrivals of `bar.arrive`, also of warps that have ended since.
         arrived += state[ARRIVALS + barrier]
         expected = max(expected, state[AWAITED + barrier])
         if state[STATUS] == BARRIER_WAIT:
             if state[BARRIER] == barrier:
-                arrived += threads_of(plan, tables[warp][MASK])
+                arrived += count_threads(plan, tables[warp][MASK])
                 expected = max(expected, state[BARRIER_THREADS])
         elif state[STATUS] != ENDED:
             arrived += lanes_at_barrier(tables[warp], barrier)
             expected = max(expected, threads_awaited(tables[warp], barrier))
-    if arrived == 0 or arrived != (expected if expected > 0 else everyone):
+    if arrived == 0 or arrived != (expected if expected > 0 else live_threads):
         return 0
-    release(plan, states, tables, first, barrier)
+    release(plan, states, tables, first_warp, barrier)
     return 1
 
 
 @jitable
-def release(plan: Words, states: Words, tables: Words, first: int, barrier: int) -> None:
-    """Let all that wait at a barrier go on, and tell them what it has counted."""
+def release(plan: Words, states: Words, tables: Words, first_warp: int, barrier: int) -> None:
+    """Makes all warps and splits that wait at a barrier runnable, and delivers the vote count of
+    `bar.red` to them. Resets the barrier's count of arrivals (`bar.arrive`)."""
+    # Two passes: the vote count must be complete before the first warp receives it.
     votes = 0
-    for warp in range(first, first + plan[WARPS]):
+    for warp in range(first_warp, first_warp + plan[WARPS]):
         state = states[warp]
         if state[STATUS] == BARRIER_WAIT and state[BARRIER] == barrier:
             votes += waiting_votes(state, tables[warp])
         elif state[STATUS] != ENDED:
             votes += votes_at_barrier(tables[warp], barrier)
-    for warp in range(first, first + plan[WARPS]):
+    for warp in range(first_warp, first_warp + plan[WARPS]):
         state = states[warp]
         state[ARRIVALS + barrier] = 0
         state[AWAITED + barrier] = 0
@@ -142,7 +151,7 @@ def release(plan: Words, states: Words, tables: Words, first: int, barrier: int)
             if state[BARRIER] == barrier:
                 state[STATUS] = RUNNABLE
                 if state[RESUME] == FROM_TABLE:
-                    give_sums(tables[warp], votes)
+                    deliver_vote_counts(tables[warp], votes)
         elif state[STATUS] != ENDED and lanes_at_barrier(tables[warp], barrier) > 0:
             release_barrier(tables[warp], barrier, votes)
             state[STATUS] = RUNNABLE
@@ -150,7 +159,8 @@ def release(plan: Words, states: Words, tables: Words, first: int, barrier: int)
 
 @jitable
 def waiting_votes(state: Words, table: Table) -> int:
-    """Return the lanes that a warp which waits as a whole adds up."""
+    """Returns the lanes of a warp with the status BARRIER_WAIT whose predicate of `bar.red` is
+    true."""
     count = 0
     if state[RESUME] == FROM_TABLE:
         left = table[PARKED]
@@ -161,11 +171,11 @@ def waiting_votes(state: Words, table: Table) -> int:
 
 
 @jitable
-def give_sums(table: Table, votes: int) -> None:
-    """Tell a warp that waited as a whole what the barrier has counted."""
+def deliver_vote_counts(table: Table, votes: int) -> None:
+    """Stores the barrier's vote count in the splits of a warp that had the status BARRIER_WAIT."""
     left = table[PARKED]
     while left != 0:
-        give_sum(table, split_at(table, first_lane(left)), votes)
+        deliver_vote_count(table, split_at(table, first_lane(left)), votes)
         left &= left - 1
 
 
@@ -182,8 +192,7 @@ def lanes_at_barrier(table: Table, barrier: int) -> int:
 
 @jitable
 def threads_awaited(table: Table, barrier: int) -> int:
-    """Returns how many threads a barrier awaits by what its waiting splits say; 0 where they name
-    none."""
+    """Returns the thread count that the waiting splits name for a barrier; 0 if they name none."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
@@ -194,7 +203,7 @@ def threads_awaited(table: Table, barrier: int) -> int:
 
 @jitable
 def votes_at_barrier(table: Table, barrier: int) -> int:
-    """Return the lanes that parked splits add up at a barrier."""
+    """Returns the lanes of splits parked at a barrier whose predicate of `bar.red` is true."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
@@ -204,8 +213,8 @@ def votes_at_barrier(table: Table, barrier: int) -> int:
 
 
 @jitable
-def give_sum(table: Table, at: int, votes: int) -> None:
-    """Tell a split what a barrier has counted, if it asked."""
+def deliver_vote_count(table: Table, at: int, votes: int) -> None:
+    """Stores a barrier's vote count in a split that waits in `bar.red`, and marks it as passed."""
     if table[at + S_VOTE] != 0:
         table[at + S_VOTE] = 1 + votes
         table[at + S_ARGUMENT_2] = 1
@@ -213,7 +222,7 @@ def give_sum(table: Table, at: int, votes: int) -> None:
 
 @jitable
 def release_barrier(table: Table, barrier: int, votes: int) -> None:
-    """Let the splits that wait at a barrier go on; `votes` is what it has counted."""
+    """Makes the splits parked at a barrier ready; `votes` is the barrier's vote count."""
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
         at = split_at(table, first_lane(left))
@@ -221,4 +230,4 @@ def release_barrier(table: Table, barrier: int, votes: int) -> None:
         table[at + S_STATUS] = READY
         table[at + S_ARGUMENT] = 0
         table[at + S_ARGUMENT_2] = 0
-        give_sum(table, at, votes)
+        deliver_vote_count(table, at, votes)

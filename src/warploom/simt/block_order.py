@@ -1,6 +1,7 @@
-"""The order in which the blocks of a launch begin, and work of blocks that others take over.
+"""Orders the blocks of a launch, and cancels clusters that have not begun.
 
-Sources: PTX ISA, "clusterlaunchcontrol.try_cancel"; the order is a policy's choice.
+By default blocks begin in grid order. The policy ADVERSARIAL reverses it, RANDOM permutes it by the
+seed. `clusterlaunchcontrol.try_cancel` takes clusters from the end of the order (PTX ISA).
 """
 
 from __future__ import annotations
@@ -11,78 +12,81 @@ from warploom.simt.schedule_layout import (
     BLOCKS,
     CANCELED,
     CLUSTER,
-    GIVES_WAY,
     HELD,
     NEXT_BLOCK,
     POLICY,
     RESIDENT,
     SEED,
     SLOTS,
+    YIELDS_SLOT,
     Words,
 )
-from warploom.simt.split_policy import ADVERSARIAL, RANDOM, scrambled
+from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 
 @jitable
-def block_at(plan: Words, place: int) -> int:
-    """Return the block at a place of the order: in order, backwards, or by a stride that misses
-    none; cluster by cluster, where there are clusters of several blocks."""
+def block_at(plan: Words, position: int) -> int:
+    """Returns the grid index of the block at a position of the order. Clusters are ordered; the
+    blocks of a cluster follow each other by rank."""
     size = plan[CLUSTER]
     if size == 1:
-        return turn_of(plan, place, plan[BLOCKS])
-    cluster = turn_of(plan, place // size, plan[BLOCKS] // size)
-    return cluster_block(plan, cluster, place % size)
+        return index_in_order(plan, position, plan[BLOCKS])
+    cluster = index_in_order(plan, position // size, plan[BLOCKS] // size)
+    return cluster_block(plan, cluster, position % size)
 
 
 @jitable
-def turn_of(plan: Words, number: int, blocks: int) -> int:
-    """Return which of so many blocks, or clusters, begins as the one of that number."""
+def index_in_order(plan: Words, number: int, blocks: int) -> int:
+    """Returns which of `blocks` blocks (or clusters) begins as number `number`, by the policy."""
     if plan[POLICY] == ADVERSARIAL:
         return blocks - 1 - number
     if plan[POLICY] != RANDOM:
         return number
-    return permuted(plan[SEED], number, blocks)
+    return permute(plan[SEED], number, blocks)
 
 
 @jitable
-def permuted(seed: int, number: int, count: int) -> int:
-    """Return where a permutation of the numbers below `count` takes one of them: a Feistel network
-    over the next power of 4, gone through again until the number is below `count`."""
+def permute(seed: int, number: int, count: int) -> int:
+    """Maps `number` by a pseudo-random permutation of the numbers below `count`: a Feistel network
+    over the next power of 4, applied again until the result is below `count`."""
     half = 1
     while 1 << 2 * half < count:
         half += 1
     low = (1 << half) - 1
     value = number
+    # Cycle walking: iterating a permutation until it is in range permutes the numbers in range.
     while True:
         for turn in range(4):
             left, right = value >> half, value & low
-            value = right << half | (left ^ (scrambled(seed, 8 * right + turn) & low))
+            value = right << half | (left ^ (hash_pair(seed, 8 * right + turn) & low))
         if value < count:
             return value
 
 
-# ---- work that is taken over --------------------------------------------------------------------
+# ---- cancelled clusters -------------------------------------------------------------------------
 
 
 @jitable
 def last_block(plan: Words) -> int:
-    """Return behind which place of the order no block begins: the others' work was taken over."""
+    """Returns how many blocks of the order begin: those after it were cancelled."""
     return int(plan[BLOCKS] - plan[CANCELED] * plan[CLUSTER])
 
 
 @jitable
 def cancel_cluster(plan: Words) -> int:
-    """Cancel the last cluster that has not begun and return its first block, or -1 where there is
-    none.
+    """Cancels the last cluster that has not begun; returns its first block, or -1 if there is none.
 
-    In the default order all blocks that the device holds at once begin first, as hardware begins
-    them; under the policies that mix blocks any block that has not begun can be cancelled.
+    By default the blocks that still fit on the device cannot be cancelled, as hardware would have
+    begun them already; under RANDOM and ADVERSARIAL every block that has not begun can be.
     """
-    free = 0 if plan[POLICY] in (RANDOM, ADVERSARIAL) else plan[SLOTS] - plan[RESIDENT] - plan[HELD]
-    begun = plan[NEXT_BLOCK] + free
-    whole = (begun + plan[CLUSTER] - 1) // plan[CLUSTER] * plan[CLUSTER]
-    plan[GIVES_WAY] = 1
-    if whole >= last_block(plan):
+    free_slots = (
+        0 if plan[POLICY] in (RANDOM, ADVERSARIAL) else plan[SLOTS] - plan[RESIDENT] - plan[HELD]
+    )
+    begun_blocks = plan[NEXT_BLOCK] + free_slots
+    first_free = (begun_blocks + plan[CLUSTER] - 1) // plan[CLUSTER] * plan[CLUSTER]
+    # Other blocks run next, so that they can cancel clusters, too.
+    plan[YIELDS_SLOT] = 1
+    if first_free >= last_block(plan):
         return -1
     plan[CANCELED] += 1
     return block_at(plan, last_block(plan))

@@ -1,8 +1,9 @@
-"""Clusters of blocks: which blocks they are, their barrier, and the shared memory of others.
+"""Runs clusters of thread blocks: numbers their blocks, completes `barrier.cluster`, and resolves
+addresses of distributed shared memory.
 
-A cluster's blocks have neighbouring slots of the schedule, in the order of their ranks, until the
-last of them has ended. Source: PTX ISA, "Cluster of Cooperative Thread Arrays", "barrier.cluster",
-"mapa".
+The blocks of a cluster occupy neighbouring slots of the schedule, in the order of their ranks,
+until the last of them has ended. Source: PTX ISA, "Cluster of Cooperative Thread Arrays",
+"barrier.cluster", "mapa".
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from warploom.simt.schedule_layout import (
     CLUSTER_WAITS,
     CLUSTER_X,
     CLUSTER_Y,
+    EMPTY_SLOT,
     ENDED,
     ENDED_BLOCK,
     GRID_X,
     GRID_Y,
     HELD,
-    HOPELESS,
-    NONE_BEGUN,
     RESIDENT,
     RUNNABLE,
     SLOT,
     STATUS,
+    STUCK_BLOCKS,
     WARPS,
     Words,
 )
@@ -48,44 +49,48 @@ from warploom.simt.warp_table import (
 )
 
 MOST_BLOCKS = 16
-"""Blocks of a cluster at most, where a kernel allows sizes that are not portable."""
+"""The largest number of blocks in a cluster, for kernels that allow non-portable sizes."""
 
 NO_SUCH_BLOCK, BEYOND_BLOCK = -1, -2
-"""Answers of `cluster_offset` beside an offset."""
+"""Results of `cluster_offset` for faults: the block does not run, or the offset exceeds its shared
+memory."""
 
 
 @jitable
 def first_slot(plan: Words, slot: int) -> int:
-    """Return the slot of the first block of the cluster to which a slot belongs."""
+    """Returns the slot of the block of rank 0 in the cluster that occupies `slot`."""
     return int(slot - slot % plan[CLUSTER])
 
 
 @jitable
 def cluster_block(plan: Words, cluster: int, rank: int) -> int:
-    """Return the number in the grid of a block of a cluster; clusters and ranks count x fastest."""
-    wide, high = plan[CLUSTER_X], plan[CLUSTER_Y]
-    across, down = plan[GRID_X] // wide, plan[GRID_Y] // high
-    deep = plan[CLUSTER] // (wide * high)
-    x = cluster % across * wide + rank % wide
-    y = cluster // across % down * high + rank // wide % high
-    z = cluster // (across * down) * deep + rank // (wide * high)
+    """Returns the grid index of the block at `rank` of a cluster; all indices count x fastest."""
+    cluster_width, cluster_height = plan[CLUSTER_X], plan[CLUSTER_Y]
+    clusters_x, clusters_y = plan[GRID_X] // cluster_width, plan[GRID_Y] // cluster_height
+    cluster_depth = plan[CLUSTER] // (cluster_width * cluster_height)
+    x = cluster % clusters_x * cluster_width + rank % cluster_width
+    y = cluster // clusters_x % clusters_y * cluster_height + rank // cluster_width % cluster_height
+    z = cluster // (clusters_x * clusters_y) * cluster_depth + rank // (
+        cluster_width * cluster_height
+    )
     return int(x + plan[GRID_X] * (y + plan[GRID_Y] * z))
 
 
 @jitable
 def peer_block(plan: Words, block: int, own: int, rank: int) -> int:
-    """Return the number in the grid of the block at `rank` of a cluster in which `block` is the one
-    at `own`."""
-    wide, high = plan[CLUSTER_X], plan[CLUSTER_Y]
-    x = rank % wide - own % wide
-    y = rank // wide % high - own // wide % high
-    z = rank // (wide * high) - own // (wide * high)
+    """Returns the grid index of the block at `rank` of the cluster in which `block` has the rank
+    `own`."""
+    cluster_width, cluster_height = plan[CLUSTER_X], plan[CLUSTER_Y]
+    x = rank % cluster_width - own % cluster_width
+    y = rank // cluster_width % cluster_height - own // cluster_width % cluster_height
+    z = rank // (cluster_width * cluster_height) - own // (cluster_width * cluster_height)
     return int(block + x + plan[GRID_X] * (y + plan[GRID_Y] * z))
 
 
 @jitable
 def end_block(plan: Words, slots: Words, slot: int) -> None:
-    """Note that the block in a slot has ended; its slot is free when its whole cluster has."""
+    """Marks the block in a slot as ended. Frees the cluster's slots once all its blocks have ended:
+    until then others may still access the block's shared memory."""
     plan[RESIDENT] -= 1
     slots[slot] = ENDED_BLOCK
     plan[HELD] += 1
@@ -94,18 +99,18 @@ def end_block(plan: Words, slots: Words, slot: int) -> None:
         if slots[other] != ENDED_BLOCK:
             return
     for other in range(first, first + plan[CLUSTER]):
-        slots[other] = NONE_BEGUN
+        slots[other] = EMPTY_SLOT
     plan[HELD] -= plan[CLUSTER]
 
 
 @jitable
 def live_blocks(plan: Words, slots: Words) -> int:
-    """Return the blocks of the current cluster that have begun and have not ended, a bit each."""
-    first, found = first_slot(plan, plan[SLOT]), 0
+    """Returns the ranks of the current cluster's blocks that have begun and not ended, as bits."""
+    first, ranks = first_slot(plan, plan[SLOT]), 0
     for rank in range(plan[CLUSTER]):
         if slots[first + rank] >= 0:
-            found |= 1 << rank
-    return found
+            ranks |= 1 << rank
+    return ranks
 
 
 # ---- the barrier --------------------------------------------------------------------------------
@@ -115,11 +120,13 @@ def live_blocks(plan: Words, slots: Words) -> int:
 def all_arrived(
     plan: Words, slots: Words, states: Words, tables: Words, own: int, own_live: int
 ) -> bool:
-    """Return whether all threads of the current cluster that have not exited have arrived at its
-    barrier. Of warp `own`, `own_live` are the lanes that live; its table may be older."""
+    """Returns whether all threads of the current cluster that have not exited have arrived at its
+    barrier. The live lanes of warp `own` (-1: of no warp) are `own_live`: the running warp may not
+    have stored them in its table yet."""
     first = first_slot(plan, plan[SLOT])
     for slot in range(first, first + plan[CLUSTER]):
-        if slots[slot] == NONE_BEGUN:
+        # A block of the cluster that has not begun has threads that must still arrive.
+        if slots[slot] == EMPTY_SLOT:
             return False
         if slots[slot] != ENDED_BLOCK:
             for warp in range(slot * plan[WARPS], (slot + 1) * plan[WARPS]):
@@ -132,9 +139,9 @@ def all_arrived(
 
 @jitable
 def begin_phase(plan: Words, states: Words) -> None:
-    """Begin the next phase of the barrier of the current cluster: nobody has arrived. Blocks that
-    waited get somewhere when it is their turn."""
-    plan[HOPELESS] = 0
+    """Begins the next phase of the current cluster's barrier by clearing the arrived lanes. Resets
+    the count of stuck blocks, as blocks that waited can run again."""
+    plan[STUCK_BLOCKS] = 0
     first = first_slot(plan, plan[SLOT])
     for warp in range(first * plan[WARPS], (first + plan[CLUSTER]) * plan[WARPS]):
         states[warp][CLUSTER_ARRIVED] = 0
@@ -144,7 +151,9 @@ def begin_phase(plan: Words, states: Words) -> None:
 def must_wait(
     plan: Words, slots: Words, states: Words, tables: Words, own: int, own_live: int, mask: int
 ) -> bool:
-    """Return whether lanes of warp `own` must wait at the barrier of their cluster for others."""
+    """Returns whether the lanes `mask` of warp `own` must wait at their cluster's barrier. If all
+    threads have arrived, begins the next phase instead."""
+    # No lane has arrived at the current phase: the phase that it waits for is complete.
     if states[own][CLUSTER_ARRIVED] & mask == 0:
         return False
     if all_arrived(plan, slots, states, tables, own, own_live):
@@ -155,35 +164,39 @@ def must_wait(
 
 
 @jitable
-def settle_cluster(plan: Words, slots: Words, states: Words, tables: Words, first: int) -> int:
-    """Let lanes of the current block, whose first warp is `first`, go on whose phase of the
-    cluster's barrier is complete. Answers 1 if there are any, 2 if some wait, 0 if none do."""
+def release_cluster_waits(
+    plan: Words, slots: Words, states: Words, tables: Words, first: int
+) -> int:
+    """Releases the lanes of the current block whose phase of the cluster's barrier is complete.
+    `first` is the index of its first warp. Returns 1 if any were released, else 2 if some wait,
+    else 0."""
     if all_arrived(plan, slots, states, tables, -1, 0):
         begin_phase(plan, states)
-    released, kept = 0, 0
+    released, still_waiting = 0, 0
     for warp in range(first, first + plan[WARPS]):
         state = states[warp]
         arrived = state[CLUSTER_ARRIVED]
         if state[STATUS] == BARRIER_WAIT:
             if state[BARRIER] == CLUSTER_BARRIER:
+                # Lanes in `arrived` wait for the current phase, the others for an earlier one.
                 if tables[warp][MASK] & arrived == 0:
                     state[STATUS] = RUNNABLE
                     released = 1
                 else:
-                    kept = 2
+                    still_waiting = 2
         elif state[STATUS] != ENDED and lanes_at_barrier(tables[warp], CLUSTER_BARRIER) > 0:
             if release_splits(tables[warp], arrived):
                 state[STATUS] = RUNNABLE
                 released = 1
             else:
-                kept = 2
-    return released if released else kept
+                still_waiting = 2
+    return released if released else still_waiting
 
 
 @jitable
 def release_splits(table: Table, arrived: int) -> bool:
-    """Let the parked splits go on that wait at the cluster's barrier, but those of lanes that have
-    arrived at the phase which is not complete. Answers whether there are any."""
+    """Makes the splits ready that are parked at the cluster's barrier, except lanes in `arrived`:
+    they wait for the current, incomplete phase. Returns whether any were."""
     released = False
     left = waiting(table, AT_BARRIER, CLUSTER_BARRIER)
     while left != 0:
@@ -204,9 +217,13 @@ def release_splits(table: Table, arrived: int) -> bool:
 def cluster_offset(
     address: int, size: int, own: int, live: int, shared_bytes: int, stride: int
 ) -> int:
-    """Return how far an address of shared memory is behind the beginning of the shared memory of
-    the cluster's first block; NO_SUCH_BLOCK, BEYOND_BLOCK. `own` is the rank of the block, `live`
-    are those that can be reached, as bits."""
+    """Converts an address of the cluster's shared memory (`mapa`) to the byte offset from the start
+    of the first block's shared memory; NO_SUCH_BLOCK or BEYOND_BLOCK if the `size` bytes there
+    cannot be accessed.
+
+    `own` is the rank of the executing block, `live` the ranks of running blocks as bits, `stride`
+    the bytes from the shared memory of one block to the next.
+    """
     rank, offset = address >> BLOCK_BITS, address & ((1 << BLOCK_BITS) - 1)
     block = own if rank == 0 else rank - 1
     if block >= MOST_BLOCKS or (live >> block) & 1 == 0:

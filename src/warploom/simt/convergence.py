@@ -1,13 +1,19 @@
-"""Keeps track of how the lanes of a warp part, wait for each other and meet again.
+"""Tracks how the lanes of a warp diverge and reconverge.
 
-A warp's table says it all (`simt.warp_table`): the lanes that live; the split that runs; the
-splits that are parked; and the nodes at which lanes that parted will gather. A node is made where a
-branch sends lanes both ways: its lanes are expected at the branch's immediate post-dominator. With
-one split at a time and no parked ones, the nodes are the reconvergence stack of compute
-capabilities below 7.0; from 7.0 on a split that cannot go on is parked and another goes on in its
-place (CUDA C++ Programming Guide, "SIMT Architecture").
+A *split* is a set of lanes that execute together. The warp's table (`simt.warp_table`) holds the
+live lanes, the running split, the parked splits, and *nodes*: entries of the SIMT stack. A
+divergent branch pushes a node; its lanes are expected at the branch's immediate post-dominator
+(POINT), where they reconverge. While no split is parked, the nodes form the reconvergence stack of
+compute capabilities below 7.0. From 7.0 on, a split that cannot continue is parked and another runs
+in its place, so the nodes form a tree (CUDA C++ Programming Guide, "SIMT Architecture";
+`simt.simt_stack`).
 
-Compiled code does `push` and `arrive` itself, in the same way; everything rarer is done here.
+    @p bra ELSE;   lanes 0-31, p true in 0-7; ELSE reconverges at JOIN
+    node:          POINT=JOIN EXPECTED=0xffffffff ARRIVED=0 OTHER_BLOCK=ELSE OTHER_MASK=0xff
+    running:       MASK=0xffffff00, which arrives at JOIN: ARRIVED=0xffffff00, ELSE runs next
+
+Compiled code does `push` and the arrival at a node inline, in the same way; it calls this module
+for the rarer operations.
 """
 
 from __future__ import annotations
@@ -34,11 +40,11 @@ from warploom.simt.warp_table import (
     OTHER_MASK,
     PARENT,
     PARKED,
-    PASS,
     POINT,
     READY,
     SEQUENCE,
     SLICES,
+    SYNC_DONE,
     TOP,
     VOTE,
     Table,
@@ -46,13 +52,15 @@ from warploom.simt.warp_table import (
     node_count,
 )
 
-PATIENCE = 64
-"""Turns that a warp may use up before lanes that gather stop waiting for the others."""
+TURN_LIMIT = 64
+"""Turns that a warp may use before its reconverging lanes stop waiting for the other lanes. Before
+that they wait, as code is faster when lanes execute together."""
 
 
 @jitable
 def begin(table: Table, live: int, lanes: int, policy: int) -> int:
-    """Begin a warp. Answers whether its lanes begin parked."""
+    """Initialises the table of a warp with the live lanes `live` of `lanes`. Returns 1 if they
+    begin as parked splits of one lane each (policy ADVERSARIAL), else 0."""
     table[LANES] = lanes
     table[LIVE] = live
     table[MASK] = live
@@ -63,7 +71,7 @@ def begin(table: Table, live: int, lanes: int, policy: int) -> int:
     table[SEQUENCE] = 0
     table[HASHED] = 0
     table[SLICES] = 0
-    table[PASS] = 0
+    table[SYNC_DONE] = 0
     table[VOTE] = 0
     table[DIVERGENCES] = 0
     if policy != ADVERSARIAL:
@@ -82,7 +90,9 @@ def push(
     branch: int,
     level: int,
 ) -> None:
-    """Make a node for lanes that part, inside that of the running split."""
+    """Pushes a node for the running lanes, which diverge: they are expected at block `point`; the
+    lanes `other_mask` are to run from `other_block` later. `branch` is the branch instruction,
+    `level` the depth of calls."""
     node = first_lane(table[FREE])
     table[FREE] &= ~(1 << node)
     at = node_at(node)
@@ -99,14 +109,14 @@ def push(
 
 @jitable
 def pop(table: Table, node: int) -> None:
-    """Unmake a node whose lanes are all there; the running split goes on inside its parent."""
+    """Frees a node at which all lanes have reconverged; its parent becomes the innermost node."""
     table[FREE] |= 1 << node
     table[TOP] = table[node_at(node) + PARENT]
 
 
 @jitable
 def start_other_sides(table: Table) -> int:
-    """Park every side that has not begun as ready. Answers how many."""
+    """Parks the pending side of every divergent branch as a ready split. Returns how many."""
     count = 0
     for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
@@ -119,11 +129,12 @@ def start_other_sides(table: Table) -> int:
 
 
 @jitable
-def release_gatherings(table: Table, exit: int) -> int:
-    """Let lanes that gather go on without the others. Answers how many nodes they leave.
+def release_reconverging_lanes(table: Table, exit: int) -> int:
+    """Lets the lanes that wait for reconvergence continue without the missing lanes: parks them as
+    ready splits inside the parent node. Returns at how many nodes lanes waited.
 
-    A node that nobody is expected at any more, or only by lanes of its own split, stays until they
-    arrive.
+    Lanes at the exit of the kernel stay there, as nothing follows. The nodes themselves stay until
+    the missing lanes arrive, or `remove_redundant_nodes` removes them.
     """
     count = 0
     for node in range(node_count(table[LANES])):
@@ -140,33 +151,40 @@ def release_gatherings(table: Table, exit: int) -> int:
 
 
 @jitable
-def finish_nodes(table: Table, exit: int) -> int:
-    """Let lanes go on that are all there, where the last ones that were awaited have left."""
+def remove_complete_nodes(table: Table, exit: int) -> int:
+    """Frees the nodes at which all expected lanes have arrived because the missing lanes are no
+    longer expected; parks the arrived lanes as ready splits. Returns how many splits."""
     count = 0
     for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
             at = node_at(node)
-            there = table[at + ARRIVED]
+            arrived = table[at + ARRIVED]
             if (
-                table[at + EXPECTED] == there
+                table[at + EXPECTED] == arrived
                 and table[at + OTHER_MASK] == 0
                 and table[at + POINT] != exit
             ):
                 table[FREE] |= 1 << node
-                if there != 0:
-                    park(table, table[at + POINT], there, table[at + PARENT], READY, 0, 0)
+                # Without arrived lanes, all lanes of the node have exited.
+                if arrived != 0:
+                    park(table, table[at + POINT], arrived, table[at + PARENT], READY, 0, 0)
                     count += 1
     return count
 
 
 @jitable
-def find_more(table: Table, changes: int, exit: int) -> None:
-    """Let more lanes run where those that can do not get anywhere: sides that have not begun, else
-    lanes that wait for the others to gather."""
+def release_more_lanes(table: Table, changes: int, exit: int) -> None:
+    """Makes more lanes ready if the ready ones spin without progress (`is_stuck`) or reconvergence
+    takes too long: pending sides of branches, else lanes that wait for reconvergence.
+
+    Independent thread scheduling promises this: a lane that spins on a flag must not keep the lane
+    that sets it, on the other side of a branch, from running. `changes` counts changes of memory.
+    """
     join_synced(table)
-    impatient = table[SLICES] > PATIENCE or is_stuck(table, changes)
+    # Pending sides come first: lanes released from reconvergence run separately from the others.
+    impatient = table[SLICES] > TURN_LIMIT or is_stuck(table, changes)
     if impatient and start_other_sides(table) == 0:
-        release_gatherings(table, exit)
-        finish_nodes(table, exit)
+        release_reconverging_lanes(table, exit)
+        remove_complete_nodes(table, exit)
         remove_redundant_nodes(table)
         join_synced(table)

@@ -1,9 +1,9 @@
-"""The events that an observer is called with: arrays of 64-bit words that both machines fill.
+"""Defines the layout of the events that an observer receives: arrays of 64-bit words.
 
-An observer is up to five functions, one for each of KINDS. A table of words has their addresses, in
-that order, 0 where there is none; then where the source lines of the instructions begin, where the
-observer's state begins, and a word that is one more than the number of the function that raised an
-exception, 0 while none has.
+An observer is up to five callbacks, one for each of KINDS. A table of TABLE_WORDS words holds the
+callbacks' addresses in that order (0: none), the addresses of the instructions' source lines
+(LINES_AT) and of the observer's state (STATE_AT), and FAILED: 1 plus the index of the callback that
+raised an exception, 0 while none has.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ ACCESS, BRANCH, BARRIER, BLOCK_BEGIN, BLOCK_END = range(len(KINDS))
 LINES_AT, STATE_AT, FAILED, TABLE_WORDS = range(len(KINDS), len(KINDS) + 4)
 
 E_BLOCK, E_WARP, E_INSTRUCTION, E_MASK, E_FIRST, E_SECOND, E_THIRD, E_LANES, E_ADDRESSES = range(9)
-"""An event: MASK are the active lanes. Of an access, FIRST, SECOND and THIRD are its space, its
-operation and the bytes of a lane, LANES how many a warp has, and from ADDRESSES on there is one for
-each of them, 0 for those that are off. Of a branch, FIRST are the lanes that take it; of a barrier,
-FIRST and SECOND are its number and the threads that it awaits. Block events have no more than
-BLOCK."""
+"""Words of an event. E_MASK: the active lanes. Access: E_FIRST, E_SECOND, E_THIRD are its state
+space (`MemorySpace`), operation (`AccessKind`) and bytes per lane; E_LANES is the warp size; from
+E_ADDRESSES on follows the address of each lane, 0 for inactive lanes. Branch: E_FIRST is the mask
+of lanes that take it. Barrier: E_FIRST and E_SECOND are its number and the threads that it awaits.
+The events of a thread block have E_BLOCK only."""
 
 
 class MemorySpace(IntEnum):
-    """The state spaces of accesses that observers see."""
+    """Numbers the state spaces in access events."""
 
     GLOBAL = 0
     SHARED = 1
@@ -33,7 +33,7 @@ class MemorySpace(IntEnum):
 
 
 class AccessKind(IntEnum):
-    """The operations of accesses that observers see."""
+    """Numbers the operations in access events."""
 
     LOAD = 0
     STORE = 1

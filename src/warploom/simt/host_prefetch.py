@@ -1,37 +1,37 @@
-"""Fetches words of an array before they are needed, so that the host waits for many at a time."""
+"""Prefetches words of an array into the host's caches, so that several cache misses overlap."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-def fetch(words: Any, place: int) -> None:
-    """Fetch a word of an array that is wanted soon. Compiled code asks the host's memory for it
-    (`register_fetch`)."""
+def prefetch(words: Any, index: int) -> None:
+    """Prefetches the word at index `index`. Does nothing in Python; compiled code executes a
+    prefetch instruction (`register_prefetch`)."""
 
 
-def register_fetch() -> None:
-    """Tell Numba how a word behind an address is fetched."""
+def register_prefetch() -> None:
+    """Registers the implementation of `prefetch` for pointers with Numba: `llvm.prefetch`."""
     from llvmlite import ir
     from numba.core import types
     from numba.extending import intrinsic, overload
 
     @intrinsic
-    def asked(_context: Any, pointer: Any, place: Any) -> Any:
-        def emit(_target: Any, builder: Any, _signature: Any, given: Any) -> Any:
+    def prefetch_word(_context: Any, pointer: Any, index: Any) -> Any:
+        def emit(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             address, number = ir.PointerType(ir.IntType(8)), ir.IntType(32)
-            kinds = [address, number, number, number]
-            wanted = ir.FunctionType(ir.VoidType(), kinds)
-            function = builder.module.declare_intrinsic("llvm.prefetch.p0", (), wanted)
-            at = builder.bitcast(builder.gep(given[0], [given[1]]), address)
+            parameter_types = [address, number, number, number]
+            function_type = ir.FunctionType(ir.VoidType(), parameter_types)
+            function = builder.module.declare_intrinsic("llvm.prefetch.p0", (), function_type)
+            at = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), address)
             builder.call(function, [at, number(1), number(3), number(1)])
-            return given[0]
+            return arguments[0]
 
-        return pointer(pointer, place), emit
+        return pointer(pointer, index), emit
 
-    @overload(fetch)
-    def of_addresses(words: Any, place: Any) -> Any:
-        def by_address(words: Any, place: Any) -> None:
-            asked(words, place)
+    @overload(prefetch)
+    def compile_prefetch(words: Any, index: Any) -> Any:
+        def prefetch_address(words: Any, index: Any) -> None:
+            prefetch_word(words, index)
 
-        return by_address if isinstance(words, types.CPointer) else None
+        return prefetch_address if isinstance(words, types.CPointer) else None

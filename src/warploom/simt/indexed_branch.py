@@ -1,8 +1,12 @@
-"""Parts lanes that go more than two ways, as at an indexed branch.
+"""Executes divergent branches with more than two targets (`brx.idx`).
 
-It is as if they parted two ways again and again: each time the lanes that go where the lowest lane
-of the rest goes wait, and the last that are left run first. One node inside the other then gathers
-them; the outermost counts for the branch. Both machines call these functions.
+They work like a sequence of two-way branches: each step splits off the lanes with the same target
+as the lowest remaining lane, which wait in a node of their own; the last group runs first. Only the
+outermost node counts as a divergent branch in the counters. Both machines call these functions.
+
+    targets of lanes 0-3: b5 b7 b5 b9
+    nodes, outermost first: OTHER_BLOCK=b5 OTHER_MASK=0b0101, OTHER_BLOCK=b7 OTHER_MASK=0b0010
+    running: b9 MASK=0b1000
 """
 
 from __future__ import annotations
@@ -30,67 +34,71 @@ Words = npt.NDArray[np.int64]
 @jitable
 def take_indexed_branch(
     table: Table,
-    goals: Words,
+    lane_targets: Words,
     on: int,
-    ways: Words,
+    branch_targets: Words,
     count: int,
     following: int,
     point: int,
     branch: int,
     level: int,
 ) -> int:
-    """Send the lanes of `on` each to the block of `ways` that its index in `goals` chooses, the
-    other running lanes to `following`; gives the block of those that run first.
+    """Branches the lanes `on` to the basic blocks that their indices select, and the other running
+    lanes to the block `following`; returns the block of the lanes that run first.
 
-    NONE where an index chooses none: ARGUMENT then names the lane.
+    `lane_targets` holds the index of each lane, and is overwritten with its target block;
+    `branch_targets` are the `count` blocks of the instruction. Returns NONE if an index has no
+    target, with the lane in ARGUMENT. `point`, `branch`, `level` as in `push`.
     """
     left = table[MASK]
     while left != 0:
         lane = first_lane(left)
         left &= left - 1
         if (on >> lane) & 1 == 0:
-            goals[lane] = following
-        elif goals[lane] < count and ways[goals[lane]] != NONE:
-            goals[lane] = ways[goals[lane]]
+            lane_targets[lane] = following
+        elif lane_targets[lane] < count and branch_targets[lane_targets[lane]] != NONE:
+            lane_targets[lane] = branch_targets[lane_targets[lane]]
         else:
             table[ARGUMENT] = lane
             return NONE
-    return split_targets(table, goals, point, branch, level)
+    return split_targets(table, lane_targets, point, branch, level)
 
 
 @jitable
-def split_targets(table: Table, goals: Words, point: int, branch: int, level: int) -> int:
-    """Part the running lanes, which go to the blocks `goals`; gives the block of those that run
-    first, which are then the running ones."""
-    rest = table[MASK]
-    waiting = lanes_to(goals, rest, point)
-    if waiting == rest:
+def split_targets(table: Table, lane_targets: Words, point: int, branch: int, level: int) -> int:
+    """Splits the running lanes by the target block of each lane (`lane_targets`); returns the block
+    of the lanes that run first, and makes them the running split."""
+    remaining = table[MASK]
+    # Lanes that branch to the reconvergence point have nothing to execute: they have arrived.
+    arriving = lanes_to(lane_targets, remaining, point)
+    if arriving == remaining:
         return point
-    if waiting != 0:
+    if arriving != 0:
+        # In a loop the enclosing node may have the same point: reusing it keeps the stack flat.
         top = table[TOP]
         outer = top != NONE and table[node_at(top) + POINT] == point
         if not outer or table[node_at(top) + LEVEL] != level:
-            push(table, point, rest, 0, 0, branch, level)
+            push(table, point, remaining, 0, 0, branch, level)
             branch = NONE
-        table[node_at(table[TOP]) + ARRIVED] |= waiting
-        rest &= ~waiting
+        table[node_at(table[TOP]) + ARRIVED] |= arriving
+        remaining &= ~arriving
     while True:
-        block = goals[first_lane(rest)]
-        side = lanes_to(goals, rest, block)
-        if side == rest:
-            table[MASK] = rest
+        block = lane_targets[first_lane(remaining)]
+        group = lanes_to(lane_targets, remaining, block)
+        if group == remaining:
+            table[MASK] = remaining
             return block
-        push(table, point, rest, block, side, branch, level)
+        push(table, point, remaining, block, group, branch, level)
         branch = NONE
-        rest &= ~side
+        remaining &= ~group
 
 
 @jitable
-def lanes_to(goals: Words, mask: int, block: int) -> int:
-    """Return the lanes of `mask` that go to a block."""
+def lanes_to(lane_targets: Words, mask: int, block: int) -> int:
+    """Returns the lanes of `mask` whose target is `block`."""
     lanes = 0
     while mask != 0:
-        if goals[first_lane(mask)] == block:
+        if lane_targets[first_lane(mask)] == block:
             lanes |= mask & -mask
         mask &= mask - 1
     return lanes

@@ -1,6 +1,9 @@
-"""Counting over the lanes of a warp: how many there are, and how many different things they touch.
+"""Counts lanes, and the distinct memory segments that lanes touch; marks functions for Numba.
 
-The building blocks of the rules.
+A segment is an aligned group of 2^shift bytes: `shift` 5 is a sector, 7 a cache line. `mask` has a
+bit for each active lane. These are the building blocks of the cost rules (`warploom.cost`).
+
+    addresses 0, 4, 8, ..., 124, all lanes active, shift 5   ->   count_distinct = 4
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 Addresses = npt.NDArray[np.uint64]
-Row = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
+"""Arrays of 64-bit words: access records, plans, warp states, operands."""
 
 _F = TypeVar("_F", bound=Callable[..., object])
 _JITABLES: list[Callable[..., object]] = []
@@ -20,14 +24,14 @@ _COMPILED_AS: list[tuple[Callable[..., object], Callable[..., object]]] = []
 
 
 def jitable(function: _F) -> _F:
-    """Mark a function that Numba may compile into its callers; it stays plain Python itself."""
+    """Marks a function that Numba may compile into its callers; the function stays plain Python."""
     _JITABLES.append(function)
     return function
 
 
 def compiled_as(loops: _F) -> Callable[[_F], _F]:
-    """Mark a function in whose place Numba compiles `loops`, which computes the same: in Python
-    sets are fast, and as machine code loops without branches."""
+    """Marks a function in whose place Numba compiles `loops`, which computes the same result: sets
+    are fast in Python, branchless loops in machine code, as LLVM vectorises them."""
 
     def mark(function: _F) -> _F:
         _COMPILED_AS.append((function, loops))
@@ -37,9 +41,10 @@ def compiled_as(loops: _F) -> Callable[[_F], _F]:
 
 
 def register_jitables() -> None:
-    """Tell Numba of all marked functions, before it compiles one that calls them.
+    """Registers all marked functions with Numba; must run before Numba compiles their callers.
 
-    Numba takes long to import, and most runs find what it made in the cache.
+    Deferred until then because Numba takes long to import, and most launches find the compiled code
+    in the disk cache.
     """
     from numba.extending import register_jitable
 
@@ -50,23 +55,23 @@ def register_jitables() -> None:
 
 
 def compile_instead(function: Callable[..., object], compiled: Callable[..., object]) -> None:
-    """Have Numba compile a function in place of another, whatever the types are."""
+    """Makes Numba compile `compiled` in place of `function`, for arguments of any type."""
     from numba.extending import overload
 
-    def chosen(*types: object) -> Callable[..., object]:
+    def select_implementation(*types: object) -> Callable[..., object]:
         return compiled
 
-    overload(function, strict=False)(chosen)
+    overload(function, strict=False)(select_implementation)
 
 
-def stretches_of(addresses: Addresses, mask: int, shift: int) -> list[int]:
-    """Returns the number of the stretch of 2^shift bytes that each lane of `mask` touches."""
+def segments_of(addresses: Addresses, mask: int, shift: int) -> list[int]:
+    """Returns the index of the segment of 2^shift bytes that each active lane touches."""
     return [address >> shift for lane, address in enumerate(addresses.tolist()) if mask >> lane & 1]
 
 
 @jitable
 def count_lanes(mask: int) -> int:
-    """Returns how many bits of `mask` are set."""
+    """Returns the number of bits set in `mask`."""
     count = 0
     while mask != 0:
         mask &= mask - 1
@@ -82,7 +87,8 @@ def first_lane(mask: int) -> int:
 
 @jitable
 def last_lane(mask: int) -> int:
-    """Return the highest lane of a mask that is not empty."""
+    """Returns the highest lane of a mask that is not empty."""
+    # Sets all bits below the highest one, whose number is then the count of set bits less 1.
     mask |= mask >> 1
     mask |= mask >> 2
     mask |= mask >> 4
@@ -91,58 +97,62 @@ def last_lane(mask: int) -> int:
 
 
 def count_distinct(addresses: Addresses, mask: int, shift: int) -> int:
-    """Returns how many different stretches of 2^shift bytes the lanes touch."""
-    return len(set(stretches_of(addresses, mask, shift)))
+    """Returns the number of distinct segments of 2^shift bytes that the active lanes touch."""
+    return len(set(segments_of(addresses, mask, shift)))
 
 
 ALL_LANES = 0xFFFFFFFF
 
 
-def all_rise(addresses: Addresses, mask: int) -> bool:
-    """Returns whether all lanes take part, none at a lower address than the one before."""
+def is_rising(addresses: Addresses, mask: int) -> bool:
+    """Returns whether all 32 lanes are active and addresses never decrease from lane to lane."""
     return mask == ALL_LANES and bool((addresses[1:] >= addresses[:-1]).all())
 
 
-def count_steps(addresses: Addresses, shift: int) -> int:
-    """Returns how many stretches of 2^shift bytes all lanes touch, where `all_rise`."""
-    stretches = addresses >> np.uint64(shift)
-    return 1 + int((stretches[1:] != stretches[:-1]).sum())
+def count_rising_segments(addresses: Addresses, shift: int) -> int:
+    """Returns the number of distinct segments of 2^shift bytes, if `is_rising`: equal ones are then
+    neighbours, so one pass counts them."""
+    segments = addresses >> np.uint64(shift)
+    return 1 + int((segments[1:] != segments[:-1]).sum())
 
 
 @jitable
-def distinct_in_loops(addresses: Addresses, mask: int, shift: int) -> int:
-    """Returns the same as `count_distinct`, in loops without branches."""
+def count_distinct_branchless(addresses: Addresses, mask: int, shift: int) -> int:
+    """Returns the result of `count_distinct`, in branchless loops for Numba."""
     bits = np.uint64(shift)
     count = 0
     for lane in range(32):
-        stretch = addresses[lane] >> bits
-        known = 0
+        segment = addresses[lane] >> bits
+        repeated = 0
+        # Masks in place of branches and an early exit: LLVM then vectorises the loop.
         for earlier in range(lane):
-            known |= (mask >> earlier) & (addresses[earlier] >> bits == stretch)
-        count += (mask >> lane) & 1 & ~known
+            repeated |= (mask >> earlier) & (addresses[earlier] >> bits == segment)
+        count += (mask >> lane) & 1 & ~repeated
     return int(count)
 
 
 @jitable
 def first_lanes(addresses: Addresses, mask: int, shift: int) -> int:
-    """Return the first of the lanes that touch the same 2^shift bytes."""
+    """Returns a mask with the lowest lane of each group of active lanes that touch the same segment
+    of 2^shift bytes."""
     bits = np.uint64(shift)
     firsts = 0
     for lane in range(32):
-        stretch = addresses[lane] >> bits
-        known = 0
+        segment = addresses[lane] >> bits
+        repeated = 0
         for earlier in range(lane):
-            known |= (mask >> earlier) & (addresses[earlier] >> bits == stretch)
-        firsts |= ((mask >> lane) & 1 & ~known) << lane
+            repeated |= (mask >> earlier) & (addresses[earlier] >> bits == segment)
+        firsts |= ((mask >> lane) & 1 & ~repeated) << lane
     return int(firsts)
 
 
 @jitable
-def without_stretch(addresses: Addresses, mask: int, shift: int, leader: int) -> int:
-    """`mask` without the lanes that touch the same 2^shift bytes as lane `leader`."""
+def without_segment(addresses: Addresses, mask: int, shift: int, leader: int) -> int:
+    """Returns `mask` without the lanes that touch the segment of 2^shift bytes of lane `leader`,
+    which is the lowest lane of `mask`."""
     bits = np.uint64(shift)
-    stretch = addresses[leader] >> bits
+    segment = addresses[leader] >> bits
     for lane in range(leader, 32):
-        if (mask >> lane) & 1 and addresses[lane] >> bits == stretch:
+        if (mask >> lane) & 1 and addresses[lane] >> bits == segment:
             mask ^= 1 << lane
     return mask

@@ -1,4 +1,11 @@
-"""Splits that wait for the lanes of a member mask, and join."""
+"""Merges splits that wait for the lanes of a member mask, as in `__syncwarp(mask)`.
+
+From compute capability 7.0 on, `bar.warp.sync`, `shfl.sync` and others suspend a split until all
+live lanes of their member mask have arrived (PTX ISA, bar.warp.sync).
+
+    split A: lanes 0-15, AT_SYNC, mask 0xffffffff, block b4
+    split B: lanes 16-31, AT_SYNC, mask 0xffffffff, block b4   ->   one split, lanes 0-31, READY
+"""
 
 from __future__ import annotations
 
@@ -22,14 +29,14 @@ from warploom.simt.warp_table import (
 
 @jitable
 def join_synced(table: Table) -> None:
-    """Merge the splits that wait at one instruction for the lanes of one member mask, where all of
-    these that live are there; lanes that wait at different instructions only stop waiting."""
+    """Releases the splits whose member mask is complete, that is, all its live lanes wait. Splits
+    at the same instruction are merged; splits at different instructions only become ready."""
     merged = False
     left = parked(table, AT_SYNC)
     while left != 0:
         split = first_lane(left)
         left &= left - 1
-        # Splits that an earlier one has taken along are none any more.
+        # An earlier iteration may have merged this split into another.
         if (parked(table, AT_SYNC) >> split) & 1:
             members = table[split_at(table, split) + S_ARGUMENT]
             if members & table[LIVE] & ~synced_lanes(table, members) == 0:
@@ -41,7 +48,7 @@ def join_synced(table: Table) -> None:
 
 @jitable
 def synced_lanes(table: Table, members: int) -> int:
-    """Return the lanes that wait for this member mask."""
+    """Returns the lanes that wait for the member mask `members`."""
     lanes = 0
     left = waiting(table, AT_SYNC, members)
     while left != 0:
@@ -51,9 +58,10 @@ def synced_lanes(table: Table, members: int) -> int:
 
 
 @jitable
-def merge_synced(table: Table, first: int, members: int) -> None:
-    """Make all ready that wait for a member mask; those at one block with split `first` join it."""
-    into = split_at(table, first)
+def merge_synced(table: Table, target: int, members: int) -> None:
+    """Makes all splits that wait for a member mask ready, and merges those in the same basic block
+    as split `target` into it."""
+    into = split_at(table, target)
     left = waiting(table, AT_SYNC, members)
     while left != 0:
         split = first_lane(left)
@@ -62,7 +70,7 @@ def merge_synced(table: Table, first: int, members: int) -> None:
         table[at + S_STATUS] = READY
         table[at + S_ARGUMENT] = 0
         table[at + S_ARGUMENT_2] = 1
-        if split != first and table[at + S_BLOCK] == table[into + S_BLOCK]:
+        if split != target and table[at + S_BLOCK] == table[into + S_BLOCK]:
             leave_nodes(table, into, at)
             table[into + S_MASK] |= table[at + S_MASK]
             table[PARKED] &= ~(1 << split)

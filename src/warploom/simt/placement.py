@@ -1,11 +1,11 @@
-"""The streaming multiprocessor (SM) of each block: what `%smid` says.
+"""Assigns thread blocks to streaming multiprocessors (SMs): the value of `%smid`.
 
-The architecture leaves it open (PTX ISA, "Special Registers: %smid"); blocks of a cluster run on
-SMs that lie together (CUDA C++ Programming Guide, "Thread Block Clusters"). Here the blocks of a
-grid are dealt out in the order of their numbers, one to each SM, round after round, as the first
-blocks of a launch are on hardware; which block ends first does not matter. So an SM never has more
-blocks of a grid that is resident as a whole than the device holds there, and the answer depends on
-the launch alone: not on the schedule, the machine or the number of workers.
+The architecture leaves it open (PTX ISA, "Special Registers: %smid"), except that the blocks of a
+cluster run on neighbouring SMs (CUDA C++ Programming Guide, "Thread Block Clusters"). Here blocks
+are assigned round-robin by grid index, as hardware places the first blocks of a launch; which block
+ends first does not matter. So if a whole grid is resident, no SM exceeds the blocks that the device
+holds there, and the result depends on the launch alone: not on the schedule, the machine or the
+number of workers.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def sm_of(cluster: int, rank: int, size: int, sms: int) -> int:
-    """Return the SM of the block at `rank` of a cluster of `size` blocks, which is number `cluster`
-    of the grid, on a device of so many SMs. The blocks of a cluster are on SMs side by side; SMs
-    that are left over at the end have none. A block of its own is a cluster of one."""
+    """Returns the SM of the block at `rank` of cluster number `cluster`, on a device of `sms` SMs.
+
+    A cluster of `size` blocks (1 without clusters) occupies `size` neighbouring SMs; SMs at the end
+    that are too few for a cluster stay empty. If the device has fewer SMs than a cluster has
+    blocks, the ranks wrap around.
+    """
     together = sms // size
     if together == 0:
         return rank % sms

@@ -1,25 +1,25 @@
-"""Says when the products of a warp group are complete: `wgmma.mma_async` (PTX ISA,
-"wgmma.wait_group").
+"""Decides whether asynchronous operations complete at issue or at the wait for them.
 
-They may complete at any time from when they are issued until a wait for their group ends. By
-default they do at once. Where the policy is "adversarial" they do as late as they may: what they
-read of registers and shared memory is read then, and their sums are there only then. Where it is
-"random" the seed chooses for each warp between the two.
+`wgmma.mma_async` may complete at any time from its issue to the wait for its group (PTX ISA,
+"wgmma.wait_group"). By default it completes at issue. Under the policy ADVERSARIAL it completes as
+late as allowed: registers and shared memory are read, and results are written, only then, which
+exposes missing waits. Under RANDOM the seed chooses per warp. Asynchronous copies follow the same
+choice (`warploom.asynchronous`).
 """
 
 from __future__ import annotations
 
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.schedule_layout import POLICY, SEED
 from warploom.simt.split_policy import ADVERSARIAL, RANDOM
 
 CAPACITY = 256
-"""How many products of one warp are kept for later; one more is a fault."""
+"""The largest number of incomplete products of a warp; one more is a fault."""
 
 
 @jitable
-def completes_late(plan: Row, block: int, warp: int) -> bool:
-    """Returns whether a warp's products complete only where it waits for them."""
+def completes_late(plan: Ints, block: int, warp: int) -> bool:
+    """Returns whether a warp's asynchronous operations complete only at its wait for them."""
     if plan[POLICY] == ADVERSARIAL:
         return True
     return plan[POLICY] == RANDOM and (plan[SEED] + block + warp) % 2 == 1

@@ -1,8 +1,9 @@
-"""The registers of a block's warps as `setmaxnreg` moves them: PTX ISA, "setmaxnreg".
+"""Checks the register counts that the warps of a block set by `setmaxnreg` (PTX ISA, "setmaxnreg").
 
-A block has as many registers as its warps were launched with; a warp that takes more gets what
-others have given up. Here a warp does not wait for them: when every warp of the block has said how
-many it has, their sum is known, and one that is too large would never be there.
+A block has the registers that its warps were launched with; a warp that increases its count gets
+registers that other warps have released. On hardware it waits for them. Here it does not wait: once
+every warp of the block has set a count, their sum is checked against the block's registers, as a
+warp would wait forever if the sum were larger.
 """
 
 from __future__ import annotations
@@ -11,23 +12,23 @@ from warploom.simt.lane_counts import jitable
 from warploom.simt.schedule_layout import LAUNCH_REGISTERS, REGISTERS, WARPS, Words
 
 FAULT = 60
-"""The kind of fault, as `machine.faults.fault_errors.FaultKind` numbers it."""
+"""The number of the fault in `machine.faults.fault_errors.FaultKind`."""
 
 HAS_LESS, HAS_MORE, BEYOND_BLOCK = 1, 2, 3
-"""What is wrong: a warp releases registers and has fewer, asks for more and has more, or the warps
-have more than the block."""
+"""Error codes: a warp decreases its count to more registers than it has, or increases it to fewer,
+or the warps together have more than the block."""
 
 CODE_AT = 32
-"""An answer is the code shifted by this, and a number: the registers of a thread, or the sum of
-those of a thread of each warp."""
+"""Position of the error code in the result of `set_registers`. The bits below hold the previous
+registers per thread or, for BEYOND_BLOCK, the sum over the warps of their registers per thread."""
 
 
 @jitable
 def set_registers(plan: Words, states: Words, warp: int, count: int, grows: int) -> int:
-    """Note that a warp has `count` registers a thread from now on; returns what is wrong, or 0.
+    """Sets the registers per thread of a warp to `count`; returns an error (CODE_AT) or 0.
 
-    `states` are those of the block's warps. Nothing is checked where the kernel names no number of
-    registers: `setmaxnreg` may have no effect then.
+    `states` are the states of the block's warps; `grows` is 1 for `setmaxnreg.inc`. Does nothing if
+    the kernel's directives give no register count: `setmaxnreg` may have no effect then.
     """
     launched = plan[LAUNCH_REGISTERS]
     if launched == 0:
@@ -42,6 +43,7 @@ def set_registers(plan: Words, states: Words, warp: int, count: int, grows: int)
     states[warp, REGISTERS] = count
     total = 0
     for other in range(plan[WARPS]):
+        # A warp that has set no count yet may still release registers.
         if states[other, REGISTERS] == 0:
             return 0
         total += states[other, REGISTERS]

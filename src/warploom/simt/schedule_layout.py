@@ -1,6 +1,8 @@
-"""The words of a launch's plan and of a warp's state, and the numbers that stand in them.
+"""Defines the layout of a launch's plan and of a warp's state, and the constants stored in them.
 
-Both are arrays of 64-bit words that the two machines share with `simt.scheduling`.
+The *plan* holds the state of the scheduler for one launch (one per worker); a warp's *state* holds
+its status and barriers. Both are arrays of 64-bit words that the two machines share with
+`simt.scheduling`.
 """
 
 from __future__ import annotations
@@ -30,12 +32,12 @@ Words = npt.NDArray[Any]
     FRESH,
     POSITION,
     ROUND,
-    HOPELESS,
+    STUCK_BLOCKS,
     TURNS,
     LENGTH,
     ROUNDS,
-    TOUCHED,
-    BEFORE,
+    TOUCHED_BARRIER,
+    CHANGES_BEFORE,
     WARP_SIZE,
     MOST_RESIDENT,
     CLUSTER,
@@ -46,60 +48,65 @@ Words = npt.NDArray[Any]
     HELD,
     BEGUN,
     CLUSTER_WAITS,
-    HOPELESS_SINCE,
+    STUCK_SINCE,
     CANCELS,
     CANCELED,
-    GIVES_WAY,
+    YIELDS_SLOT,
     LAUNCH_REGISTERS,
     LAYOUT_WORDS,
 ) = range(38)
-"""The plan. INDEPENDENT: each thread has its own program counter (7.0 and later). CHANGES: how
-often a kernel has changed memory. FRESH: the current block has just begun. POSITION: how many warps
-have had their turn in this round. HOPELESS: blocks in a row that got nowhere in their last round.
-TURNS: turns so far. LENGTH: the length of this one. ROUNDS: of the current block in a row. TOUCHED:
-the barrier, of those that await a number of threads, at which a warp has just arrived, or NONE.
-BEFORE: CHANGES at the begin of this turn. WARP_SIZE in lanes. MOST_RESIDENT: the most blocks that
-were at once; as each takes the first free slot, no other slots have been used. CLUSTER: the blocks
-of a cluster; CLUSTER_X, CLUSTER_Y: those along x and y; GRID_X, GRID_Y: those of the grid. HELD:
-slots of blocks that have ended while others of their cluster have not. BEGUN: the slot in which a
-block began last. CLUSTER_WAITS: whether a thread has waited at the barrier of a cluster.
-HOPELESS_SINCE: CHANGES when the blocks of HOPELESS were counted. CANCELS:
-whether blocks of the program cancel others; CANCELED: clusters that other
-blocks have cancelled, the last in the order of the launch. GIVES_WAY: the current block has just
-asked for another's work, and lets other blocks have their turn. LAUNCH_REGISTERS of a thread, as
-the kernel's directives give them, or 0."""
+"""Words of the plan. A round is one turn of each warp of a block.
+
+POLICY, SEED: `simt.split_policy`. INDEPENDENT: each thread has its own program counter (7.0 and
+later). WARPS, THREADS: of a block. BLOCKS: of the launch. SLOTS: the blocks that can be resident.
+EXIT: the basic block in which kernels end. CHANGES: number of changes of memory so far.
+NEXT_BLOCK: position in the order of blocks. RESIDENT: resident blocks. SLOT, CURRENT_BLOCK: the
+current block. FRESH: it has just begun. POSITION: warps that have had their turn in this round.
+ROUND: number of the round, ROUNDS: rounds of the current block in a row. STUCK_BLOCKS: consecutive
+blocks that made no progress in their last round; STUCK_SINCE: CHANGES when these were counted.
+TURNS: turns so far; LENGTH: warp instructions allowed in this turn; CHANGES_BEFORE: CHANGES at its
+begin. TOUCHED_BARRIER: the barrier with a thread count at which a warp has just arrived, or NONE.
+WARP_SIZE in lanes. MOST_RESIDENT: the most blocks that were resident at once; as each takes the
+first free slot, no slot beyond has been used. CLUSTER: blocks of a cluster, CLUSTER_X, CLUSTER_Y:
+along x and y; GRID_X, GRID_Y: of the grid. HELD: slots of blocks that have ended while others of
+their cluster have not. BEGUN: the slot in which a block began last. CLUSTER_WAITS: a thread has
+waited at a cluster barrier. CANCELS: blocks of the program cancel clusters; CANCELED: how many were
+cancelled, counted from the end of the order. YIELDS_SLOT: the current block has just requested a
+cancellation and yields to other blocks. LAUNCH_REGISTERS: registers per thread as the kernel's
+directives give them, or 0."""
 
 BARRIERS = 16
-"""How many barriers a block has (PTX ISA, bar)."""
+"""The number of named barriers of a block (PTX ISA, bar)."""
 
 GROUP_WARPS, GROUP_THREADS = 4, 128
 GROUP_BARRIERS = 8
 ALL_BARRIERS = BARRIERS + GROUP_BARRIERS
-"""The warp groups of a block at most; each has a barrier of its own, whose number is behind those
-that programs name."""
+"""GROUP_BARRIERS: the most warp groups of a block. Each has an internal barrier, numbered after the
+named ones."""
 
 STATUS, RESUME, BARRIER, BARRIER_THREADS, INSTRUCTION, ISSUED, TIMED, ARRIVALS = range(8)
 AWAITED = ARRIVALS + ALL_BARRIERS
 CLUSTER_ARRIVED = AWAITED + ALL_BARRIERS
 REGISTERS = CLUSTER_ARRIVED + 1
 STATE_WORDS = REGISTERS + 1
-"""A warp's state: what it is; where it goes on (0 at its start, FROM_TABLE where its table says,
-else a number of the compiled code); the barrier at which it waits as a whole and the number of
-threads that barrier awaits (0: all); the instruction at which it waits. ISSUED: its instructions
-before this turn; TIMED: whether it has LOOKED at a clock in this turn, or was IDLE in the one
-before: it looked at a clock and nobody changed memory. By barrier, its threads that have ARRIVED
-without waiting, and how many those said that the barrier AWAITED. CLUSTER_ARRIVED: its lanes that
-have arrived at the phase of the cluster's barrier which is not complete. REGISTERS of each of its
-threads, where it has named them (`simt.register_pool`), else 0."""
+"""Words of a warp's state. STATUS: RUNNABLE, ENDED, ... below. RESUME: where it resumes (0 at its
+start, FROM_TABLE at the block in its table, else a number of the compiled code). BARRIER,
+BARRIER_THREADS: the barrier at which all its lanes wait, and the threads that it awaits (0: all).
+INSTRUCTION: where it waits. ISSUED: its instructions before this turn. TIMED: CLOCK_READ if it read
+a clock in this turn, CLOCK_WAIT if it did so in the turn before and no thread changed memory.
+ARRIVALS: for each barrier, its threads that arrived without waiting (`bar.arrive`); AWAITED: the
+thread count that they named. CLUSTER_ARRIVED: its lanes that have arrived at the current phase of
+the cluster barrier. REGISTERS: registers per thread set by `setmaxnreg` (`simt.register_pool`), or
+0."""
 
 CLUSTER_BARRIER = ALL_BARRIERS
-"""The number under which lanes wait at the barrier of their cluster."""
+"""The barrier number of `barrier.cluster`."""
 
-NONE_BEGUN, ENDED_BLOCK = NONE, -3
-"""What a slot holds instead of a block: none, or one that has ended while others of its cluster
-have not."""
+EMPTY_SLOT, ENDED_BLOCK = NONE, -3
+"""Values of a slot without a running block: empty, or its block has ended while others of its
+cluster have not."""
 
-LOOKED, IDLE = 1, 2
+CLOCK_READ, CLOCK_WAIT = 1, 2
 
 FROM_TABLE = NONE
 
@@ -108,18 +115,21 @@ FROM_TABLE = NONE
     ENDED,
     BARRIER_WAIT,
     TURN_END,
-    GATHERS,
+    RECONVERGING,
     SYNC_WAIT,
     SPLIT_BARRIER,
     DIVERGED_STATUS,
     ARRIVED_ONLY,
 ) = range(9)
-"""Why a warp came back. PARTED: lanes go two ways and the policy decides who goes first; GATHERS:
-lanes wait for others where they parted; SPLIT_BARRIER: some lanes wait at a barrier; ARRIVED_ONLY:
-they have arrived at one that they do not wait at."""
+"""Why a warp returned to the scheduler; RUNNABLE, ENDED and BARRIER_WAIT are also values of STATUS.
+BARRIER_WAIT: all lanes wait at a barrier. SPLIT_BARRIER: some lanes do. SYNC_WAIT: lanes wait for a
+member mask. TURN_END: its turn is used up. DIVERGED_STATUS: lanes diverged and the policy decides
+which side runs first. RECONVERGING: lanes wait for others at a reconvergence point. ARRIVED_ONLY:
+lanes arrived at a barrier without waiting (`bar.arrive`)."""
 
-BLOCKED = GATHERS
-"""In a state: none of the warp's splits can run until a barrier lets them."""
+BLOCKED = RECONVERGING
+"""The value of STATUS of a warp whose splits all wait for barriers. Shares a number with
+RECONVERGING, which is never stored as a status."""
 
 DONE, DEADLOCK = -1, -2
-"""Answers of `next_warp` beside a warp's number."""
+"""Results of `next_warp` if no warp can run: all blocks have ended, or none can ever progress."""

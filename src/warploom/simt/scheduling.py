@@ -1,20 +1,29 @@
-"""Chooses which block and which warp run next: the order in which both machines serve them.
+"""Schedules the blocks and warps of a launch on one worker; both machines use the same order.
 
-Blocks are resident in slots. A block's warps have turns in rounds: a warp runs until it ends,
-waits, or has used up its turn at the end of some lap. After a round, barriers that are full let
-theirs go. A block that gets nowhere, or has had many rounds, makes room for another: one that has
-not started yet, where there is a free slot, else the next resident one. The launch is dead where
-nothing can ever change.
+Resident blocks occupy slots. The warps of the current block have turns in rounds: a warp runs until
+it ends, waits, or has used up its turn at the end of a loop iteration. After a round, full barriers
+release their threads. A block that makes no progress, or has had many rounds, is switched for
+another: a new one if a slot is free, else the next resident one. The launch is deadlocked if no
+resident block can progress and none can begin.
 
-The plan is an array of 64-bit words; so is the state of every warp, and its table (`convergence`).
+    one block of two warps, `while (flag == 0)` in warp 0:   turn of warp 0 (ends stuck), turn of
+    warp 1 (sets the flag), turn of warp 0 (leaves the loop), ...
+
+`plan`: the state of the launch, `states`: a row for each warp (`simt.schedule_layout`); `tables`:
+the lanes of each warp (`simt.warp_table`). Rows are numbered slot * WARPS + warp; `first` is the
+row of a block's first warp.
 """
 
 from __future__ import annotations
 
-from warploom.simt.block_barriers import settle, settle_one, threads_of
+from warploom.simt.block_barriers import (
+    complete_barrier_if_full,
+    complete_full_barriers,
+    count_threads,
+)
 from warploom.simt.block_order import block_at, last_block
-from warploom.simt.clusters import end_block, settle_cluster
-from warploom.simt.convergence import PATIENCE, begin, find_more, pop, start_other_sides
+from warploom.simt.clusters import end_block, release_cluster_waits
+from warploom.simt.convergence import TURN_LIMIT, begin, pop, release_more_lanes, start_other_sides
 from warploom.simt.lane_counts import jitable
 from warploom.simt.schedule_layout import (
     ARRIVALS,
@@ -23,12 +32,14 @@ from warploom.simt.schedule_layout import (
     BARRIER,
     BARRIER_THREADS,
     BARRIER_WAIT,
-    BEFORE,
     BEGUN,
     BLOCKED,
     CANCELED,
     CANCELS,
     CHANGES,
+    CHANGES_BEFORE,
+    CLOCK_READ,
+    CLOCK_WAIT,
     CLUSTER,
     CLUSTER_WAITS,
     CURRENT_BLOCK,
@@ -39,16 +50,11 @@ from warploom.simt.schedule_layout import (
     EXIT,
     FRESH,
     FROM_TABLE,
-    GIVES_WAY,
     HELD,
-    HOPELESS,
-    HOPELESS_SINCE,
-    IDLE,
     INDEPENDENT,
     INSTRUCTION,
     ISSUED,
     LENGTH,
-    LOOKED,
     MOST_RESIDENT,
     NEXT_BLOCK,
     POLICY,
@@ -64,17 +70,20 @@ from warploom.simt.schedule_layout import (
     SPLIT_BARRIER,
     STATE_WORDS,
     STATUS,
+    STUCK_BLOCKS,
+    STUCK_SINCE,
     SYNC_WAIT,
     THREADS,
     TIMED,
-    TOUCHED,
+    TOUCHED_BARRIER,
     TURN_END,
     TURNS,
     WARP_SIZE,
     WARPS,
+    YIELDS_SLOT,
     Words,
 )
-from warploom.simt.split_policy import ADVERSARIAL, CONVERGE, RANDOM, choose, scrambled
+from warploom.simt.split_policy import ADVERSARIAL, CONVERGE, RANDOM, hash_pair, resume_next_split
 from warploom.simt.waiting_splits import (
     has_ready,
     is_stuck,
@@ -107,33 +116,35 @@ from warploom.simt.warp_table import (
 )
 
 TURN = 1 << 12
-"""Warp instructions in a turn."""
+"""Warp instructions in a turn of a diverged warp, by default."""
 
 WHOLE_TURN = 1 << 13
-"""The same of a warp whose lanes are together: they cannot wait for each other."""
+"""Warp instructions in a turn of a converged warp: longer, as its lanes cannot wait for each
+other."""
 
 SHORT_TURN = 64
-"""The same under the policies that mix splits thoroughly."""
+"""The most warp instructions in a turn under the policies FAIR, RANDOM and ADVERSARIAL, which
+interleave splits finely."""
 
 
 @jitable
 def start_blocks(plan: Words, slots: Words) -> None:
-    """Begin with no block resident."""
+    """Initialises the plan and the slots: no block is resident."""
     plan[RESIDENT] = plan[MOST_RESIDENT] = 0
     plan[SLOT] = NONE
-    plan[HOPELESS] = 0
+    plan[STUCK_BLOCKS] = 0
     plan[ROUND] = 0
-    plan[HELD] = plan[CLUSTER_WAITS] = plan[CANCELED] = plan[GIVES_WAY] = 0
-    plan[TOUCHED] = NONE
+    plan[HELD] = plan[CLUSTER_WAITS] = plan[CANCELED] = plan[YIELDS_SLOT] = 0
+    plan[TOUCHED_BARRIER] = NONE
     for slot in range(plan[SLOTS]):
         slots[slot] = NONE
 
 
 @jitable
 def turn_length(plan: Words, table: Table) -> int:
-    """Returns how many warp instructions a warp may issue before it gives up its turn."""
+    """Returns how many warp instructions a warp may issue in this turn."""
     if plan[POLICY] == RANDOM:
-        return 1 + scrambled(plan[SEED], plan[TURNS]) % SHORT_TURN
+        return 1 + hash_pair(plan[SEED], plan[TURNS]) % SHORT_TURN
     if plan[POLICY] != CONVERGE:
         return SHORT_TURN
     whole = table[TOP] == NONE and table[MASK] == table[LIVE]
@@ -142,23 +153,26 @@ def turn_length(plan: Words, table: Table) -> int:
 
 @jitable
 def branch_first(plan: Words, table: Table, warp: int) -> int:
-    """Returns whether the side that takes a branch runs before the one that falls through, 1 or 0,
-    where one runs to its end before the other begins: before 7.0. Nothing promises which."""
+    """Returns 1 if the taken side of a divergent branch runs before the fall-through side, else 0.
+
+    For compute capabilities below 7.0, where one side runs to the reconvergence point before the
+    other begins; which side is first is unspecified.
+    """
     if plan[INDEPENDENT] or plan[POLICY] not in (RANDOM, ADVERSARIAL):
         return 0
     if plan[POLICY] == ADVERSARIAL:
         return 1
     table[DIVERGENCES] += 1
-    own = scrambled(plan[SEED], plan[CURRENT_BLOCK] * 64 + warp)
-    return scrambled(own, table[DIVERGENCES]) & 1
+    own = hash_pair(plan[SEED], plan[CURRENT_BLOCK] * 64 + warp)
+    return hash_pair(own, table[DIVERGENCES]) & 1
 
 
 @jitable
 def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
-    """Return the warp that runs next, of the block in CURRENT_BLOCK; DONE or DEADLOCK where none
-    can.
+    """Returns the warp of CURRENT_BLOCK that runs next, or DONE or DEADLOCK if none can run.
 
-    `slots`: the block in each slot. `states`, `tables`: a row for each warp of each slot.
+    `slots` holds the block in each slot. Begins blocks, switches between them, and completes
+    barriers as needed.
     """
     warps = plan[WARPS]
     while True:
@@ -167,55 +181,59 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
             if not enter_slot(plan, slots, states, tables):
                 return DONE if plan[RESIDENT] == 0 else DEADLOCK
             continue
-        if plan[TOUCHED] != NONE:
-            settle_one(plan, states, tables, slot * warps, plan[TOUCHED])
-            plan[TOUCHED] = NONE
+        # A barrier with a thread count is completed as soon as it is full, before the end of the
+        # round: other warps of the block may have nothing to do with it.
+        if plan[TOUCHED_BARRIER] != NONE:
+            complete_barrier_if_full(plan, states, tables, slot * warps, plan[TOUCHED_BARRIER])
+            plan[TOUCHED_BARRIER] = NONE
         while plan[POSITION] < warps:
-            warp = warp_in_turn(plan)
+            warp = warp_at_position(plan)
             plan[POSITION] += 1
             if can_run(plan, states, tables, slot * warps + warp):
                 plan[TURNS] += 1
                 plan[LENGTH] = turn_length(plan, tables[slot * warps + warp])
-                plan[BEFORE] = plan[CHANGES]
+                plan[CHANGES_BEFORE] = plan[CHANGES]
                 return warp
         plan[POSITION] = 0
         plan[ROUND] += 1
-        outcome = settle(plan, states, tables, slot * warps)
+        outcome = complete_full_barriers(plan, states, tables, slot * warps)
         if plan[CLUSTER_WAITS] and outcome != ENDED:
-            found = settle_cluster(plan, slots, states, tables, slot * warps)
-            if found == 1:
+            released = release_cluster_waits(plan, slots, states, tables, slot * warps)
+            if released == 1:
                 outcome = RUNNABLE
-            elif found == 2 and outcome == BLOCKED:
+            elif released == 2 and outcome == BLOCKED:
+                # Another block of the cluster can release it: that is no deadlock yet.
                 outcome = TURN_END
         if outcome == ENDED:
             end_block(plan, slots, slot)
-            plan[HOPELESS] = 0
+            plan[STUCK_BLOCKS] = 0
             plan[SLOT] = NONE
         elif outcome == TURN_END:
             plan[ROUNDS] += 1
-            if is_hopeless(plan, states, tables, slot * warps):
-                count_hopeless(plan, has_idle(plan, states, slot * warps))
-                if plan[HOPELESS] >= plan[RESIDENT] and not can_start(plan):
+            if is_block_stuck(plan, states, tables, slot * warps):
+                # Every resident block stuck, with no change of memory between: a deadlock.
+                count_stuck_block(plan, has_clock_wait(plan, states, slot * warps))
+                if plan[STUCK_BLOCKS] >= plan[RESIDENT] and not can_start(plan):
                     return DEADLOCK
                 leave_slot(plan, slots)
             else:
-                plan[HOPELESS] = 0
-                if plan[ROUNDS] > PATIENCE or plan[GIVES_WAY] or plan[POLICY] != CONVERGE:
+                plan[STUCK_BLOCKS] = 0
+                if plan[ROUNDS] > TURN_LIMIT or plan[YIELDS_SLOT] or plan[POLICY] != CONVERGE:
                     leave_slot(plan, slots)
         elif outcome == BLOCKED:
             return DEADLOCK
-        elif plan[GIVES_WAY]:
+        elif plan[YIELDS_SLOT]:
             leave_slot(plan, slots)
 
 
 @jitable
-def warp_in_turn(plan: Words) -> int:
-    """Return the warp at a position of the round."""
+def warp_at_position(plan: Words) -> int:
+    """Returns the warp at the current POSITION of the round, by the policy."""
     position, warps = plan[POSITION], plan[WARPS]
     if plan[POLICY] == ADVERSARIAL:
         return warps - 1 - position
     if plan[POLICY] == RANDOM:
-        return (position + scrambled(plan[SEED], plan[ROUND])) % warps
+        return (position + hash_pair(plan[SEED], plan[ROUND])) % warps
     return position
 
 
@@ -227,7 +245,8 @@ def can_start(plan: Words) -> bool:
 
 @jitable
 def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
-    """Begin the next block in a free slot."""
+    """Begins the next block in a free slot, or else resumes a resident one. Returns whether there
+    was any."""
     if not can_start(plan):
         return resume_slot(plan, slots, 0)
     slot = free_slot(plan, slots)
@@ -236,7 +255,7 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
     plan[NEXT_BLOCK] += 1
     plan[RESIDENT] += 1
     plan[MOST_RESIDENT] = max(plan[MOST_RESIDENT], plan[RESIDENT] + plan[HELD])
-    plan[HOPELESS] = 0
+    plan[STUCK_BLOCKS] = 0
     plan[FRESH] = 1
     make_current(plan, slots, slot)
     for warp in range(plan[WARPS]):
@@ -247,11 +266,12 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
             state[word] = 0
         left = plan[THREADS] - plan[WARP_SIZE] * warp
         live = (1 << min(left, plan[WARP_SIZE])) - 1
+        # Before 7.0, a warp has one program counter: its lanes cannot begin as separate splits.
         policy = plan[POLICY] if plan[INDEPENDENT] else CONVERGE
         separate = begin(tables[index], live, plan[WARP_SIZE], policy)
         state[RESUME] = FROM_TABLE if separate else 0
         if separate:
-            # What follows a table are registers kept from the block before; they start as 0.
+            # The warp's registers follow its table; those of the previous block are still there.
             for word in range(table_words(plan[WARP_SIZE]), tables.shape[1]):
                 tables[index, word] = 0
     return True
@@ -259,8 +279,8 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
 
 @jitable
 def free_slot(plan: Words, slots: Words) -> int:
-    """Return the slot of the block that begins next: behind the one before it in its cluster, else
-    the first that is free."""
+    """Returns the slot of the block that begins next: after its predecessor in its cluster, else
+    the first free one."""
     if plan[NEXT_BLOCK] % plan[CLUSTER] != 0:
         return plan[BEGUN] + 1
     slot = 0
@@ -271,38 +291,43 @@ def free_slot(plan: Words, slots: Words) -> int:
 
 @jitable
 def make_current(plan: Words, slots: Words, slot: int) -> None:
+    """Makes the block in a slot the current one, at the begin of a round."""
     plan[SLOT] = slot
     plan[CURRENT_BLOCK] = slots[slot]
     plan[POSITION] = 0
-    plan[ROUNDS] = plan[GIVES_WAY] = 0
+    plan[ROUNDS] = plan[YIELDS_SLOT] = 0
 
 
 @jitable
 def leave_slot(plan: Words, slots: Words) -> None:
-    """Give the next round to another block than the one in the current slot. Where blocks wait for
-    each other they have it in turn, so that each is asked before the launch is given up."""
-    if can_start(plan) and not holds_back(plan):
+    """Switches from the current block to another: a new one, else a resident one.
+
+    Blocks that are stuck are visited in turn, also under RANDOM, so that each of them has been
+    tried before the launch counts as deadlocked.
+    """
+    if can_start(plan) and not delays_next_block(plan):
         plan[SLOT] = NONE
-    elif plan[POLICY] == RANDOM and plan[HOPELESS] == 0:
-        resume_slot(plan, slots, scrambled(plan[SEED], plan[ROUND]) % plan[SLOTS])
+    elif plan[POLICY] == RANDOM and plan[STUCK_BLOCKS] == 0:
+        resume_slot(plan, slots, hash_pair(plan[SEED], plan[ROUND]) % plan[SLOTS])
     else:
         resume_slot(plan, slots, plan[SLOT] + 1)
 
 
 @jitable
-def holds_back(plan: Words) -> bool:
-    """Return whether no block begins though there is room for one, so that others can cancel it:
-    under the policies that mix blocks, unless those that are there wait for more."""
-    if not plan[CANCELS] or plan[HOPELESS] != 0:
+def delays_next_block(plan: Words) -> bool:
+    """Returns whether no block begins although a slot is free, so that running blocks can cancel
+    it: under RANDOM and ADVERSARIAL, unless resident blocks are stuck and may wait for it."""
+    if not plan[CANCELS] or plan[STUCK_BLOCKS] != 0:
         return False
     if plan[POLICY] == RANDOM:
-        return scrambled(plan[SEED], plan[ROUND]) & 1 == 1
+        return hash_pair(plan[SEED], plan[ROUND]) & 1 == 1
     return plan[POLICY] == ADVERSARIAL
 
 
 @jitable
 def resume_slot(plan: Words, slots: Words, first: int) -> bool:
-    """Make the next occupied slot the current one, from `first` on around."""
+    """Makes the next occupied slot the current one, searching cyclically from slot `first`. Returns
+    whether there is one."""
     for step in range(plan[SLOTS]):
         slot = (first + step) % plan[SLOTS]
         if slots[slot] >= 0:
@@ -313,7 +338,7 @@ def resume_slot(plan: Words, slots: Words, first: int) -> bool:
 
 @jitable
 def can_run(plan: Words, states: Words, tables: Words, index: int) -> bool:
-    """Returns whether a warp can run now; makes the split current that will."""
+    """Returns whether the warp in row `index` can run now; makes a ready split the running one."""
     state = states[index]
     if state[STATUS] != RUNNABLE:
         return False
@@ -322,8 +347,8 @@ def can_run(plan: Words, states: Words, tables: Words, index: int) -> bool:
     policy = 0
     if plan[INDEPENDENT]:
         policy = plan[POLICY]
-        find_more(tables[index], plan[CHANGES], plan[EXIT])
-    if choose(tables[index], policy, plan[SEED] + 64 * index) == NONE:
+        release_more_lanes(tables[index], plan[CHANGES], plan[EXIT])
+    if resume_next_split(tables[index], policy, plan[SEED] + 64 * index) == NONE:
         state[STATUS] = BLOCKED
         return False
     return True
@@ -331,46 +356,54 @@ def can_run(plan: Words, states: Words, tables: Words, index: int) -> bool:
 
 @jitable
 def after_run(plan: Words, state: Words, table: Table, status: int, digest: int) -> None:
-    """Take note of why a warp came back. `digest` stands for what its registers hold."""
+    """Updates a warp's state after it returned to the scheduler with `status`: parks its running
+    split for what it waits for. `digest` is a hash of its registers."""
     state[STATUS] = status if status in (ENDED, BARRIER_WAIT) else RUNNABLE
     block, mask, top = table[BLOCK], table[MASK], table[TOP]
     if status not in (ENDED, BARRIER_WAIT):
         state[RESUME] = FROM_TABLE
     if status == BARRIER_WAIT:
         if state[BARRIER_THREADS] != 0:
-            plan[TOUCHED] = state[BARRIER]
+            plan[TOUCHED_BARRIER] = state[BARRIER]
         if state[RESUME] == FROM_TABLE:
             park(table, block, mask, top, READY, 0, 0)
     elif status == TURN_END:
+        # From 7.0 on, all sides of a branch progress: pending ones get turns of their own.
         if plan[INDEPENDENT]:
             start_other_sides(table)
-        timed = state[TIMED] == LOOKED
-        state[TIMED] = IDLE if timed and plan[CHANGES] == plan[BEFORE] else 0
-        # Whoever looks at a clock never comes round to where it was.
-        idle = state[TIMED] == IDLE
-        park_at_turn_end(table, digest ^ state[ISSUED] if timed else digest, plan[CHANGES], idle)
+        has_read_clock = state[TIMED] == CLOCK_READ
+        state[TIMED] = CLOCK_WAIT if has_read_clock and plan[CHANGES] == plan[CHANGES_BEFORE] else 0
+        # A loop that reads the clock can end by the time alone, so equal registers do not mean that
+        # it repeats forever: ISSUED makes the hash differ from turn to turn.
+        waits_for_clock = state[TIMED] == CLOCK_WAIT
+        park_at_turn_end(
+            table,
+            digest ^ state[ISSUED] if has_read_clock else digest,
+            plan[CHANGES],
+            waits_for_clock,
+        )
     elif status == SYNC_WAIT:
         park(table, block, mask, top, AT_SYNC, table[ARGUMENT], state[INSTRUCTION])
     elif status == SPLIT_BARRIER:
         if table[ARGUMENT_2] != 0:
-            plan[TOUCHED] = table[ARGUMENT]
+            plan[TOUCHED_BARRIER] = table[ARGUMENT]
         park(table, block, mask, top, AT_BARRIER, table[ARGUMENT], table[ARGUMENT_2])
     elif status == ARRIVED_ONLY:
-        plan[TOUCHED] = table[ARGUMENT]
-        state[ARRIVALS + table[ARGUMENT]] += threads_of(plan, mask)
+        plan[TOUCHED_BARRIER] = table[ARGUMENT]
+        state[ARRIVALS + table[ARGUMENT]] += count_threads(plan, mask)
         state[AWAITED + table[ARGUMENT]] = table[ARGUMENT_2]
         park(table, block, mask, top, READY, 0, 0)
     elif status == DIVERGED_STATUS:
         if plan[POLICY] == ADVERSARIAL:
-            scatter(table, block, mask, top)
+            split_into_lanes(table, block, mask, top)
         else:
             start_other_sides(table)
             park(table, block, mask, top, READY, 0, 0)
 
 
 @jitable
-def scatter(table: Table, block: int, mask: int, node: int) -> None:
-    """Set the lanes of a split going one by one, and those of the node that it has just made."""
+def split_into_lanes(table: Table, block: int, mask: int, node: int) -> None:
+    """Parks each lane of a split, and of the nodes that contain it, as a ready split of its own."""
     while node != NONE:
         at = node_at(node)
         park_separately(table, table[at + POINT], table[at + ARRIVED], NONE)
@@ -381,8 +414,8 @@ def scatter(table: Table, block: int, mask: int, node: int) -> None:
 
 
 @jitable
-def is_hopeless(plan: Words, states: Words, tables: Words, first: int) -> bool:
-    """Returns whether no warp of a block gets anywhere unless somebody else changes memory."""
+def is_block_stuck(plan: Words, states: Words, tables: Words, first: int) -> bool:
+    """Returns whether no warp of a block can progress unless another block changes memory."""
     for warp in range(first, first + plan[WARPS]):
         state = states[warp]
         if state[STATUS] == RUNNABLE:
@@ -390,33 +423,35 @@ def is_hopeless(plan: Words, states: Words, tables: Words, first: int) -> bool:
                 return False
             if not has_ready(tables[warp]) or not is_stuck(tables[warp], plan[CHANGES]):
                 return False
-            if plan[INDEPENDENT] and has_reserves(tables[warp], plan[EXIT]):
+            if plan[INDEPENDENT] and has_releasable_lanes(tables[warp], plan[EXIT]):
                 return False
     return True
 
 
 @jitable
-def count_hopeless(plan: Words, idle: bool) -> None:
-    """Count the current block, which gets nowhere. Whoever was counted before memory changed last
-    may go on. Time alone may be what an idle one waits for: others go on, and it is no deadlock."""
-    if plan[HOPELESS_SINCE] != plan[CHANGES]:
-        plan[HOPELESS_SINCE] = plan[CHANGES]
-        plan[HOPELESS] = 0
-    plan[HOPELESS] = 0 if idle else plan[HOPELESS] + 1
+def count_stuck_block(plan: Words, waits_for_clock: bool) -> None:
+    """Counts the current block as stuck. Restarts the count if memory has changed since, as blocks
+    counted before may progress now, or if the block waits for the clock: time passes while other
+    blocks run, so that is no deadlock."""
+    if plan[STUCK_SINCE] != plan[CHANGES]:
+        plan[STUCK_SINCE] = plan[CHANGES]
+        plan[STUCK_BLOCKS] = 0
+    plan[STUCK_BLOCKS] = 0 if waits_for_clock else plan[STUCK_BLOCKS] + 1
 
 
 @jitable
-def has_idle(plan: Words, states: Words, first: int) -> bool:
-    """Returns whether some warp of a block has looked at a clock in vain."""
+def has_clock_wait(plan: Words, states: Words, first: int) -> bool:
+    """Returns whether some runnable warp of a block only polls the clock (CLOCK_WAIT)."""
     for warp in range(first, first + plan[WARPS]):
-        if states[warp][STATUS] == RUNNABLE and states[warp][TIMED] == IDLE:
+        if states[warp][STATUS] == RUNNABLE and states[warp][TIMED] == CLOCK_WAIT:
             return True
     return False
 
 
 @jitable
-def has_reserves(table: Table, exit: int) -> bool:
-    """Returns whether there are lanes that have not begun, or could stop gathering."""
+def has_releasable_lanes(table: Table, exit: int) -> bool:
+    """Returns whether `release_more_lanes` could make lanes ready: of a pending side of a branch,
+    or that wait for reconvergence."""
     for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
             at = node_at(node)

@@ -1,10 +1,12 @@
-"""The tree of a warp's nodes: which lies in which, and when one has nothing left to gather.
+"""Maintains the tree of a warp's reconvergence nodes, and removes nodes that are redundant.
 
-A node is worth keeping while lanes have arrived at it, while a side of its branch has not begun, or
-while it holds at least two parts (parked splits and inner nodes) that can meet at its point. As
-every lane is in one place, at most `lanes - 1` such nodes exist. Splits that join at a member mask,
-and lanes that stop gathering, leave nodes that hold one part or none. These are removed, for a loop
-that parts and joins its lanes would otherwise use up all nodes.
+A node is needed while lanes have arrived at it, while the other side of its branch is pending, or
+while at least two children (parked splits and inner nodes) can reconverge at it. As every lane is
+in one split, at most `lanes - 1` such nodes exist. Splits that merge at a member mask
+(`simt.member_masks`), and lanes that stop waiting for reconvergence, leave nodes with one child or
+none. These are removed, since a loop that diverges and merges would otherwise use up all nodes.
+
+    node A > node B > split 1   with nothing else in B   ->   node A > split 1
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from warploom.simt.warp_table import (
 
 @jitable
 def is_inside(table: Table, node: int, outer: int) -> bool:
-    """Returns whether a node is `outer` or lies in it."""
+    """Returns whether a node is `outer` or one of its descendants."""
     while node != NONE:
         if node == outer:
             return True
@@ -40,8 +42,8 @@ def is_inside(table: Table, node: int, outer: int) -> bool:
 
 @jitable
 def leave_nodes(table: Table, into: int, at: int) -> None:
-    """Moves two splits that join to the innermost node that both are in; the nodes that they leave
-    no longer expect them. `into` and `at` are places of splits in the table."""
+    """Moves two splits that merge to their innermost common node; the nodes that they leave no
+    longer expect their lanes. `into` and `at` are the indices of the splits in the table."""
     common = table[into + S_NODE]
     while common != NONE and not is_inside(table, table[at + S_NODE], common):
         common = table[node_at(common) + PARENT]
@@ -55,7 +57,8 @@ def leave_nodes(table: Table, into: int, at: int) -> None:
 
 @jitable
 def remove_redundant_nodes(table: Table) -> None:
-    """Removes every node that gathers nothing. No split may be running: all are parked."""
+    """Removes all redundant nodes. All splits must be parked, as children are counted among them.
+    Repeats until nothing changes, since a removal can make the parent redundant."""
     changed = True
     while changed:
         changed = False
@@ -68,24 +71,25 @@ def remove_redundant_nodes(table: Table) -> None:
 
 @jitable
 def remove_if_single(table: Table, node: int) -> bool:
-    """Removes a node that holds one part or none, which then lies in the node around it. Returns
-    whether it did."""
+    """Removes a node that has at most one child, which moves to the node's parent. Returns whether
+    it did."""
     parts = 0
-    place = 0
+    parent_index = 0
     for inner in range(node_count(table[LANES])):
         if (table[FREE] >> inner) & 1 == 0 and table[node_at(inner) + PARENT] == node:
-            place = node_at(inner) + PARENT
+            parent_index = node_at(inner) + PARENT
             parts += 1
+    # `parent_index` is the word that names `node` as the parent of its last child found.
     left = table[PARKED]
     while left != 0:
         split = first_lane(left)
         left &= left - 1
         if table[split_at(table, split) + S_NODE] == node:
-            place = split_at(table, split) + S_NODE
+            parent_index = split_at(table, split) + S_NODE
             parts += 1
     if parts > 1:
         return False
     if parts == 1:
-        table[place] = table[node_at(node) + PARENT]
+        table[parent_index] = table[node_at(node) + PARENT]
     table[FREE] |= 1 << node
     return True

@@ -1,4 +1,4 @@
-"""Chooses which split of a warp goes next, by the policy."""
+"""Selects the split of a warp that runs next, by the scheduling policy of the launch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from warploom.simt.warp_table import (
     MASK,
     NONE,
     PARKED,
-    PASS,
     READY,
     S_ARGUMENT,
     S_ARGUMENT_2,
@@ -19,6 +18,7 @@ from warploom.simt.warp_table import (
     S_ORDER,
     S_VOTE,
     SEQUENCE,
+    SYNC_DONE,
     TOP,
     VOTE,
     Table,
@@ -26,16 +26,17 @@ from warploom.simt.warp_table import (
 )
 
 CONVERGE, FAIR, RANDOM, ADVERSARIAL = range(4)
-"""Policies. CONVERGE runs one side after the other and gathers; FAIR takes short turns; RANDOM
-chooses by seed; ADVERSARIAL keeps every lane apart from the others as long as it may."""
+"""Policies. CONVERGE runs one side of a branch after the other and reconverges; FAIR uses short
+turns; RANDOM chooses by seed; ADVERSARIAL keeps lanes diverged as long as PTX allows."""
 
 
 @jitable
-def choose(table: Table, policy: int, seed: int) -> int:
-    """Take the next split: its block (also in BLOCK, with MASK and TOP), NONE where none can run.
+def resume_next_split(table: Table, policy: int, seed: int) -> int:
+    """Makes a ready split the running one: unparks it and sets BLOCK, MASK and TOP. Returns its
+    basic block, or NONE if no split is ready.
 
-    CONVERGE and FAIR take what has waited longest, RANDOM any, ADVERSARIAL what came last, but what
-    has used up a turn only behind all that has not.
+    CONVERGE and FAIR select the split that was parked first, RANDOM any, ADVERSARIAL the one parked
+    last, but splits that have used up a turn after all others.
     """
     best = NONE
     best_key = 0
@@ -46,8 +47,9 @@ def choose(table: Table, policy: int, seed: int) -> int:
         at = split_at(table, split)
         key = table[at + S_ORDER]
         if policy == RANDOM:
-            key = scrambled(seed, table[SEQUENCE] * 64 + split)
+            key = hash_pair(seed, table[SEQUENCE] * 64 + split)
         elif policy == ADVERSARIAL and table[at + S_ARGUMENT] == 0:
+            # Negative keys reverse the order, and precede splits that have used up a turn.
             key = -1 - key
         if best == NONE or key < best_key:
             best = split
@@ -59,14 +61,15 @@ def choose(table: Table, policy: int, seed: int) -> int:
     table[MASK] = table[at + S_MASK]
     table[BLOCK] = table[at + S_BLOCK]
     table[TOP] = table[at + S_NODE]
-    table[PASS] = table[at + S_ARGUMENT_2]
+    table[SYNC_DONE] = table[at + S_ARGUMENT_2]
     table[VOTE] = table[at + S_VOTE]
     return table[BLOCK]
 
 
 @jitable
-def scrambled(seed: int, number: int) -> int:
-    """Return a number in [0, 2^31) that looks random, from two that need not."""
+def hash_pair(seed: int, number: int) -> int:
+    """Hashes two numbers to a pseudo-random number in [0, 2^31). Every intermediate value fits 64
+    bits, so that Python and machine code agree."""
     x = (seed % (1 << 31)) * 1103515245 + (number % (1 << 31)) * 2654435761 % (1 << 62)
     x = (x ^ (x >> 31)) & 0x7FFFFFFF
     for _ in range(2):

@@ -1,4 +1,8 @@
-"""Splits that are put aside: for their turn, for lanes that a member mask names, at a barrier."""
+"""Parks splits of a warp: suspends them until their turn, or for a member mask or a barrier.
+
+A parked split is a record in the warp's table (`simt.warp_table`): its lanes, the basic block at
+which it resumes, and what it waits for.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,9 @@ from warploom.simt.warp_table import (
 def park(
     table: Table, block: int, mask: int, node: int, status: int, argument: int, argument_2: int
 ) -> int:
-    """Put lanes aside that will go on at a block; gives the split's number."""
+    """Parks the lanes `mask`, which resume at basic block `block` inside the node `node`. `status`
+    is what they wait for, `argument` and `argument_2` at which barrier or member mask. Returns
+    the number of the split."""
     split = first_lane(~table[PARKED])
     table[PARKED] |= 1 << split
     at = split_at(table, split)
@@ -54,70 +60,75 @@ def park(
 
 @jitable
 def park_separately(table: Table, block: int, mask: int, node: int) -> None:
-    """Put lanes aside one by one."""
+    """Parks each lane of `mask` as a ready split of its own."""
     while mask != 0:
         park(table, block, mask & -mask, node, READY, 0, 0)
         mask &= mask - 1
 
 
 @jitable
-def park_at_turn_end(table: Table, digest: int, changes: int, idle: bool) -> None:
-    """Park the running split, which has used up its turn. `digest` stands for its registers,
-    `changes` for all of memory: if both are as at its last turn's end, it goes round without
-    getting anywhere. So it does for now where it is `idle`: it waits for the clock."""
+def park_at_turn_end(table: Table, digest: int, changes: int, waits_for_clock: bool) -> None:
+    """Parks the running split at the end of its turn; marks it as stuck if it makes no progress.
+
+    `digest` is a hash of its registers, `changes` the number of changes of memory. If both equal
+    those at the end of its last turn, the split repeats the same instructions until another thread
+    changes memory. A split that waits for the clock (`waits_for_clock`) counts as stuck, too.
+    """
     mask = table[MASK]
+    # The hash is recorded for the lowest lane, as the number of a split changes when it is parked.
     lane = first_lane(mask)
-    row = split_at(table, lane)
+    record = split_at(table, lane)
     same = (
         (table[HASHED] >> lane) & 1
-        and table[row + L_DIGEST] == digest
-        and table[row + L_CHANGES] == changes
+        and table[record + L_DIGEST] == digest
+        and table[record + L_CHANGES] == changes
     )
     table[HASHED] |= 1 << lane
-    table[row + L_DIGEST] = digest
-    table[row + L_CHANGES] = changes
+    table[record + L_DIGEST] = digest
+    table[record + L_CHANGES] = changes
     split = park(table, table[BLOCK], mask, table[TOP], READY, 1, 0)
-    if same or idle:
+    if same or waits_for_clock:
         table[split_at(table, split) + S_STUCK] = changes
     table[SLICES] += 1
 
 
 @jitable
 def parked(table: Table, status: int) -> int:
-    """Return the splits, a bit each, that are put aside with a status."""
-    found = 0
+    """Returns the parked splits with a status, as bits."""
+    splits = 0
     left = table[PARKED]
     while left != 0:
         split = first_lane(left)
         left &= left - 1
         if table[split_at(table, split) + S_STATUS] == status:
-            found |= 1 << split
-    return found
+            splits |= 1 << split
+    return splits
 
 
 @jitable
 def waiting(table: Table, status: int, argument: int) -> int:
-    """Return the splits, a bit each, that wait at a barrier or for a member mask."""
-    found = 0
+    """Returns the parked splits with a status that wait at barrier, or for member mask, `argument`,
+    as bits."""
+    splits = 0
     left = parked(table, status)
     while left != 0:
         split = first_lane(left)
         left &= left - 1
         if table[split_at(table, split) + S_ARGUMENT] == argument:
-            found |= 1 << split
-    return found
+            splits |= 1 << split
+    return splits
 
 
 @jitable
 def has_ready(table: Table) -> bool:
-    """Returns whether some split only waits for its turn."""
+    """Returns whether some split is ready to run."""
     return parked(table, READY) != 0
 
 
 @jitable
 def is_stuck(table: Table, changes: int) -> bool:
-    """Returns whether no split that is ready, if any, gets anywhere unless somebody changes
-    memory."""
+    """Returns whether all ready splits are stuck: none progresses unless another thread changes
+    memory. `changes` is the current number of changes."""
     left = parked(table, READY)
     while left != 0:
         if table[split_at(table, first_lane(left)) + S_STUCK] != changes:

@@ -1,8 +1,8 @@
-"""The table of a warp: which lanes live, which run, which are parked, and where they gather.
+"""Defines the layout of a warp's table: live lanes, running split, parked splits, SIMT stack.
 
 It is an array of 64-bit words that both machines keep (`simt.convergence`): a head, then the
-nodes, then a row for each lane. A warp has 32 lanes. The reference machine can have 64: its words
-are Python's integers, so that the highest lane of a mask is no sign.
+nodes of the SIMT stack, then a record for each lane. A warp has 32 lanes. The reference machine can
+have 64: its words are Python integers, so that the highest lane of a mask is not a sign bit.
 """
 
 from __future__ import annotations
@@ -30,24 +30,27 @@ NONE = -1
     SLICES,
     ARGUMENT,
     ARGUMENT_2,
-    PASS,
+    SYNC_DONE,
     VOTE,
     DIVERGENCES,
     LANES,
 ) = range(15)
-"""LIVE: lanes that have not exited. MASK, BLOCK, TOP: the lanes of the running split, where it goes
-on, its node. FREE: unused nodes, a bit each; PARKED: used splits, a bit each. SEQUENCE numbers what
-is parked. HASHED: lanes with a remembered state. SLICES: turns used up since lanes last gathered.
-ARGUMENT: what the running split leaves with. PASS: it has waited for its lanes already. VOTE: at a
-barrier that counts (`bar.red`), one more than the lanes that it adds; behind it, than the sum; else
-0. DIVERGENCES: how often the seed has chosen which side of a branch goes first. LANES: how
-many the warp has."""
+"""LIVE: lanes that have not exited. MASK, BLOCK, TOP: of the running split, its lanes, the basic
+block at which it resumes, its innermost node. FREE: unused nodes, PARKED: parked splits, as bits.
+SEQUENCE: number of the next split to be parked. HASHED: lanes with a recorded L_DIGEST. SLICES:
+turns used up since reconverging lanes were last released. ARGUMENT, ARGUMENT_2: operands of the
+status with which the running split returned to the scheduler. SYNC_DONE: it has waited at its
+instruction already. VOTE: before `bar.red`, 1 plus the lanes whose predicate is true; after it, 1
+plus the barrier's count; else 0. DIVERGENCES: branches whose first side the seed has chosen. LANES:
+the warp size."""
 
 NODES_AT, NODE_WORDS = 16, 8
 POINT, EXPECTED, ARRIVED, OTHER_BLOCK, OTHER_MASK, BRANCH, PARENT, LEVEL = range(8)
-"""A node: the block where lanes gather, which lanes, which are there; the side that has not begun;
-the branch that made it (NONE for all but one of several nodes of one branch); the node around it;
-how many calls deep its lanes were, for a block that calls itself is not the same place again."""
+"""Words of a node. POINT: the basic block at which lanes reconverge; EXPECTED: which lanes;
+ARRIVED: those that wait there. OTHER_BLOCK, OTHER_MASK: the side of the branch that has not begun.
+BRANCH: the branch instruction (NONE for all but one of several nodes of one branch). PARENT: the
+enclosing node. LEVEL: the depth of calls, since in a recursive function the same basic block is a
+different point at each depth."""
 
 (
     S_MASK,
@@ -63,23 +66,24 @@ how many calls deep its lanes were, for a block that calls itself is not the sam
     L_CHANGES,
     SPLIT_WORDS,
 ) = range(12)
-"""Behind the nodes there is a row for each lane: the parked split of that number, and the state
-that is remembered of the lane."""
+"""Words of the record of each lane, after the nodes. S_...: the parked split of that number: lanes,
+basic block, innermost node, status, what it waits for, parking order, CHANGES when it was stuck
+(else NONE), VOTE. L_...: the lane's register hash and CHANGES at the end of its last turn."""
 
 READY, AT_SYNC, AT_BARRIER = 1, 2, 3
-"""What a parked split waits for: its turn, lanes that a member mask names, a barrier."""
+"""Values of S_STATUS: a split waits for its turn, for the lanes of a member mask, at a barrier."""
 
 
 @jitable
 def node_count(lanes: int) -> int:
-    """Returns how many nodes a warp has: `lanes - 1` can part its lanes (`simt.simt_stack`), and as
-    many again hold only lanes that have exited."""
+    """Returns the number of nodes in a table: at most `lanes - 1` separate live lanes
+    (`simt.simt_stack`), and as many again can hold only exited lanes."""
     return 2 * (lanes - 1)
 
 
 @jitable
 def table_words(lanes: int) -> int:
-    """Return the length of a warp's table."""
+    """Returns the number of words of a warp's table."""
     return NODES_AT + node_count(lanes) * NODE_WORDS + lanes * SPLIT_WORDS
 
 
@@ -91,5 +95,5 @@ def node_at(node: int) -> int:
 
 @jitable
 def split_at(table: Table, split: int) -> int:
-    """Returns the index of the row of a parked split, or of a lane, in the table."""
+    """Returns the index of the record of a parked split, or of a lane, in the table."""
     return NODES_AT + node_count(table[LANES]) * NODE_WORDS + split * SPLIT_WORDS

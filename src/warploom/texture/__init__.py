@@ -1,3 +1,3 @@
-"""Executes texture and surface instructions: coordinates to texels, filtering, formats, and the
-sectors that they touch.
+"""Executes texture and surface instructions: addressing, filtering, format conversion, and the
+count of the sectors that they touch.
 """

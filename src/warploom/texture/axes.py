@@ -1,8 +1,11 @@
-"""The geometry of a fetch: which texels of one axis a coordinate names, which face of a cube a
-direction meets, the logarithm by which levels are found.
+"""Computes the geometry of a texture fetch: texels and filter weight along one axis, cube faces,
+and the logarithm for mipmap levels.
 
-Pure functions of numbers, shared by all fetches (`texture.fetch`). Source: CUDA C++ Programming
-Guide, "Texture Fetching", "Texture Memory", "Cubemap Textures".
+Pure functions of numbers; `texture.fetch` combines them. Source: CUDA C++ Programming Guide,
+"Texture Fetching", "Texture Memory", "Cubemap Textures".
+
+    4 texels, normalized coordinate 0.5, linear   ->   texels 1 and 2, weight 128 (of 256)
+    4 texels, coordinate 5.0, nearest, wrap       ->   texel 0 if normalized, else clamped to 3
 """
 
 from __future__ import annotations
@@ -13,16 +16,16 @@ from warploom.simt.lane_counts import jitable
 from warploom.texture.descriptors import BORDERED, CLAMP, CLAMP_OGL, LINEAR, MIRROR, WRAP
 
 ONE_WEIGHT = 256
-"""The weight 1, with its 8 bits of fraction."""
+"""The filter weight 1.0: weights have 8 fraction bits."""
 
 FARTHEST = 2.0**52
-"""Coordinates beyond this have no fraction left; where they repeat, they count as 0."""
+"""Magnitude from which doubles have no fraction bits; larger repeating coordinates count as 0."""
 
 
 @jitable
-def on_face(x: float, y: float, z: float) -> tuple[int, float, float]:
-    """Return the face of a cube that a direction meets, and where on it, from 0 to 1 (guide,
-    "Cubemap Textures"). Of equal sizes, x goes before y before z."""
+def cube_face(x: float, y: float, z: float) -> tuple[int, float, float]:
+    """Returns the face of a cubemap that a direction hits, and the coordinates on it, 0 to 1
+    (guide, "Cubemap Textures"). Of components with equal magnitude, x precedes y precedes z."""
     face, major, s, t = 4, abs(z), x, -y
     if abs(x) >= abs(y) and abs(x) >= abs(z):
         face, major, s = 0, abs(x), -z
@@ -40,29 +43,33 @@ def on_face(x: float, y: float, z: float) -> tuple[int, float, float]:
 
 
 @jitable
-def along(
+def axis_texels(
     coordinate: float, offset: float, size: int, mode: int, scale: int, linear: int
 ) -> tuple[int, int, int]:
-    """Along one axis: the texel to the left, that to the right, and the weight of the second in
-    256ths. -1 is the border."""
+    """Returns the left and right texel along one axis, and the weight of the right one in 256ths;
+    without linear filtering the nearest texel twice and 0. Texel -1 is the border.
+
+    `offset` is the instruction's texel offset, `size` the texels of the axis, `mode` an address
+    mode; `scale` is nonzero for normalized coordinates, `linear` contains the flag LINEAR.
+    """
     u = coordinate * size if scale else coordinate
     u += offset
-    if u != u:
+    if u != u:  # a NaN
         u = 0.0
     if mode in (WRAP, MIRROR):
         if not scale:
-            mode = CLAMP  # guide: only normalized coordinates repeat
+            mode = CLAMP  # guide: wrap and mirror need normalized coordinates
         elif abs(u) > FARTHEST:
             u = 0.0
     if linear & LINEAR:
-        return along_two(u, size, mode)
-    texel = along_one(u, size, mode)
+        return linear_texels(u, size, mode)
+    texel = nearest_texel(u, size, mode)
     return texel, texel, 0
 
 
 @jitable
-def along_one(u: float, size: int, mode: int) -> int:
-    """Return the texel at u, counted in texels."""
+def nearest_texel(u: float, size: int, mode: int) -> int:
+    """Returns the nearest texel at `u`, in texels; -1 for the border."""
     if mode == BORDERED and not (u >= 0.0 and u < size):
         return -1
     if mode in (WRAP, MIRROR):
@@ -74,21 +81,22 @@ def along_one(u: float, size: int, mode: int) -> int:
 
 
 @jitable
-def along_two(u: float, size: int, mode: int) -> tuple[int, int, int]:
-    """Return the two texels around u, and the weight of the second."""
+def linear_texels(u: float, size: int, mode: int) -> tuple[int, int, int]:
+    """Returns the two texels around `u`, in texels, and the weight of the second."""
     if mode == CLAMP_OGL:
         u = min(max(u, 0.0), float(size))
+    # Beyond this range the texels are the same, and a huge value would overflow int().
     if mode != WRAP and mode != MIRROR:
         u = min(max(u, -2.0), size + 2.0)
     left = np.floor(u - 0.5)
     weight = int(np.floor((u - 0.5 - left) * ONE_WEIGHT + 0.5))
     first = int(left)
-    return neighbour(first, size, mode), neighbour(first + 1, size, mode), weight
+    return apply_address_mode(first, size, mode), apply_address_mode(first + 1, size, mode), weight
 
 
 @jitable
-def neighbour(texel: int, size: int, mode: int) -> int:
-    """Return the texel that one outside stands for."""
+def apply_address_mode(texel: int, size: int, mode: int) -> int:
+    """Maps a texel index, which may be out of range, by the address mode; -1 for the border."""
     if mode == WRAP:
         return texel % size
     if mode == MIRROR:
@@ -101,8 +109,8 @@ def neighbour(texel: int, size: int, mode: int) -> int:
 
 @jitable
 def log2_of(value: float) -> float:
-    """Return the logarithm to base 2 with 9 bits of fraction, rounded down; 0 below 1. By squaring,
-    so that it is the same everywhere."""
+    """Returns the base-2 logarithm with 9 fraction bits, rounded down; 0 for values up to 1.
+    Computed by repeated squaring, so that Python and machine code agree bit by bit."""
     if not value > 1.0:
         return 0.0
     whole = 0

@@ -1,18 +1,19 @@
-"""Describes textures and surfaces to the rules that read them: words of two kinds.
+"""Defines the encodings of textures, surfaces, samplers and of the requests of instructions.
 
-A table of int64 holds a header and a row for each texture or surface that was ever made; a handle
-is HANDLE_TAG plus the number of a row. Texels lie in device memory, level by level, layer by layer,
-slice by slice, row by row without gaps (pitch-linear, though real arrays are stored otherwise).
+The table of textures is an int64 array: a header and a row for each texture or surface that was
+ever created. A handle is HANDLE_TAG plus the row's number. Texels lie in device memory in the order
+of mipmap level, layer, slice, row, without gaps (pitch-linear, unlike the tiled layout of real CUDA
+arrays).
 
-A request is what one instruction asks, packed into one integer, `field` by field. A sampler is one
-word too: SAMPLER_TAG and how coordinates are meant and texels filtered.
+A request is one integer that encodes an instruction, as bit fields. A sampler is one integer:
+SAMPLER_TAG, flags for coordinates and filtering, and address modes.
 """
 
 from __future__ import annotations
 
 COUNT, BASE, SIZE = range(3)
 HEADER_WORDS = 3
-"""Of a table: how many rows it has, where device memory begins, and its bytes."""
+"""Header of the table: number of rows, address of device memory, its size in bytes."""
 
 KIND = 0
 GEOMETRY = 1
@@ -29,8 +30,9 @@ BORDER = 11
 LEVEL_AT = 15
 MOST_LEVELS = 16
 ROW_WORDS = LEVEL_AT + MOST_LEVELS
-"""Of a row: sizes in texels of level 0 (faces of a cube are layers); AS_FLOAT says that integers
-are read as numbers up to 1; four words of BORDER; where each level begins, from BASE."""
+"""Words of a row. Sizes are in texels of level 0 (faces of a cube are layers). AS_FLOAT: integer
+texels are read as normalized floats. BORDER: four words, the border color. From LEVEL_AT on: the
+offset of each level from BASE."""
 
 FREE, TEXTURE, SURFACE = range(3)
 """Values of KIND."""
@@ -46,23 +48,23 @@ SAMPLER_TAG = 1 << 61
 
 LINEAR, MIP_LINEAR, NORMALIZED = 1, 2, 4
 MODES_AT = 4
-"""Bits of a sampler; from MODES_AT on, four for the address mode of each axis."""
+"""Flags of a sampler; from bit MODES_AT on, four bits for the address mode of each axis."""
 
 ADDRESS_MODES = ("wrap", "mirror", "clamp_ogl", "clamp_to_edge", "clamp_to_border")
 WRAP, MIRROR, CLAMP_OGL, CLAMP, BORDERED = range(5)
-"""As the manual lists them (PTX ISA, "Texture, Sampler and Surface Types")."""
+"""Address modes, in the order of PTX ISA, "Texture, Sampler and Surface Types"."""
 
 
 def sampler_word(modes: tuple[int, int, int], *, flags: int) -> int:
-    """Return a sampler with these address modes, and of LINEAR, MIP_LINEAR and NORMALIZED the
-    `flags`."""
+    """Encodes a sampler with the address modes of the three axes; `flags` combines LINEAR,
+    MIP_LINEAR and NORMALIZED."""
     return SAMPLER_TAG | flags | sum(mode << (MODES_AT + 4 * i) for i, mode in enumerate(modes))
 
 
 # ---- requests -----------------------------------------------------------------------------------
 
 OP = 0
-SHAPE = 4
+GEOMETRY_AT = 4
 INTEGER = 8
 LOD = 9
 HAS_SAMPLER = 11
@@ -73,11 +75,11 @@ PARTS = 23
 REDUCTION = 26
 SIGNED = 29
 HALVES = 30
-"""Where each field of a request begins: what to do; the geometry; whether coordinates are integers;
-where the level of detail comes from; whether there is a sampler operand; the component to gather,
-or what to query; what a surface does outside; bytes of an element, and how many; the reduction, and
-whether it is of signed numbers; whether results are rounded to half precision, and two of them put
-into one word."""
+"""Bit positions of the fields of a request. OP: operation; GEOMETRY_AT: geometry (GEOMETRIES);
+INTEGER: coordinates are integers; LOD: source of the level of detail; HAS_SAMPLER: there is a
+sampler operand; COMPONENT: component to gather, or number of a query; MODE: out-of-bounds mode of a
+surface access; ELEMENT, PARTS: bytes of an element, and number of elements; REDUCTION, SIGNED:
+operation of `sured`; HALVES: rounding of results to half precision, alone or packed by two."""
 
 FETCH, GATHER, QUERY, IS_TYPE, LOAD, STORE, STORE_FORMATTED, REDUCE, REDUCE_FORMATTED = range(9)
 BASE_LEVEL, GIVEN_LEVEL, GRADIENTS = range(3)
@@ -95,7 +97,8 @@ QUERIES = (
 WIDTH_OF, HEIGHT_OF, DEPTH_OF, LAYERS_OF, LEVELS_OF, SAMPLES_OF = range(6)
 TYPE_OF, ORDER_OF, LAYOUT_OF = range(6, 9)
 NORMALIZED_OF, UNNORMALIZED_OF, FILTER_OF, MODE_OF = range(9, 13)
-"""Numbers of QUERIES; from NORMALIZED_OF on they ask a sampler, from MODE_OF on of an axis."""
+"""Indices of QUERIES: from NORMALIZED_OF on they query the sampler, from MODE_OF on the address
+mode of an axis."""
 
 KINDS = ("texref", "surfref", "samplerref")
 IS_TEXTURE, IS_SURFACE, IS_SAMPLER = range(3)
@@ -105,8 +108,8 @@ IS_TEXTURE, IS_SURFACE, IS_SAMPLER = range(3)
 ADDRESS_ROW, HANDLE_ROW, SAMPLER_ROW, X_ROW, Y_ROW, Z_ROW, LAYER_ROW, LOD_ROW = range(8)
 DX_ROW, DY_ROW, OFFSET_ROW, VALUE_ROW, RESULT_ROW = 8, 11, 14, 17, 21
 DATA_ROWS = RESULT_ROW + 4
-"""The operands and results of a request: rows of 32 lanes, 64 bits each. Gradients and offsets have
-three rows, values and results four."""
+"""Rows of the operands and results of a request: 32 lanes of 64 bits each. Gradients and offsets
+have three rows, values and results four."""
 
 FAULT_KIND, FAULT_LANE, FAULT_ADDRESS, FAULT_SIZE = range(4)
 TOUCHED = 4
@@ -114,8 +117,9 @@ MOST_TOUCHED = 32 * 16
 CORNERS = TOUCHED + 1 + MOST_TOUCHED
 MOST_CORNERS = 16
 SCRATCH_WORDS = CORNERS + 1 + 2 * MOST_CORNERS
-"""The words that a request may use: the record of a fault; the sectors touched, and the texels of a
-lane with their weights, a count before either."""
+"""Words of the scratch array of a request: a fault's record; from TOUCHED on, the count and the
+indices of the touched sectors; from CORNERS on, the count of one lane's texels, then an offset and
+a weight for each."""
 
 MISALIGNED, BAD_HANDLE, OTHER_GEOMETRY, OUTSIDE_SURFACE = 2, 11, 12, 13
-"""Kinds of fault, as `machine.faults.fault_errors.FaultKind` numbers them."""
+"""Kinds of fault, numbered as in `machine.faults.fault_errors.FaultKind`."""

@@ -1,19 +1,22 @@
-"""One texture fetch: from coordinates to texels, and from texels to what a lane gets.
+"""Executes the texture fetch of one lane (`tex`, `tld4`): finds texels, filters and converts them.
 
 Source: CUDA C++ Programming Guide, "Texture Fetching" (nearest-point and linear filtering),
-"Texture Memory" (address modes), "Cubemap Textures". A weight has 8 bits of fraction, and 1 is one
-of its values; the guide does not say how it is rounded, here to the nearest. What else it leaves
-open is listed in docs/memory.md.
+"Texture Memory" (address modes), "Cubemap Textures". A weight has 8 fraction bits and can be 1; the
+guide does not specify its rounding, here to nearest. Other unspecified details are listed in
+docs/memory.md.
 
-`t` is where the texture's row begins in the table; u, v and w are coordinates along x, y and z.
+Parameters: `table`: the textures (`texture.descriptors`); `texture`: the index of the texture's row
+in it; `memory`: device memory as bytes; `data`: the operands and results of 32 lanes; u, v, w:
+coordinates along x, y and z. A *corner* is a texel that filtering mixes: its offset from BASE, -1
+for the border, -2 out of bounds, and its weight. `record` holds the counters of the access.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from warploom.simt.lane_counts import Addresses, Row, jitable
-from warploom.texture.axes import ONE_WEIGHT, along, log2_of, on_face
+from warploom.simt.lane_counts import Addresses, Ints, jitable
+from warploom.texture.axes import ONE_WEIGHT, axis_texels, cube_face, log2_of
 from warploom.texture.descriptors import (
     AS_FLOAT,
     BORDER,
@@ -26,6 +29,7 @@ from warploom.texture.descriptors import (
     DX_ROW,
     DY_ROW,
     FORMAT,
+    GEOMETRY_AT,
     GIVEN_LEVEL,
     GRADIENTS,
     HALVES,
@@ -46,7 +50,6 @@ from warploom.texture.descriptors import (
     ONE_ARRAY,
     PACKED_HALVES,
     RESULT_ROW,
-    SHAPE,
     THREE,
     WIDTH,
     X_ROW,
@@ -67,43 +70,45 @@ from warploom.texture.texels import (
 )
 
 WHOLE = ONE_WEIGHT**4
-"""The weight of a texel that is alone: along three axes and between levels."""
+"""The sum of the weights of all corners: the product of 1.0 along three axes and between two mipmap
+levels."""
 
 ONE_BITS = 0x3F800000
 
 
 @jitable
 def fetch(
-    table: Row, t: int, sampler: int, memory: Memory, data: Addresses, lane: int,
-    request: int, scratch: Row, row: Row,
+    table: Ints, texture: int, sampler: int, memory: Memory, data: Addresses, lane: int,
+    request: int, scratch: Ints, record: Ints,
 ) -> None:  # fmt: skip
-    """`tex` in one lane: four words, those that the texture does not have 0, 0 and 1."""
-    find_corners(table, t, sampler, data, lane, request, scratch)
+    """Executes `tex` in one lane: stores four result words. Missing components are 0, the fourth
+    is 1."""
+    find_corners(table, texture, sampler, data, lane, request, scratch)
     count = int(scratch[CORNERS])
-    as_float, format = int(table[t + AS_FLOAT]), int(table[t + FORMAT])
+    as_float, format = int(table[texture + AS_FLOAT]), int(table[texture + FORMAT])
     for corner in range(count):
         address = int(scratch[CORNERS + 1 + 2 * corner])
         if address >= 0:
-            touch(address, scratch, row)
-    components = int(table[t + COMPONENTS])
+            touch(address, scratch, record)
+    components = int(table[texture + COMPONENTS])
     for component in range(4):
         word = 0
         if component >= components:
             if component == 3:
                 word = ONE_BITS if is_number(format, as_float) else 1
         elif count == 1:
-            word = corner_word(table, t, memory, int(scratch[CORNERS + 1]), component)
+            word = corner_word(table, texture, memory, int(scratch[CORNERS + 1]), component)
         else:
-            word = filtered(table, t, memory, component, scratch)
+            word = filter_corners(table, texture, memory, component, scratch)
         data[32 * (RESULT_ROW + component) + lane] = word
     halves = request >> HALVES & 3
     if halves:
-        narrow(data, lane, halves)
+        round_to_half(data, lane, halves)
 
 
 @jitable
-def narrow(data: Addresses, lane: int, halves: int) -> None:
-    """Round the four results to half precision, and pack them by twos where that is asked for."""
+def round_to_half(data: Addresses, lane: int, halves: int) -> None:
+    """Rounds a lane's four results to half precision; packs them by two for PACKED_HALVES."""
     for component in range(4):
         at = 32 * (RESULT_ROW + component) + lane
         half = single_to_half(int(np.int64(data[at])))
@@ -116,34 +121,34 @@ def narrow(data: Addresses, lane: int, halves: int) -> None:
 
 @jitable
 def gather(
-    table: Row, t: int, sampler: int, memory: Memory, data: Addresses, lane: int,
-    request: int, scratch: Row, row: Row,
+    table: Ints, texture: int, sampler: int, memory: Memory, data: Addresses, lane: int,
+    request: int, scratch: Ints, record: Ints,
 ) -> None:  # fmt: skip
-    """`tld4` in one lane: one component of the four texels that linear filtering would mix, in the
-    order (0, 1), (1, 1), (1, 0), (0, 0) of their places to the right and below (PTX ISA, tld4)."""
+    """Executes `tld4` in one lane: stores one component of the four texels that linear filtering
+    would mix, in the order (x, y) = (0, 1), (1, 1), (1, 0), (0, 0) (PTX ISA, tld4)."""
     component = request >> COMPONENT & 3
-    exists = component < table[t + COMPONENTS]
+    exists = component < table[texture + COMPONENTS]
     missing = 0
     if component == 3:
-        number = is_number(int(table[t + FORMAT]), int(table[t + AS_FLOAT]))
+        number = is_number(int(table[texture + FORMAT]), int(table[texture + AS_FLOAT]))
         missing = ONE_BITS if number else 1
     linear = sampler | LINEAR
-    u, v, _, layer, faced = position(table, t, data, lane, request)
-    scale = (sampler | faced) & NORMALIZED
-    width, height = int(table[t + WIDTH]), int(table[t + HEIGHT])
+    u, v, _, layer, face_flags = sample_position(table, texture, data, lane, request)
+    scale = (sampler | face_flags) & NORMALIZED
+    width, height = int(table[texture + WIDTH]), int(table[texture + HEIGHT])
     du, dv = offset_of(data, lane, 0), offset_of(data, lane, 1)
-    x0, x1, _ = along(u, du, width, mode_of(sampler, 0), scale, linear)
-    y0, y1, _ = along(v, dv, height, mode_of(sampler, 1), scale, linear)
-    for place in range(4):
-        x = x0 if place == 0 or place == 3 else x1
-        y = y1 if place < 2 else y0
-        address = texel_at(table, t, 0, x, y, 0, layer)
+    x0, x1, _ = axis_texels(u, du, width, mode_of(sampler, 0), scale, linear)
+    y0, y1, _ = axis_texels(v, dv, height, mode_of(sampler, 1), scale, linear)
+    for texel_index in range(4):
+        x = x0 if texel_index == 0 or texel_index == 3 else x1
+        y = y1 if texel_index < 2 else y0
+        address = texel_at(table, texture, 0, x, y, 0, layer)
         word = missing
         if exists:
-            word = corner_word(table, t, memory, address, component)
+            word = corner_word(table, texture, memory, address, component)
             if address >= 0:
-                touch(address, scratch, row)
-        data[32 * (RESULT_ROW + place) + lane] = word
+                touch(address, scratch, record)
+        data[32 * (RESULT_ROW + texel_index) + lane] = word
 
 
 # ---- from coordinates to texels -----------------------------------------------------------------
@@ -151,75 +156,92 @@ def gather(
 
 @jitable
 def find_corners(
-    table: Row, t: int, sampler: int, data: Addresses, lane: int, request: int, scratch: Row
+    table: Ints,
+    texture: int,
+    sampler: int,
+    data: Addresses,
+    lane: int,
+    request: int,
+    scratch: Ints,
 ) -> None:
-    """List the texels that a fetch mixes, with their weights, those without weight left out."""
+    """Stores the corners of a lane's fetch in the scratch array, except those with weight 0."""
     scratch[CORNERS] = 0
     if request >> INTEGER & 1:
         level = 0
         if request >> LOD & 3 == GIVEN_LEVEL:
             level = signed_at(data, LOD_ROW, lane)
-        level = min(max(level, 0), int(table[t + LEVELS]) - 1)
-        add_integer_corner(table, t, data, lane, level, request >> SHAPE & 15, scratch)
+        level = min(max(level, 0), int(table[texture + LEVELS]) - 1)
+        add_integer_corner(table, texture, data, lane, level, request >> GEOMETRY_AT & 15, scratch)
         return
-    level, weight = levels_of(table, t, sampler, data, lane, request)
-    add_corners(table, t, sampler, data, lane, request, level, ONE_WEIGHT - weight, scratch)
+    level, weight = select_levels(table, texture, sampler, data, lane, request)
+    add_corners(table, texture, sampler, data, lane, request, level, ONE_WEIGHT - weight, scratch)
     if weight > 0:
-        add_corners(table, t, sampler, data, lane, request, level + 1, weight, scratch)
+        add_corners(table, texture, sampler, data, lane, request, level + 1, weight, scratch)
 
 
 @jitable
 def add_integer_corner(
-    table: Row, t: int, data: Addresses, lane: int, level: int, shape: int, scratch: Row
+    table: Ints,
+    texture: int,
+    data: Addresses,
+    lane: int,
+    level: int,
+    geometry: int,
+    scratch: Ints,
 ) -> None:
-    """Add the texel that integer coordinates name; outside there is none."""
+    """Adds the texel at integer coordinates as the only corner, or -2 if they are out of bounds."""
     x, y, z = signed_at(data, X_ROW, lane), 0, 0
-    if shape != ONE and shape != ONE_ARRAY:
+    if geometry != ONE and geometry != ONE_ARRAY:
         y = signed_at(data, Y_ROW, lane)
-    if shape == THREE:
+    if geometry == THREE:
         z = signed_at(data, Z_ROW, lane)
     x += int(offset_of(data, lane, 0))
     y += int(offset_of(data, lane, 1))
     z += int(offset_of(data, lane, 2))
-    inside = 0 <= x < extent(table, t, WIDTH, level)
-    inside = inside and 0 <= y < extent(table, t, HEIGHT, level)
-    inside = inside and 0 <= z < extent(table, t, DEPTH, level)
+    inside = 0 <= x < extent(table, texture, WIDTH, level)
+    inside = inside and 0 <= y < extent(table, texture, HEIGHT, level)
+    inside = inside and 0 <= z < extent(table, texture, DEPTH, level)
     address = -2
     if inside:
-        address = texel_at(table, t, level, x, y, z, layer_of(table, t, data, lane))
+        address = texel_at(table, texture, level, x, y, z, layer_of(table, texture, data, lane))
     add_corner(address, WHOLE, scratch)
 
 
 @jitable
 def add_corners(
-    table: Row, t: int, sampler: int, data: Addresses, lane: int, request: int,
-    level: int, weight: int, scratch: Row,
+    table: Ints, texture: int, sampler: int, data: Addresses, lane: int, request: int,
+    level: int, weight: int, scratch: Ints,
 ) -> None:  # fmt: skip
-    """Add the texels of one level: one, or two along each axis."""
-    shape = request >> SHAPE & 15
-    u, v, w, layer, faced = position(table, t, data, lane, request)
-    scale = (sampler | faced) & NORMALIZED
-    width, height = extent(table, t, WIDTH, level), extent(table, t, HEIGHT, level)
-    linear = sampler if is_number(int(table[t + FORMAT]), int(table[t + AS_FLOAT])) else 0
+    """Adds the corners of one mipmap level, one or two along each axis; `weight` is the level's."""
+    geometry = request >> GEOMETRY_AT & 15
+    u, v, w, layer, face_flags = sample_position(table, texture, data, lane, request)
+    scale = (sampler | face_flags) & NORMALIZED
+    width, height = extent(table, texture, WIDTH, level), extent(table, texture, HEIGHT, level)
+    # Integer texels are never filtered.
+    # Integer texels are never filtered.
+    linear = (
+        sampler if is_number(int(table[texture + FORMAT]), int(table[texture + AS_FLOAT])) else 0
+    )
     du, dv, dw = (offset_of(data, lane, 0), offset_of(data, lane, 1), offset_of(data, lane, 2))
-    x0, x1, at_x = along(u, du, width, mode_of(sampler, 0), scale, linear)
+    x0, x1, at_x = axis_texels(u, du, width, mode_of(sampler, 0), scale, linear)
     y0, y1, at_y, z0, z1, at_z = 0, 0, 0, 0, 0, 0
-    if shape != ONE and shape != ONE_ARRAY:
-        y0, y1, at_y = along(v, dv, height, mode_of(sampler, 1), scale, linear)
-    if shape == THREE:
-        depth = extent(table, t, DEPTH, level)
-        z0, z1, at_z = along(w, dw, depth, mode_of(sampler, 2), scale, linear)
+    if geometry != ONE and geometry != ONE_ARRAY:
+        y0, y1, at_y = axis_texels(v, dv, height, mode_of(sampler, 1), scale, linear)
+    if geometry == THREE:
+        depth = extent(table, texture, DEPTH, level)
+        z0, z1, at_z = axis_texels(w, dw, depth, mode_of(sampler, 2), scale, linear)
     for corner in range(8):
         x, part_x = (x1, at_x) if corner & 1 else (x0, ONE_WEIGHT - at_x)
         y, part_y = (y1, at_y) if corner & 2 else (y0, ONE_WEIGHT - at_y)
         z, part_z = (z1, at_z) if corner & 4 else (z0, ONE_WEIGHT - at_z)
-        share = weight * part_x * part_y * part_z
-        if share > 0:
-            add_corner(texel_at(table, t, level, x, y, z, layer), share, scratch)
+        corner_weight = weight * part_x * part_y * part_z
+        if corner_weight > 0:
+            add_corner(texel_at(table, texture, level, x, y, z, layer), corner_weight, scratch)
 
 
 @jitable
-def add_corner(address: int, weight: int, scratch: Row) -> None:
+def add_corner(address: int, weight: int, scratch: Ints) -> None:
+    """Appends a corner to the scratch array."""
     count = int(scratch[CORNERS])
     scratch[CORNERS + 1 + 2 * count] = address
     scratch[CORNERS + 2 + 2 * count] = weight
@@ -227,65 +249,69 @@ def add_corner(address: int, weight: int, scratch: Row) -> None:
 
 
 @jitable
-def position(
-    table: Row, t: int, data: Addresses, lane: int, request: int
+def sample_position(
+    table: Ints, texture: int, data: Addresses, lane: int, request: int
 ) -> tuple[float, float, float, int, int]:
-    """Coordinates, the layer, and NORMALIZED where a face of a cube was chosen, else 0."""
+    """Returns u, v, w and the layer of a lane, and NORMALIZED if they are on a face of a cube (such
+    coordinates are always normalized), else 0."""
     u, v, w = float_at(data, X_ROW, lane), float_at(data, Y_ROW, lane), float_at(data, Z_ROW, lane)
-    layer, shape = layer_of(table, t, data, lane), request >> SHAPE & 15
-    if shape != CUBE and shape != CUBE_ARRAY:
+    layer, geometry = layer_of(table, texture, data, lane), request >> GEOMETRY_AT & 15
+    if geometry != CUBE and geometry != CUBE_ARRAY:
         return u, v, w, layer, 0
-    face, across, down = on_face(u, v, w)
+    face, across, down = cube_face(u, v, w)
     cube = 0
-    if shape == CUBE_ARRAY:
-        cubes = int(table[t + LAYERS]) // 6
+    if geometry == CUBE_ARRAY:
+        cubes = int(table[texture + LAYERS]) // 6
         cube = min(int(np.int64(data[32 * LAYER_ROW + lane])) & 0xFFFFFFFF, cubes - 1)
     return across, down, 0.0, 6 * cube + face, NORMALIZED
 
 
 @jitable
-def texel_at(table: Row, t: int, level: int, x: int, y: int, z: int, layer: int) -> int:
-    """Return the address of a texel from BASE on; -1 for one of the border."""
+def texel_at(table: Ints, texture: int, level: int, x: int, y: int, z: int, layer: int) -> int:
+    """Returns the offset of a texel from BASE; -1 for the border (a negative coordinate)."""
     if x < 0 or y < 0 or z < 0:
         return -1
-    width, height = extent(table, t, WIDTH, level), extent(table, t, HEIGHT, level)
-    depth = extent(table, t, DEPTH, level)
-    place = ((layer * depth + z) * height + y) * width + x
-    size = format_bytes(int(table[t + FORMAT])) * int(table[t + COMPONENTS])
-    return int(table[t + LEVEL_AT + level]) + place * size
+    width, height = extent(table, texture, WIDTH, level), extent(table, texture, HEIGHT, level)
+    depth = extent(table, texture, DEPTH, level)
+    texel_index = ((layer * depth + z) * height + y) * width + x
+    size = format_bytes(int(table[texture + FORMAT])) * int(table[texture + COMPONENTS])
+    return int(table[texture + LEVEL_AT + level]) + texel_index * size
 
 
 @jitable
-def extent(table: Row, t: int, column: int, level: int) -> int:
-    """Return the size of a level in texels: half of the one before, at least 1."""
-    return max(1, int(table[t + column]) >> level)
+def extent(table: Ints, texture: int, column: int, level: int) -> int:
+    """Returns the size of a mipmap level in texels along the axis with the size word `column`."""
+    return max(1, int(table[texture + column]) >> level)
 
 
 @jitable
-def layer_of(table: Row, t: int, data: Addresses, lane: int) -> int:
-    """Return the layer, clamped to the last."""
+def layer_of(table: Ints, texture: int, data: Addresses, lane: int) -> int:
+    """Returns the layer operand of a lane, clamped to the last layer."""
     layer = int(np.int64(data[32 * LAYER_ROW + lane])) & 0xFFFFFFFF
-    return min(layer, int(table[t + LAYERS]) - 1)
+    return min(layer, int(table[texture + LAYERS]) - 1)
 
 
 @jitable
 def mode_of(sampler: int, axis: int) -> int:
+    """Returns the address mode of an axis."""
     return sampler >> (MODES_AT + 4 * axis) & 15
 
 
 @jitable
 def offset_of(data: Addresses, lane: int, axis: int) -> float:
-    """Return the offset of an instruction along an axis, in texels."""
+    """Returns the offset operand of a lane along an axis, in texels."""
     return float(signed_at(data, OFFSET_ROW + axis, lane))
 
 
 @jitable
 def float_at(data: Addresses, at: int, lane: int) -> float:
+    """Returns the 32-bit float in row `at` of the operands."""
     return float_value(int(np.int64(data[32 * at + lane])) & 0xFFFFFFFF)
 
 
 @jitable
 def signed_at(data: Addresses, at: int, lane: int) -> int:
+    """Returns the signed 32-bit integer in row `at` of the operands."""
     return signed_value(int(np.int64(data[32 * at + lane])) & 0xFFFFFFFF, 32)
 
 
@@ -293,16 +319,16 @@ def signed_at(data: Addresses, at: int, lane: int) -> int:
 
 
 @jitable
-def levels_of(
-    table: Row, t: int, sampler: int, data: Addresses, lane: int, request: int
+def select_levels(
+    table: Ints, texture: int, sampler: int, data: Addresses, lane: int, request: int
 ) -> tuple[int, int]:
-    """Return the level to fetch from, and the weight of the next in 256ths."""
-    source, last = request >> LOD & 3, int(table[t + LEVELS]) - 1
+    """Returns the mipmap level to fetch from, and the weight of the next level in 256ths."""
+    source, last = request >> LOD & 3, int(table[texture + LEVELS]) - 1
     detail = 0.0
     if source == GIVEN_LEVEL:
         detail = float_at(data, LOD_ROW, lane)
     elif source == GRADIENTS:
-        detail = detail_of(table, t, sampler, data, lane, request >> SHAPE & 15)
+        detail = level_of_detail(table, texture, sampler, data, lane, request >> GEOMETRY_AT & 15)
     if not detail > 0.0:
         return 0, 0
     detail = min(detail, float(last))
@@ -310,15 +336,19 @@ def levels_of(
         return int(np.floor(detail + 0.5)), 0
     level = int(np.floor(detail))
     weight = int(np.floor((detail - level) * ONE_WEIGHT + 0.5))
+    # A weight that rounds up to 1 selects the next level alone.
     return (level + 1, 0) if weight == ONE_WEIGHT else (level, weight)
 
 
 @jitable
-def detail_of(table: Row, t: int, sampler: int, data: Addresses, lane: int, shape: int) -> float:
-    """Return the level for which the longer gradient is one texel long, in 256ths rounded down."""
-    cube = shape in (CUBE, CUBE_ARRAY)
-    axes = 3 if cube or shape == THREE else 2
-    if shape in (ONE, ONE_ARRAY):
+def level_of_detail(
+    table: Ints, texture: int, sampler: int, data: Addresses, lane: int, geometry: int
+) -> float:
+    """Returns the level of detail at which the longer gradient is one texel long, with 8 fraction
+    bits, rounded down."""
+    cube = geometry in (CUBE, CUBE_ARRAY)
+    axes = 3 if cube or geometry == THREE else 2
+    if geometry in (ONE, ONE_ARRAY):
         axes = 1
     longest = 0.0
     for first in (DX_ROW, DY_ROW):
@@ -326,11 +356,12 @@ def detail_of(table: Row, t: int, sampler: int, data: Addresses, lane: int, shap
         for axis in range(axes):
             part = float_at(data, first + axis, lane)
             if cube:
-                part *= table[t + WIDTH] * 0.5  # a face is two long
+                part *= table[texture + WIDTH] * 0.5  # a face spans -1 to 1
             elif sampler & NORMALIZED:
-                part *= float(table[t + WIDTH + axis])
+                part *= float(table[texture + WIDTH + axis])
             square += part * part
         longest = max(longest, square)
+    # The length is squared: halving the logarithm takes the root.
     return log2_of(longest) / 2.0
 
 
@@ -338,28 +369,28 @@ def detail_of(table: Row, t: int, sampler: int, data: Addresses, lane: int, shap
 
 
 @jitable
-def corner_word(table: Row, t: int, memory: Memory, address: int, component: int) -> int:
-    """Return a component of a texel as a word: of the border, or 0 where integer coordinates lead
-    outside (-2)."""
+def corner_word(table: Ints, texture: int, memory: Memory, address: int, component: int) -> int:
+    """Returns a component of a corner as a 32-bit word: of the border color for -1, 0 for -2."""
     if address == -1:
-        return int(table[t + BORDER + component])
+        return int(table[texture + BORDER + component])
     if address < 0:
         return 0
-    format = int(table[t + FORMAT])
+    format = int(table[texture + FORMAT])
     at = address + component * format_bytes(format)
-    return component_word(memory, at, format, int(table[t + AS_FLOAT]))
+    return component_word(memory, at, format, int(table[texture + AS_FLOAT]))
 
 
 @jitable
-def filtered(table: Row, t: int, memory: Memory, component: int, scratch: Row) -> int:
-    """Return the weighted sum of the listed texels, rounded once."""
-    total, format = 0.0, int(table[t + FORMAT])
+def filter_corners(table: Ints, texture: int, memory: Memory, component: int, scratch: Ints) -> int:
+    """Returns a component of the weighted sum of all corners, as float bits. Summed in double
+    precision, so that it is rounded once."""
+    total, format = 0.0, int(table[texture + FORMAT])
     inside = component * format_bytes(format)
     for corner in range(int(scratch[CORNERS])):
         address = int(scratch[CORNERS + 1 + 2 * corner])
         weight = float(scratch[CORNERS + 2 + 2 * corner])
         if address < 0:
-            value = float_value(int(table[t + BORDER + component]))
+            value = float_value(int(table[texture + BORDER + component]))
         else:
             value = component_number(memory, address + inside, format)
         total += weight * value

@@ -1,9 +1,10 @@
-"""Serves the requests of a warp for textures and surfaces: finds handles, serves lanes, counts
-sectors.
+"""Executes the texture and surface instructions of a warp: resolves handles, executes lane by lane,
+counts sectors.
 
-Both machines call `serve_texels` with the same arrays (`texture.descriptors`): the table of
-textures, device memory as bytes, the operands of 32 lanes, room to work. It answers 0, or 1 with
-the fault of the lowest lane recorded.
+Both machines call `serve_texels` with the same arrays (`texture.descriptors`): `table`: the
+textures; `memory`: device memory as bytes; `data`: operands and results of 32 lanes; `scratch`:
+fault and work space; `record`: the counters of the access. Functions that can fault return 0, or 1
+with the fault recorded. `start` is the index of a texture's row in the table.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from warploom.cost.fields import (
     TRANSACTIONS_32,
 )
 from warploom.cost.writes import lasting
-from warploom.simt.lane_counts import Addresses, Row, jitable
+from warploom.simt.lane_counts import Addresses, Ints, jitable
 from warploom.simt.schedule_layout import (
     CHANGES,
 )
@@ -47,6 +48,7 @@ from warploom.texture.descriptors import (
     FREE,
     GATHER,
     GEOMETRY,
+    GEOMETRY_AT,
     HANDLE_ROW,
     HANDLE_TAG,
     HAS_SAMPLER,
@@ -81,7 +83,6 @@ from warploom.texture.descriptors import (
     SAMPLER,
     SAMPLER_ROW,
     SAMPLES_OF,
-    SHAPE,
     SIZE,
     STORE,
     STORE_FORMATTED,
@@ -99,7 +100,7 @@ from warploom.texture.fetch import extent, fetch, gather, mode_of, signed_at
 from warploom.texture.surface import (
     access_bytes,
     load_lane,
-    place,
+    locate_access,
     reduce_lane,
     store_lane,
     store_texel,
@@ -107,44 +108,46 @@ from warploom.texture.surface import (
 from warploom.texture.texels import Memory, format_bytes, read_bytes, touch
 
 NO_PATH = -1
-"""The path of `cost.caches` where nothing is to be looked up."""
+"""The value of `path` if no caches are simulated (`cost.caches`)."""
 
 
 @jitable
 def serve_texels(
-    table: Row, memory: Memory, data: Addresses, scratch: Row, row: Row, caches: Row, plan: Row,
-    mask: int, request: int, path: int, block: int,
+    table: Ints, memory: Memory, data: Addresses, scratch: Ints, record: Ints, caches: Ints,
+    plan: Ints, mask: int, request: int, path: int, block: int,
 ) -> int:  # fmt: skip
-    """Do what a request asks, in the lanes of the mask."""
+    """Executes a request in the lanes of `mask`, in a block with grid index `block`. Returns 0, or
+    1 with the fault of the lowest lane recorded. `path` is the path through simulated caches."""
     scratch[FAULT_KIND] = 0
     scratch[TOUCHED] = 0
     if mask == 0:
         return 0
     op = request >> OP & 15
     if op in (QUERY, IS_TYPE):
-        return answer(table, memory, data, scratch, mask, request)
-    sectors = int(row[SECTORS])
+        return serve_query(table, memory, data, scratch, mask, request)
+    sectors = int(record[SECTORS])
     if op in (FETCH, GATHER):
-        failed = fetch_lanes(table, memory, data, scratch, row, mask, request)
+        failed = fetch_lanes(table, memory, data, scratch, record, mask, request)
     else:
-        failed = surface_lanes(table, memory, data, scratch, row, plan, mask, request, block)
+        failed = surface_lanes(table, memory, data, scratch, record, plan, mask, request, block)
     if failed:
         return 1
-    moved = int(row[SECTORS]) - sectors
-    row[REQUESTS] += 1
-    row[TRANSACTIONS] += moved
-    row[TRANSACTIONS_32] += moved
-    row[BYTES_MOVED] += 32 * moved
+    moved = int(record[SECTORS]) - sectors
+    record[REQUESTS] += 1
+    record[TRANSACTIONS] += moved
+    record[TRANSACTIONS_32] += moved
+    record[BYTES_MOVED] += 32 * moved
     if path != NO_PATH:
         sm = block % int(caches[SMS])
         for index in range(1, int(scratch[TOUCHED]) + 1):
             sector = int(scratch[TOUCHED + index])
-            look_up_sector(caches, sm, sector >> 2, 1 << (sector & 3), path, row)
+            look_up_sector(caches, sm, sector >> 2, 1 << (sector & 3), path, record)
     return 0
 
 
 @jitable
-def fail(scratch: Row, kind: int, lane: int, address: int, size: int) -> int:
+def fail(scratch: Ints, kind: int, lane: int, address: int, size: int) -> int:
+    """Records a fault in the scratch array; returns 1."""
     scratch[FAULT_KIND] = kind
     scratch[FAULT_LANE] = lane
     scratch[FAULT_ADDRESS] = address
@@ -156,9 +159,9 @@ def fail(scratch: Row, kind: int, lane: int, address: int, size: int) -> int:
 
 
 @jitable
-def resolved(table: Row, memory: Memory, value: int) -> int:
-    """Return a handle or a sampler: the value itself, or what lies where it points, in a
-    variable."""
+def resolve_handle(table: Ints, memory: Memory, value: int) -> int:
+    """Returns a handle or sampler: the value itself or, if it is an address in device memory, the
+    word there (a `.texref` variable in global memory)."""
     offset = value - int(table[BASE])
     if offset >= 0 and offset + 8 <= table[SIZE]:
         return read_bytes(memory, offset, 8)
@@ -166,8 +169,8 @@ def resolved(table: Row, memory: Memory, value: int) -> int:
 
 
 @jitable
-def row_of(table: Row, value: int) -> int:
-    """Returns where the row of a handle begins; -1 where it has none that is in use."""
+def descriptor_row(table: Ints, value: int) -> int:
+    """Returns the table index of the row of a handle; -1 if the handle is invalid or freed."""
     index = value - HANDLE_TAG
     if index < 0 or index >= table[COUNT]:
         return -1
@@ -176,37 +179,38 @@ def row_of(table: Row, value: int) -> int:
 
 
 @jitable
-def handle_at(table: Row, memory: Memory, data: Addresses, at: int, lane: int) -> int:
-    return resolved(table, memory, int(np.int64(data[32 * at + lane])))
+def lane_handle(table: Ints, memory: Memory, data: Addresses, at: int, lane: int) -> int:
+    """Returns the handle or sampler in row `at` of a lane's operands."""
+    return resolve_handle(table, memory, int(np.int64(data[32 * at + lane])))
 
 
 @jitable
-def sampler_at(table: Row, memory: Memory, data: Addresses, lane: int) -> int:
-    """Return the sampler that an operand names, a texture's own where it is one; 0 where it is
-    none."""
-    value = handle_at(table, memory, data, SAMPLER_ROW, lane)
-    start = row_of(table, value)
+def sampler_at(table: Ints, memory: Memory, data: Addresses, lane: int) -> int:
+    """Returns the sampler operand of a lane; for a texture's handle, that texture's sampler; 0 if
+    it is invalid."""
+    value = lane_handle(table, memory, data, SAMPLER_ROW, lane)
+    start = descriptor_row(table, value)
     if start >= 0:
         return int(table[start + SAMPLER])
     return value if value >> 61 == 1 else 0
 
 
 @jitable
-def fitting(table: Row, start: int, kind: int, shape: int) -> bool:
-    """Returns whether a row describes what an instruction expects. A surface of cubes is one of
-    layers (CUDA compiles surfCubemapread to `suld.a2d`)."""
+def matches_request(table: Ints, start: int, kind: int, expected: int) -> bool:
+    """Returns whether a row has the kind and geometry that an instruction expects. A cube surface
+    counts as a layered one (CUDA compiles surfCubemapread to `suld.a2d`)."""
     if table[start + KIND] != kind:
         return False
     geometry = int(table[start + GEOMETRY])
     if kind == SURFACE and (geometry in (CUBE, CUBE_ARRAY)):
         geometry = TWO_ARRAY
-    return geometry == shape
+    return geometry == expected
 
 
 @jitable
-def shown_shape(table: Row, start: int) -> int:
-    """Returns what a row describes, for the record of a fault: 16 where it is a surface, and the
-    shape."""
+def descriptor_code(table: Ints, start: int) -> int:
+    """Encodes kind and geometry of a row for a fault's record: the geometry, plus 16 for a
+    surface."""
     return 16 * (int(table[start + KIND]) - TEXTURE) + int(table[start + GEOMETRY])
 
 
@@ -215,76 +219,84 @@ def shown_shape(table: Row, start: int) -> int:
 
 @jitable
 def fetch_lanes(
-    table: Row, memory: Memory, data: Addresses, scratch: Row, row: Row, mask: int, request: int
+    table: Ints,
+    memory: Memory,
+    data: Addresses,
+    scratch: Ints,
+    record: Ints,
+    mask: int,
+    request: int,
 ) -> int:
-    """`tex` and `tld4`, lane by lane."""
+    """Executes `tex` or `tld4` lane by lane."""
     for lane in range(32):
         if mask >> lane & 1:
-            handle = handle_at(table, memory, data, HANDLE_ROW, lane)
-            start = row_of(table, handle)
+            handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
+            start = descriptor_row(table, handle)
             if start < 0:
                 return fail(scratch, BAD_HANDLE, lane, handle, 0)
-            if not fitting(table, start, TEXTURE, request >> SHAPE & 15):
-                return fail(scratch, OTHER_GEOMETRY, lane, handle, shown_shape(table, start))
+            if not matches_request(table, start, TEXTURE, request >> GEOMETRY_AT & 15):
+                return fail(scratch, OTHER_GEOMETRY, lane, handle, descriptor_code(table, start))
             sampler = int(table[start + SAMPLER])
             if request >> HAS_SAMPLER & 1:
                 sampler = sampler_at(table, memory, data, lane)
                 if sampler == 0:
                     return fail(scratch, BAD_HANDLE, lane, handle, 1)
             if request >> OP & 15 == GATHER:
-                gather(table, start, sampler, memory, data, lane, request, scratch, row)
+                gather(table, start, sampler, memory, data, lane, request, scratch, record)
             else:
-                fetch(table, start, sampler, memory, data, lane, request, scratch, row)
+                fetch(table, start, sampler, memory, data, lane, request, scratch, record)
             texel = format_bytes(int(table[start + FORMAT])) * int(table[start + COMPONENTS])
-            row[BYTES_REQUESTED] += texel
+            record[BYTES_REQUESTED] += texel
     return 0
 
 
 @jitable
 def surface_lanes(
-    table: Row, memory: Memory, data: Addresses, scratch: Row, row: Row, plan: Row,
+    table: Ints, memory: Memory, data: Addresses, scratch: Ints, record: Ints, plan: Ints,
     mask: int, request: int, block: int,
 ) -> int:  # fmt: skip
-    """`suld`, `sust` and `sured`: every lane is checked before any takes effect."""
+    """Executes `suld`, `sust` or `sured`. All lanes are checked before any accesses memory, so that
+    a fault leaves memory unchanged."""
     addressed, size = 0, 0
     for lane in range(32):
         if mask >> lane & 1:
-            handle = handle_at(table, memory, data, HANDLE_ROW, lane)
-            start = row_of(table, handle)
+            handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
+            start = descriptor_row(table, handle)
             if start < 0:
                 return fail(scratch, BAD_HANDLE, lane, handle, 0)
-            if not fitting(table, start, SURFACE, request >> SHAPE & 15):
-                return fail(scratch, OTHER_GEOMETRY, lane, handle, shown_shape(table, start))
+            if not matches_request(table, start, SURFACE, request >> GEOMETRY_AT & 15):
+                return fail(scratch, OTHER_GEOMETRY, lane, handle, descriptor_code(table, start))
             size = access_bytes(table, start, request)
-            kind = place(table, start, data, lane, request)
+            kind = locate_access(table, start, data, lane, request)
             if kind != 0:
                 x, y = signed_at(data, X_ROW, lane), signed_at(data, Y_ROW, lane)
                 return fail(scratch, kind, lane, x, y if kind == OUTSIDE_SURFACE else size)
-            row[BYTES_REQUESTED] += size
+            record[BYTES_REQUESTED] += size
             address = int(np.int64(data[32 * ADDRESS_ROW + lane]))
             if address >= 0:
                 addressed |= 1 << lane
-                touch(address, scratch, row)
-                touch(address + size - 1, scratch, row)
+                touch(address, scratch, record)
+                touch(address + size - 1, scratch, record)
+            # Handles are not needed any more; `access_surfaces` finds the table rows there.
             data[32 * HANDLE_ROW + lane] = start
-    move(table, memory, data, row, plan, mask, addressed, request, block)
+    access_surfaces(table, memory, data, record, plan, mask, addressed, request, block)
     return 0
 
 
 @jitable
-def move(
-    table: Row, memory: Memory, data: Addresses, row: Row, plan: Row,
+def access_surfaces(
+    table: Ints, memory: Memory, data: Addresses, record: Ints, plan: Ints,
     mask: int, addressed: int, request: int, block: int,
 ) -> None:  # fmt: skip
-    """Load, store or reduce; of `mask`, the lanes of `addressed` have addresses, and where their
-    rows begin stands in the place of their handles."""
+    """Loads, stores or reduces in the checked lanes. Only the lanes `addressed` of `mask` are in
+    bounds; HANDLE_ROW holds the index of each lane's table row."""
     op = request >> OP & 15
     if op in (STORE, STORE_FORMATTED):
         plan[CHANGES] += 1
         addressed = lasting(data, addressed, plan, block)
     order = 32
     if op in (REDUCE, REDUCE_FORMATTED) and addressed != 0:
-        count_passes(data, addressed, 1, row)
+        count_passes(data, addressed, 1, record)
         order = lane_order(data, addressed, plan, block)
     for turn in range(32):
         lane = (order + turn * (order >> 5)) % 32
@@ -306,75 +318,76 @@ def move(
 
 
 @jitable
-def answer(
-    table: Row, memory: Memory, data: Addresses, scratch: Row, mask: int, request: int
+def serve_query(
+    table: Ints, memory: Memory, data: Addresses, scratch: Ints, mask: int, request: int
 ) -> int:
-    """`txq`, `suq` and `istypep`."""
-    asked = request >> COMPONENT & 15
+    """Executes `txq`, `suq` or `istypep` lane by lane."""
+    query = request >> COMPONENT & 15
     for lane in range(32):
         if mask >> lane & 1:
-            handle = handle_at(table, memory, data, HANDLE_ROW, lane)
-            start = row_of(table, handle)
+            handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
+            start = descriptor_row(table, handle)
             if request >> OP & 15 == IS_TYPE:
-                found = is_kind(table, start, handle, asked)
+                result = is_kind(table, start, handle, query)
             else:
                 sampler = handle if handle >> 61 == 1 else 0
                 if start >= 0:
                     sampler = int(table[start + SAMPLER])
-                if sampler == 0 or (start < 0 and asked < NORMALIZED_OF):
+                if sampler == 0 or (start < 0 and query < NORMALIZED_OF):
                     return fail(scratch, BAD_HANDLE, lane, handle, 0)
-                if asked >= NORMALIZED_OF:
-                    found = of_sampler(sampler, asked)
+                if query >= NORMALIZED_OF:
+                    result = query_sampler(sampler, query)
                 else:
                     level = min(max(signed_at(data, LOD_ROW, lane), 0), MOST_LEVELS)
-                    found = of_texels(table, start, level, asked)
-            data[32 * RESULT_ROW + lane] = found
+                    result = query_texture(table, start, level, query)
+            data[32 * RESULT_ROW + lane] = result
     return 0
 
 
 @jitable
-def is_kind(table: Row, start: int, value: int, asked: int) -> int:
-    """Returns whether a value is a texture, a surface or a sampler (PTX ISA, istypep)."""
-    if asked == IS_SAMPLER:
+def is_kind(table: Ints, start: int, value: int, query: int) -> int:
+    """Returns 1 if a value is a texture, surface or sampler, as `query` says (PTX ISA, istypep)."""
+    if query == IS_SAMPLER:
         return 1 if value >> 61 == 1 else 0
-    wanted = SURFACE if asked == IS_SURFACE else TEXTURE
-    return 1 if start >= 0 and table[start + KIND] == wanted else 0
+    kind = SURFACE if query == IS_SURFACE else TEXTURE
+    return 1 if start >= 0 and table[start + KIND] == kind else 0
 
 
 @jitable
-def of_sampler(sampler: int, asked: int) -> int:
-    """Returns how coordinates are meant and texels filtered (PTX ISA, txq)."""
-    if asked == FILTER_OF:
+def query_sampler(sampler: int, query: int) -> int:
+    """Returns a property of a sampler: coordinates, filtering, address mode (PTX ISA, txq)."""
+    if query == FILTER_OF:
         return sampler & LINEAR
-    if asked >= MODE_OF:
-        return mode_of(sampler, asked - MODE_OF)
+    if query >= MODE_OF:
+        return mode_of(sampler, query - MODE_OF)
     normalized = 1 if sampler & NORMALIZED else 0
-    return 1 - normalized if asked == UNNORMALIZED_OF else normalized
+    return 1 - normalized if query == UNNORMALIZED_OF else normalized
 
 
 @jitable
-def of_texels(table: Row, start: int, level: int, asked: int) -> int:
-    """Sizes of a level, and what texels are made of (PTX ISA, txq and suq)."""
-    if asked == WIDTH_OF:
+def query_texture(table: Ints, start: int, level: int, query: int) -> int:
+    """Returns a property of a texture or surface: the size of a mipmap level, or its format (PTX
+    ISA, txq and suq)."""
+    if query == WIDTH_OF:
         return extent(table, start, WIDTH, level)
-    if asked == HEIGHT_OF:
+    if query == HEIGHT_OF:
         return extent(table, start, HEIGHT, level)
-    if asked == DEPTH_OF:
+    if query == DEPTH_OF:
         return extent(table, start, DEPTH, level)
-    if asked == LAYERS_OF:
+    if query == LAYERS_OF:
         return int(table[start + LAYERS])
-    if asked == LEVELS_OF:
+    if query == LEVELS_OF:
         return int(table[start + LEVELS])
-    if asked == ORDER_OF:
+    if query == ORDER_OF:
         return channel_order(int(table[start + COMPONENTS]))
-    if asked in (SAMPLES_OF, LAYOUT_OF):
+    if query in (SAMPLES_OF, LAYOUT_OF):
         return 1
     return channel_type(int(table[start + FORMAT]), int(table[start + AS_FLOAT]))
 
 
 @jitable
 def channel_order(components: int) -> int:
-    """R, RG or RGBA, by OpenCL's numbers (PTX ISA, "Channel Data Type and Channel Order")."""
+    """Returns the OpenCL code of R, RG or RGBA (PTX ISA, "Channel Data Type and Channel Order")."""
     if components == 1:
         return 0x10B0
     return 0x10B2 if components == 2 else 0x10B5
@@ -382,7 +395,7 @@ def channel_order(components: int) -> int:
 
 @jitable
 def channel_type(format: int, as_float: int) -> int:
-    """Return the type of a component, by OpenCL's numbers (ibid.)."""
+    """Returns the OpenCL code of the type of a component (ibid.)."""
     numbers = (0x10DA, 0x10D7, 0x10DB, 0x10D8, 0x10DD, 0x10DC, 0x10D9, 0x10DE)
     normalized = (0x10D2, 0x10D0, 0x10D3, 0x10D1)
     return normalized[format] if as_float and format < 4 else numbers[format]

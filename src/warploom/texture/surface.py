@@ -1,14 +1,14 @@
-"""One access to a surface: where it leads, and what it moves there.
+"""Executes the surface access of one lane: computes its address, and loads, stores or reduces.
 
-Coordinates are whole numbers: of bytes along a row, of rows, slices and layers otherwise. Source:
-PTX ISA, "Surface Instructions" (suld, sust, sured).
+Coordinates are integers: bytes along a row, else rows, slices and layers. Parameters as in
+`texture.fetch`. Source: PTX ISA, "Surface Instructions" (suld, sust, sured).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from warploom.simt.lane_counts import Addresses, Row, jitable
+from warploom.simt.lane_counts import Addresses, Ints, jitable
 from warploom.texture.descriptors import (
     ADD,
     ADDRESS_ROW,
@@ -56,29 +56,30 @@ from warploom.texture.texels import (
 
 
 @jitable
-def access_bytes(table: Row, t: int, request: int) -> int:
-    """Returns what one lane moves: whole texels where they are formatted."""
+def access_bytes(table: Ints, texture: int, request: int) -> int:
+    """Returns the bytes that one lane accesses: a whole texel for `sust.p`."""
     op = request >> OP & 15
     if op == STORE_FORMATTED:
-        return format_bytes(int(table[t + FORMAT])) * int(table[t + COMPONENTS])
+        return format_bytes(int(table[texture + FORMAT])) * int(table[texture + COMPONENTS])
     return (request >> ELEMENT & 31) * (request >> PARTS & 7)
 
 
 @jitable
-def place(table: Row, t: int, data: Addresses, lane: int, request: int) -> int:
-    """Find where a lane's access leads, from BASE on, and leave it in its row of addresses; gives
-    the kind of fault, or 0. What needs no memory leaves all ones."""
+def locate_access(table: Ints, texture: int, data: Addresses, lane: int, request: int) -> int:
+    """Stores the offset from BASE of a lane's access in ADDRESS_ROW; returns the kind of fault, or
+    0. An access out of bounds that the mode `.zero` drops gets all ones (-1)."""
     op, mode = request >> OP & 15, request >> MODE & 3
-    size = access_bytes(table, t, request)
-    texel = format_bytes(int(table[t + FORMAT])) * int(table[t + COMPONENTS])
-    length = int(table[t + WIDTH]) * texel
+    size = access_bytes(table, texture, request)
+    texel = format_bytes(int(table[texture + FORMAT])) * int(table[texture + COMPONENTS])
+    length = int(table[texture + WIDTH]) * texel
     x, y = signed_at(data, X_ROW, lane), signed_at(data, Y_ROW, lane)
     z = signed_at(data, Z_ROW, lane)
     layer = signed_at(data, LAYER_ROW, lane)
+    # Formatted accesses give x in texels, all others in bytes.
     if op in (STORE_FORMATTED, REDUCE_FORMATTED):
         x *= texel
-    height, depth = int(table[t + HEIGHT]), int(table[t + DEPTH])
-    layers = int(table[t + LAYERS])
+    height, depth = int(table[texture + HEIGHT]), int(table[texture + DEPTH])
+    layers = int(table[texture + LAYERS])
     inside = x >= 0 and x + size <= length and 0 <= y < height
     inside = inside and 0 <= z < depth and 0 <= layer < layers
     data[32 * ADDRESS_ROW + lane] = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -92,14 +93,14 @@ def place(table: Row, t: int, data: Addresses, lane: int, request: int) -> int:
         layer = min(max(layer, 0), layers - 1)
     if x % size != 0:
         return MISALIGNED
-    start = int(table[t + LEVEL_AT]) + ((layer * depth + z) * height + y) * length + x
+    start = int(table[texture + LEVEL_AT]) + ((layer * depth + z) * height + y) * length + x
     data[32 * ADDRESS_ROW + lane] = start
     return 0
 
 
 @jitable
 def load_lane(memory: Memory, data: Addresses, lane: int, address: int, request: int) -> None:
-    """`suld.b`: elements side by side; zeros where there is no address (-1)."""
+    """Executes `suld.b`: loads consecutive elements, or zeros for address -1."""
     size = request >> ELEMENT & 31
     for part in range(request >> PARTS & 7):
         value = read_bytes(memory, address + part * size, size) if address >= 0 else 0
@@ -108,7 +109,7 @@ def load_lane(memory: Memory, data: Addresses, lane: int, address: int, request:
 
 @jitable
 def store_lane(memory: Memory, data: Addresses, lane: int, address: int, request: int) -> None:
-    """`sust.b`."""
+    """Executes `sust.b`: stores consecutive elements."""
     size = request >> ELEMENT & 31
     for part in range(request >> PARTS & 7):
         value = int(np.int64(data[32 * (VALUE_ROW + part) + lane]))
@@ -117,11 +118,18 @@ def store_lane(memory: Memory, data: Addresses, lane: int, address: int, request
 
 @jitable
 def store_texel(
-    table: Row, t: int, memory: Memory, data: Addresses, lane: int, address: int, request: int
+    table: Ints,
+    texture: int,
+    memory: Memory,
+    data: Addresses,
+    lane: int,
+    address: int,
+    request: int,
 ) -> None:
-    """`sust.p`: a texel from words, those that are not given 0."""
-    format = int(table[t + FORMAT])
-    for component in range(int(table[t + COMPONENTS])):
+    """Executes `sust.p`: converts words to the texel's format and stores it; missing words are
+    0."""
+    format = int(table[texture + FORMAT])
+    for component in range(int(table[texture + COMPONENTS])):
         word = 0
         if component < request >> PARTS & 7:
             word = int(np.int64(data[32 * (VALUE_ROW + component) + lane])) & 0xFFFFFFFF
@@ -130,38 +138,44 @@ def store_texel(
 
 @jitable
 def reduce_lane(
-    table: Row, t: int, memory: Memory, data: Addresses, lane: int, address: int, request: int
+    table: Ints,
+    texture: int,
+    memory: Memory,
+    data: Addresses,
+    lane: int,
+    address: int,
+    request: int,
 ) -> int:
-    """`sured`: read, combine, write; whether memory changed."""
+    """Executes `sured`; returns 1 if memory changed, else 0."""
     size, op = request >> ELEMENT & 31, request >> REDUCTION & 7
     signed = request >> SIGNED & 1
     if request >> OP & 15 == REDUCE_FORMATTED:
-        format = int(table[t + FORMAT])
+        format = int(table[texture + FORMAT])
         signed = 1 if format in (S8, S16, S32) else 0
     old = read_bytes(memory, address, size)
-    given = int(np.int64(data[32 * VALUE_ROW + lane]))
+    operand = int(np.int64(data[32 * VALUE_ROW + lane]))
     if size == 4:
-        given &= 0xFFFFFFFF
-    new = combined(op, old, given, size, signed)
+        operand &= 0xFFFFFFFF
+    new = reduce_value(op, old, operand, size, signed)
     write_bytes(memory, address, size, new)
     return 1 if new != old else 0
 
 
 @jitable
-def combined(op: int, old: int, given: int, size: int, signed: int) -> int:
-    """Returns what a reduction leaves; 8 bytes come as signed numbers."""
+def reduce_value(op: int, old: int, operand: int, size: int, signed: int) -> int:
+    """Returns the result of a reduction of `size` bytes; 8-byte values are passed as signed."""
     if op == ADD:
         if size == 4:
-            return (old + given) & 0xFFFFFFFF
-        return int(np.int64(np.uint64(np.int64(old)) + np.uint64(np.int64(given))))
+            return (old + operand) & 0xFFFFFFFF
+        return int(np.int64(np.uint64(np.int64(old)) + np.uint64(np.int64(operand))))
     if op == AND:
-        return old & given
+        return old & operand
     if op == OR:
-        return old | given
-    less = given < old
+        return old | operand
+    less = operand < old
     if size == 4 and signed:
-        less = signed_value(given, 32) < signed_value(old, 32)
+        less = signed_value(operand, 32) < signed_value(old, 32)
     elif size == 8 and not signed:
-        less = np.uint64(np.int64(given)) < np.uint64(np.int64(old))
-    takes = not less and given != old if op == MAX else less
-    return given if takes else old
+        less = np.uint64(np.int64(operand)) < np.uint64(np.int64(old))
+    replaces = not less and operand != old if op == MAX else less
+    return operand if replaces else old

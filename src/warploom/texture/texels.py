@@ -1,6 +1,7 @@
-"""Single texels: which sectors of memory they touch, and their bits as words and as numbers.
+"""Accesses single texels by address: reads and writes them, converts formats, counts sectors.
 
-Nothing here knows coordinates. `memory` is all device memory as bytes; addresses count from there.
+`memory` is all device memory as bytes; addresses are offsets in it. Coordinates are resolved by
+`texture.fetch` and `texture.surface`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.cost.fields import LINES, SECTORS
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.descriptors import (
     F16,
     F32,
@@ -28,35 +29,38 @@ INFINITY_BITS = 0x7F800000
 
 @jitable
 def format_bytes(format: int) -> int:
-    """Bytes of one component."""
+    """Returns the bytes of one component."""
     if format <= S8:
         return 1
     return 2 if format <= F16 else 4
 
 
 @jitable
-def touch(address: int, scratch: Row, row: Row) -> None:
-    """Count the sector and the line of an address, if this request has not touched them yet."""
+def touch(address: int, scratch: Ints, record: Ints) -> None:
+    """Counts the sector and the line of an address, unless this request has touched them before.
+    Searches backwards, as neighbouring lanes mostly touch the same sector."""
     sector, new_line = address >> 5, 1
     count = int(scratch[TOUCHED])
     for index in range(count, 0, -1):
-        known = int(scratch[TOUCHED + index])
-        if known == sector:
+        counted = int(scratch[TOUCHED + index])
+        if counted == sector:
             return
-        if known >> 2 == sector >> 2:
+        if counted >> 2 == sector >> 2:
             new_line = 0
     scratch[TOUCHED + count + 1] = sector
     scratch[TOUCHED] = count + 1
-    row[SECTORS] += 1
-    row[LINES] += new_line
+    record[SECTORS] += 1
+    record[LINES] += new_line
 
 
 @jitable
 def read_bytes(memory: Memory, address: int, size: int) -> int:
-    """Return a little-endian integer of up to 8 bytes; 8 bytes are signed."""
+    """Returns the little-endian integer of up to 8 bytes at `address`; 8 bytes are signed."""
     value = 0
-    for place in range(size):
-        value |= int(np.int64(memory[address + place])) << (8 * place)
+    for index in range(size):
+        value |= int(np.int64(memory[address + index])) << (8 * index)
+    # Python integers are unbounded, int64 is signed: subtracting 2^64 makes them agree. 2^63 does
+    # not fit an int64, so it is subtracted in halves.
     if size == 8 and value >> 63 & 1:
         value = (value & 0x7FFFFFFFFFFFFFFF) - 0x4000000000000000 - 0x4000000000000000
     return value
@@ -64,34 +68,34 @@ def read_bytes(memory: Memory, address: int, size: int) -> int:
 
 @jitable
 def write_bytes(memory: Memory, address: int, size: int, value: int) -> None:
-    for place in range(size):
-        memory[address + place] = np.uint8((value >> (8 * place)) & 0xFF)
+    """Writes the low `size` bytes of an integer, little-endian."""
+    for index in range(size):
+        memory[address + index] = np.uint8((value >> (8 * index)) & 0xFF)
 
 
 @jitable
 def signed_value(bits: int, width: int) -> int:
-    """Two's complement of up to 32 bits."""
+    """Returns `bits` as a signed two's complement integer of `width` bits, up to 32."""
     return bits - ((bits >> (width - 1) & 1) << width)
 
 
 @jitable
 def float_bits(number: float) -> int:
-    """Return the bits of a number rounded to single precision; of a NaN, the canonical one's."""
+    """Returns the bits of a number rounded to single precision; CANONICAL_NAN for a NaN."""
     bits = int(np.int64(np.float32(number).view(np.uint32)))
     return CANONICAL_NAN if bits & 0x7FFFFFFF > INFINITY_BITS else bits
 
 
 @jitable
 def float_value(bits: int) -> float:
-    """Return the number that 32 bits are, in double precision: what is reckoned with it must be the
-    same in Python, where every number is, and in compiled code, where `float` would keep 32
-    bits."""
+    """Returns the value of single-precision bits as a double. Arithmetic on it must agree between
+    Python, whose floats are doubles, and Numba, which would compute in single precision."""
     return float(np.float64(np.uint32(bits).view(np.float32)))
 
 
 @jitable
 def half_to_single(half: int) -> int:
-    """Return the bits of a half-precision number in single precision."""
+    """Converts half-precision bits to single-precision bits."""
     sign, exponent, fraction = (half & 0x8000) << 16, half >> 10 & 31, half & 1023
     if exponent == 31:
         return CANONICAL_NAN if fraction else sign | INFINITY_BITS
@@ -102,7 +106,7 @@ def half_to_single(half: int) -> int:
 
 @jitable
 def single_to_half(bits: int) -> int:
-    """Return the bits of a number rounded to half precision, ties to even."""
+    """Converts single-precision bits to half-precision bits, rounded to nearest even."""
     sign, size = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
     if size > INFINITY_BITS:
         return 0x7FFF
@@ -117,13 +121,14 @@ def single_to_half(bits: int) -> int:
 
 @jitable
 def is_number(format: int, as_float: int) -> bool:
-    """Returns whether a component of that format is read as a float."""
+    """Returns whether a component of a format is read as a float."""
     return format in (F16, F32) or (as_float != 0 and format <= S16)
 
 
 @jitable
 def component_number(memory: Memory, address: int, format: int) -> float:
-    """Return a component as a number: floats as they are, integers from -1 or 0 to 1.
+    """Returns the value of a component: of a float format itself, of an integer format normalized
+    to [0, 1] or [-1, 1].
 
     Source: CUDA C++ Programming Guide, "Texture Memory" (read mode); that the two lowest signed
     values are -1 is how graphics interfaces define signed normalized formats.
@@ -144,7 +149,7 @@ def component_number(memory: Memory, address: int, format: int) -> float:
 
 @jitable
 def component_word(memory: Memory, address: int, format: int, as_float: int) -> int:
-    """Return a component as the 32 bits that a fetch gives."""
+    """Returns a component as the 32-bit word that a fetch returns."""
     bits = read_bytes(memory, address, format_bytes(format))
     if format == F16:
         return half_to_single(bits)
@@ -159,7 +164,8 @@ def component_word(memory: Memory, address: int, format: int, as_float: int) -> 
 
 @jitable
 def write_component(memory: Memory, address: int, format: int, word: int) -> None:
-    """Store 32 bits as a component: integers clamped to its range, floats rounded."""
+    """Stores a 32-bit word as a component: integers clamped to the format's range, floats
+    rounded."""
     value = word
     if format == F16:
         value = single_to_half(word)

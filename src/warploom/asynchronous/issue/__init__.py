@@ -1,1 +1,1 @@
-"""Issues, queues and completes asynchronous requests, for both machines."""
+"""Issues, queues and completes asynchronous instructions, for both machines."""

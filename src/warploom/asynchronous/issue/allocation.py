@@ -1,7 +1,8 @@
-"""Columns of tensor memory that a block has: PTX ISA, "tcgen05.alloc, tcgen05.dealloc,
-tcgen05.relinquish_alloc_permit".
+"""Allocates and frees columns of tensor memory (PTX ISA, "tcgen05.alloc, tcgen05.dealloc,
+tcgen05.relinquish_alloc_permit").
 
-Each block has all 512 columns, as if it were alone on its SM.
+Each block has all 512 columns, as if it were alone on its SM: an allocation that does not fit is a
+fault, where hardware would wait for other blocks to free columns.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from warploom.asynchronous.tensor_memory.layout import (
 from warploom.asynchronous.tensor_memory.memory import (
     column_of,
     lane_of,
-    place_of,
     read_state,
     to_tensor_memory,
+    word_offset,
     write_state,
 )
 from warploom.asynchronous.tensors.entries import BLOCK, ORIGIN, OWN_SHARED
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, write_bytes
 
 WARP_LANES = 32
@@ -46,34 +47,41 @@ ADDRESS_BYTES = 4
 
 
 @jitable
-def memory_start(scratch: Row) -> int:
-    """Return where the block's tensor memory begins."""
+def memory_start(scratch: Ints) -> int:
+    """Returns the address of the executing block's tensor memory."""
     return int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
 
 
 @jitable
 def is_size(columns: int) -> bool:
-    """Return whether so many columns can be allocated."""
+    """Returns whether `columns` is a valid size of an allocation: a power of 2 from 32 to 512."""
     return UNIT_COLUMNS <= columns <= COLUMNS and columns & (columns - 1) == 0
 
 
 @jitable
-def find_columns(memory: Memory, start: int, units: int) -> int:
-    """Return the first of so many free units of columns side by side, -1 where there are none."""
+def find_free_units(memory: Memory, start: int, units: int) -> int:
+    """Returns the first of `units` consecutive free units of 32 columns, or -1. The first is a
+    multiple of `units`."""
     for first in range(0, UNITS, units):
-        taken = 0
+        owners = 0
         for unit in range(first, first + units):
-            taken |= read_state(memory, start, OWNER + unit)
-        if taken == 0:
+            owners |= read_state(memory, start, OWNER + unit)
+        if owners == 0:
             return first
     return -1
 
 
 @jitable
 def allocate(
-    memory: Memory, data: Row, scratch: Row, shared_row: Row, lane: int, instruction: int
+    memory: Memory,
+    data: Ints,
+    scratch: Ints,
+    shared_record: Ints,
+    lane: int,
+    instruction: int,
 ) -> int:
-    """Allocate columns, and store the address of the first; returns the kind of fault, or 0."""
+    """Executes `tcgen05.alloc`: allocates columns and stores their address in shared memory.
+    `instruction` is recorded for the report of a leak. Returns the kind of fault, or 0."""
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
     target = int(data[WARP_LANES * SHARED_ROW + lane])
     start = memory_start(scratch)
@@ -88,33 +96,34 @@ def allocate(
     if kind != 0:
         return kind
     units = columns // UNIT_COLUMNS
-    first = find_columns(memory, start, units)
+    first = find_free_units(memory, start, units)
     if first < 0:
         return fail(scratch, NO_COLUMNS, columns, 0, 1)
     for unit in range(first, first + units):
         write_state(memory, start, OWNER + unit, first + 1)
-    # What is there is undefined; zeros make runs repeatable.
+    # The contents are undefined; zeros make results repeatable.
     for row in range(LANES):
-        place = place_of(start, row, first * UNIT_COLUMNS)
+        offset = word_offset(start, row, first * UNIT_COLUMNS)
         for column in range(columns):
-            write_bytes(memory, place + 4 * column, 4, 0)
+            write_bytes(memory, offset + 4 * column, 4, 0)
     write_state(memory, start, LAST_COLUMNS, columns)
     write_state(memory, start, ALLOCATED_AT, instruction + 1)
     write_state(memory, start, ALLOCATED_BY, int(scratch[BLOCK]))
-    count_shared(shared_row, ADDRESS_BYTES)
-    place = host_address(scratch, target) - ORIGIN
-    write_bytes(memory, place, ADDRESS_BYTES, first * UNIT_COLUMNS)
+    count_shared(shared_record, ADDRESS_BYTES)
+    offset = host_address(scratch, target) - ORIGIN
+    write_bytes(memory, offset, ADDRESS_BYTES, first * UNIT_COLUMNS)
     return 0
 
 
 @jitable
-def free(memory: Memory, data: Row, scratch: Row, lane: int) -> int:
-    """Free what one allocation gave; returns the kind of fault, or 0."""
+def free(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
+    """Executes `tcgen05.dealloc` of one whole allocation; returns the kind of fault, or 0."""
     address = int(data[WARP_LANES * D_ROW + lane])
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
     if not is_size(columns):
         return fail(scratch, ALLOCATION_SIZE, columns, 0, 1)
     start, first, size = memory_start(scratch), column_of(address) // UNIT_COLUMNS, 0
+    # Counts the units of the allocation that begins at the address: none if there is no such one.
     if column_of(address) % UNIT_COLUMNS == 0 and lane_of(address) == 0:
         for unit in range(UNITS):
             size += read_state(memory, start, OWNER + unit) == first + 1
@@ -126,19 +135,19 @@ def free(memory: Memory, data: Row, scratch: Row, lane: int) -> int:
 
 
 @jitable
-def relinquish(memory: Memory, scratch: Row) -> int:
-    """Give up the permit to allocate; returns 0."""
+def relinquish(memory: Memory, scratch: Ints) -> int:
+    """Executes `tcgen05.relinquish_alloc_permit`; returns 0."""
     write_state(memory, memory_start(scratch), RELINQUISHED, 1)
     return 0
 
 
 @jitable
-def find_unfreed(memory: Memory, start: int, stride: int, count: int, block: Row) -> int:
-    """Return 1 and the number of the instruction that allocated last, where a block has ended and
-    not freed all; 0 else.
+def find_unfreed(memory: Memory, start: int, stride: int, count: int, block: Ints) -> int:
+    """Returns 1 plus the index of the last allocating instruction of a block that has ended without
+    freeing all columns, or 0 if there is none; stores the block's grid index in `block`.
 
-    The shared memory of the first of `count` blocks begins at `start`, that of the next `stride`
-    bytes behind; `block` gets the number of the block.
+    `start` is the address of the first block's shared memory, `stride` the bytes from one of the
+    `count` blocks to the next.
     """
     for number in range(count):
         own = start + (number + 1) * stride - BLOCK_BYTES

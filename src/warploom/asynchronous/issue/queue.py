@@ -1,11 +1,10 @@
-"""Copies that are not complete: kept in the order in which they were issued, and completed when a
-thread waits for them.
+"""Executes asynchronous requests, and queues those that complete late.
 
-A queue is an array of words, as long as one worker's launch: the number of entries, then entries
-(`asynchronous.tensors.entries`). Only schedules under which copies complete late
-(`simt.product_groups`) have any. A copy completes when a thread waits in vain for the mbarrier that
-it tells, when its thread waits for its group, when its block ends, when the launch ends, and when
-the queue is full.
+A queue is an array of 64-bit words that lives as long as one worker's launch: the number of
+entries, then entries in order of issue (`asynchronous.tensors.entries`). It is empty unless the
+schedule completes late (`simt.product_groups`). An entry completes when a thread waits for the
+mbarrier that the entry signals and its phase is incomplete, when its thread waits for its bulk
+group, when its block ends, when the launch ends, or when the queue is full.
 """
 
 from __future__ import annotations
@@ -35,21 +34,21 @@ from warploom.asynchronous.tensors.entries import (
     SIZE,
     SOURCE,
     TARGET,
-    TELLS,
     THREAD,
+    TX_BYTES,
 )
 from warploom.asynchronous.tensors.maps import type_bytes
 from warploom.asynchronous.tensors.numbers import reduce_number
 from warploom.asynchronous.tensors.requests import OPERATION, TYPE, field
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 COUNT, STORES, FIRST = 0, 1, 2
-"""Words of a queue: how many entries it has, and how many stores to tensor memory the list behind
-it (`asynchronous.issue.late_stores`); the first entry."""
+"""Words of a queue: number of entries; number of deferred stores to tensor memory, whose list
+follows the queue (`asynchronous.issue.late_stores`); first entry."""
 
 CAPACITY = 2048
-"""Entries of a queue; when it is full, the oldest completes."""
+"""The most entries of a queue; when it is full, the oldest completes."""
 
 QUEUE_WORDS = FIRST + CAPACITY * ENTRY_WORDS
 
@@ -58,31 +57,31 @@ LANES = 32
 
 @jitable
 def entry_at(number: int) -> int:
-    """Return where an entry stands in a queue."""
+    """Returns the index of an entry in the queue array."""
     return FIRST + number * ENTRY_WORDS
 
 
 @jitable
-def execute(memory: Memory, entry: Row, scratch: Row) -> None:
-    """Complete a copy: move its bytes, then tell the mbarrier that it names. `scratch` is where a
-    product works."""
+def execute_request(memory: Memory, entry: Ints, scratch: Ints) -> None:
+    """Executes a request: copies, reduces or multiplies, then signals its mbarrier, if any.
+    `scratch` is work space for a matrix product."""
     kind, size = int(entry[KIND]), int(entry[SIZE])
     source, target = int(entry[SOURCE]) - ORIGIN, int(entry[TARGET]) - ORIGIN
     if kind == BOX_COPY:
         move_box(memory, entry)
     elif kind == BYTES and entry[OFFSETS] == ALL_BYTES:
-        for place in range(size):
-            memory[target + place] = memory[source + place]
+        for offset in range(size):
+            memory[target + offset] = memory[source + offset]
     elif kind == BYTES:
-        for place in range(size):
-            if (int(entry[OFFSETS]) >> (place & 15)) & 1:
-                memory[target + place] = memory[source + place]
+        for offset in range(size):
+            if (int(entry[OFFSETS]) >> (offset & 15)) & 1:
+                memory[target + offset] = memory[source + offset]
     elif kind == REDUCTION:
         request = int(entry[REQUEST])
         type = field(request, TYPE)
-        for place in range(0, size, type_bytes(type)):
+        for offset in range(0, size, type_bytes(type)):
             operation = field(request, OPERATION)
-            reduce_number(memory, target + place, source + place, operation, type)
+            reduce_number(memory, target + offset, source + offset, operation, type)
     elif kind == RESPONSE:
         write_response(memory, entry)
     elif kind == PRODUCT:
@@ -92,49 +91,50 @@ def execute(memory: Memory, entry: Row, scratch: Row) -> None:
     elif kind == ROW_SHIFT:
         shift_rows(memory, entry)
     if entry[BARRIER] != 0:
-        place = int(entry[BARRIER]) - ORIGIN
-        word = read_bytes(memory, place, 8)
+        offset = int(entry[BARRIER]) - ORIGIN
+        word = read_bytes(memory, offset, 8)
         if mbarrier.is_valid(word):
             if kind == ARRIVAL:
                 word = mbarrier.arrive(word)
             else:
-                word = mbarrier.complete(word, int(entry[TELLS]))
-            write_bytes(memory, place, 8, word)
+                word = mbarrier.complete_tx(word, int(entry[TX_BYTES]))
+            write_bytes(memory, offset, 8, word)
 
 
 @jitable
-def complete_entry(memory: Memory, queue: Row, work: Row, number: int) -> None:
-    """Complete the entry of a number; it stays where it is."""
+def complete_entry(memory: Memory, queue: Ints, work: Ints, number: int) -> None:
+    """Executes the request of an entry, which stays in the queue. It is copied to `work` first, as
+    execution changes it."""
     at = entry_at(number)
     for word in range(ENTRY_WORDS):
         work[word] = queue[at + word]
-    execute(memory, work, work)
+    execute_request(memory, work, work)
 
 
 @jitable
-def keep(queue: Row, number: int, kept: int) -> int:
-    """Move an entry to the place of number `kept`; returns the next place."""
-    if number != kept:
+def move_entry(queue: Ints, number: int, retained: int) -> int:
+    """Moves an entry down to number `retained` to compact the queue; returns the next number."""
+    if number != retained:
         for word in range(ENTRY_WORDS):
-            queue[entry_at(kept) + word] = queue[entry_at(number) + word]
-    return kept + 1
+            queue[entry_at(retained) + word] = queue[entry_at(number) + word]
+    return retained + 1
 
 
 @jitable
-def free_queue_slot(memory: Memory, queue: Row, work: Row) -> None:
-    """Complete the oldest entry of a full queue; `work` is room for an entry."""
+def free_queue_slot(memory: Memory, queue: Ints, work: Ints) -> None:
+    """Completes the oldest entry if the queue is full; `work` is space for an entry."""
     count = int(queue[COUNT])
     if count == CAPACITY:
         complete_entry(memory, queue, work, 0)
-        kept = 0
+        retained = 0
         for number in range(1, count):
-            kept = keep(queue, number, kept)
-        queue[COUNT] = kept
+            retained = move_entry(queue, number, retained)
+        queue[COUNT] = retained
 
 
 @jitable
-def append(queue: Row, entry: Row) -> None:
-    """Keep a copy for later; there is room for it."""
+def append(queue: Ints, entry: Ints) -> None:
+    """Appends a request to the queue, which has a free entry (`free_queue_slot`)."""
     count = int(queue[COUNT])
     for word in range(ENTRY_WORDS):
         queue[entry_at(count) + word] = entry[word]
@@ -142,14 +142,15 @@ def append(queue: Row, entry: Row) -> None:
 
 
 @jitable
-def is_due(queue: Row, number: int, barrier: int) -> bool:
-    """Return whether an entry tells an mbarrier, or is in front of a commit of its thread that
-    does."""
+def is_due(queue: Ints, number: int, barrier: int) -> bool:
+    """Returns whether an entry signals an mbarrier itself, or is a `tcgen05` operation followed by
+    a commit of its thread that signals the mbarrier."""
     at = entry_at(number)
     if queue[at + BARRIER] == barrier:
         return True
     if queue[at + KIND] < PRODUCT:
         return False
+    # `tcgen05` operations signal nothing themselves: a later commit of their thread does.
     for later in range(number + 1, int(queue[COUNT])):
         other = entry_at(later)
         commits = queue[other + KIND] == ARRIVAL and queue[other + BARRIER] == barrier
@@ -159,25 +160,26 @@ def is_due(queue: Row, number: int, barrier: int) -> bool:
 
 
 @jitable
-def complete_barrier(memory: Memory, queue: Row, work: Row, barrier: int) -> int:
-    """Complete the copies that tell an mbarrier, oldest first, until its phase is complete; returns
-    how many."""
-    kept, done, place = 0, 0, barrier - ORIGIN
-    phase = mbarrier.phase(read_bytes(memory, place, 8))
+def complete_mbarrier_copies(memory: Memory, queue: Ints, work: Ints, barrier: int) -> int:
+    """Completes the queued requests that signal an mbarrier, oldest first, until its phase is
+    complete; returns how many. `barrier` is the host address of the mbarrier."""
+    retained, done, offset = 0, 0, barrier - ORIGIN
+    phase = mbarrier.phase(read_bytes(memory, offset, 8))
     for number in range(int(queue[COUNT])):
-        waits = mbarrier.phase(read_bytes(memory, place, 8)) == phase
+        # Each completed entry may have completed the phase.
+        waits = mbarrier.phase(read_bytes(memory, offset, 8)) == phase
         if waits and is_due(queue, number, barrier):
             complete_entry(memory, queue, work, number)
             done += 1
         else:
-            kept = keep(queue, number, kept)
-    queue[COUNT] = kept
+            retained = move_entry(queue, number, retained)
+    queue[COUNT] = retained
     return done
 
 
 @jitable
-def end_group(memory: Memory, queue: Row, work: Row, thread: int) -> None:
-    """End the group of copies of a thread: they wait together from now on."""
+def end_group(memory: Memory, queue: Ints, work: Ints, thread: int) -> None:
+    """Executes `cp.async.bulk.commit_group` for a thread, by queuing an entry GROUP_END."""
     free_queue_slot(memory, queue, work)
     for word in range(ENTRY_WORDS):
         work[word] = 0
@@ -186,8 +188,9 @@ def end_group(memory: Memory, queue: Row, work: Row, thread: int) -> None:
 
 
 @jitable
-def complete_groups(memory: Memory, queue: Row, work: Row, thread: int, left: int) -> int:
-    """Complete the groups of a thread but the newest `left` ones; returns how many copies."""
+def complete_groups(memory: Memory, queue: Ints, work: Ints, thread: int, left: int) -> int:
+    """Completes the bulk groups of a thread except the newest `left` (-1: also copies in no group);
+    returns how many entries."""
     count, ends, last = int(queue[COUNT]), 0, -1
     for number in range(count - 1, -1, -1):
         at = entry_at(number)
@@ -195,7 +198,7 @@ def complete_groups(memory: Memory, queue: Row, work: Row, thread: int, left: in
             ends += 1 if queue[at + KIND] == GROUP_END else 0
             if ends > left and last < 0:
                 last = number
-    kept, done = 0, 0
+    retained, done = 0, 0
     for number in range(count):
         at = entry_at(number)
         own = queue[at + THREAD] == thread and queue[at + GROUPS] == BULK_GROUP
@@ -203,21 +206,22 @@ def complete_groups(memory: Memory, queue: Row, work: Row, thread: int, left: in
             complete_entry(memory, queue, work, number)
             done += 1
         else:
-            kept = keep(queue, number, kept)
-    queue[COUNT] = kept
+            retained = move_entry(queue, number, retained)
+    queue[COUNT] = retained
     return done
 
 
 @jitable
-def retire(memory: Memory, queue: Row, work: Row, start: int, end: int) -> None:
-    """Complete the copies out of a stretch of shared memory that another block gets, and forget
-    those into it."""
-    kept = 0
+def retire(memory: Memory, queue: Ints, work: Ints, start: int, end: int) -> None:
+    """Completes the bulk copies from shared memory at addresses from `start` up to `end`, which
+    another block gets, and drops the copies into it."""
+    retained = 0
     for number in range(int(queue[COUNT])):
         at = entry_at(number)
         if start <= queue[at + SHARED] < end:
+            # A bulk group reads shared memory and writes global memory, which outlives the block.
             if queue[at + GROUPS] == BULK_GROUP:
                 complete_entry(memory, queue, work, number)
         else:
-            kept = keep(queue, number, kept)
-    queue[COUNT] = kept
+            retained = move_entry(queue, number, retained)
+    queue[COUNT] = retained

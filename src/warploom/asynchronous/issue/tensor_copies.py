@@ -1,12 +1,17 @@
-"""Asynchronous copies as they are issued: checked, counted, and done or kept for later.
+"""Issues the instructions of the Tensor Memory Accelerator: checks and counts them, and executes or
+queues them.
 
-`issue_copies` does what one warp instruction wants, lane by lane; both machines call it. It answers
-0, or 1 with the fault of the lowest lane recorded in `scratch`.
+`issue_copies` executes one warp instruction, lane by lane; both machines call it. It returns 0, or
+1 with the fault of the lowest lane recorded in `scratch`. Parameters: `memory`: the host's memory
+from ORIGIN on, as bytes; `data`: rows of operands (`asynchronous.tensors.requests`); `scratch`: the
+entry of the request, then fault and machine state (`asynchronous.tensors.entries`); `allocations`:
+of global memory; `global_record`, `shared_record`: counters of accesses; `work`: space for an entry
+and a product.
 """
 
 from __future__ import annotations
 
-from warploom.asynchronous.issue.queue import append, execute, free_queue_slot
+from warploom.asynchronous.issue.queue import append, execute_request, free_queue_slot
 from warploom.asynchronous.tensors.addresses import (
     BULK_ALIGNMENT,
     COLUMN_OPERANDS,
@@ -23,7 +28,7 @@ from warploom.asynchronous.tensors.addresses import (
     check_shared,
     fail,
     host_address,
-    prepare_barrier,
+    prepare_mbarrier,
     shared_base,
 )
 from warploom.asynchronous.tensors.boxes import (
@@ -33,7 +38,7 @@ from warploom.asynchronous.tensors.boxes import (
     row_bytes,
     row_elements,
 )
-from warploom.asynchronous.tensors.cancel import RESPONSE_BYTES, cancel, prepare_response
+from warploom.asynchronous.tensors.cancel import RESPONSE_BYTES, fill_response, prepare_response
 from warploom.asynchronous.tensors.entries import (
     ALL_BYTES,
     BARRIER,
@@ -84,7 +89,7 @@ from warploom.asynchronous.tensors.maps import (
     part,
     replace,
 )
-from warploom.asynchronous.tensors.packed import broken_rule, far_size
+from warploom.asynchronous.tensors.packed import broken_rule, global_size
 from warploom.asynchronous.tensors.requests import (
     AXIS,
     BLOCKS_ROW,
@@ -138,23 +143,23 @@ from warploom.simt.address_windows import (
     WINDOW_SIZE,
 )
 from warploom.simt.allocations import Allocations
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.product_groups import completes_late
 from warploom.simt.schedule_layout import CHANGES, CLUSTER
 from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 BOX_ALIGNMENT, INTERLEAVED_ALIGNMENT, BULK_UNIT = 128, 256, 16
-"""What addresses of boxes in shared memory, of interleaved ones, and of bulk copies are multiples
-of (PTX ISA, "cp.async.bulk.tensor", "cp.async.bulk")."""
+"""Required alignment in bytes of boxes in shared memory, of interleaved boxes, and of bulk copies
+(PTX ISA, "cp.async.bulk.tensor", "cp.async.bulk")."""
 
 
 @jitable
 def issue_copies(
-    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
-    global_row: Row, shared_row: Row, plan: Row, queue: Row, work: Row,
+    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
+    global_record: Ints, shared_record: Ints, plan: Ints, queue: Ints, work: Ints,
     mask: int, request: int,
 ) -> int:  # fmt: skip
-    """Do what a request wants, in the lanes of the mask."""
+    """Issues a request in the lanes of `mask`. Returns 0, or 1 with a fault recorded."""
     scratch[FAULT_KIND] = 0
     late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
     for lane in range(LANES):
@@ -172,7 +177,8 @@ def issue_copies(
         elif op == CANCEL:
             kind = prepare_response(memory, data, scratch, lane)
             if kind == 0:
-                cancel(scratch, plan)
+                fill_response(scratch, plan)
+                # A multicast to all blocks is ALL_BLOCKS, which exceeds the cluster.
                 blocks &= (1 << int(plan[CLUSTER])) - 1
         elif op in (REDUCE_BYTES, COPY_BYTES):
             kind = prepare_bytes(memory, data, scratch, allocations, lane, request)
@@ -182,11 +188,11 @@ def issue_copies(
             scratch[FAULT_KIND] = kind
             return 1
         if op in (LOAD, STORE, REDUCE, PREFETCH):
-            count_box(scratch, global_row, shared_row)
+            count_box(scratch, global_record, shared_record)
         elif op in (REDUCE_BYTES, COPY_BYTES):
-            count_bytes(scratch, global_row, shared_row)
+            count_bytes(scratch, global_record, shared_record)
         elif op == CANCEL:
-            count_shared(shared_row, RESPONSE_BYTES)
+            count_shared(shared_record, RESPONSE_BYTES)
         if op in (REPLACE, COPY_MAP, PREFETCH):
             plan[CHANGES] += 1
         elif blocks != 0:
@@ -195,26 +201,40 @@ def issue_copies(
                 scratch[FAULT_KIND] = kind
                 return 1
         else:
-            begin(memory, scratch, plan, queue, work, late)
+            complete_or_queue(memory, scratch, plan, queue, work, late)
     return 0
 
 
 @jitable
-def begin(memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: bool) -> None:
-    """Complete a copy at once, or keep it for later."""
+def complete_or_queue(
+    memory: Memory,
+    scratch: Ints,
+    plan: Ints,
+    queue: Ints,
+    work: Ints,
+    late: bool,
+) -> None:
+    """Executes the request in `scratch`, or appends it to the queue if it completes late."""
     if late:
         free_queue_slot(memory, queue, work)
         append(queue, scratch)
     else:
-        execute(memory, scratch, work)
+        execute_request(memory, scratch, work)
     plan[CHANGES] += 1
 
 
 @jitable
 def multicast(
-    memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: bool, blocks: int
+    memory: Memory,
+    scratch: Ints,
+    plan: Ints,
+    queue: Ints,
+    work: Ints,
+    late: bool,
+    blocks: int,
 ) -> int:
-    """Begin the copy in every block of a mask, at the same places as in the own block."""
+    """Issues a copy to each block of the mask `blocks`, at the same offsets in shared memory as in
+    the executing block. Returns the kind of fault, or 0."""
     target, barrier = int(scratch[TARGET]), int(scratch[BARRIER])
     own = int(scratch[SHARED])
     for rank in range(16):
@@ -224,11 +244,12 @@ def multicast(
                 return fail(scratch, NO_BLOCK, rank, 0, 1)
             moved = base - own
             scratch[TARGET], scratch[BARRIER] = target + moved, barrier + moved
+            # With `.cta_group::2`, both blocks of a pair signal the mbarrier of the first.
             if scratch[KIND] == BOX_COPY and field(int(scratch[REQUEST]), PAIR):
                 offset = (barrier - int(scratch[CLUSTER_SHARED])) % int(scratch[SHARED_STRIDE])
                 scratch[BARRIER] = block_base(scratch, rank & ~1) + offset
             scratch[SHARED] = base
-            begin(memory, scratch, plan, queue, work, late)
+            complete_or_queue(memory, scratch, plan, queue, work, late)
     return 0
 
 
@@ -236,24 +257,25 @@ def multicast(
 
 
 @jitable
-def load_map(memory: Memory, scratch: Row, address: int) -> None:
-    """Copy 128 bytes into the words of the map."""
+def load_map(memory: Memory, scratch: Ints, address: int) -> None:
+    """Copies the tensor map at a host address to the entry in `scratch`."""
     for word in range(MAP_WORDS):
         scratch[word] = read_bytes(memory, address - ORIGIN + 8 * word, 8)
 
 
 @jitable
 def prepare_box(
-    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
+    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Fill and check the entry of a box; returns the kind of fault, or 0."""
-    op, place = field(request, OP), int(data[LANES * MAP_ROW + lane])
-    kind = check_global(scratch, allocations, place, MAP_BYTES, False)
+    """Fills the entry of a box copy and checks all its accesses; returns the kind of fault, or
+    0."""
+    op, map_address = field(request, OP), int(data[LANES * MAP_ROW + lane])
+    kind = check_global(scratch, allocations, map_address, MAP_BYTES, False)
     if kind != 0:
         return kind
-    load_map(memory, scratch, place)
-    kind = check_map(scratch, request, place)
+    load_map(memory, scratch, map_address)
+    kind = check_map(scratch, request, map_address)
     if kind != 0:
         return kind
     scratch[KIND] = BOX_COPY
@@ -265,6 +287,7 @@ def prepare_box(
         rule = broken_rule(scratch, row_elements(scratch))
         if rule != 0:
             return fail(scratch, PACKED_RULE, rule, map_type(scratch), 0)
+    # A prefetch has no destination and signals no mbarrier.
     if op == PREFETCH:
         scratch[SIZE] = 0
         return 0
@@ -294,24 +317,24 @@ def prepare_box(
             if kind != 0:
                 return kind
     if op == LOAD:
-        return prepare_barrier(memory, data, scratch, lane, moved_bytes(scratch))
+        return prepare_mbarrier(memory, data, scratch, lane, moved_bytes(scratch))
     return 0
 
 
 @jitable
-def has_slices(scratch: Row) -> bool:
-    """Return whether the channels of an interleaved tensor are more than one slice of 16 or 32
-    bytes: how far slices are apart follows from nothing that a map is made of."""
+def has_slices(scratch: Ints) -> bool:
+    """Returns whether the channels of an interleaved tensor exceed one slice of 16 or 32 bytes.
+    That is unsupported: no field of a tensor map gives the distance between slices."""
     layout = map_interleave(scratch)
     if layout == NO_INTERLEAVE:
         return False
     slice_bytes = 32 if layout == INTERLEAVE_32B else 16
-    return far_size(map_type(scratch), dim(scratch, 0)) > slice_bytes
+    return global_size(map_type(scratch), dim(scratch, 0)) > slice_bytes
 
 
 @jitable
 def map_mode_of(mode: int) -> int:
-    """Return the mode of the tensor maps with which an instruction of a mode goes."""
+    """Returns the mode of tensor map that an instruction with a mode requires."""
     if mode == WIDE_MODE:
         return IM2COL_W
     if mode == WIDE_128_MODE:
@@ -320,66 +343,69 @@ def map_mode_of(mode: int) -> int:
 
 
 @jitable
-def check_map(scratch: Row, request: int, place: int) -> int:
-    """Return the kind of fault of a tensor map that an instruction cannot use, or 0."""
-    if place % 64 != 0 or not is_map(scratch):
-        return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
+def check_map(scratch: Ints, request: int, map_address: int) -> int:
+    """Returns the kind of fault if an instruction cannot use the tensor map in `scratch`, which was
+    loaded from address `map_address`, or 0."""
+    if map_address % 64 != 0 or not is_map(scratch):
+        return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     wanted = map_mode_of(field(request, MODE))
     rank, mode = map_rank(scratch), map_mode(scratch)
     if rank != field(request, RANK) or mode != wanted:
-        return fail(scratch, OTHER_TENSOR, place, rank | mode << 4, 0)
+        return fail(scratch, OTHER_TENSOR, map_address, rank | mode << 4, 0)
     if has_slices(scratch):
-        return fail(scratch, UNSUPPORTED_TENSOR, place, MAP_BYTES, 0)
+        return fail(scratch, UNSUPPORTED_TENSOR, map_address, MAP_BYTES, 0)
     if mode != TILED and part(scratch, COLUMN, 16, 16) == 0:
-        return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
+        return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     return 0
 
 
 @jitable
-def count_box(scratch: Row, global_row: Row, shared_row: Row) -> None:
-    """Count a box: the sectors and lines of each of its rows, and the bytes in shared memory."""
-    global_row[REQUESTS] += 1
+def count_box(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
+    """Counts a box: the sectors and lines of each of its rows, and the bytes in shared memory."""
+    global_record[REQUESTS] += 1
     for row in range(count_rows(scratch)):
         find_row(scratch, row)
         start = int(scratch[ROW_ADDRESS])
         if scratch[ROW_TO] > scratch[ROW_FROM]:
-            count_stretch(global_row, start + int(scratch[ROW_FROM]), start + int(scratch[ROW_TO]))
+            count_global(
+                global_record, start + int(scratch[ROW_FROM]), start + int(scratch[ROW_TO])
+            )
     if scratch[SIZE] > 0:
-        count_shared(shared_row, int(scratch[SIZE]))
+        count_shared(shared_record, int(scratch[SIZE]))
 
 
 @jitable
-def count_stretch(row: Row, start: int, end: int) -> None:
-    """Count bytes of global memory that lie side by side."""
+def count_global(record: Ints, start: int, end: int) -> None:
+    """Counts an access to the bytes of global memory from `start` up to `end`."""
     sectors = ((end - 1) >> 5) - (start >> 5) + 1
-    row[SECTORS] += sectors
-    row[LINES] += ((end - 1) >> 7) - (start >> 7) + 1
-    row[TRANSACTIONS] += sectors
-    row[TRANSACTIONS_32] += sectors
-    row[BYTES_REQUESTED] += end - start
-    row[BYTES_MOVED] += 32 * sectors
+    record[SECTORS] += sectors
+    record[LINES] += ((end - 1) >> 7) - (start >> 7) + 1
+    record[TRANSACTIONS] += sectors
+    record[TRANSACTIONS_32] += sectors
+    record[BYTES_REQUESTED] += end - start
+    record[BYTES_MOVED] += 32 * sectors
 
 
 @jitable
-def count_shared(row: Row, size: int) -> None:
-    """Count bytes of shared memory, which are moved 128 at a time without conflicts."""
-    row[REQUESTS] += 1
-    row[BYTES_REQUESTED] += size
-    row[BYTES_MOVED] += size
-    row[TRANSACTIONS] += (size + 127) >> 7
-    row[WAVEFRONTS] += (size + 127) >> 7
+def count_shared(record: Ints, size: int) -> None:
+    """Counts an access to `size` bytes of shared memory: 128 per wavefront, without conflicts."""
+    record[REQUESTS] += 1
+    record[BYTES_REQUESTED] += size
+    record[BYTES_MOVED] += size
+    record[TRANSACTIONS] += (size + 127) >> 7
+    record[WAVEFRONTS] += (size + 127) >> 7
 
 
-# ---- bytes side by side -------------------------------------------------------------------------
+# ---- contiguous bytes ---------------------------------------------------------------------------
 
 
 @jitable
 def prepare_bytes(
-    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
+    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Fill and check the entry of a copy or a reduction of bytes side by side, of which at least
-    one end is in shared memory; returns the kind of fault, or 0."""
+    """Fills the entry of a copy or reduction of contiguous bytes and checks its accesses; at least
+    one operand is in shared memory. Returns the kind of fault, or 0."""
     op, size = field(request, OP), int(data[LANES * SIZE_ROW + lane])
     shared, other = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
     if size % BULK_UNIT or shared % BULK_UNIT or other % BULK_UNIT:
@@ -387,39 +413,41 @@ def prepare_bytes(
     kind = check_shared(scratch, shared, size)
     if kind != 0:
         return kind
-    grouped, tells_all = field(request, GROUPED) != 0, field(request, MODE)
-    if tells_all:
+    grouped, is_global = field(request, GROUPED) != 0, field(request, MODE)
+    if is_global:
         kind = check_global(scratch, allocations, other, size, grouped)
-        place = other
+        other_address = other
     else:
         kind = check_shared(scratch, other, size)
-        place = host_address(scratch, other)
+        other_address = host_address(scratch, other)
     if kind != 0:
         return kind
     scratch[KIND] = REDUCTION if op == REDUCE_BYTES else BYTES
     scratch[SIZE], scratch[OFFSETS] = size, ALL_BYTES
     if op == COPY_BYTES and field(request, FIELD):
         scratch[OFFSETS] = int(data[LANES * VALUE_ROW + lane])
-    near = host_address(scratch, shared)
+    shared_address = host_address(scratch, shared)
     scratch[SHARED] = shared_base(scratch, shared)
-    scratch[SOURCE], scratch[TARGET] = (near, place) if grouped else (place, near)
+    scratch[SOURCE], scratch[TARGET] = (
+        (shared_address, other_address) if grouped else (other_address, shared_address)
+    )
     if grouped:
         return 0
-    return prepare_barrier(memory, data, scratch, lane, size)
+    return prepare_mbarrier(memory, data, scratch, lane, size)
 
 
 @jitable
-def count_bytes(scratch: Row, global_row: Row, shared_row: Row) -> None:
-    """Count a copy of bytes: its end in global memory, where it has one, and that in shared
+def count_bytes(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
+    """Counts a copy of contiguous bytes: its access to global memory, if any, and that to shared
     memory."""
     size, request = int(scratch[SIZE]), int(scratch[REQUEST])
     if size == 0:
         return
     if field(request, MODE):
-        place = int(scratch[TARGET]) if field(request, GROUPED) else int(scratch[SOURCE])
-        global_row[REQUESTS] += 1
-        count_stretch(global_row, place, place + size)
-    count_shared(shared_row, size)
+        global_address = int(scratch[TARGET]) if field(request, GROUPED) else int(scratch[SOURCE])
+        global_record[REQUESTS] += 1
+        count_global(global_record, global_address, global_address + size)
+    count_shared(shared_record, size)
 
 
 # ---- tensor maps --------------------------------------------------------------------------------
@@ -427,20 +455,20 @@ def count_bytes(scratch: Row, global_row: Row, shared_row: Row) -> None:
 
 @jitable
 def change_map(
-    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
+    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Do `tensormap.replace`, or copy a map from shared to global memory; returns the kind of
-    fault, or 0."""
-    place = int(data[LANES * MAP_ROW + lane])
-    in_shared = SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_SIZE
+    """Executes `tensormap.replace`, or `tensormap.cp_fenceproxy` (copies a map from shared to
+    global memory). Returns the kind of fault, or 0."""
+    map_address = int(data[LANES * MAP_ROW + lane])
+    in_shared = SHARED_WINDOW <= map_address < SHARED_WINDOW + WINDOW_SIZE
     if in_shared:
-        kind = check_shared(scratch, place, MAP_BYTES)
+        kind = check_shared(scratch, map_address, MAP_BYTES)
     else:
-        kind = check_global(scratch, allocations, place, MAP_BYTES, True)
+        kind = check_global(scratch, allocations, map_address, MAP_BYTES, True)
     if kind != 0:
         return kind
-    address = host_address(scratch, place) if in_shared else place
+    address = host_address(scratch, map_address) if in_shared else map_address
     source = address
     if field(request, OP) == COPY_MAP:
         source = int(data[LANES * SHARED_ROW + lane])
@@ -450,10 +478,10 @@ def change_map(
         source = host_address(scratch, source)
     load_map(memory, scratch, source)
     if address % 64 != 0 and not in_shared:
-        return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
+        return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     if field(request, OP) == REPLACE:
         if not is_map(scratch):
-            return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 1 if in_shared else 0)
+            return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 1 if in_shared else 0)
         value = int(data[LANES * VALUE_ROW + lane])
         replace(scratch, field(request, FIELD), field(request, AXIS), value)
     for word in range(MAP_WORDS):

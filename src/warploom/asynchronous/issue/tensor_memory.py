@@ -1,10 +1,11 @@
-"""`tcgen05` as it is issued: checked, counted, and done or kept for later.
+"""Issues `tcgen05` instructions: checks and counts them, and executes or queues them.
 
-`issue_tensor_memory` does what one warp instruction wants; both machines call it. It answers 0, or
-1 with the fault recorded in `scratch`. Products, copies, shifts and commits complete in the order
-in which a thread issues them; under schedules where asynchronous work completes late
-(`simt.product_groups`), when someone waits in vain for the mbarrier of a commit behind them. Stores
-complete late where their warp waits for them (`asynchronous.issue.late_stores`).
+`issue_tensor_memory` executes one warp instruction; both machines call it. It returns 0, or 1 with
+the fault recorded in `scratch`. Products, copies, shifts and commits complete in the order in which
+a thread issues them. Under schedules that complete late (`simt.product_groups`), they complete when
+a thread waits for the mbarrier of a later commit, and stores when their warp waits for them
+(`asynchronous.issue.late_stores`). Parameters as in `asynchronous.issue.tensor_copies`; the rows of
+`data` are those of `asynchronous.tensor_memory.layout`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from warploom.asynchronous.issue.late_stores import (
     SPLIT,
     START,
     VALUES,
-    new_store,
-    place_in_memory,
+    allocate_store,
+    register_word_offset,
     write_word,
 )
-from warploom.asynchronous.issue.late_stores import REQUEST as KEPT_REQUEST
-from warploom.asynchronous.issue.late_stores import THREAD as KEPT_THREAD
-from warploom.asynchronous.issue.tensor_copies import begin, count_shared, multicast
+from warploom.asynchronous.issue.late_stores import REQUEST as STORE_REQUEST
+from warploom.asynchronous.issue.late_stores import THREAD as STORE_THREAD
+from warploom.asynchronous.issue.tensor_copies import complete_or_queue, count_shared, multicast
 from warploom.asynchronous.mbarrier import is_valid
 from warploom.asynchronous.tensor_memory.checks import (
     NO_PAIR,
@@ -50,11 +51,11 @@ from warploom.asynchronous.tensor_memory.layout import (
     DESCRIPTOR_ROW,
     DISABLED_ROW,
     E_A,
-    E_ADDS,
     E_B,
     E_D,
     E_DESCRIPTOR,
     E_DISABLED,
+    E_ENABLE_D,
     E_MEMORY,
     E_METADATA,
     E_OWN,
@@ -87,7 +88,7 @@ from warploom.asynchronous.tensor_memory.layout import (
     part,
 )
 from warploom.asynchronous.tensor_memory.memory import own_rank, to_tensor_memory
-from warploom.asynchronous.tensor_memory.reductions import reduced
+from warploom.asynchronous.tensor_memory.reductions import reduce_words
 from warploom.asynchronous.tensors.addresses import (
     INVALID_MBARRIER,
     block_base,
@@ -109,12 +110,12 @@ from warploom.asynchronous.tensors.entries import (
     OWN_SHARED,
     REQUEST,
     SHARED,
-    TELLS,
     THREAD,
+    TX_BYTES,
     WARP,
 )
 from warploom.simt.address_windows import BLOCK_BITS
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.product_groups import completes_late
 from warploom.simt.schedule_layout import CHANGES, CLUSTER
 from warploom.texture.texels import Memory, read_bytes
@@ -127,11 +128,12 @@ ROW_BYTES = 32
 
 @jitable
 def issue_tensor_memory(
-    memory: Memory, data: Row, scratch: Row, values: Values, shared_row: Row, plan: Row,
-    queue: Row, work: Row, mask: int, request: int, instruction: int,
+    memory: Memory, data: Ints, scratch: Ints, values: Values, shared_record: Ints, plan: Ints,
+    queue: Ints, work: Ints, mask: int, request: int, instruction: int,
 ) -> int:  # fmt: skip
-    """Do what a request wants, in the lanes of the mask. `values` are registers of a load or a
-    store, 32 lanes each; `instruction` is the number of the instruction."""
+    """Issues a request in the lanes of `mask`. `values` are the registers of a load or store, 32
+    lanes each; `instruction` is the index of the instruction. Returns 0, or 1 with a fault
+    recorded."""
     scratch[FAULT_KIND] = 0
     op = part(request, OP)
     for lane in range(WARP_LANES):
@@ -141,29 +143,31 @@ def issue_tensor_memory(
         if request & PAIR and not has_peer(scratch, plan, op):
             kind = fail(scratch, NO_PAIR, own_rank(scratch), 0, 1)
         elif op == ALLOC:
-            kind = allocate(memory, data, scratch, shared_row, lane, instruction)
+            kind = allocate(memory, data, scratch, shared_record, lane, instruction)
         elif op == FREE:
             kind = free(memory, data, scratch, lane)
         elif op == RELINQUISH:
             kind = relinquish(memory, scratch)
         elif op in (LOAD, STORE):
-            kind = move(memory, data, scratch, values, plan, queue, lane, request)
+            kind = transfer_registers(memory, data, scratch, values, plan, queue, lane, request)
         else:
-            kind = start(memory, data, scratch, shared_row, plan, queue, work, lane, request)
+            kind = issue_lane(
+                memory, data, scratch, shared_record, plan, queue, work, lane, request
+            )
         if kind != 0:
             scratch[FAULT_KIND] = kind
             return 1
         plan[CHANGES] += 1
-        # What a warp does together takes its operands of the first lane.
+        # Operations up to STORE are executed once per warp, with the operands of its first lane.
         if op <= STORE:
             return 0
     return 0
 
 
 @jitable
-def has_peer(scratch: Row, plan: Row, op: int) -> bool:
-    """Return whether the block has a peer; what is done in its memory finds it begun and not
-    ended."""
+def has_peer(scratch: Ints, plan: Ints, op: int) -> bool:
+    """Returns whether the block has a peer for `.cta_group::2`. Operations that access the peer's
+    memory also need it to be running."""
     peer = own_rank(scratch) ^ 1
     if op in (ALLOC, FREE, RELINQUISH, COMMIT):
         return peer < plan[CLUSTER]
@@ -174,11 +178,12 @@ def has_peer(scratch: Row, plan: Row, op: int) -> bool:
 
 
 @jitable
-def move(
-    memory: Memory, data: Row, scratch: Row, values: Values, plan: Row, queue: Row, lane: int,
+def transfer_registers(
+    memory: Memory, data: Ints, scratch: Ints, values: Values, plan: Ints, queue: Ints, lane: int,
     request: int,
 ) -> int:  # fmt: skip
-    """Load or store the registers of a warp; returns the kind of fault, or 0."""
+    """Executes `tcgen05.ld` or `tcgen05.st`, or defers the store; returns the kind of fault, or
+    0."""
     address = int(data[WARP_LANES * D_ROW + lane])
     split = int(data[WARP_LANES * A_ROW + lane])
     start = int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
@@ -188,25 +193,26 @@ def move(
     if part(request, OP) == LOAD:
         load_registers(memory, values, start, address, split, request)
     elif completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP])):
-        at = new_store(memory, queue)
-        queue[at + KEPT_REQUEST], queue[at + KEPT_THREAD] = request, scratch[FIRST_THREAD]
+        at = allocate_store(memory, queue)
+        queue[at + STORE_REQUEST], queue[at + STORE_THREAD] = request, scratch[FIRST_THREAD]
         queue[at + START], queue[at + ADDRESS], queue[at + SPLIT] = start, address, split
         for number in range(WARP_LANES * ((request >> REGISTERS) & 255)):
             queue[at + VALUES + number] = np.int64(values[number])
     else:
         for register in range((request >> REGISTERS) & 255):
             for thread in range(WARP_LANES):
-                place = place_in_memory(start, address, split, request, thread, register)
+                offset = register_word_offset(start, address, split, request, thread, register)
                 word = int(np.int64(values[WARP_LANES * register + thread]))
-                write_word(memory, place, request, word)
+                write_word(memory, offset, request, word)
     return 0
 
 
 @jitable
 def check_move(
-    memory: Memory, scratch: Row, start: int, address: int, split: int, request: int
+    memory: Memory, scratch: Ints, start: int, address: int, split: int, request: int
 ) -> int:
-    """Return the kind of fault of a load or a store, or 0."""
+    """Returns the kind of fault of a load or store of tensor memory at address `start`, or 0.
+    `address` and `split` are the instruction's operands."""
     shape, registers = part(request, SHAPE), (request >> REGISTERS) & 255
     columns = columns_in(shape, registers) * (2 if request & HALVES else 1)
     kind = check_lanes(scratch, address, lanes_in(shape))
@@ -221,14 +227,15 @@ def check_move(
 def load_registers(
     memory: Memory, values: Values, start: int, address: int, split: int, request: int
 ) -> None:
-    """Load the registers of a warp."""
+    """Loads the registers of a warp from tensor memory at address `start`, and reduces them for
+    `tcgen05.ld.red`."""
     registers = (request >> REGISTERS) & 255
     for register in range(registers):
         for thread in range(WARP_LANES):
-            place = place_in_memory(start, address, split, request, thread, register)
-            word = read_bytes(memory, place, 4)
+            offset = register_word_offset(start, address, split, request, thread, register)
+            word = read_bytes(memory, offset, 4)
             if request & HALVES:
-                word = (word & 0xFFFF) | (read_bytes(memory, place + 4, 2) << 16)
+                word = (word & 0xFFFF) | (read_bytes(memory, offset + 4, 2) << 16)
             values[WARP_LANES * register + thread] = np.uint32(word)
     if request & REDUCES:
         reduce_registers(values, registers, request)
@@ -236,24 +243,24 @@ def load_registers(
 
 @jitable
 def reduce_registers(values: Values, registers: int, request: int) -> None:
-    """Put the minimum or the maximum of each thread's registers behind them."""
+    """Stores the minimum or maximum of each thread's registers in one more register after them."""
     for thread in range(WARP_LANES):
-        found = int(np.int64(values[thread]))
+        reduction = int(np.int64(values[thread]))
         for register in range(registers):
             word = int(np.int64(values[WARP_LANES * register + thread]))
-            found = reduced(word if register == 0 else found, word, request)
-        values[WARP_LANES * registers + thread] = np.uint32(found)
+            reduction = reduce_words(word if register == 0 else reduction, word, request)
+        values[WARP_LANES * registers + thread] = np.uint32(reduction)
 
 
-# ---- what completes later -----------------------------------------------------------------------
+# ---- asynchronous operations --------------------------------------------------------------------
 
 
 @jitable
-def start(
-    memory: Memory, data: Row, scratch: Row, shared_row: Row, plan: Row, queue: Row, work: Row,
-    lane: int, request: int,
+def issue_lane(
+    memory: Memory, data: Ints, scratch: Ints, shared_record: Ints, plan: Ints, queue: Ints,
+    work: Ints, lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Check and begin a product, a copy, a shift or a commit of one lane; returns the kind of
+    """Checks, counts and issues a product, copy, shift or commit of one lane; returns the kind of
     fault, or 0."""
     late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
     fill_entry(data, scratch, lane, request)
@@ -266,26 +273,26 @@ def start(
         kind = check_product(memory, scratch, request)
         if kind == 0:
             if not request & A_IN_TENSOR_MEMORY:
-                count_shared(shared_row, product_bytes(scratch, request, True))
-            count_shared(shared_row, product_bytes(scratch, request, False))
+                count_shared(shared_record, product_bytes(scratch, request, True))
+            count_shared(shared_record, product_bytes(scratch, request, False))
     elif op == COPY:
         scratch[KIND] = TENSOR_COPY
         kind = check_copy(memory, scratch, request)
         shape = part(request, SHAPE)
         if kind == 0:
-            count_shared(shared_row, copied_rows(shape) * copied_units(shape) * UNIT_BYTES)
+            count_shared(shared_record, copied_rows(shape) * copied_units(shape) * UNIT_BYTES)
     else:
         scratch[KIND] = ROW_SHIFT
         first = int(scratch[E_OWN]) + int(scratch[E_MEMORY])
         kind = check_columns(memory, scratch, first, int(scratch[E_D]), ROW_BYTES // 4)
     if kind == 0:
-        begin(memory, scratch, plan, queue, work, late)
+        complete_or_queue(memory, scratch, plan, queue, work, late)
     return kind
 
 
 @jitable
-def fill_entry(data: Row, scratch: Row, lane: int, request: int) -> None:
-    """Put what a lane asks for into an entry."""
+def fill_entry(data: Ints, scratch: Ints, lane: int, request: int) -> None:
+    """Stores the operands of a lane in the entry in `scratch`."""
     rank = own_rank(scratch)
     own, peer = int(scratch[OWN_SHARED]), 0
     if request & PAIR:
@@ -297,14 +304,14 @@ def fill_entry(data: Row, scratch: Row, lane: int, request: int) -> None:
     scratch[E_METADATA] = data[WARP_LANES * METADATA_ROW + lane]
     scratch[E_SCALE_A] = data[WARP_LANES * SCALE_A_ROW + lane]
     scratch[E_SCALE_B] = data[WARP_LANES * SCALE_B_ROW + lane]
-    scratch[E_ADDS] = data[WARP_LANES * ENABLE_ROW + lane]
+    scratch[E_ENABLE_D] = data[WARP_LANES * ENABLE_ROW + lane]
     scratch[E_SCALE_D] = data[WARP_LANES * SCALE_D_ROW + lane]
     scratch[E_OWN], scratch[E_PEER] = own, peer
     scratch[E_MEMORY] = to_tensor_memory(scratch)
     for word in range(4):
         low = int(data[WARP_LANES * (DISABLED_ROW + 2 * word) + lane])
         high = int(data[WARP_LANES * (DISABLED_ROW + 2 * word + 1) + lane])
-        # The highest bit is the sign of a word.
+        # Words are signed: bit 31 of the high half is the sign bit.
         scratch[E_DISABLED + word] = low | (high - ((high & 0x80000000) << 1)) << 32
     scratch[REQUEST], scratch[BARRIER], scratch[GROUPS] = request, 0, NO_GROUP
     scratch[THREAD] = int(scratch[FIRST_THREAD]) + lane
@@ -313,22 +320,22 @@ def fill_entry(data: Row, scratch: Row, lane: int, request: int) -> None:
 
 @jitable
 def commit(
-    memory: Memory, data: Row, scratch: Row, plan: Row, queue: Row, work: Row, lane: int,
+    memory: Memory, data: Ints, scratch: Ints, plan: Ints, queue: Ints, work: Ints, lane: int,
     late: bool,
 ) -> int:  # fmt: skip
-    """Arrive at an mbarrier when all is complete that the thread has begun; returns the kind of
-    fault, or 0."""
+    """Issues `tcgen05.commit`: an arrival at an mbarrier after all earlier operations of the thread
+    are complete. Returns the kind of fault, or 0."""
     address = int(data[WARP_LANES * SHARED_ROW + lane])
     blocks = int(data[WARP_LANES * BLOCKS_ROW + lane])
     kind = check_shared(scratch, address, 8)
     if kind != 0:
         return kind
     scratch[KIND] = ARRIVAL
-    scratch[BARRIER], scratch[TELLS] = host_address(scratch, address), 0
+    scratch[BARRIER], scratch[TX_BYTES] = host_address(scratch, address), 0
     scratch[SHARED] = shared_base(scratch, address)
     if blocks == 0:
         if not is_valid(read_bytes(memory, int(scratch[BARRIER]) - ORIGIN, 8)):
             return fail(scratch, INVALID_MBARRIER, address & ((1 << BLOCK_BITS) - 1), 0, 1)
-        begin(memory, scratch, plan, queue, work, late)
+        complete_or_queue(memory, scratch, plan, queue, work, late)
         return 0
     return multicast(memory, scratch, plan, queue, work, late, blocks)

@@ -1,7 +1,11 @@
-"""Copies of a warp's lanes that complete late: `cp.async`, `cp.async.bulk` between a block's own
+"""Defers per-lane copies to the wait for them: `cp.async`, `cp.async.bulk` between a block's own
 shared memory and global memory, `st.async` and `red.async` (PTX ISA, "Asynchronous operations").
 
-Their accesses are checked, counted and done as they are issued. Under schedules where they complete
-late (`simt.product_groups`), what they wrote is then put back, and written when a thread waits for
-it.
+These copies are checked, counted and performed at issue. Under schedules that complete late
+(`simt.product_groups`), the bytes that they overwrite are saved before, restored after, and written
+when a thread waits for them:
+
+    hold_copies (saves)  ->  ordinary execution  ->  defer_copies (restores)  ->  wait (writes)
+
+TMA and `tcgen05`: `asynchronous.issue`.
 """

@@ -1,4 +1,4 @@
-"""Keeps copies for later: before they are done, and after."""
+"""Defers copies in two steps: saves the target bytes before execution, restores them after it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from warploom.asynchronous.late_copies.entries import (
     SOURCE,
     STORE,
     TARGET,
-    TELLS,
     THREAD,
+    TX_BYTES,
     UPDATE,
     UPDATED,
     VALUE,
     ZEROS,
     entry_at,
-    row_at,
+    lane_word,
 )
 from warploom.asynchronous.tensors.addresses import (
     check_global,
@@ -53,7 +53,7 @@ from warploom.asynchronous.tensors.requests import (
     VALUE_ROW,
 )
 from warploom.simt.allocations import Allocations
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.product_groups import completes_late
 from warploom.simt.schedule_layout import CHANGES
 from warploom.texture.texels import Memory, read_bytes
@@ -64,117 +64,139 @@ WORD = 8
 
 @jitable
 def hold_copies(
-    memory: Memory, data: Row, scratch: Row, allocations: Allocations,
-    plan: Row, held: Row, mask: int, what: int, groups: int,
+    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
+    plan: Ints, pending: Ints, mask: int, action: int, groups: int,
 ) -> int:  # fmt: skip
-    """Saves what copies of some lanes are about to write over, where they complete late; `what` is
-    LOAD, STORE or SEND, or UPDATE with an operation and a type. Rows of `data`: addresses, bytes,
-    zeros behind them (VALUE_ROW), mbarriers, or -1; of an UPDATE, operands (GLOBAL_ROW). Leaves out
-    lanes that would fault. Returns whether there are any."""
+    """Saves the bytes that the copies of the lanes in `mask` will overwrite, if they complete late.
+
+    `action` is LOAD, STORE or SEND, or UPDATE with an operation and a type; `groups` the kind of
+    group. Rows of `data`: addresses; sizes; zeroed bytes after them (VALUE_ROW); mbarriers or -1;
+    for UPDATE, operands (GLOBAL_ROW). Lanes that would fault are left out, so that execution
+    reports the fault. Returns 1 if any lane remains: `defer_copies` must then follow.
+    """
     if mask == 0 or not completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP])):
         return 0
-    if held[COUNT] == CAPACITY:
-        complete_oldest(memory, held)
-    entry = entry_at(int(held[COUNT]))
-    held[entry + KIND] = COPY
-    if what & DIRECTION_BITS >= SEND:
-        held[entry + KIND] = VALUE if what == SEND else UPDATED
-    held[entry + MASK], held[entry + DUE] = 0, 0
-    held[entry + THREAD], held[entry + GROUPS] = scratch[FIRST_THREAD], groups
+    if pending[COUNT] == CAPACITY:
+        complete_oldest(memory, pending)
+    entry = entry_at(int(pending[COUNT]))
+    pending[entry + KIND] = COPY
+    if action & DIRECTION_BITS >= SEND:
+        pending[entry + KIND] = VALUE if action == SEND else UPDATED
+    pending[entry + MASK], pending[entry + DUE] = 0, 0
+    pending[entry + THREAD], pending[entry + GROUPS] = scratch[FIRST_THREAD], groups
     saved_at = 0
     for lane in range(LANES):
         if mask >> lane & 1:
             size = int(data[LANES * SIZE_ROW + lane] + data[LANES * VALUE_ROW + lane])
             needed = size + WORD
+            # A copy for which there is no space completes at issue, which is allowed, too.
             if saved_at + needed <= SAVED_BYTES and prepare_lane(
-                data, scratch, allocations, held, entry, lane, what
+                data, scratch, allocations, pending, entry, lane, action
             ):
-                held[row_at(entry, SAVED_AT, lane)] = saved_at
-                save(memory, held, saved_at, int(held[row_at(entry, BARRIER, lane)]), WORD)
-                save(memory, held, saved_at + WORD, int(held[row_at(entry, TARGET, lane)]), size)
-                held[entry + MASK] |= 1 << lane
+                pending[lane_word(entry, SAVED_AT, lane)] = saved_at
+                save_bytes(
+                    memory, pending, saved_at, int(pending[lane_word(entry, BARRIER, lane)]), WORD
+                )
+                save_bytes(
+                    memory,
+                    pending,
+                    saved_at + WORD,
+                    int(pending[lane_word(entry, TARGET, lane)]),
+                    size,
+                )
+                pending[entry + MASK] |= 1 << lane
                 saved_at += needed
-    return int(held[entry + MASK] != 0)
+    return int(pending[entry + MASK] != 0)
 
 
 @jitable
 def prepare_lane(
-    data: Row, scratch: Row, allocations: Allocations,
-    held: Row, entry: int, lane: int, what: int,
+    data: Ints, scratch: Ints, allocations: Allocations,
+    pending: Ints, entry: int, lane: int, action: int,
 ) -> bool:  # fmt: skip
-    """Fills a lane's words of an entry; returns whether its copy may be done."""
-    shared, other = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
+    """Fills a lane's words of an entry; returns whether its accesses are valid."""
+    shared, operand = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
     size, zeros = int(data[LANES * SIZE_ROW + lane]), int(data[LANES * VALUE_ROW + lane])
     barrier = int(data[LANES * BARRIER_ROW + lane])
     if check_shared(scratch, shared, size + zeros) != 0:
         return False
-    writes = what == STORE
-    updates = what & DIRECTION_BITS == UPDATE
-    touches = what != SEND and not updates and size > 0
-    if touches and check_global(scratch, allocations, other, size, writes) != 0:
+    writes = action == STORE
+    updates = action & DIRECTION_BITS == UPDATE
+    reads_or_writes = action != SEND and not updates and size > 0
+    if reads_or_writes and check_global(scratch, allocations, operand, size, writes) != 0:
         return False
     if barrier >= 0 and check_shared(scratch, barrier, WORD) != 0:
         return False
-    here = host_address(scratch, shared)
-    held[entry + SHARED] = shared_base(scratch, shared)
-    held[row_at(entry, SOURCE, lane)] = other if what == LOAD else here
-    held[row_at(entry, TARGET, lane)] = other if what == STORE else here
+    shared_address = host_address(scratch, shared)
+    pending[entry + SHARED] = shared_base(scratch, shared)
+    pending[lane_word(entry, SOURCE, lane)] = operand if action == LOAD else shared_address
+    pending[lane_word(entry, TARGET, lane)] = operand if action == STORE else shared_address
     if updates:
-        held[row_at(entry, SOURCE, lane)], held[row_at(entry, LOW_DATA, lane)] = what, other
-    held[row_at(entry, SIZE, lane)], held[row_at(entry, ZEROS, lane)] = size, zeros
-    held[row_at(entry, TELLS, lane)] = size
-    held[row_at(entry, BARRIER, lane)] = host_address(scratch, barrier) if barrier >= 0 else 0
+        pending[lane_word(entry, SOURCE, lane)], pending[lane_word(entry, LOW_DATA, lane)] = (
+            action,
+            operand,
+        )
+    pending[lane_word(entry, SIZE, lane)], pending[lane_word(entry, ZEROS, lane)] = size, zeros
+    pending[lane_word(entry, TX_BYTES, lane)] = size
+    pending[lane_word(entry, BARRIER, lane)] = host_address(scratch, barrier) if barrier >= 0 else 0
     return True
 
 
 @jitable
-def save(memory: Memory, held: Row, saved_at: int, address: int, size: int) -> None:
-    """Saves bytes from an address on; nothing from address 0."""
+def save_bytes(memory: Memory, pending: Ints, saved_at: int, address: int, size: int) -> None:
+    """Saves the `size` bytes at an address; nothing for address 0."""
     if address != 0:
-        for place in range(size):
-            held[SAVED + saved_at + place] = memory[address - ORIGIN + place]
+        for offset in range(size):
+            pending[SAVED + saved_at + offset] = memory[address - ORIGIN + offset]
 
 
 @jitable
-def put_back(memory: Memory, held: Row, saved_at: int, address: int, size: int) -> None:
-    """Writes saved bytes back."""
+def restore_bytes(memory: Memory, pending: Ints, saved_at: int, address: int, size: int) -> None:
+    """Writes saved bytes back to an address; nothing for address 0."""
     if address != 0:
-        for place in range(size):
-            memory[address - ORIGIN + place] = np.uint8(held[SAVED + saved_at + place])
+        for offset in range(size):
+            memory[address - ORIGIN + offset] = np.uint8(pending[SAVED + saved_at + offset])
 
 
 @jitable
-def defer_copies(memory: Memory, plan: Row, held: Row) -> int:
-    """Puts back what the copies of the last `hold_copies` have written over: they complete
-    later."""
-    entry = entry_at(int(held[COUNT]))
+def defer_copies(memory: Memory, plan: Ints, pending: Ints) -> int:
+    """Restores the bytes that the copies of the last `hold_copies` have overwritten, so that these
+    copies complete later. Returns 0."""
+    entry = entry_at(int(pending[COUNT]))
     for lane in range(LANES):
-        if held[entry + MASK] >> lane & 1 and held[entry + KIND] == VALUE:
-            target = int(held[row_at(entry, TARGET, lane)]) - ORIGIN
-            size = int(held[row_at(entry, SIZE, lane)])
+        if pending[entry + MASK] >> lane & 1 and pending[entry + KIND] == VALUE:
+            target = int(pending[lane_word(entry, TARGET, lane)]) - ORIGIN
+            size = int(pending[lane_word(entry, SIZE, lane)])
+            # The stored value is in memory now; it is split as `read_bytes` reads at most 8 bytes.
             low = min(size, 8)
-            held[row_at(entry, LOW_DATA, lane)] = read_bytes(memory, target, low)
-            held[row_at(entry, HIGH_DATA, lane)] = read_bytes(memory, target + 8, size - low)
+            pending[lane_word(entry, LOW_DATA, lane)] = read_bytes(memory, target, low)
+            pending[lane_word(entry, HIGH_DATA, lane)] = read_bytes(memory, target + 8, size - low)
     for lane in range(LANES):
-        if held[entry + MASK] >> lane & 1:
-            saved_at = int(held[row_at(entry, SAVED_AT, lane)])
-            size = int(held[row_at(entry, SIZE, lane)] + held[row_at(entry, ZEROS, lane)])
-            put_back(memory, held, saved_at, int(held[row_at(entry, BARRIER, lane)]), WORD)
-            put_back(memory, held, saved_at + WORD, int(held[row_at(entry, TARGET, lane)]), size)
-    held[COUNT] += 1
+        if pending[entry + MASK] >> lane & 1:
+            saved_at = int(pending[lane_word(entry, SAVED_AT, lane)])
+            size = int(
+                pending[lane_word(entry, SIZE, lane)] + pending[lane_word(entry, ZEROS, lane)]
+            )
+            restore_bytes(
+                memory, pending, saved_at, int(pending[lane_word(entry, BARRIER, lane)]), WORD
+            )
+            restore_bytes(
+                memory, pending, saved_at + WORD, int(pending[lane_word(entry, TARGET, lane)]), size
+            )
+    pending[COUNT] += 1
     plan[CHANGES] += 1
     return 0
 
 
 @jitable
-def end_held_group(memory: Memory, scratch: Row, held: Row, mask: int, groups: int) -> None:
-    """Ends the groups of copies of some lanes of a warp."""
-    if held[COUNT] == CAPACITY:
-        complete_oldest(memory, held)
-    entry = entry_at(int(held[COUNT]))
-    held[entry + KIND], held[entry + MASK], held[entry + DUE] = GROUP_END, mask, 0
-    held[entry + THREAD], held[entry + GROUPS] = scratch[FIRST_THREAD], groups
-    held[entry + SHARED] = scratch[OWN_SHARED]
+def end_pending_group(memory: Memory, scratch: Ints, pending: Ints, mask: int, groups: int) -> None:
+    """Ends the current group of copies of the lanes in `mask`, by an entry GROUP_END."""
+    if pending[COUNT] == CAPACITY:
+        complete_oldest(memory, pending)
+    entry = entry_at(int(pending[COUNT]))
+    pending[entry + KIND], pending[entry + MASK], pending[entry + DUE] = GROUP_END, mask, 0
+    pending[entry + THREAD], pending[entry + GROUPS] = scratch[FIRST_THREAD], groups
+    pending[entry + SHARED] = scratch[OWN_SHARED]
     for lane in range(LANES):
-        held[row_at(entry, BARRIER, lane)] = 0
-    held[COUNT] += 1
+        pending[lane_word(entry, BARRIER, lane)] = 0
+    pending[COUNT] += 1

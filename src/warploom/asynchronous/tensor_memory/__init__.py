@@ -1,5 +1,6 @@
-"""Tensor memory and the fifth generation of tensor cores: what `tcgen05` does, for both machines.
+"""Implements tensor memory and the fifth-generation tensor cores (`tcgen05`), for both machines:
+layouts, descriptors, checks, matrix products.
 
-PTX ISA, "TensorCore 5th Generation Family Instructions". `issue.issue_tensor_memory` does what one
-warp instruction wants; the modules beside it say where things stand and what they mean.
+PTX ISA, "TensorCore 5th Generation Family Instructions". Instructions are issued by
+`asynchronous.issue.tensor_memory`.
 """

@@ -1,4 +1,9 @@
-"""Checks the operands of `tcgen05`: PTX ISA, "tcgen05.mma", "Restrictions", "tcgen05.ld"."""
+"""Checks the operands of `tcgen05` instructions (PTX ISA, "tcgen05.mma", "Restrictions",
+"tcgen05.ld").
+
+A check returns the kind of fault, or 0, and records the operand at fault in `scratch`. `start` is
+the address of a block's tensor memory.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +74,7 @@ from warploom.asynchronous.tensor_memory.products import (
 from warploom.asynchronous.tensor_memory.zero_columns import column_shift, most_shift
 from warploom.asynchronous.tensors.addresses import OUT_OF_BOUNDS, fail
 from warploom.asynchronous.tensors.entries import SHARED_BYTES, WARP
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory
 
 (
@@ -85,17 +90,18 @@ from warploom.texture.texels import Memory
     STILL_ALLOCATED,
     NO_PAIR,
 ) = range(40, 51)
-"""Kinds of fault, as `machine.faults.fault_errors.FaultKind` numbers them."""
+"""Kinds of fault, numbered as in `machine.faults.fault_errors.FaultKind`."""
 
 SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION, ASHIFT, ZEROS = (
     range(9)
 )
-"""What of an instruction descriptor is wrong."""
+"""Results of `find_descriptor_error`: the invalid part of an instruction descriptor."""
 
 
 @jitable
-def check_columns(memory: Memory, scratch: Row, start: int, address: int, count: int) -> int:
-    """Return the kind of fault of an access to so many columns, or 0."""
+def check_columns(memory: Memory, scratch: Ints, start: int, address: int, count: int) -> int:
+    """Returns the kind of fault if one of `count` columns from `address` on is not allocated, or
+    0."""
     missing = first_missing(memory, start, column_of(address), count)
     if missing >= 0:
         return fail(scratch, NOT_ALLOCATED, address, missing, 1)
@@ -103,8 +109,9 @@ def check_columns(memory: Memory, scratch: Row, start: int, address: int, count:
 
 
 @jitable
-def check_lanes(scratch: Row, address: int, count: int) -> int:
-    """Return the kind of fault of a load or a store of lanes that are not the warp's, or 0."""
+def check_lanes(scratch: Ints, address: int, count: int) -> int:
+    """Returns the kind of fault if a load or store accesses lanes outside the quarter of tensor
+    memory that belongs to the warp, or 0."""
     first = WARP_LANES * (int(scratch[WARP]) % WARPS)
     lane = lane_of(address)
     if lane < first or lane + count > first + WARP_LANES:
@@ -114,24 +121,24 @@ def check_lanes(scratch: Row, address: int, count: int) -> int:
 
 @jitable
 def check_matrix(
-    scratch: Row, descriptor: int, transposed: bool, rows: int, depth: int, unit: int
+    scratch: Ints, descriptor: int, transposed: bool, rows: int, depth: int, unit: int
 ) -> int:
-    """Return the kind of fault of a matrix in shared memory of `rows` rows with so many elements
-    along k, or 0."""
+    """Returns the kind of fault if a descriptor is invalid or its matrix exceeds shared memory, or
+    0. The matrix has `rows` rows and `depth` elements along k, `unit` elements per 16 bytes."""
     if not is_descriptor(descriptor):
         return fail(scratch, NO_MATRIX_DESCRIPTOR, descriptor, 0, 1)
     lines, along = (depth, rows) if transposed else (rows, depth)
     for line in range(lines):
-        for place in range((along + unit - 1) // unit):
-            offset = unit_address(descriptor, transposed, line, place)
+        for position in range((along + unit - 1) // unit):
+            offset = unit_address(descriptor, transposed, line, position)
             if offset + UNIT_BYTES > scratch[SHARED_BYTES]:
                 return fail(scratch, OUT_OF_BOUNDS, offset & ADDRESS_MASK, UNIT_BYTES, 1)
     return 0
 
 
 @jitable
-def is_shape(request: int, rows: int, columns: int) -> bool:
-    """Return whether a product can have so many rows and columns (PTX ISA, "Matrix Shape")."""
+def is_valid_shape(request: int, rows: int, columns: int) -> bool:
+    """Returns whether a product can have M `rows` and N `columns` (PTX ISA, "Matrix Shape")."""
     if request & WEIGHT_STATIONARY:
         return rows in (32, 64, 128) and columns in (64, 128, 256)
     if columns == 0 or columns > 256:
@@ -145,8 +152,8 @@ def is_shape(request: int, rows: int, columns: int) -> bool:
 
 
 @jitable
-def wrong_part(request: int, descriptor: int) -> int:
-    """Return what is wrong of an instruction descriptor, -1 where nothing is."""
+def find_descriptor_error(request: int, descriptor: int) -> int:
+    """Returns the invalid part of an instruction descriptor (SHAPE_OF_D, ...), or -1."""
     if request & SHIFTS_A and rows_of(descriptor) < 128:
         return ASHIFT
     kind = part(request, KIND)
@@ -156,15 +163,15 @@ def wrong_part(request: int, descriptor: int) -> int:
     other = type_of(kind, descriptor, TYPE_B)
     if other < 0:
         return TYPE_OF_B
-    # In one product f16 does not meet bf16.
+    # A product cannot mix f16 and bf16.
     if kind == F16 and type != other:
         return TYPE_OF_B
-    if not is_shape(request, rows_of(descriptor), columns_of(descriptor)):
+    if not is_valid_shape(request, rows_of(descriptor), columns_of(descriptor)):
         return SHAPE_OF_D
     if (descriptor >> 2) & 1 != (1 if request & SPARSE else 0):
         return SPARSITY
     if is_scaled(kind):
-        # Pairs have K of 96 with M of 256 alone.
+        # With `.cta_group::2`, K of 96 requires M of 256.
         pair_of_64 = request & PAIR and rows_of(descriptor) != 256
         return DEPTH if is_deep(kind, descriptor) and (request & SPARSE or pair_of_64) else -1
     sums = (descriptor >> TYPE_D) & 3
@@ -178,8 +185,8 @@ def wrong_part(request: int, descriptor: int) -> int:
 
 
 @jitable
-def product_bytes(scratch: Row, request: int, of_a: bool) -> int:
-    """Return the bytes of A, or of B, that a product reads of shared memory."""
+def product_bytes(scratch: Ints, request: int, of_a: bool) -> int:
+    """Returns the bytes of A (`of_a`) or B that a product reads from shared memory."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     depth = depth_of(kind, descriptor, request & SPARSE != 0)
     if of_a and request & SPARSE:
@@ -190,16 +197,17 @@ def product_bytes(scratch: Row, request: int, of_a: bool) -> int:
 
 @jitable
 def scale_columns(rows: int, scales: int, identifier: int) -> int:
-    """Return the columns of tensor memory up to the last scale of so many rows."""
+    """Returns the number of columns of tensor memory that the scales of `rows` rows extend over;
+    `scales` per row, the first at byte `identifier`."""
     further = (identifier + scales - 1) >> 2
     return (rows + 31) // 32 + scale_words(rows) * further
 
 
 @jitable
-def check_product(memory: Memory, scratch: Row, request: int) -> int:
-    """Return the kind of fault of a product, or 0."""
+def check_product(memory: Memory, scratch: Ints, request: int) -> int:
+    """Checks all operands of the product in `scratch`; returns the kind of fault, or 0."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
-    wrong, shift = wrong_part(request, descriptor), column_shift(int(scratch[E_ZEROS]))
+    wrong, shift = find_descriptor_error(request, descriptor), column_shift(int(scratch[E_ZEROS]))
     if wrong < 0 and shift > most_shift(rows_of(descriptor)):
         wrong = ZEROS
     if wrong >= 0:
@@ -210,37 +218,38 @@ def check_product(memory: Memory, scratch: Row, request: int) -> int:
     depth, unit = depth_of(kind, descriptor, sparse != 0), unit_elements(kind)
     stored = depth // 2 if sparse else depth
     parts = parts_of(request, rows)
-    found = check_columns(memory, scratch, start, int(scratch[E_D]), columns // parts)
+    fault = check_columns(memory, scratch, start, int(scratch[E_D]), columns // parts)
     if (
-        found == 0
+        fault == 0
         and lane_of(int(scratch[E_D])) + row_lane(rows, parts, rows - 1, parts - 1) >= LANES
     ):
-        found = fail(scratch, NOT_ALLOCATED, int(scratch[E_D]), column_of(int(scratch[E_D])), 1)
-    if found == 0:
+        fault = fail(scratch, NOT_ALLOCATED, int(scratch[E_D]), column_of(int(scratch[E_D])), 1)
+    if fault == 0:
         transposed = (descriptor >> TRANSPOSE_B) & 1 != 0
-        wide = columns // pair + shift
-        found = check_matrix(scratch, int(scratch[E_B]), transposed, wide, depth, unit)
-    if found == 0 and request & A_IN_TENSOR_MEMORY:
-        wide = stored * tensor_memory_bits(kind) // 32
-        found = check_columns(memory, scratch, start, int(scratch[E_A]), wide)
-    elif found == 0:
+        extent = columns // pair + shift
+        fault = check_matrix(scratch, int(scratch[E_B]), transposed, extent, depth, unit)
+    if fault == 0 and request & A_IN_TENSOR_MEMORY:
+        extent = stored * tensor_memory_bits(kind) // 32
+        fault = check_columns(memory, scratch, start, int(scratch[E_A]), extent)
+    elif fault == 0:
         transposed = (descriptor >> TRANSPOSE_A) & 1 != 0
-        found = check_matrix(scratch, int(scratch[E_A]), transposed, rows, stored, unit)
-    if found == 0 and sparse:
-        found = check_columns(memory, scratch, start, int(scratch[E_METADATA]), 1)
-    if found == 0 and is_scaled(kind):
+        fault = check_matrix(scratch, int(scratch[E_A]), transposed, rows, stored, unit)
+    if fault == 0 and sparse:
+        fault = check_columns(memory, scratch, start, int(scratch[E_METADATA]), 1)
+    if fault == 0 and is_scaled(kind):
         scales = scales_along_k(kind, descriptor, part(request, SCALES))
-        wide = scale_columns(rows, scales, (descriptor >> 29) & 3)
-        found = check_columns(memory, scratch, start, int(scratch[E_SCALE_A]), wide)
-        wide = scale_columns(columns, scales, (descriptor >> 4) & 3)
-        if found == 0:
-            found = check_columns(memory, scratch, start, int(scratch[E_SCALE_B]), wide)
-    return found
+        extent = scale_columns(rows, scales, (descriptor >> 29) & 3)
+        fault = check_columns(memory, scratch, start, int(scratch[E_SCALE_A]), extent)
+        extent = scale_columns(columns, scales, (descriptor >> 4) & 3)
+        if fault == 0:
+            fault = check_columns(memory, scratch, start, int(scratch[E_SCALE_B]), extent)
+    return fault
 
 
 @jitable
-def check_copy(memory: Memory, scratch: Row, request: int) -> int:
-    """Return the kind of fault of a copy into tensor memory, or 0."""
+def check_copy(memory: Memory, scratch: Ints, request: int) -> int:
+    """Checks the operands of the copy to tensor memory in `scratch`; returns the kind of fault, or
+    0."""
     shape, address = part(request, SHAPE), int(scratch[E_D])
     start, units = int(scratch[E_OWN]) + int(scratch[E_MEMORY]), copied_units(shape)
     last = copied_lane(shape, copied_rows(shape) - 1, copies_of(shape) - 1)

@@ -1,6 +1,7 @@
-"""Copies from shared into tensor memory, and shifts in it: PTX ISA, "tcgen05.cp", "tcgen05.shift".
+"""Executes copies from shared to tensor memory, and row shifts in tensor memory (PTX ISA,
+"tcgen05.cp", "tcgen05.shift").
 
-The manual has figures; which lanes a copy writes, and which once more, is as in CUTLASS
+The manual has figures; the lanes that a copy writes and multicasts to are those of CUTLASS
 (`SM100_UTCCP_*`, include/cute/atom/copy_traits_sm100.hpp).
 """
 
@@ -25,9 +26,9 @@ from warploom.asynchronous.tensor_memory.layout import (
     SHAPE,
     part,
 )
-from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, place_of
+from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
 from warploom.asynchronous.tensors.entries import ORIGIN, REQUEST
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, read_bytes
 
 ROW_SHIFT_BYTES = 32
@@ -36,7 +37,7 @@ SHIFTED_ROWS = 31
 
 @jitable
 def copied_rows(shape: int) -> int:
-    """Return how many rows a copy reads."""
+    """Returns the number of rows that a copy reads."""
     if shape == C4X256B:
         return 4
     if shape == C32X128B:
@@ -46,13 +47,13 @@ def copied_rows(shape: int) -> int:
 
 @jitable
 def copied_units(shape: int) -> int:
-    """Return how many times 16 bytes a row has."""
+    """Returns the number of 16-byte units of a row."""
     return 2 if shape in (C128X256B, C4X256B) else 1
 
 
 @jitable
 def copies_of(shape: int) -> int:
-    """Return to how many lanes each row goes."""
+    """Returns the number of lanes that each row is copied to."""
     if shape == C32X128B:
         return 4
     return 2 if shape in (C64X128B_02_13, C64X128B_01_23) else 1
@@ -60,7 +61,7 @@ def copies_of(shape: int) -> int:
 
 @jitable
 def copied_lane(shape: int, row: int, number: int) -> int:
-    """Return the lane of a copy of a row, from that of the address on."""
+    """Returns the lane of copy number `number` of a row, relative to the address operand's."""
     if shape == C4X256B:
         return 32 * row
     if shape == C32X128B:
@@ -73,20 +74,21 @@ def copied_lane(shape: int, row: int, number: int) -> int:
 
 
 @jitable
-def unpacked_byte(memory: Memory, unit: int, format: int, place: int) -> int:
-    """Return a byte of 16, as it is written; a number of 4 bits comes into the midst of its
-    byte."""
+def unpacked_byte(memory: Memory, unit: int, format: int, index: int) -> int:
+    """Returns byte `index` of the 16 that are written for the unit at offset `unit` in `memory`. A
+    packed 4-bit element becomes bits 2 to 5 of its byte."""
     if format == PLAIN_BYTES:
-        return int(memory[unit + place])
+        return int(memory[unit + index])
     if format == PACKED_4:
-        return ((int(memory[unit + (place >> 1)]) >> (4 * (place & 1))) & 15) << 2
-    first = 6 * place
+        return ((int(memory[unit + (index >> 1)]) >> (4 * (index & 1))) & 15) << 2
+    first = 6 * index
     return (read_bytes(memory, unit + (first >> 3), 2) >> (first & 7)) & 63
 
 
 @jitable
-def copy_matrix(memory: Memory, entry: Row) -> None:
-    """Complete a copy; of a pair of blocks each copies out of its own shared memory."""
+def copy_matrix(memory: Memory, entry: Ints) -> None:
+    """Executes the copy of an entry. With `.cta_group::2` each block copies from its own shared
+    memory."""
     request = int(entry[REQUEST])
     shape, format = part(request, SHAPE), part(request, FORMAT)
     address = int(entry[E_D])
@@ -97,21 +99,21 @@ def copy_matrix(memory: Memory, entry: Row) -> None:
                 source = own - ORIGIN + unit_address(int(entry[E_B]), False, row, unit)
                 for number in range(copies_of(shape)):
                     lane = lane_of(address) + copied_lane(shape, row, number)
-                    target = place_of(own + int(entry[E_MEMORY]), lane, column_of(address))
-                    for place in range(UNIT_BYTES):
-                        byte = unpacked_byte(memory, source, format, place)
-                        memory[target + unit * UNIT_BYTES + place] = byte
+                    target = word_offset(own + int(entry[E_MEMORY]), lane, column_of(address))
+                    for index in range(UNIT_BYTES):
+                        byte = unpacked_byte(memory, source, format, index)
+                        memory[target + unit * UNIT_BYTES + index] = byte
 
 
 @jitable
-def shift_rows(memory: Memory, entry: Row) -> None:
-    """Complete a shift: each of 32 lanes but the last gets what the next one has."""
+def shift_rows(memory: Memory, entry: Ints) -> None:
+    """Executes the shift of an entry: moves 32 bytes of each of 31 lanes from the next lane."""
     request, address = int(entry[REQUEST]), int(entry[E_D])
     for block in range(2 if request & PAIR else 1):
         own = int(entry[E_PEER]) if block else int(entry[E_OWN])
         for row in range(SHIFTED_ROWS):
             start, lane = own + int(entry[E_MEMORY]), lane_of(address) + row
-            target = place_of(start, lane, column_of(address))
-            source = place_of(start, lane + 1, column_of(address))
-            for place in range(ROW_SHIFT_BYTES):
-                memory[target + place] = memory[source + place]
+            target = word_offset(start, lane, column_of(address))
+            source = word_offset(start, lane + 1, column_of(address))
+            for index in range(ROW_SHIFT_BYTES):
+                memory[target + index] = memory[source + index]

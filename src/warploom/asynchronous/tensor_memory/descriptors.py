@@ -1,7 +1,8 @@
-"""Descriptors of `tcgen05`: of matrices in shared memory, and of products.
+"""Decodes the descriptors of `tcgen05`: of matrices in shared memory, and of products.
 
 PTX ISA, "Shared Memory Descriptor", "Instruction Descriptor", "Canonical Layouts"; the strides of
-each layout as CUTLASS has them (`make_umma_desc`, include/cute/arch/mma_sm100_desc.hpp).
+each layout follow CUTLASS (`make_umma_desc`, include/cute/arch/mma_sm100_desc.hpp). `kind` is a
+kind of product (`.kind::f16`, ...), `sparse` whether A is.
 """
 
 from __future__ import annotations
@@ -21,35 +22,36 @@ from warploom.simt.lane_counts import jitable
 
 UNIT_BYTES = 16
 ADDRESS_MASK = (1 << 18) - 1
-"""Addresses and offsets count modulo 2^18 bytes: 14 bits encode them, without their lowest four."""
+"""Addresses and offsets wrap modulo 2^18 bytes: 14 bits encode them, in units of 16 bytes."""
 
 NO_SWIZZLE, SWIZZLE_128_BY_32, SWIZZLE_128 = 0, 1, 2
 LINE_BYTES = 128
-"""Of a line of the widest swizzles."""
+"""Bytes of a row of the 128-byte swizzles."""
 VERSION = 1
-"""What bits 46 to 48 of every descriptor are."""
+"""The required value of bits 46 to 48."""
 
 
 @jitable
 def swizzle_of(descriptor: int) -> int:
+    """Returns the swizzle mode of a matrix descriptor."""
     return (descriptor >> 61) & 7
 
 
 @jitable
 def is_descriptor(descriptor: int) -> bool:
-    """Return whether a word is the descriptor of a matrix, with a swizzle that there is."""
+    """Returns whether a word is a valid matrix descriptor with an existing swizzle mode."""
     mode = swizzle_of(descriptor)
     fixed = (descriptor >> 46) & 7 == VERSION and (descriptor >> 53) & 0xFF == 0
     return fixed and (mode < 3 or mode == 4 or mode == 6)
 
 
 @jitable
-def unit_address(descriptor: int, transposed: bool, line: int, place: int) -> int:
-    """Return the address in shared memory of 16 bytes of a matrix: those at a place of a line.
+def unit_address(descriptor: int, transposed: bool, line: int, position: int) -> int:
+    """Returns the offset in shared memory of 16-byte unit number `position` of a line of a matrix.
 
-    A line has neighbours along the major dimension: k, or for a transposed matrix m or n. With an
-    absolute leading dimension, what lies beyond the 128 bytes of a line is at the same line from
-    that address on (PTX ISA, "Absolute address mode for K dimension being 48B").
+    A line is contiguous along the major dimension: k, or m or n for a transposed matrix. With an
+    absolute leading dimension, units beyond the 128 bytes of a line continue in the same line at
+    that address (PTX ISA, "Absolute address mode for K dimension being 48B").
     """
     start = (descriptor & 0x3FFF) * UNIT_BYTES
     leading = ((descriptor >> 16) & 0x3FFF) * UNIT_BYTES
@@ -57,17 +59,18 @@ def unit_address(descriptor: int, transposed: bool, line: int, place: int) -> in
     mode = swizzle_of(descriptor)
     if (descriptor >> 52) & 1:
         if mode == SWIZZLE_128 and not transposed:
-            along = (start & (LINE_BYTES - 1)) + place * UNIT_BYTES
+            along = (start & (LINE_BYTES - 1)) + position * UNIT_BYTES
             if along >= LINE_BYTES:
-                start, place = leading, (along - LINE_BYTES) // UNIT_BYTES
+                start, position = leading, (along - LINE_BYTES) // UNIT_BYTES
         else:
             leading -= start
     if mode == NO_SWIZZLE:
         if transposed:
             leading, stride = stride, leading
-        offset = (line >> 3) * stride + (line & 7) * UNIT_BYTES + place * leading
+        offset = (line >> 3) * stride + (line & 7) * UNIT_BYTES + position * leading
         return (start + offset) & ADDRESS_MASK
-    # Modes 2, 4 and 6 repeat every 8, 4 and 2 units; mode 1, every 8, has lines in groups of four.
+    # The swizzle patterns of modes 2, 4 and 6 have 8, 4 and 2 units per line, and 8 lines; that of
+    # mode 1 has 8 units and 4 lines.
     width = 3 if mode == SWIZZLE_128_BY_32 else 4 - (mode >> 1)
     group = 2 if mode == SWIZZLE_128_BY_32 else 3
     atom = UNIT_BYTES << width
@@ -75,8 +78,8 @@ def unit_address(descriptor: int, transposed: bool, line: int, place: int) -> in
     offset = (
         (line >> group) * stride
         + (line & ((1 << group) - 1)) * atom
-        + (place >> width) * between_atoms
-        + (place & ((1 << width) - 1)) * UNIT_BYTES
+        + (position >> width) * between_atoms
+        + (position & ((1 << width) - 1)) * UNIT_BYTES
     )
     address = (start + offset) & ADDRESS_MASK
     row = (address >> 7) - ((descriptor >> 49) & 7)
@@ -90,47 +93,47 @@ def unit_address(descriptor: int, transposed: bool, line: int, place: int) -> in
 
 @jitable
 def rows_of(descriptor: int) -> int:
-    """Return M."""
+    """Returns M of an instruction descriptor."""
     return ((descriptor >> 24) & 31) << 4
 
 
 @jitable
 def columns_of(descriptor: int) -> int:
-    """Return N."""
+    """Returns N of an instruction descriptor."""
     return ((descriptor >> 17) & 63) << 3
 
 
 @jitable
 def is_scaled(kind: int) -> bool:
-    """Return whether products of a kind have scales of blocks."""
+    """Returns whether products of a kind are block-scaled."""
     return kind >= MXF8F6F4
 
 
 @jitable
 def is_deep(kind: int, descriptor: int) -> bool:
-    """Return whether K of a dense product is 96 (sm_103a)."""
+    """Returns whether K of a dense product is 96 (sm_103a)."""
     return kind >= MXF4 and (descriptor >> 31) & 1 != 0
 
 
 @jitable
 def scales_along_k(kind: int, descriptor: int, scales: int) -> int:
-    """Return how many scales a row has, of which an instruction names `scales` for K of 64: with K
-    of 96 there are half as many more (PTX ISA, "Valid combinations of scale_vectorsize with types
-    and MMA-Kind")."""
+    """Returns the number of scales of a row along k: the instruction's `scales` for K of 64, half
+    as many more for K of 96 (PTX ISA, "Valid combinations of scale_vectorsize with types and
+    MMA-Kind")."""
     return scales + scales // 2 if is_deep(kind, descriptor) else scales
 
 
 @jitable
 def scale_words(rows: int) -> int:
-    """Return how many columns of tensor memory further on the next four scales of each of so many
-    rows of A, or columns of B, are: 32 of them have a column, and they come in groups of 128, as
-    copies write them (CUTLASS, `tmem_sf_frg`)."""
+    """Returns the distance in columns of tensor memory from one group of four scales to the next,
+    for `rows` rows of A or columns of B: 32 rows share a column, in groups of 128 rows, as copies
+    write them (CUTLASS, `tmem_sf_frg`)."""
     return 4 * ((rows + 127) // 128)
 
 
 @jitable
 def depth_of(kind: int, descriptor: int, sparse: bool) -> int:
-    """Return K; for a sparse A that of B."""
+    """Returns K, in elements of B (a sparse A stores half as many)."""
     if kind == F16:
         depth = 16
     elif kind == TF32:
@@ -144,7 +147,7 @@ def depth_of(kind: int, descriptor: int, sparse: bool) -> int:
 
 @jitable
 def type_of(kind: int, descriptor: int, at: int) -> int:
-    """Return the type of the elements of A (`at` 7) or B (`at` 10), -1 where there is none."""
+    """Returns the element type of A (`at` 7) or B (`at` 10), or -1 for an invalid code."""
     code = (descriptor >> at) & 7
     if kind == F16:
         return HALF + code if code < 2 else -1
@@ -163,7 +166,7 @@ assert F8F6F4 < I8
 
 @jitable
 def unit_elements(kind: int) -> int:
-    """Return how many elements 16 bytes of shared memory hold."""
+    """Returns the number of elements in a 16-byte unit of shared memory."""
     if kind == F16:
         return 8
     if kind == TF32:
@@ -173,8 +176,9 @@ def unit_elements(kind: int) -> int:
 
 @jitable
 def shared_bits(kind: int, type: int) -> int:
-    """Return how many bits are between elements in 16 bytes of shared memory: those of 6 and of 4
-    bits are packed there, behind them nothing (PTX ISA, "Packing formats used for matrices")."""
+    """Returns the distance in bits of elements in a 16-byte unit of shared memory. Elements of 6
+    and 4 bits are packed from its begin, the rest of the unit is unused (PTX ISA, "Packing formats
+    used for matrices")."""
     if kind == F16:
         return 16
     if kind == TF32:
@@ -186,7 +190,7 @@ def shared_bits(kind: int, type: int) -> int:
 
 @jitable
 def tensor_memory_bits(kind: int) -> int:
-    """Return how many bits an element of A takes in tensor memory."""
+    """Returns the bits that an element of A occupies in tensor memory."""
     if kind == F16:
         return 16
     if kind == TF32:

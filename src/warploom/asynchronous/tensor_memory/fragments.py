@@ -1,8 +1,9 @@
-"""Finds the word of tensor memory that each register of a load or a store is: PTX ISA, "Data
-Movement Shape".
+"""Maps the registers of `tcgen05.ld` and `tcgen05.st` to lanes and columns of tensor memory (PTX
+ISA, "Data Movement Shape").
 
-The manual has figures; the layouts as numbers are those of CUTLASS
-(include/cute/atom/copy_traits_sm100.hpp).
+The manual has figures; the formulas follow CUTLASS (include/cute/atom/copy_traits_sm100.hpp).
+
+    shape .32x32b, thread t, register r   ->   lane t, column r
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def lane_in(shape: int, thread: int, register: int) -> int:
-    """Return the lane, from that of the address on."""
+    """Returns the lane of a thread's register, relative to the address operand's."""
     if shape == S32X32B:
         return thread
     if shape == S16X32BX2:
@@ -31,13 +32,13 @@ def lane_in(shape: int, thread: int, register: int) -> int:
 
 
 @jitable
-def column_in(shape: int, thread: int, register: int, split: int) -> int:
-    """Return the column, from that of the address on; `split`: how far the columns of the second
-    half of the threads are behind those of the first (`immHalfSplitoff`)."""
+def column_in(shape: int, thread: int, register: int, second_half_offset: int) -> int:
+    """Returns the column of a thread's register, relative to the address operand's.
+    `second_half_offset` is added for the second half of the threads (`immHalfSplitoff`)."""
     if shape == S32X32B:
         return register
     if shape == S16X32BX2:
-        return register + split * (thread >> 4)
+        return register + second_half_offset * (thread >> 4)
     if shape == S16X64B:
         return ((thread >> 1) & 1) + 2 * register
     if shape == S16X128B:
@@ -47,11 +48,11 @@ def column_in(shape: int, thread: int, register: int, split: int) -> int:
 
 @jitable
 def columns_in(shape: int, registers: int) -> int:
-    """Return how many columns so many registers of each thread hold, side by side."""
+    """Returns the number of consecutive columns that `registers` registers per thread hold."""
     return registers if shape in (S32X32B, S16X32BX2) else 2 * registers
 
 
 @jitable
 def lanes_in(shape: int) -> int:
-    """Return how many lanes a shape reaches."""
+    """Returns the number of lanes that a shape accesses."""
     return 32 if shape == S32X32B else 16

@@ -1,7 +1,8 @@
-"""The words in which `tcgen05` is asked for, kept until it completes, and accounted for.
+"""Defines the layouts of tensor memory, and of the requests, operands and queue entries of
+`tcgen05`.
 
-`program.requests.tensor_memory` makes a request of an instruction; both machines fill the rows of
-operands, 32 lanes of 64 bits each.
+`program.requests.tensor_memory` encodes an instruction as a request, an integer of bit fields; both
+machines fill the rows of operands, 32 lanes of 64 bits each.
 """
 
 from __future__ import annotations
@@ -12,29 +13,29 @@ from warploom.simt.lane_counts import jitable
 # ---- tensor memory ------------------------------------------------------------------------------
 
 LANES, COLUMNS, COLUMN_BYTES = 128, 512, 4
-"""Tensor memory of a block (PTX ISA, "Tensor Memory"): lanes, and columns of 32 bits."""
+"""Size of a block's tensor memory (PTX ISA, "Tensor Memory"): lanes, columns of 32 bits."""
 
 LANE_BYTES = COLUMNS * COLUMN_BYTES
 LANE_AT = 16
-"""An address is the lane shifted by this, and the column."""
+"""Bit position of the lane in an address; the bits below hold the column."""
 
 UNIT_COLUMNS = 32
 UNITS = COLUMNS // UNIT_COLUMNS
-"""Columns are allocated by units of 32."""
+"""Columns are allocated in units of 32."""
 
 OWNER, RELINQUISHED, LAST_COLUMNS, ALLOCATED_AT, ALLOCATED_BY = 0, *range(UNITS, UNITS + 4)
 STATE_BYTES = 512
-"""Words of 8 bytes in front of the columns: for each unit 0, or 1 and the first unit of the
-allocation that it belongs to; whether the block has given up its permit; how many columns it
-allocated last, by which instruction, 1 added, and the number of the block."""
+"""Words of 8 bytes before the columns. From OWNER on, for each unit: 0, or 1 plus the first unit of
+its allocation. RELINQUISHED: the block has given up its permit. LAST_COLUMNS: size of its last
+allocation; ALLOCATED_AT: 1 plus the index of that instruction; ALLOCATED_BY: the block."""
 
 BLOCK_BYTES = STATE_BYTES + LANES * LANE_BYTES
-"""Bytes that a block's tensor memory takes, behind its shared memory."""
+"""Bytes of a block's tensor memory, which follows its shared memory."""
 
 # ---- requests -----------------------------------------------------------------------------------
 
 OP, KIND, SHAPE, SCALES, FORMAT, REGISTERS, FLAGS = 0, 4, 8, 12, 16, 20, 28
-"""Where the fields of a request begin: four bits each, REGISTERS eight, FLAGS the rest."""
+"""Bit positions of the fields of a request: four bits each, REGISTERS eight, FLAGS the rest."""
 
 (
     ALLOC,
@@ -49,16 +50,16 @@ OP, KIND, SHAPE, SCALES, FORMAT, REGISTERS, FLAGS = 0, 4, 8, 12, 16, 20, 28
 ) = range(9)
 
 F16, TF32, F8F6F4, I8, MXF8F6F4, MXF4, MXF4NVF4 = range(7)
-"""Kinds of products, in the order of the manual."""
+"""Kinds of products (`.kind`), in the order of the manual."""
 
 S32X32B, S16X64B, S16X128B, S16X256B, S16X32BX2 = range(5)
 """Shapes of loads and stores."""
 
 C128X256B, C4X256B, C128X128B, C64X128B_02_13, C64X128B_01_23, C32X128B = range(5, 11)
-"""Shapes of copies, with the warps to which they are multicast."""
+"""Shapes of copies, with the warps that they are multicast to."""
 
 PLAIN_BYTES, PACKED_6, PACKED_4 = range(3)
-"""What a copy finds in shared memory: bytes; 16 numbers of 6 bits or of 4 bits in 16 bytes."""
+"""Formats of a copy's source: bytes; 16 elements of 6 bits or of 4 bits in 16 bytes."""
 
 (
     PAIR,
@@ -67,16 +68,16 @@ PLAIN_BYTES, PACKED_6, PACKED_4 = range(3)
     WEIGHT_STATIONARY,
     HALVES,
     REDUCES,
-    TAKES_LEAST,
-    BY_SIZE,
-    KEEPS_NANS,
+    TAKES_MINIMUM,
+    ABSOLUTE_VALUES,
+    PROPAGATES_NANS,
     SIGNED,
     FLOATS,
     SHIFTS_A,
 ) = (1 << (FLAGS + bit) for bit in range(12))
-"""Flags. HALVES: `.pack::16b` or `.unpack::16b`. From REDUCES on, those of `tcgen05.ld.red`:
-the minimum instead of the maximum, of absolute values, `.NaN`, and how words are compared.
-SHIFTS_A: `.ashift`."""
+"""Flags. PAIR: `.cta_group::2`. HALVES: `.pack::16b` or `.unpack::16b`. From REDUCES to FLOATS, of
+`tcgen05.ld.red`: minimum instead of maximum, of absolute values, `.NaN`, signed, float. SHIFTS_A:
+`.ashift`."""
 
 (
     D_ROW,
@@ -96,27 +97,28 @@ SHIFTS_A: `.ashift`."""
 ) = range(14)
 DATA_ROWS = DISABLED_ROW + 8
 """Rows of operands. DISABLED_ROW: the first of up to eight words of `disable-output-lane`;
-SHARED_ROW: an address in shared memory; COLUMNS_ROW: a number of columns."""
+SHARED_ROW: an address in shared memory; BLOCKS_ROW: a multicast mask; COLUMNS_ROW: a number of
+columns."""
 
 MOST_REGISTERS = 129
-"""Registers that a load or a store has, that of a reduction among them."""
+"""The most registers of a load or store: 128, and one for the result of a reduction."""
 
 NOT_LOADED = 0x7FFFFFFF
-"""What registers hold between a load that completes late and the wait for it: a NaN in single
-precision. The manual says nothing of it."""
+"""The value of registers between a load that completes late and the wait for it: a NaN in single
+precision. The manual specifies none."""
 
 
 @jitable
 def part(request: int, at: int) -> int:
-    """Return a field of four bits of a request."""
+    """Returns the four-bit field of a request at bit position `at`."""
     return (request >> at) & 15
 
 
 # ---- entries ------------------------------------------------------------------------------------
 
 PRODUCT, TENSOR_COPY, ROW_SHIFT, ARRIVAL = range(5, 9)
-"""Kinds of entries of `asynchronous.issue.queue`, behind those of copies: a product; a copy from
-shared memory; a shift; the arrival at an mbarrier of a commit."""
+"""Kinds of entries of `asynchronous.issue.queue`, numbered after those of TMA: matrix product; copy
+from shared memory; shift; arrival of a commit at an mbarrier."""
 
 (
     E_D,
@@ -126,26 +128,27 @@ shared memory; a shift; the arrival at an mbarrier of a commit."""
     E_METADATA,
     E_SCALE_A,
     E_SCALE_B,
-    E_ADDS,
+    E_ENABLE_D,
     E_SCALE_D,
     E_OWN,
     E_PEER,
     E_MEMORY,
 ) = range(12)
 E_DISABLED, E_COPIED, E_ZEROS = 12, TARGET, COORDINATES
-"""Words of an entry. E_OWN, E_PEER: where the shared memory begins of the block, for a pair of that
-with the even rank, and of the other one; E_MEMORY: from there to its tensor memory. E_ADDS: D is
-added. E_DISABLED: four words of 64 lanes each. E_ZEROS: a zero-column mask."""
+"""Words of an entry. E_D, E_A, E_B, ...: operands. E_OWN, E_PEER: addresses of the shared memory of
+the executing block (of a pair: the block with the even rank) and of the other block; E_MEMORY:
+offset from there to its tensor memory. E_ENABLE_D: D is an addend. E_DISABLED: disabled lanes, four
+words of 64 bits. E_ZEROS: a zero-column mask."""
 
 assert COORDINATES > E_DISABLED + 4
 
 BLOCK_COLUMNS = 64
-"""Columns of D that are computed at once."""
+"""Columns of D that are computed together."""
 
 MOST_DEPTH = 128
 SCRATCH_B, SCRATCH_SUMS = ENTRY_WORDS, ENTRY_WORDS + BLOCK_COLUMNS * MOST_DEPTH
 SCRATCH_A = SCRATCH_SUMS + BLOCK_COLUMNS
 SCRATCH_AT = SCRATCH_A + MOST_DEPTH
 WORK_WORDS = SCRATCH_AT + MOST_DEPTH
-"""Where a product works, behind an entry: a block of B, a row of sums, a row of A and the places
-along k that its elements have. Words are the bits of numbers in double precision."""
+"""Layout of a product's work space, after an entry: a block of B, a row of sums, a row of A, and
+the position along k of each element of that row. Numbers are stored as bits of doubles."""

@@ -1,4 +1,7 @@
-"""Locates tensor memory, and who may reach which of it."""
+"""Computes addresses in tensor memory, and accesses the state of its allocations.
+
+A block's tensor memory follows its shared memory on the host (`layout.BLOCK_BYTES`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from warploom.asynchronous.tensor_memory.layout import (
     UNIT_COLUMNS,
 )
 from warploom.asynchronous.tensors.entries import CLUSTER_SHARED, ORIGIN, OWN_SHARED, SHARED_STRIDE
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 WARP_LANES = 32
@@ -23,47 +26,50 @@ WARPS = LANES // WARP_LANES
 
 @jitable
 def column_of(address: int) -> int:
+    """Returns the column of an address of tensor memory."""
     return address & 0xFFFF
 
 
 @jitable
 def lane_of(address: int) -> int:
+    """Returns the lane of an address of tensor memory."""
     return (address >> LANE_AT) & 0x3FFF
 
 
 @jitable
-def to_tensor_memory(scratch: Row) -> int:
-    """Return the bytes from the beginning of a block's shared memory to its tensor memory."""
+def to_tensor_memory(scratch: Ints) -> int:
+    """Returns the offset in bytes from a block's shared memory to its tensor memory."""
     return int(scratch[SHARED_STRIDE]) - BLOCK_BYTES
 
 
 @jitable
-def own_rank(scratch: Row) -> int:
-    """Return the rank of the block in its cluster."""
+def own_rank(scratch: Ints) -> int:
+    """Returns the rank of the executing block in its cluster."""
     stride = int(scratch[SHARED_STRIDE])
     return (int(scratch[OWN_SHARED]) - int(scratch[CLUSTER_SHARED])) // stride
 
 
 @jitable
 def read_state(memory: Memory, start: int, word: int) -> int:
-    """Return a word of the state of a block's tensor memory, which begins at `start`."""
+    """Returns a word of the allocation state of tensor memory at address `start`."""
     return read_bytes(memory, start - ORIGIN + 8 * word, 8)
 
 
 @jitable
 def write_state(memory: Memory, start: int, word: int, value: int) -> None:
+    """Sets a word of the allocation state of tensor memory at address `start`."""
     write_bytes(memory, start - ORIGIN + 8 * word, 8, value)
 
 
 @jitable
-def place_of(start: int, lane: int, column: int) -> int:
-    """Return where a column of a lane stands in `memory`."""
+def word_offset(start: int, lane: int, column: int) -> int:
+    """Returns the offset in `memory` of a column of a lane, of tensor memory at address `start`."""
     return start - ORIGIN + STATE_BYTES + lane * LANE_BYTES + column * COLUMN_BYTES
 
 
 @jitable
 def first_missing(memory: Memory, start: int, column: int, count: int) -> int:
-    """Return the first of so many columns that is not allocated, or -1."""
+    """Returns the first of `count` columns that is not allocated, or -1."""
     if column + count > COLUMNS:
         return max(column, COLUMNS)
     for unit in range(column // UNIT_COLUMNS, (column + count - 1) // UNIT_COLUMNS + 1):

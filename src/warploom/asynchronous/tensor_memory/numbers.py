@@ -1,34 +1,34 @@
-"""The numbers that bits of operands of `tcgen05.mma` are: PTX ISA, "Alternate Floating Point Data
-Formats", "Instruction Descriptor".
+"""Decodes the elements and scales of `tcgen05.mma` to doubles (PTX ISA, "Alternate Floating Point
+Data Formats", "Instruction Descriptor").
 
-All of them, and the products of two with their scales, are exact in double precision.
+All values, and the products of two values and their scales, are exact in double precision.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import float_value, half_to_single, signed_value
 
 E4M3, E5M2, UNUSED, E2M3, E3M2, E2M1, HALF, BFLOAT, TENSOR_FLOAT, BYTE, SIGNED_BYTE = range(11)
-"""Types of elements; the first are numbered as instruction descriptors do."""
+"""Element types; those up to E2M1 have the codes of instruction descriptors."""
 
 UE4M3, UE8M0 = 0, 1
-"""Types of scales, numbered as instruction descriptors do."""
+"""Scale types, with the codes of instruction descriptors."""
 
 DOUBLE_BIAS, DOUBLE_FRACTION = 1023, 52
 
 
 @jitable
 def two_to(power: int) -> float:
-    """Return a power of two that is a normal number."""
+    """Returns 2 to the power of `power`, which must be a normal double."""
     return float(np.int64((power + DOUBLE_BIAS) << DOUBLE_FRACTION).view(np.float64))
 
 
 @jitable
 def small_float(bits: int, exponent_bits: int, fraction_bits: int) -> float:
-    """Return a number of a format without infinities and NaNs, by its bits."""
+    """Decodes the bits of a float format, whose infinities and NaNs the caller has excluded."""
     bias = (1 << (exponent_bits - 1)) - 1
     exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1)
     fraction = bits & ((1 << fraction_bits) - 1)
@@ -42,7 +42,7 @@ def small_float(bits: int, exponent_bits: int, fraction_bits: int) -> float:
 
 @jitable
 def element_value(bits: int, type: int) -> float:
-    """Return the number that the bits of an element are."""
+    """Decodes the bits of an element."""
     if type == HALF:
         return float_value(half_to_single(bits))
     if type == BFLOAT:
@@ -70,19 +70,19 @@ def element_value(bits: int, type: int) -> float:
 
 @jitable
 def scale_value(bits: int, type: int) -> float:
-    """Return the number that the eight bits of a scale are."""
+    """Decodes the eight bits of a scale."""
     if type == UE8M0:
         return np.nan if bits == 0xFF else two_to(bits - 127)
     return np.nan if bits & 0x7F == 0x7F else small_float(bits & 0x7F, 4, 3)
 
 
 @jitable
-def store_number(scratch: Row, at: int, value: float) -> None:
-    """Keep a number in double precision as a word."""
+def store_number(scratch: Ints, at: int, value: float) -> None:
+    """Stores a double in the word at index `at`."""
     scratch[at] = np.float64(value).view(np.int64)
 
 
 @jitable
-def load_number(scratch: Row, at: int) -> float:
-    """Return a number that is kept as a word."""
+def load_number(scratch: Ints, at: int) -> float:
+    """Loads the double in the word at index `at`."""
     return float(np.int64(scratch[at]).view(np.float64))

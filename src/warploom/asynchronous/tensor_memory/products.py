@@ -1,7 +1,9 @@
-"""Products of matrices into tensor memory: PTX ISA, "tcgen05.mma".
+"""Computes the matrix products of `tcgen05.mma`: D = A * B, or D += A * B, in tensor memory.
 
-An element of D starts with D, or zero, and takes the products in rising k, each step rounded once
-to single precision; integers are exact. It is the sum that `mma` gives (docs/decisions/0006).
+An element of D starts with D, or zero, and adds the products in rising k; each step is rounded once
+to single precision. Integers are exact. `mma` computes the same sum (docs/decisions/0006). D is
+computed in blocks of columns: a block of B is decoded once, then each row of A is multiplied with
+it.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ from warploom.asynchronous.tensor_memory.layout import (
     A_IN_TENSOR_MEMORY,
     BLOCK_COLUMNS,
     E_A,
-    E_ADDS,
     E_B,
     E_D,
     E_DESCRIPTOR,
     E_DISABLED,
+    E_ENABLE_D,
     E_MEMORY,
     E_METADATA,
     E_OWN,
@@ -55,7 +57,7 @@ from warploom.asynchronous.tensor_memory.layout import (
     WEIGHT_STATIONARY,
     part,
 )
-from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, place_of
+from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
 from warploom.asynchronous.tensor_memory.numbers import (
     E2M1,
     element_value,
@@ -66,7 +68,7 @@ from warploom.asynchronous.tensor_memory.numbers import (
 )
 from warploom.asynchronous.tensor_memory.zero_columns import column_shift, is_zero_column
 from warploom.asynchronous.tensors.entries import ORIGIN, REQUEST
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import (
     Memory,
     float_bits,
@@ -84,14 +86,14 @@ HALF_SUMS = 0
 LARGEST, SMALLEST = (1 << 31) - 1, -(1 << 31)
 
 
-# ---- where D, and with it A, stands -------------------------------------------------------------
+# ---- lanes of D, and of A -----------------------------------------------------------------------
 
 
 @jitable
 def row_lane(rows: int, parts: int, row: int, part_of_d: int) -> int:
-    """Return the lane of a row of D, from that of its address on (PTX ISA, "Data Path Layout
-    Organization"). `rows` are those of one block; D is cut into so many parts side by side, whose
-    lanes come one behind the other."""
+    """Returns the lane of a row of D, relative to its address's (PTX ISA, "Data Path Layout
+    Organization"). `rows` is M per thread block. The columns of D are cut into `parts` parts, whose
+    lanes follow each other."""
     if parts > 1:
         return row + rows * part_of_d
     return row if rows == 128 else 32 * (row >> 4) + (row & 15)
@@ -99,7 +101,8 @@ def row_lane(rows: int, parts: int, row: int, part_of_d: int) -> int:
 
 @jitable
 def parts_of(request: int, rows: int) -> int:
-    """Return into how many parts the columns of D are cut; `rows` are those of one block."""
+    """Returns the number of parts that the columns of D are cut into; `rows` is M per thread
+    block."""
     if rows < 128 and request & (PAIR | WEIGHT_STATIONARY):
         return 128 // rows
     return 1
@@ -113,29 +116,29 @@ def shared_element(
     memory: Memory, start: int, descriptor: int, transposed: bool, kind: int, type: int,
     row: int, k: int,
 ) -> float:  # fmt: skip
-    """Return an element of a matrix in shared memory, which begins at `start`."""
+    """Returns the element (row, k) of a matrix in the shared memory at address `start`."""
     unit = unit_elements(kind)
     line, along = (k, row) if transposed else (row, k)
     address = start - ORIGIN + unit_address(descriptor, transposed, line, along // unit)
     width = shared_bits(kind, type)
     first = (along % unit) * width
     size = 2 if width == 6 else (width + 7) // 8
-    # The last element of 6 bits ends in front of bytes that are not used.
+    # Reading two bytes is safe for the last element of 6 bits, too: unused bytes follow it.
     bits = read_bytes(memory, address + (first >> 3), size) >> (first & 7)
     return element_value(bits & ((1 << width) - 1), type)
 
 
 @jitable
-def held_element(
-    memory: Memory, start: int, address: int, kind: int, type: int, path: int, k: int
+def tensor_memory_element(
+    memory: Memory, start: int, address: int, kind: int, type: int, lane_offset: int, k: int
 ) -> float:
-    """Return an element of A that tensor memory holds, `path` lanes behind that of the address; of
-    4 bits in a byte, they are in its midst."""
+    """Returns element k of a row of A in tensor memory, `lane_offset` lanes after the address's.
+    A 4-bit element in a byte is bits 2 to 5."""
     width = tensor_memory_bits(kind)
     first = k * width
-    lane = lane_of(address) + path
-    place = place_of(start, lane, column_of(address) + (first >> 5))
-    bits = read_bytes(memory, place, 4) >> (first & 31)
+    lane = lane_of(address) + lane_offset
+    offset = word_offset(start, lane, column_of(address) + (first >> 5))
+    bits = read_bytes(memory, offset, 4) >> (first & 31)
     if type == E2M1 and width == 8:
         bits >>= 2
         width = 4
@@ -147,37 +150,40 @@ def scale_of(
     memory: Memory, start: int, address: int, identifier: int, type: int, lane: int, row: int,
     block: int, words: int,
 ) -> float:  # fmt: skip
-    """Return the scale of a block of a row of A, or a column of B: a byte in the quarter of tensor
-    memory that `lane` is in (PTX ISA, "Scale Factor A ID", "Scale Factor B ID"); the next four of
-    the row are so many `words` further on."""
+    """Returns the scale of block number `block` of a row of A, or a column of B: a byte in the
+    quarter of tensor memory that contains `lane` (PTX ISA, "Scale Factor A ID", "Scale Factor B
+    ID"). Each further four scales of a row are `words` columns after the previous four."""
     quarter, byte = lane & ~31, identifier + block
     column = column_of(address) + (row >> 5) + words * (byte >> 2)
-    place = place_of(start, quarter + (row & 31), column)
-    return scale_value(int(np.int64(memory[place + (byte & 3)])), type)
+    offset = word_offset(start, quarter + (row & 31), column)
+    return scale_value(int(np.int64(memory[offset + (byte & 3)])), type)
 
 
 @jitable
-def kept_at(memory: Memory, start: int, entry: Row, kind: int, row: int, lane: int, k: int) -> int:
-    """Return the place along k of a stored element of a sparse A.
+def sparse_k(
+    memory: Memory, start: int, entry: Ints, kind: int, row: int, lane: int, k: int
+) -> int:
+    """Returns the position along k of stored element number `k` of a sparse A.
 
-    The metadata of a row are in its own lane; of kinds f16 and tf32 those of two rows are in two
-    lanes, eight apart, that each hold half of k (CUTLASS, `tmem_e_frg`). A choice of 4 bits names
-    two of four elements, for tf32 one of two, for packed 4 bits two pairs of four.
+    The metadata of a row are in its own lane. For kinds f16 and tf32 the metadata of two rows are
+    in two lanes at a distance of eight, each with half of k (CUTLASS, `tmem_e_frg`). A field of 4
+    bits selects two of four elements, for tf32 one of two, for packed 4-bit types two pairs of
+    four.
     """
     column = column_of(int(entry[E_METADATA])) + (int(entry[E_DESCRIPTOR]) & 3)
     first = lane_of(int(entry[E_METADATA])) & 31
     if kind in (F16, TF32):
-        group, chosen = (k, 1) if kind == TF32 else (k >> 1, k & 1)
+        group, choice = (k, 1) if kind == TF32 else (k >> 1, k & 1)
         half = 4
         lane = (lane & ~15) + 8 * (group // half) + (row & 7) + first
         shift = 16 * ((row >> 3) & 1) + 4 * (group % half)
-        bits = read_bytes(memory, place_of(start, lane, column), 4) >> shift
-        index = (bits >> (2 * chosen)) & 3
+        bits = read_bytes(memory, word_offset(start, lane, column), 4) >> shift
+        index = (bits >> (2 * choice)) & 3
         return 2 * group + (index >> 1) if kind == TF32 else 4 * group + index
-    group, chosen = (k >> 2, (k >> 1) & 1) if kind >= MXF4 else (k >> 1, k & 1)
+    group, choice = (k >> 2, (k >> 1) & 1) if kind >= MXF4 else (k >> 1, k & 1)
     shift = 4 * group
-    place = place_of(start, lane + first, column + (shift >> 5))
-    index = (read_bytes(memory, place, 4) >> ((shift & 31) + 2 * chosen)) & 3
+    offset = word_offset(start, lane + first, column + (shift >> 5))
+    index = (read_bytes(memory, offset, 4) >> ((shift & 31) + 2 * choice)) & 3
     return 8 * group + 2 * index + (k & 1) if kind >= MXF4 else 4 * group + index
 
 
@@ -186,10 +192,16 @@ def kept_at(memory: Memory, start: int, entry: Row, kind: int, row: int, lane: i
 
 @jitable
 def load_b(
-    memory: Memory, entry: Row, scratch: Row, own: int, first: int, count: int, depth: int
+    memory: Memory,
+    entry: Ints,
+    scratch: Ints,
+    own: int,
+    first: int,
+    count: int,
+    depth: int,
 ) -> None:
-    """Put columns of B into the room, row by row, times their scales; of a pair of blocks each has
-    half of them in its shared memory."""
+    """Stores `count` columns of B from `first` on, scaled, in the work space, row by row (k). With
+    `.cta_group::2`, each block has half of the columns in its shared memory."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     kind, columns = part(request, KIND), columns_of(descriptor)
     type = type_of(kind, descriptor, TYPE_B)
@@ -205,6 +217,7 @@ def load_b(
         scale = sign
         zero = is_zero_column(int(entry[E_ZEROS]), rows_of(descriptor), columns, column)
         for k in range(depth):
+            # The scale changes where a new block begins along k.
             if is_scaled(kind) and k * scales % depth == 0:
                 scale = sign * scale_of(
                     memory, own + int(entry[E_MEMORY]), int(entry[E_SCALE_B]),
@@ -221,31 +234,43 @@ def load_b(
 
 @jitable
 def load_a(
-    memory: Memory, entry: Row, scratch: Row, own: int, row: int, path: int, depth: int
+    memory: Memory,
+    entry: Ints,
+    scratch: Ints,
+    own: int,
+    row: int,
+    lane_offset: int,
+    depth: int,
 ) -> int:
-    """Put a row of A into the room, times its scales, and the places of its elements along k;
-    returns how many there are. `path`: the lane of the row, from that of the address of D on."""
+    """Stores a row of A, scaled, and the position along k of its elements in the work space;
+    returns the number of elements. `lane_offset` is the row's lane relative to D's address."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     kind, start = part(request, KIND), own + int(entry[E_MEMORY])
     type = type_of(kind, descriptor, TYPE_A)
     transposed = (descriptor >> TRANSPOSE_A) & 1 != 0
     sign = -1.0 if (descriptor >> NEGATE_A) & 1 else 1.0
     scales, scale = scales_along_k(kind, descriptor, part(request, SCALES)), sign
-    held = path
-    # The last lane of tensor memory keeps its row.
-    if request & SHIFTS_A and lane_of(int(entry[E_A])) + path < LANES - 1:
-        held += 1
+    a_offset = lane_offset
+    # `.ashift` shifts the rows of A by one lane; the last lane has no successor.
+    if request & SHIFTS_A and lane_of(int(entry[E_A])) + lane_offset < LANES - 1:
+        a_offset += 1
     count = depth // 2 if request & SPARSE else depth
     for number in range(count):
-        k = kept_at(memory, start, entry, kind, row, path, number) if request & SPARSE else number
+        k = (
+            sparse_k(memory, start, entry, kind, row, lane_offset, number)
+            if request & SPARSE
+            else number
+        )
         if is_scaled(kind):
             scale = sign * scale_of(
                 memory, start, int(entry[E_SCALE_A]),
-                (descriptor >> 29) & 3, (descriptor >> 23) & 1, path, row, k * scales // depth,
-                scale_words(1),
+                (descriptor >> 29) & 3, (descriptor >> 23) & 1, lane_offset, row,
+                k * scales // depth, scale_words(1),
             )  # fmt: skip
         if request & A_IN_TENSOR_MEMORY:
-            value = held_element(memory, start, int(entry[E_A]), kind, type, held, number)
+            value = tensor_memory_element(
+                memory, start, int(entry[E_A]), kind, type, a_offset, number
+            )
         else:
             value = shared_element(
                 memory, own, int(entry[E_A]), transposed, kind, type, row, number
@@ -256,32 +281,34 @@ def load_a(
 
 
 @jitable
-def first_sum(word: int, kind: int, halves: bool) -> float:
-    """Return the number that a word of D is."""
+def accumulator_value(word: int, kind: int, halves: bool) -> float:
+    """Decodes a word of D: an integer, a half-precision or a single-precision float."""
     if kind == I8:
         return float(signed_value(word, 32))
     return float_value(half_to_single(word & 0xFFFF) if halves else word)
 
 
 @jitable
-def last_bits(value: float, kind: int, halves: bool, saturates: bool) -> int:
-    """Return the word of D that a sum is."""
+def accumulator_bits(value: float, kind: int, halves: bool, saturates: bool) -> int:
+    """Encodes a sum as a word of D; integers wrap or saturate."""
     if kind == I8:
-        whole = int(value)
+        exact = int(value)
         if saturates:
-            whole = min(max(whole, SMALLEST), LARGEST)
-        return whole & 0xFFFFFFFF
+            exact = min(max(exact, SMALLEST), LARGEST)
+        return exact & 0xFFFFFFFF
     bits = float_bits(value)
     return single_to_half(bits) if halves else bits
 
 
 @jitable
-def multiply_row(scratch: Row, count: int, columns: int, whole: bool) -> None:
-    """Add the products of a row of A with a block of B to the row of sums."""
+def multiply_row(scratch: Ints, count: int, columns: int, exact: bool) -> None:
+    """Adds the products of a row of A with a block of B to the row of sums. Rounds each step to
+    single precision unless sums are `exact` (integers)."""
     for number in range(count):
         a = load_number(scratch, SCRATCH_A + number)
         at = SCRATCH_B + BLOCK_COLUMNS * int(scratch[SCRATCH_AT + number])
-        if whole:
+        # Two loops, so that the inner one has no branch.
+        if exact:
             for column in range(columns):
                 total = load_number(scratch, SCRATCH_SUMS + column) + a * load_number(
                     scratch, at + column
@@ -296,27 +323,28 @@ def multiply_row(scratch: Row, count: int, columns: int, whole: bool) -> None:
 
 
 @jitable
-def multiply(memory: Memory, entry: Row, scratch: Row) -> None:
-    """Complete a product. `scratch` has `words.WORK_WORDS` words."""
+def multiply(memory: Memory, entry: Ints, scratch: Ints) -> None:
+    """Executes the product of an entry. `scratch` has `layout.WORK_WORDS` words."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     blocks = 2 if request & PAIR else 1
     rows, columns = rows_of(descriptor) // blocks, columns_of(descriptor)
     parts = parts_of(request, rows)
-    wide = columns // parts
+    part_columns = columns // parts
     for block in range(blocks):
         own = int(entry[E_PEER]) if block else int(entry[E_OWN])
         for part_of_d in range(parts):
-            for first in range(0, wide, BLOCK_COLUMNS):
-                count = min(BLOCK_COLUMNS, wide - first)
+            for first in range(0, part_columns, BLOCK_COLUMNS):
+                count = min(BLOCK_COLUMNS, part_columns - first)
                 multiply_block(memory, entry, scratch, own, block, part_of_d, first, count)
 
 
 @jitable
 def multiply_block(
-    memory: Memory, entry: Row, scratch: Row, own: int, block: int, part_of_d: int, first: int,
+    memory: Memory, entry: Ints, scratch: Ints, own: int, block: int, part_of_d: int, first: int,
     count: int,
 ) -> None:  # fmt: skip
-    """Compute columns of D, which begin at column `first` of a part of it, in all its rows."""
+    """Computes all rows of `count` columns of D, from column `first` of a part of D on. `block` is
+    0 or 1, the block of a pair, `own` the address of its shared memory."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     kind, blocks = part(request, KIND), 2 if request & PAIR else 1
     depth = depth_of(kind, descriptor, request & SPARSE != 0)
@@ -324,20 +352,22 @@ def multiply_block(
     parts, address, start = parts_of(request, rows), int(entry[E_D]), own + int(entry[E_MEMORY])
     halves = kind != I8 and (descriptor >> TYPE_D) & 3 == HALF_SUMS and not is_scaled(kind)
     saturates = kind == I8 and (descriptor >> SATURATE) & 1 != 0
-    adds, scale_d = entry[E_ADDS] != 0, two_to(-int(entry[E_SCALE_D]))
+    adds, scale_d = entry[E_ENABLE_D] != 0, two_to(-int(entry[E_SCALE_D]))
     load_b(memory, entry, scratch, own, part_of_d * (columns // parts) + first, count, depth)
     for row in range(rows):
-        path = row_lane(rows, parts, row, part_of_d)
-        lane = lane_of(address) + path
+        lane_offset = row_lane(rows, parts, row, part_of_d)
+        lane = lane_of(address) + lane_offset
         if (int(entry[E_DISABLED + 2 * block + (lane >> 6)]) >> (lane & 63)) & 1:
             continue
-        place = place_of(start, lane, column_of(address) + first)
+        offset = word_offset(start, lane, column_of(address) + first)
         for number in range(count):
-            word = read_bytes(memory, place + 4 * number, 4)
-            value = first_sum(word, kind, halves) * scale_d if adds else 0.0
+            word = read_bytes(memory, offset + 4 * number, 4)
+            value = accumulator_value(word, kind, halves) * scale_d if adds else 0.0
             store_number(scratch, SCRATCH_SUMS + number, value)
-        stored = load_a(memory, entry, scratch, own, row, path, depth)
+        stored = load_a(memory, entry, scratch, own, row, lane_offset, depth)
         multiply_row(scratch, stored, count, kind == I8)
         for number in range(count):
-            bits = last_bits(load_number(scratch, SCRATCH_SUMS + number), kind, halves, saturates)
-            write_bytes(memory, place + 4 * number, 4, bits)
+            bits = accumulator_bits(
+                load_number(scratch, SCRATCH_SUMS + number), kind, halves, saturates
+            )
+            write_bytes(memory, offset + 4 * number, 4, bits)

@@ -1,13 +1,13 @@
-"""The reductions of `tcgen05.ld.red`: PTX ISA, "tcgen05.ld"."""
+"""Computes the reductions of `tcgen05.ld.red` (PTX ISA, "tcgen05.ld")."""
 
 from __future__ import annotations
 
 from warploom.asynchronous.tensor_memory.layout import (
-    BY_SIZE,
+    ABSOLUTE_VALUES,
     FLOATS,
-    KEEPS_NANS,
+    PROPAGATES_NANS,
     SIGNED,
-    TAKES_LEAST,
+    TAKES_MINIMUM,
 )
 from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import CANONICAL_NAN, INFINITY_BITS, signed_value
@@ -16,8 +16,8 @@ SIZE_BITS = 0x7FFFFFFF
 
 
 @jitable
-def order_of(word: int, request: int) -> int:
-    """Return a number that is greater for what is greater."""
+def comparison_key(word: int, request: int) -> int:
+    """Maps a word to an integer that orders like its value: float, signed or unsigned."""
     if request & FLOATS:
         size = word & SIZE_BITS
         return -size - 1 if word >> 31 else size
@@ -25,16 +25,15 @@ def order_of(word: int, request: int) -> int:
 
 
 @jitable
-def reduced(first: int, second: int, request: int) -> int:
-    """Return the minimum or maximum of two words; a NaN is taken with `.NaN` alone, or where both
-    are."""
-    if request & BY_SIZE:
+def reduce_words(first: int, second: int, request: int) -> int:
+    """Returns the minimum or maximum of two words; a NaN only with `.NaN`, or if both are NaNs."""
+    if request & ABSOLUTE_VALUES:
         first, second = first & SIZE_BITS, second & SIZE_BITS
     if request & FLOATS:
         nan, other_nan = first & SIZE_BITS > INFINITY_BITS, second & SIZE_BITS > INFINITY_BITS
         if nan or other_nan:
-            if request & KEEPS_NANS or (nan and other_nan):
+            if request & PROPAGATES_NANS or (nan and other_nan):
                 return CANONICAL_NAN
             return second if nan else first
-    less = order_of(first, request) < order_of(second, request)
-    return first if less == (request & TAKES_LEAST != 0) else second
+    less = comparison_key(first, request) < comparison_key(second, request)
+    return first if less == (request & TAKES_MINIMUM != 0) else second

@@ -1,6 +1,7 @@
-"""Copies of the Tensor Memory Accelerator (TMA): tensor maps, the boxes that they describe in
-global and shared memory, reductions, and copies that are not complete.
+"""Implements the copies of the Tensor Memory Accelerator (TMA): tensor maps, boxes in global and
+shared memory, im2col, packed elements, reductions.
 
-Both machines call these functions with the same arrays. `memory` is all memory of the host from
-`ORIGIN` on, as bytes: addresses are those of the host, of global as of shared memory.
+Both machines call these functions with the same arrays. `memory` is the host's memory from address
+`ORIGIN` on, as bytes; addresses of global and of shared memory are host addresses. Copies are
+issued and queued by `asynchronous.issue`.
 """

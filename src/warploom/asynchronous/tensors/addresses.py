@@ -1,7 +1,8 @@
-"""Addresses of asynchronous copies: checked, and found on the host.
+"""Checks the addresses of asynchronous copies, and translates them to host addresses.
 
-A check answers the kind of fault, or 0, and leaves what the fault is about in `scratch`
-(`asynchronous.tensors.entries`).
+A check returns the kind of fault, or 0, and records the fault's details in `scratch`
+(`asynchronous.tensors.entries`). Addresses of shared memory are relative to the shared window
+(`simt.address_windows`), with the rank of a block of the cluster in their upper bits.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from warploom.asynchronous.tensors.entries import (
     REQUEST,
     SHARED_BYTES,
     SHARED_STRIDE,
-    TELLS,
+    TX_BYTES,
 )
 from warploom.asynchronous.tensors.requests import BARRIER_ROW, PAIR, field
 from warploom.simt.address_windows import BLOCK_BITS, WINDOW_SIZE
 from warploom.simt.allocations import CONSTANT, END, Allocations, find_allocation
 from warploom.simt.clusters import MOST_BLOCKS
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, read_bytes
 
 (
@@ -45,14 +46,14 @@ from warploom.texture.texels import Memory, read_bytes
     OPEN_HALO,
     PACKED_RULE,
 ) = (1, 3, 14, 23, 24, 25, 26, 27, 28, 51, 52, 53)
-"""Kinds of fault, as `machine.faults.fault_errors.FaultKind` numbers them."""
+"""Kinds of fault, numbered as in `machine.faults.fault_errors.FaultKind`."""
 
 LANES = 32
 
 
 @jitable
-def fail(scratch: Row, kind: int, address: int, size: int, in_shared: int) -> int:
-    """Record what a fault is about; returns its kind."""
+def fail(scratch: Ints, kind: int, address: int, size: int, in_shared: int) -> int:
+    """Records the address and size of a fault; returns its kind."""
     scratch[FAULT_ADDRESS] = address
     scratch[FAULT_SIZE] = size
     scratch[FAULT_IN_SHARED] = in_shared
@@ -60,24 +61,25 @@ def fail(scratch: Row, kind: int, address: int, size: int, in_shared: int) -> in
 
 
 @jitable
-def block_base(scratch: Row, rank: int) -> int:
-    """Return where the shared memory of a block of the cluster begins; 0 where there is no
-    block."""
+def block_base(scratch: Ints, rank: int) -> int:
+    """Returns the host address of the shared memory of the block at `rank` of the cluster; 0 if no
+    such block is running."""
     if rank >= MOST_BLOCKS or (int(scratch[LIVE_BLOCKS]) >> rank) & 1 == 0:
         return 0
     return int(scratch[CLUSTER_SHARED]) + rank * int(scratch[SHARED_STRIDE])
 
 
 @jitable
-def shared_base(scratch: Row, address: int) -> int:
-    """Return where the shared memory begins that an address of the window leads to; 0: nowhere."""
+def shared_base(scratch: Ints, address: int) -> int:
+    """Returns the host address of the shared memory that a shared address belongs to; 0 if its
+    block is not running."""
     rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
     return int(scratch[OWN_SHARED]) if rank == 0 else block_base(scratch, rank - 1)
 
 
 @jitable
-def check_shared(scratch: Row, address: int, size: int) -> int:
-    """Return the kind of fault of an access to shared memory, or 0."""
+def check_shared(scratch: Ints, address: int, size: int) -> int:
+    """Returns the kind of fault of an access to `size` bytes of shared memory, or 0."""
     if shared_base(scratch, address) == 0:
         rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
         return fail(scratch, NO_BLOCK, rank - 1, 0, 1)
@@ -88,30 +90,33 @@ def check_shared(scratch: Row, address: int, size: int) -> int:
 
 
 @jitable
-def host_address(scratch: Row, address: int) -> int:
-    """Return where on the host an address of the window of shared memory leads."""
+def host_address(scratch: Ints, address: int) -> int:
+    """Translates a shared address to a host address."""
     return shared_base(scratch, address) + (address & ((1 << BLOCK_BITS) - 1))
 
 
 @jitable
 def check_global(
-    scratch: Row, allocations: Allocations, address: int, size: int, writes: bool
+    scratch: Ints, allocations: Allocations, address: int, size: int, writes: bool
 ) -> int:
-    """Return the kind of fault of an access to global memory, or 0."""
+    """Returns the kind of fault of an access to `size` bytes of global memory, or 0."""
     row = find_allocation(allocations, np.uint64(address), int(scratch[ALLOCATIONS]))
     if row < 0 or address + size > int(allocations[row + END]):
         return fail(scratch, OUT_OF_BOUNDS, address, size, 0)
+    # Constant memory can be read by its global address, but not written.
     if writes and allocations[row + CONSTANT] != 0:
         return fail(scratch, READ_ONLY, address, size, 0)
     return 0
 
 
 @jitable
-def leading_address(scratch: Row, address: int) -> int:
-    """Return the address in the first block of a pair that one without a rank stands for.
+def leading_address(scratch: Ints, address: int) -> int:
+    """Returns a shared address with the rank of the first block of the pair added, if `address` has
+    no rank.
 
-    On hardware an own address has the rank of its block; code for pairs clears its lowest bit to
-    name the first block's mbarrier, which here leaves the address as it is.
+    On hardware, the address of a block's own shared memory contains the block's rank, and kernels
+    for pairs of blocks clear the lowest bit of the rank to address the first block's mbarrier. Here
+    own addresses have no rank, so clearing the bit has no effect.
     """
     if (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS:
         return address
@@ -120,15 +125,16 @@ def leading_address(scratch: Row, address: int) -> int:
 
 
 @jitable
-def prepare_barrier(memory: Memory, data: Row, scratch: Row, lane: int, tells: int) -> int:
-    """Find the mbarrier that a copy names; returns the kind of fault, or 0."""
+def prepare_mbarrier(memory: Memory, data: Ints, scratch: Ints, lane: int, tx_bytes: int) -> int:
+    """Checks the mbarrier operand of a copy, and stores its host address and the bytes to signal
+    (`tx_bytes`) in the entry; returns the kind of fault, or 0."""
     address = int(data[LANES * BARRIER_ROW + lane])
     if field(int(scratch[REQUEST]), PAIR):
         address = leading_address(scratch, address)
     kind = check_shared(scratch, address, 8)
     if kind != 0:
         return kind
-    scratch[BARRIER], scratch[TELLS] = host_address(scratch, address), tells
+    scratch[BARRIER], scratch[TX_BYTES] = host_address(scratch, address), tx_bytes
     if not is_valid(read_bytes(memory, int(scratch[BARRIER]) - ORIGIN, 8)):
         return fail(scratch, INVALID_MBARRIER, address & ((1 << BLOCK_BITS) - 1), 0, 1)
     return 0

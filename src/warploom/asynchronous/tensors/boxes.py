@@ -1,9 +1,12 @@
-"""The rows of a tensor's box: where each stands in global memory, and its bytes in shared memory.
+"""Moves the boxes of tensor copies: locates each row in global memory, and loads, stores or reduces
+its bytes.
 
-A box is a list of rows, innermost axis by innermost axis, which stand one behind the other in
-shared memory. Source: PTX ISA, "Tiled Mode", "im2col mode", "Tensor Access Modes"; cuda.h,
-`cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`. Columns along W alone:
-`asynchronous.tensors.wide`.
+A box is a list of rows along the innermost axis, which are consecutive in shared memory. Source:
+PTX ISA, "Tiled Mode", "im2col mode", "Tensor Access Modes"; cuda.h, `cuTensorMapEncodeTiled`,
+`cuTensorMapEncodeIm2col`. The im2col::w modes: `asynchronous.tensors.wide`.
+
+    box of 4 x 3 floats at coordinates (x=-1, y=2)   ->   rows y = 2, 3, 4 of 16 bytes, of which
+    bytes 4 to 15 are in the tensor; a load fills bytes 0 to 3 with zeros
 """
 
 from __future__ import annotations
@@ -14,9 +17,9 @@ from warploom.asynchronous.tensors.entries import (
     COORDINATES,
     OFFSETS,
     ORIGIN,
-    PLACE,
     REQUEST,
     ROW_ADDRESS,
+    ROW_COORDINATES,
     ROW_FROM,
     ROW_TO,
     SHARED,
@@ -44,10 +47,10 @@ from warploom.asynchronous.tensors.numbers import reduce_number
 from warploom.asynchronous.tensors.packed import (
     B6X16_P32,
     GROUP,
-    far_bytes,
-    far_size,
-    near_bytes,
-    near_size,
+    global_group_bytes,
+    global_size,
+    shared_group_bytes,
+    shared_size,
 )
 from warploom.asynchronous.tensors.requests import (
     GATHER,
@@ -61,16 +64,16 @@ from warploom.asynchronous.tensors.requests import (
     field,
 )
 from warploom.asynchronous.tensors.wide import count_pixels, find_wide_pixel, is_wide
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory
 
 ATOM = 8
-"""Bytes that stay together in every swizzle."""
+"""Bytes that no swizzle mode separates."""
 
 
 @jitable
-def count_rows(entry: Row) -> int:
-    """Return the number of rows of a box."""
+def count_rows(entry: Ints) -> int:
+    """Returns the number of rows of a box."""
     mode = field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE:
         return part(entry, COLUMN, 16, 16)
@@ -80,19 +83,19 @@ def count_rows(entry: Row) -> int:
         return 4
     count = 1
     for axis in range(1, map_rank(entry)):
-        count *= steps(entry, axis)
+        count *= box_elements(entry, axis)
     return count
 
 
 @jitable
-def steps(entry: Row, axis: int) -> int:
-    """Return how many elements a box takes along an axis that is not the innermost."""
+def box_elements(entry: Ints, axis: int) -> int:
+    """Returns the number of elements of a box along an outer axis."""
     return -(-box(entry, axis) // element_stride(entry, axis))
 
 
 @jitable
-def row_elements(entry: Row) -> int:
-    """Return the elements of a row of a box."""
+def row_elements(entry: Ints) -> int:
+    """Returns the elements of a row of a box."""
     mode = field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE or is_wide(mode):
         return part(entry, COLUMN, 0, 16)
@@ -100,57 +103,58 @@ def row_elements(entry: Row) -> int:
 
 
 @jitable
-def row_bytes(entry: Row) -> int:
-    """Return the bytes of a row of a box in shared memory."""
-    return near_size(map_type(entry), row_elements(entry))
+def row_bytes(entry: Ints) -> int:
+    """Returns the bytes of a row of a box in shared memory."""
+    return shared_size(map_type(entry), row_elements(entry))
 
 
 @jitable
-def moved_bytes(entry: Row) -> int:
-    """Return the bytes of a box as an mbarrier is told of them: without gaps between groups.
+def moved_bytes(entry: Ints) -> int:
+    """Returns the bytes of a box that are signalled to an mbarrier: without gaps between groups.
 
-    The manual does not say whether gaps count. Kernels of CUTLASS expect 4 or 6 bits an element
+    The manual does not say whether gaps count. Kernels of CUTLASS expect 4 or 6 bits per element
     (gemm/collective/sm100_blockscaled_mma_warpspecialized.hpp, ABTmaTransactionBytes).
     """
-    return count_rows(entry) * far_size(map_type(entry), row_elements(entry))
+    return count_rows(entry) * global_size(map_type(entry), row_elements(entry))
 
 
 @jitable
-def find_row(entry: Row, row: int) -> None:
-    """Set PLACE, ROW_ADDRESS, ROW_FROM and ROW_TO for a row of the box."""
+def find_row(entry: Ints, row: int) -> None:
+    """Locates row number `row` of the box: sets ROW_COORDINATES, ROW_ADDRESS, ROW_FROM and
+    ROW_TO."""
     rank, mode = map_rank(entry), field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE:
         find_pixel(entry, row, rank)
     elif is_wide(mode):
         find_wide_pixel(entry, row, rank)
     elif mode == GATHER:
-        entry[PLACE] = entry[COORDINATES]
-        entry[PLACE + 1] = entry[COORDINATES + 1 + row]
+        entry[ROW_COORDINATES] = entry[COORDINATES]
+        entry[ROW_COORDINATES + 1] = entry[COORDINATES + 1 + row]
     else:
-        entry[PLACE] = entry[COORDINATES]
+        entry[ROW_COORDINATES] = entry[COORDINATES]
         left = row
         for axis in range(1, rank):
-            count = steps(entry, axis)
+            count = box_elements(entry, axis)
             moved = left % count * element_stride(entry, axis)
-            entry[PLACE + axis] = int(entry[COORDINATES + axis]) + moved
+            entry[ROW_COORDINATES + axis] = int(entry[COORDINATES + axis]) + moved
             left //= count
-    type, inside, first = map_type(entry), True, int(entry[PLACE])
-    address = int(entry[ADDRESS]) + far_size(type, first)
+    type, inside, first = map_type(entry), True, int(entry[ROW_COORDINATES])
+    address = int(entry[ADDRESS]) + global_size(type, first)
     for axis in range(1, rank):
-        place = int(entry[PLACE + axis])
-        inside = inside and 0 <= place < dim(entry, axis)
-        address += place * stride(entry, axis)
+        position = int(entry[ROW_COORDINATES + axis])
+        inside = inside and 0 <= position < dim(entry, axis)
+        address += position * stride(entry, axis)
     entry[ROW_ADDRESS] = address
-    entry[ROW_FROM] = far_size(type, min(max(-first, 0), row_elements(entry)))
-    last = far_size(type, max(min(dim(entry, 0) - first, row_elements(entry)), 0))
+    entry[ROW_FROM] = global_size(type, min(max(-first, 0), row_elements(entry)))
+    last = global_size(type, max(min(dim(entry, 0) - first, row_elements(entry)), 0))
     entry[ROW_TO] = max(last, int(entry[ROW_FROM])) if inside else entry[ROW_FROM]
 
 
 @jitable
-def find_pixel(entry: Row, row: int, rank: int) -> None:
-    """Set PLACE for a pixel of im2col: the rows go through the bounding box along W, then H, then
-    D, then image by image; offsets move what is read, not the walk."""
-    entry[PLACE] = entry[COORDINATES]
+def find_pixel(entry: Ints, row: int, rank: int) -> None:
+    """Sets ROW_COORDINATES for a pixel of im2col: rows traverse the bounding box along W, then H,
+    then D, then image by image; offsets shift the addresses, not the traversal."""
+    entry[ROW_COORDINATES] = entry[COORDINATES]
     left = row
     for axis in range(1, rank - 1):
         lower = signed_part(entry, LOWER, 16 * (axis - 1))
@@ -163,13 +167,13 @@ def find_pixel(entry: Row, row: int, rank: int) -> None:
             count = max((upper - lower) // step + 1, 1)
             at = lower + (left - first) % count * step
             left = 1 + (left - first) // count
-        entry[PLACE + axis] = at + int(entry[OFFSETS + axis - 1])
-    entry[PLACE + rank - 1] = int(entry[COORDINATES + rank - 1]) + left
+        entry[ROW_COORDINATES + axis] = at + int(entry[OFFSETS + axis - 1])
+    entry[ROW_COORDINATES + rank - 1] = int(entry[COORDINATES + rank - 1]) + left
 
 
 @jitable
-def move_box(memory: Memory, entry: Row) -> None:
-    """Load, store or reduce a box."""
+def move_box(memory: Memory, entry: Ints) -> None:
+    """Loads, stores or reduces a box."""
     size = row_bytes(entry)
     for row in range(count_rows(entry)):
         find_row(entry, row)
@@ -177,12 +181,17 @@ def move_box(memory: Memory, entry: Row) -> None:
 
 
 @jitable
-def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
-    """Load, store or reduce a row, which begins `start` bytes into shared memory."""
+def move_row(memory: Memory, entry: Ints, start: int, size: int) -> None:
+    """Loads, stores or reduces a row of `size` bytes at offset `start` in shared memory. Moves
+    chunks of ATOM bytes, since the swizzle permutes larger ones."""
     request, type = int(entry[REQUEST]), map_type(entry)
-    element, group, gap = type_bytes(type), near_bytes(type), near_bytes(type) - far_bytes(type)
+    element, group, gap = (
+        type_bytes(type),
+        shared_group_bytes(type),
+        shared_group_bytes(type) - global_group_bytes(type),
+    )
     first, last = int(entry[ROW_FROM]), int(entry[ROW_TO])
-    far, near = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
+    global_offset, shared_offset = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
     op = field(request, OP)
     nans = map_fill(entry) == FILL_NANS
     if type == B6X16_P32 and op == STORE:
@@ -193,33 +202,36 @@ def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
         if gap > 0:
             begin -= chunk // group * gap
             end = min(begin + ATOM, (chunk // group + 1) * (group - gap))
-        base = near + swizzled(entry, start + chunk) - begin
+        # Offset that maps a byte of the global row to its swizzled byte of shared memory.
+        base = shared_offset + swizzled(entry, start + chunk) - begin
         if op == LOAD:
-            for place in range(begin, end):
-                if first <= place < last:
-                    memory[base + place] = memory[far + place]
+            for position in range(begin, end):
+                if first <= position < last:
+                    memory[base + position] = memory[global_offset + position]
                 elif nans:
-                    memory[base + place] = np.uint8(0x7F if (place + 1) % element == 0 else 0xFF)
+                    memory[base + position] = np.uint8(
+                        0x7F if (position + 1) % element == 0 else 0xFF
+                    )
                 else:
-                    memory[base + place] = np.uint8(0)
+                    memory[base + position] = np.uint8(0)
         elif op == REDUCE:
-            for place in range(max(begin, first), min(end, last), element):
+            for position in range(max(begin, first), min(end, last), element):
                 operation = field(request, OPERATION)
-                reduce_number(memory, far + place, base + place, operation, type)
+                reduce_number(memory, global_offset + position, base + position, operation, type)
         else:
-            for place in range(max(begin, first), min(end, last)):
-                memory[far + place] = memory[base + place]
+            for position in range(max(begin, first), min(end, last)):
+                memory[global_offset + position] = memory[base + position]
 
 
 @jitable
-def pack_row(memory: Memory, entry: Row, start: int) -> None:
-    """Store a row of elements of 6 bits, each the lower bits of a byte of shared memory: the type
-    b6p2x16."""
-    far, near = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
-    size = far_bytes(B6X16_P32)
-    for place in range(int(entry[ROW_FROM]), int(entry[ROW_TO])):
-        bit = place % size * 8
-        number, shift = start + place // size * GROUP + bit // 6, bit % 6
-        low = int(memory[near + swizzled(entry, number)]) & 63
-        high = int(memory[near + swizzled(entry, number + 1)]) & 63
-        memory[far + place] = np.uint8((low >> shift | high << (6 - shift)) & 255)
+def pack_row(memory: Memory, entry: Ints, start: int) -> None:
+    """Stores a row of the type b6p2x16: packs 6-bit elements, each in the low bits of a byte of
+    shared memory."""
+    global_offset, shared_offset = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
+    size = global_group_bytes(B6X16_P32)
+    for position in range(int(entry[ROW_FROM]), int(entry[ROW_TO])):
+        bit = position % size * 8
+        number, shift = start + position // size * GROUP + bit // 6, bit % 6
+        low = int(memory[shared_offset + swizzled(entry, number)]) & 63
+        high = int(memory[shared_offset + swizzled(entry, number + 1)]) & 63
+        memory[global_offset + position] = np.uint8((low >> shift | high << (6 - shift)) & 255)

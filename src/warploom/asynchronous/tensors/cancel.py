@@ -1,7 +1,8 @@
-"""Requests for the work of a cluster that has not begun: PTX ISA, "clusterlaunchcontrol".
+"""Executes `clusterlaunchcontrol.try_cancel`: cancels a cluster that has not begun, and writes the
+response to shared memory (PTX ISA, "clusterlaunchcontrol").
 
-The response is words in an entry (`asynchronous.tensors.entries`), as `isa.ops.launch_control`
-reads them.
+The response is the x, y and z index of the cluster's first block and whether one was cancelled, in
+the words COORDINATES of an entry; `isa.ops.launch_control` decodes it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from warploom.asynchronous.tensors.addresses import (
     check_shared,
     fail,
     host_address,
-    prepare_barrier,
+    prepare_mbarrier,
     shared_base,
 )
 from warploom.asynchronous.tensors.entries import (
@@ -26,7 +27,7 @@ from warploom.asynchronous.tensors.entries import (
 )
 from warploom.asynchronous.tensors.requests import SHARED_ROW
 from warploom.simt.block_order import cancel_cluster
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.schedule_layout import GRID_X, GRID_Y
 from warploom.texture.texels import Memory, write_bytes
 
@@ -35,8 +36,9 @@ RESPONSE_BYTES = WORDS * WORD_BYTES
 
 
 @jitable
-def prepare_response(memory: Memory, data: Row, scratch: Row, lane: int) -> int:
-    """Fill and check the entry of a response but for its words; returns the kind of fault, or 0."""
+def prepare_response(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
+    """Fills the entry of a response, except its words, and checks its addresses; returns the kind
+    of fault, or 0."""
     address = int(data[LANES * SHARED_ROW + lane])
     if address % RESPONSE_BYTES:
         return fail(scratch, BULK_ALIGNMENT, address, RESPONSE_BYTES, 1)
@@ -45,24 +47,25 @@ def prepare_response(memory: Memory, data: Row, scratch: Row, lane: int) -> int:
         return kind
     scratch[KIND], scratch[SIZE] = RESPONSE, RESPONSE_BYTES
     scratch[TARGET], scratch[SHARED] = host_address(scratch, address), shared_base(scratch, address)
-    return prepare_barrier(memory, data, scratch, lane, RESPONSE_BYTES)
+    return prepare_mbarrier(memory, data, scratch, lane, RESPONSE_BYTES)
 
 
 @jitable
-def cancel(scratch: Row, plan: Row) -> None:
-    """Cancel a cluster, if one has not begun, and put the words of the response into the entry."""
+def fill_response(scratch: Ints, plan: Ints) -> None:
+    """Cancels a cluster, if any has not begun, and stores the words of the response in the
+    entry."""
     block = cancel_cluster(plan)
-    wide, high = int(plan[GRID_X]), int(plan[GRID_Y])
+    grid_x, grid_y = int(plan[GRID_X]), int(plan[GRID_Y])
     scratch[COORDINATES + WORDS - 1] = block >= 0
     block = max(block, 0)
-    scratch[COORDINATES] = block % wide
-    scratch[COORDINATES + 1] = block // wide % high
-    scratch[COORDINATES + 2] = block // (wide * high)
+    scratch[COORDINATES] = block % grid_x
+    scratch[COORDINATES + 1] = block // grid_x % grid_y
+    scratch[COORDINATES + 2] = block // (grid_x * grid_y)
 
 
 @jitable
-def write_response(memory: Memory, entry: Row) -> None:
-    """Write the words of a response."""
+def write_response(memory: Memory, entry: Ints) -> None:
+    """Writes the response of an entry to shared memory."""
     for word in range(WORDS):
-        place = int(entry[TARGET]) - ORIGIN + WORD_BYTES * word
-        write_bytes(memory, place, WORD_BYTES, int(entry[COORDINATES + word]))
+        offset = int(entry[TARGET]) - ORIGIN + WORD_BYTES * word
+        write_bytes(memory, offset, WORD_BYTES, int(entry[COORDINATES + word]))

@@ -1,7 +1,8 @@
-"""The words of one asynchronous copy, as it is issued and as it is kept until it completes.
+"""Defines the layout of an entry: one asynchronous request, at issue and in the queue.
 
-A tensor map stands first, so that `asynchronous.tensors.maps` reads an entry. Behind the entry, an
-issue has words for its fault and for what it knows of the machine.
+An entry begins with the words of a tensor map, so that `asynchronous.tensors.maps` can read it. The
+array `scratch` of an issue has an entry, followed by words for a fault and for the state of the
+machine.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from warploom.asynchronous.tensors.maps import MAP_WORDS
 
 ORIGIN = 4096
-"""The address of the first byte of `memory`: no program has memory below."""
+"""The host address of the first byte of `memory`: no process has memory below."""
 
 KIND = MAP_WORDS
 (
@@ -19,32 +20,32 @@ KIND = MAP_WORDS
     TARGET,
     SIZE,
     BARRIER,
-    TELLS,
+    TX_BYTES,
     REQUEST,
     SHARED,
     COORDINATES,
 ) = range(KIND + 1, KIND + 11)
 OFFSETS = COORDINATES + 5
-PLACE = OFFSETS + 3
-ROW_ADDRESS, ROW_FROM, ROW_TO = PLACE + 5, PLACE + 6, PLACE + 7
+ROW_COORDINATES = OFFSETS + 3
+ROW_ADDRESS, ROW_FROM, ROW_TO = ROW_COORDINATES + 5, ROW_COORDINATES + 6, ROW_COORDINATES + 7
 ENTRY_WORDS = ROW_TO + 1
-"""KIND: one of those below. GROUPS: what kind of group it joins. THREAD: who issued it. SOURCE,
-TARGET: addresses; of a tensor's box, that in shared memory. SIZE in bytes. BARRIER: the address of
-the mbarrier that is told of TELLS bytes, or 0. REQUEST: a request
-(`asynchronous.tensors.requests`). SHARED: where the shared memory of the box begins. COORDINATES:
-five, of a gather the column and four rows. OFFSETS: of im2col; of bytes side by side, the first is
-a mask of each 16. PLACE: coordinates of a row of the box; it begins at ROW_ADDRESS, and the tensor
-has its bytes from ROW_FROM to ROW_TO."""
+"""Words of an entry. KIND: see below. GROUPS: the kind of group it joins. THREAD: number of the
+issuing thread. SOURCE, TARGET: addresses; for a box, TARGET is that in shared memory. SIZE in
+bytes. BARRIER: address of the mbarrier that is signalled TX_BYTES bytes, or 0. REQUEST:
+`asynchronous.tensors.requests`. SHARED: address of the block's shared memory. COORDINATES: five;
+for a gather the column and four rows. OFFSETS: of im2col; for contiguous bytes, the first is a mask
+of the bytes of each 16. Set for one row of a box at a time: ROW_COORDINATES; ROW_ADDRESS: its
+address; ROW_FROM, ROW_TO: the range of its bytes that lies in the tensor."""
 
 ALL_BYTES = 0xFFFF
-"""A mask of 16 bytes that leaves none out."""
+"""The byte mask of a copy of all 16 bytes of each unit."""
 
 BYTES, BOX_COPY, REDUCTION, GROUP_END, RESPONSE = range(5)
-"""Kinds of entries: bytes side by side; a tensor's box; a reduction of numbers side by side; the
-end of a group; words that stand in COORDINATES."""
+"""Kinds of entries: copy of contiguous bytes; tensor box; reduction of contiguous numbers; end of a
+group; response in COORDINATES (`asynchronous.tensors.cancel`)."""
 
 NO_GROUP, BULK_GROUP = range(2)
-"""Groups: none (an mbarrier is told), those of `cp.async.bulk`."""
+"""Kinds of groups: none (an mbarrier is signalled), of `cp.async.bulk`."""
 
 FAULT_KIND = ENTRY_WORDS
 (
@@ -63,7 +64,9 @@ FAULT_KIND = ENTRY_WORDS
     WARP,
 ) = range(FAULT_KIND + 1, FAULT_KIND + 14)
 SCRATCH_WORDS = WARP + 1
-"""The fault; how many allocations there are; where shared memory of the block, and of the first
-block of its cluster, begin, the bytes of a block and from block to block, the blocks of the
-cluster that are there, a bit each; the number of the warp's first thread, of the block and of the
-warp."""
+"""Words of `scratch` after the entry. FAULT_...: the fault; FAULT_IN_SHARED: its address is in
+shared memory. ALLOCATIONS: number of global allocations. OWN_SHARED, CLUSTER_SHARED: host addresses
+of the shared memory of the block and of the first block of its cluster; SHARED_BYTES: bytes of a
+block; SHARED_STRIDE: bytes from block to block. LIVE_BLOCKS: running blocks of the cluster, as
+bits. FIRST_THREAD: number of the warp's first thread. BLOCK: grid index of the block. WARP: index
+of the warp in its block."""

@@ -1,9 +1,9 @@
-"""The 128 bytes of a tensor map: which bits hold which field.
+"""Reads and writes the fields of a tensor map, an opaque object of 128 bytes.
 
-PTX and CUDA leave the layout open ("opaque"); programs make maps by `cuTensorMapEncode*` and change
-them by `tensormap.replace`. Here a map is 16 words of 64 bits. The code that CuTe DSL 4.8 compiles
-writes maps of tiles itself, without the driver: address, dimensions, strides, box, rank, type,
-swizzle and interleave stand where it puts them. The places of all other fields are our own.
+PTX and CUDA do not specify the layout; programs create maps by `cuTensorMapEncode*` and change them
+by `tensormap.replace`. Here a map is 16 words of 64 bits. Code that CuTe DSL 4.8 compiles writes
+tiled maps itself, without the driver, so address, dimensions, strides, box, rank, type, swizzle and
+interleave have the positions that it uses. The positions of all other fields are ours.
 
 Source of fields and their encodings: PTX ISA, "Tensor-Map" and "tensormap.replace"; cuda.h,
 `cuTensorMapEncodeTiled`.
@@ -11,7 +11,7 @@ Source of fields and their encodings: PTX ISA, "Tensor-Map" and "tensormap.repla
 
 from __future__ import annotations
 
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 
 MAP_BYTES = 128
 MAP_WORDS = MAP_BYTES // 8
@@ -21,14 +21,15 @@ ADDRESS, FLAGS, STRIDES, HIGH_STRIDES, DIMS, STEPS, BOX, LOWER, UPPER, COLUMN = 
     *(0, 1, 1, 3, 4, 6, 6),
     *(8, 9, 10),
 )
-"""Words: the address; flags, in the lower half; strides divided by 16, 32 bits each, from the upper
-half of word 1 on; their higher bits, four each, in the upper half of word 3; sizes less 1, 32 bits
-each; element strides less 1, three bits each, in the upper half of word 6; sizes of the box less
-1, 8 bits each, from the last byte of word 6 on. Of im2col: corners, 16 bits each, channels and
-pixels."""
+"""Indices of words. ADDRESS: global address. FLAGS: flags, in the lower half. STRIDES: strides
+divided by 16, 32 bits each, from the upper half of word 1 on; HIGH_STRIDES: their higher bits, four
+each, in the upper half of word 3. DIMS: sizes less 1, 32 bits each. STEPS: element strides less 1,
+three bits each, in the upper half of word 6. BOX: sizes of the box less 1, 8 bits each, from the
+last byte of word 6 on. For im2col, LOWER, UPPER: corners of the bounding box, 16 bits each; COLUMN:
+channels and pixels per column."""
 
 TAG = 2
-"""The lowest bits of the flags; memory without them is no tensor map."""
+"""The required value of the four lowest bits of the flags, by which a map is recognised."""
 
 STRIDE_UNIT_BITS = 4
 
@@ -42,7 +43,7 @@ ELEMENT_TYPES = (
     *("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16"),
     *("tf32", "tf32.ftz", "b4x16", "b4x16_p64", "b6x16_p32"),
 )
-"""Element types, by the numbers that `tensormap.replace` gives them."""
+"""Element types, numbered as in `tensormap.replace`."""
 
 U8, U16, U32, S32, U64, S64, F16, F32, F32_FTZ, F64, BF16, TF32, TF32_FTZ = range(13)
 FIRST_PACKED = 13
@@ -51,7 +52,7 @@ FIELDS = (
     *("global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride"),
     *("elemtype", "interleave_layout", "swizzle_mode", "fill_mode", "swizzle_atomicity"),
 )
-"""The fields that `tensormap.replace` knows, by the numbers that stand for them here."""
+"""The fields of `tensormap.replace`; their indices are the numbers used here."""
 
 (
     GLOBAL_ADDRESS,
@@ -69,114 +70,115 @@ FIELDS = (
 
 
 @jitable
-def part(map: Row, word: int, at: int, bits: int) -> int:
-    """Return some bits of a word as an unsigned number."""
+def part(map: Ints, word: int, at: int, bits: int) -> int:
+    """Returns `bits` bits of a word, from bit `at` on, as an unsigned number."""
     return (int(map[word]) >> at) & ((1 << bits) - 1)
 
 
 @jitable
-def set_part(map: Row, word: int, at: int, bits: int, value: int) -> None:
-    """Replace some bits of a word."""
+def set_part(map: Ints, word: int, at: int, bits: int, value: int) -> None:
+    """Replaces `bits` bits of a word, from bit `at` on."""
     value &= (1 << bits) - 1
     mask = ((1 << bits) - 1) << at
-    if at + bits == 64:  # they hold the sign of the word
+    if at + bits == 64:  # the field contains the sign bit of the word
         value -= (value >> (bits - 1)) << bits
         mask = -(1 << at)
     map[word] = (int(map[word]) & ~mask) | (value << at)
 
 
 @jitable
-def signed_part(map: Row, word: int, at: int) -> int:
-    """Return 16 bits of a word as a signed number."""
+def signed_part(map: Ints, word: int, at: int) -> int:
+    """Returns 16 bits of a word, from bit `at` on, as a signed number."""
     value = part(map, word, at, 16)
     return value - ((value & 0x8000) << 1)
 
 
 @jitable
-def is_map(map: Row) -> bool:
-    """Return whether words can be a tensor map."""
+def is_map(map: Ints) -> bool:
+    """Returns whether words are a tensor map: tag and rank are valid."""
     return part(map, FLAGS, 0, 4) == TAG and map_rank(map) <= MOST_RANK
 
 
 @jitable
-def map_rank(map: Row) -> int:
-    """Return the number of axes."""
+def map_rank(map: Ints) -> int:
+    """Returns the number of axes."""
     return part(map, FLAGS, 4, 3) + 1
 
 
 @jitable
-def map_type(map: Row) -> int:
-    """Return the number of the element type."""
+def map_type(map: Ints) -> int:
+    """Returns the number of the element type."""
     return part(map, FLAGS, 7, 4)
 
 
 @jitable
-def map_interleave(map: Row) -> int:
-    """Return the interleave layout."""
+def map_interleave(map: Ints) -> int:
+    """Returns the interleave layout."""
     return part(map, FLAGS, 11, 2)
 
 
 @jitable
-def map_swizzle(map: Row) -> int:
-    """Return the swizzle mode."""
+def map_swizzle(map: Ints) -> int:
+    """Returns the swizzle mode."""
     return part(map, FLAGS, 13, 3)
 
 
 @jitable
-def map_fill(map: Row) -> int:
-    """Return what stands out of bounds."""
+def map_fill(map: Ints) -> int:
+    """Returns the fill mode of elements out of bounds: FILL_ZEROS or FILL_NANS."""
     return part(map, FLAGS, 16, 1)
 
 
 @jitable
-def map_mode(map: Row) -> int:
-    """Return whether the map is of tiles or of columns of pixels."""
+def map_mode(map: Ints) -> int:
+    """Returns the mode: TILED, IM2COL, IM2COL_W or IM2COL_W128."""
     return part(map, FLAGS, 22, 2)
 
 
 @jitable
-def map_atomicity(map: Row) -> int:
-    """Return the chunks that a swizzle of 128 bytes keeps together."""
+def map_atomicity(map: Ints) -> int:
+    """Returns the atomicity of the 128-byte swizzle (ATOM_16B, ...)."""
     return part(map, FLAGS, 24, 2)
 
 
 @jitable
-def dim(map: Row, axis: int) -> int:
-    """Return the size of the tensor along an axis; axis 0 is the innermost."""
+def dim(map: Ints, axis: int) -> int:
+    """Returns the size of the tensor along an axis; axis 0 is the innermost."""
     return part(map, DIMS + axis // 2, 32 * (axis % 2), 32) + 1
 
 
 @jitable
-def stride(map: Row, axis: int) -> int:
-    """Return the bytes from one element to the next along an axis that is not the innermost."""
+def stride(map: Ints, axis: int) -> int:
+    """Returns the bytes from one element to the next along an outer axis."""
     low = part(map, STRIDES + axis // 2, 32 * (axis % 2), 32)
+    # Strides have up to 40 bits: 4 implied zeros, 32 bits in STRIDES, 4 more here.
     high = part(map, HIGH_STRIDES, 32 + 4 * (axis - 1), 4)
     return (low | high << 32) << STRIDE_UNIT_BITS
 
 
 @jitable
-def set_stride(map: Row, axis: int, size: int) -> None:
-    """Set the bytes between elements along an axis that is not the innermost."""
+def set_stride(map: Ints, axis: int, size: int) -> None:
+    """Sets the bytes from one element to the next along an outer axis."""
     units = size >> STRIDE_UNIT_BITS
     set_part(map, STRIDES + axis // 2, 32 * (axis % 2), 32, units)
     set_part(map, HIGH_STRIDES, 32 + 4 * (axis - 1), 4, units >> 32)
 
 
 @jitable
-def box(map: Row, axis: int) -> int:
-    """Return the size of the box along an axis."""
+def box(map: Ints, axis: int) -> int:
+    """Returns the size of the box along an axis."""
     return part(map, BOX + (axis + 7) // 8, 8 * ((axis + 7) % 8), 8) + 1
 
 
 @jitable
-def element_stride(map: Row, axis: int) -> int:
-    """Return the step of the box along an axis, in elements of the tensor."""
+def element_stride(map: Ints, axis: int) -> int:
+    """Returns the traversal stride of the box along an axis, in elements of the tensor."""
     return part(map, STEPS, 32 + 3 * axis, 3) + 1
 
 
 @jitable
-def replace(map: Row, field: int, axis: int, value: int) -> None:
-    """Set a field as `tensormap.replace` does."""
+def replace(map: Ints, field: int, axis: int, value: int) -> None:
+    """Sets a field as `tensormap.replace` does: `field` is an index of FIELDS."""
     if field == GLOBAL_ADDRESS:
         map[ADDRESS] = value
     elif field == GLOBAL_STRIDE:
@@ -202,15 +204,15 @@ def replace(map: Row, field: int, axis: int, value: int) -> None:
 
 
 @jitable
-def begin_map(map: Row, mode: int) -> None:
-    """Make empty words a tensor map of tiles or of columns of pixels."""
+def begin_map(map: Ints, mode: int) -> None:
+    """Initialises zeroed words as a tensor map with a mode (TILED, ...)."""
     set_part(map, FLAGS, 0, 4, TAG)
     set_part(map, FLAGS, 22, 2, mode)
 
 
 @jitable
 def type_bytes(type: int) -> int:
-    """Return the bytes of an element of a type; 0 of packed ones, which share bytes."""
+    """Returns the bytes of an element of a type; 0 for packed types, whose elements share bytes."""
     if type >= FIRST_PACKED:
         return 0
     if type == U8:
@@ -221,12 +223,11 @@ def type_bytes(type: int) -> int:
 
 
 @jitable
-def swizzled(map: Row, address: int) -> int:
-    """Return where in shared memory a byte goes that would stand at `address` without swizzling.
+def swizzled(map: Ints, address: int) -> int:
+    """Returns the swizzled address of a byte of shared memory.
 
-    Exclusive-ors bits of the address, counted from the start of the window of shared memory, that
-    choose a chunk in its span with those that choose the span. Source: PTX ISA, "Swizzling Modes";
-    cuda.h, CUtensorMapSwizzle.
+    The bits that select a chunk in its span are xor-ed with bits that select the span; `address` is
+    relative to the shared window. Source: PTX ISA, "Swizzling Modes"; cuda.h, CUtensorMapSwizzle.
     """
     mode, atomicity = map_swizzle(map), map_atomicity(map)
     if mode == NO_SWIZZLE:

@@ -1,7 +1,7 @@
-"""Reductions of numbers in memory: `cp.reduce.async.bulk` and its form for tensors.
+"""Reduces numbers in memory, for `cp.reduce.async.bulk`, its tensor form, and `red.async`.
 
-Every operation reads, combines and rounds once, to nearest even. Source: PTX ISA,
-"cp.reduce.async.bulk", ".redOp" and the element types of each.
+Every operation rounds once, to nearest even. Values are integers as `read_bytes` returns them.
+Source: PTX ISA, "cp.reduce.async.bulk", ".redOp" and the element types of each.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(8)
 
 CANONICAL = 0x7FFF
-"""The NaN of 16 bits that an operation gives."""
+"""The NaN that 16-bit operations return."""
 
 
 @jitable
 def power(exponent: int) -> float:
-    """Return 2 to the power of a number from -1022 to 1023."""
+    """Returns 2 to the power of `exponent`, from -1022 to 1023."""
     return float(np.int64((exponent + 1023) << 52).view(np.float64))
 
 
 @jitable
 def double_bits(value: float) -> int:
-    """Return the bits of a number in double precision, as a signed number."""
+    """Returns the bits of a double as a signed integer."""
     return int(np.float64(value).view(np.int64))
 
 
 @jitable
 def small_value(bits: int, fraction: int, bias: int) -> float:
-    """Return the number that 16 bits with so many of a fraction are."""
+    """Decodes a 16-bit float with `fraction` fraction bits: f16 or bf16."""
     sign = -1.0 if bits & 0x8000 else 1.0
     exponent, rest = (bits & 0x7FFF) >> fraction, bits & ((1 << fraction) - 1)
     if exponent == (1 << (15 - fraction)) - 1:
@@ -56,7 +56,7 @@ def small_value(bits: int, fraction: int, bias: int) -> float:
 
 @jitable
 def small_bits(value: float, fraction: int, bias: int) -> int:
-    """Return a number as 16 bits with so many of a fraction, rounded to nearest even."""
+    """Encodes a double as a 16-bit float with `fraction` fraction bits, rounded to nearest even."""
     if value != value:
         return CANONICAL
     infinity = ((1 << (15 - fraction)) - 1) << fraction
@@ -66,44 +66,46 @@ def small_bits(value: float, fraction: int, bias: int) -> int:
     if exponent > bias:
         return sign | infinity
     steps = int(np.rint(abs(value) * power(fraction - exponent)))
-    # A fraction that rounds up carries into the exponent by itself.
+    # Adding, not or-ing, lets a fraction that rounds up carry into the exponent.
     return sign | min(((exponent + bias - 1) << fraction) + steps, infinity)
 
 
 @jitable
-def chosen(op: int, old: float, given: float) -> float:
-    """Return the lesser or the greater of two floats, the other one of a NaN; -0 is less than 0."""
+def min_or_max(op: int, old: float, operand: float) -> float:
+    """Returns the minimum or maximum of two floats. If one is a NaN, returns the other; -0 is less
+    than 0."""
     if old != old:
-        return given
-    if given != given:
+        return operand
+    if operand != operand:
         return old
-    if old == given:
-        return old if (double_bits(old) < 0) == (op == MIN) else given
-    return old if (old < given) == (op == MIN) else given
+    if old == operand:
+        return old if (double_bits(old) < 0) == (op == MIN) else operand
+    return old if (old < operand) == (op == MIN) else operand
 
 
 @jitable
-def combined_floats(op: int, old: float, given: float) -> float:
-    """Return the sum, or the lesser or the greater, of two floats."""
-    return old + given if op == ADD else chosen(op, old, given)
+def combine_floats(op: int, old: float, operand: float) -> float:
+    """Returns the sum, minimum or maximum of two floats."""
+    return old + operand if op == ADD else min_or_max(op, old, operand)
 
 
 @jitable
-def combined_small(op: int, old: int, given: int, fraction: int, bias: int) -> int:
-    """Combine numbers of 16 bits; a sum in double precision rounds to them like the exact one."""
-    a, b = small_value(old, fraction, bias), small_value(given, fraction, bias)
-    return small_bits(combined_floats(op, a, b), fraction, bias)
+def combine_16_bits(op: int, old: int, operand: int, fraction: int, bias: int) -> int:
+    """Combines two 16-bit floats. The sum in double precision rounds to the same result as the
+    exact sum: double has more than twice the precision."""
+    a, b = small_value(old, fraction, bias), small_value(operand, fraction, bias)
+    return small_bits(combine_floats(op, a, b), fraction, bias)
 
 
 @jitable
 def signed(bits: int, width: int) -> int:
-    """Return two's complement of so many bits, up to 32; 64 are signed already."""
+    """Returns `bits` as a signed integer of `width` bits; 64 bits are signed already."""
     return bits if width == 64 else bits - ((bits >> (width - 1) & 1) << width)
 
 
 @jitable
 def is_less(a: int, b: int, type: int) -> bool:
-    """Return whether an integer is less than another, as `read_bytes` gives both."""
+    """Returns whether an integer of a type is less than another."""
     if type == S32:
         return signed(a, 32) < signed(b, 32)
     if type == U64 and (a < 0) != (b < 0):
@@ -112,32 +114,33 @@ def is_less(a: int, b: int, type: int) -> bool:
 
 
 @jitable
-def combined_integers(op: int, old: int, given: int, type: int) -> int:
-    """Combine integers, as `read_bytes` gives them; the result counts modulo their width."""
+def combine_integers(op: int, old: int, operand: int, type: int) -> int:
+    """Combines two integers of a type; the result is modulo 2^64, the caller stores the low
+    bytes."""
     if op == ADD:
-        return int(np.int64(np.uint64(np.int64(old)) + np.uint64(np.int64(given))))
+        return int(np.int64(np.uint64(np.int64(old)) + np.uint64(np.int64(operand))))
     if op == AND:
-        return old & given
+        return old & operand
     if op == OR:
-        return old | given
+        return old | operand
     if op == XOR:
-        return old ^ given
+        return old ^ operand
     if op == INC:
-        return 0 if not is_less(old, given, type) else old + 1
+        return 0 if not is_less(old, operand, type) else old + 1
     if op == DEC:
-        return given if old == 0 or is_less(given, old, type) else old - 1
-    return old if is_less(old, given, type) == (op == MIN) else given
+        return operand if old == 0 or is_less(operand, old, type) else old - 1
+    return old if is_less(old, operand, type) == (op == MIN) else operand
 
 
 @jitable
 def single_value(bits: int) -> float:
-    """Return the number that 32 bits are."""
+    """Decodes the bits of a single-precision float to a double."""
     return float(np.float64(np.uint32(bits).view(np.float32)))
 
 
 @jitable
 def single_bits(value: float, flushes: int) -> int:
-    """Return a number rounded to 32 bits; a subnormal one as zero where it `flushes`."""
+    """Encodes a double in single precision; a subnormal result as zero if `flushes` is 1."""
     bits = int(np.int64(np.float32(value).view(np.uint32)))
     if bits & 0x7FFFFFFF > 0x7F800000:
         return 0x7FFFFFFF
@@ -146,21 +149,23 @@ def single_bits(value: float, flushes: int) -> int:
 
 @jitable
 def reduce_number(memory: Memory, target: int, source: int, op: int, type: int) -> None:
-    """Combine the number at `target` with that at `source`, and leave it at `target`."""
+    """Combines the number at offset `target` in `memory` with that at `source`, and stores the
+    result at `target`."""
     size = type_bytes(type)
-    old, given = read_bytes(memory, target, size), read_bytes(memory, source, size)
+    old, operand = read_bytes(memory, target, size), read_bytes(memory, source, size)
+    # Operations from INC on treat the bits as an integer, whatever the type.
     bitwise = op >= INC
     if type == F16 and not bitwise:
-        new = combined_small(op, old, given, 10, 15)
+        new = combine_16_bits(op, old, operand, 10, 15)
     elif type == BF16 and not bitwise:
-        new = combined_small(op, old, given, 7, 127)
+        new = combine_16_bits(op, old, operand, 7, 127)
     elif type in (F32, F32_FTZ, TF32, TF32_FTZ) and not bitwise:
-        a, b = single_value(old), single_value(given)
-        new = single_bits(combined_floats(op, a, b), 1 if type in (F32_FTZ, TF32_FTZ) else 0)
+        a, b = single_value(old), single_value(operand)
+        new = single_bits(combine_floats(op, a, b), 1 if type in (F32_FTZ, TF32_FTZ) else 0)
     elif type == F64 and not bitwise:
         a = float(np.int64(old).view(np.float64))
-        b = float(np.int64(given).view(np.float64))
-        new = double_bits(combined_floats(op, a, b))
+        b = float(np.int64(operand).view(np.float64))
+        new = double_bits(combine_floats(op, a, b))
     else:
-        new = combined_integers(op, old, given, type)
+        new = combine_integers(op, old, operand, type)
     write_bytes(memory, target, size, new)

@@ -1,9 +1,12 @@
-"""Groups of elements, in which tensors of packed elements of 4 and 6 bits are copied.
+"""Defines the layout of packed tensor elements of 4 and 6 bits, and checks the rules of their
+copies.
 
-A group has so many bytes in global memory, and as many or more in shared memory, where a gap
-follows them. The gap is not initialised by a load: it stays as it is. Stores of 6 bits take them
-from a byte each. Source: PTX ISA, "Padding and alignment of the sub-byte types", "Restriction on
-Tensor Copy instructions"; cuda.h, `cuTensorMapEncodeTiled`.
+They are copied in groups of 16 elements, which have a fixed size in global memory, and the same or
+a larger one in shared memory, where a gap follows. A load leaves the gap unchanged. A store of
+6-bit elements takes each from a byte. Source: PTX ISA, "Padding and alignment of the sub-byte
+types", "Restriction on Tensor Copy instructions"; cuda.h, `cuTensorMapEncodeTiled`.
+
+    b4x16_p64: 8 bytes in global memory   ->   8 bytes and a gap of 8 bytes in shared memory
 """
 
 from __future__ import annotations
@@ -30,18 +33,18 @@ from warploom.asynchronous.tensors.maps import (
     type_bytes,
 )
 from warploom.asynchronous.tensors.requests import OP, REDUCE, STORE, field
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 
 B4X16, B4X16_P64, B6X16_P32 = FIRST_PACKED, FIRST_PACKED + 1, FIRST_PACKED + 2
 
 GROUP = 16
-"""Packed elements of a group."""
+"""Elements of a group."""
 
 PADDED_BOX = 128
-"""Elements of a row of a box where gaps follow the groups; sizes and coordinates are multiples."""
+"""Elements of a box row of a padded type; sizes and coordinates must be multiples."""
 
 PADDED_UNIT = 32
-"""What divides addresses and strides of such tensors."""
+"""Required alignment in bytes of addresses and strides of padded tensors."""
 
 (
     REDUCED,
@@ -54,67 +57,67 @@ PADDED_UNIT = 32
     SWIZZLE,
     INTERLEAVE,
 ) = range(1, 10)
-"""Rules that a copy of packed elements breaks."""
+"""Results of `broken_rule`: the rule that a copy of packed elements breaks."""
 
 
 @jitable
 def group_elements(type: int) -> int:
-    """Return the elements of a group of a type."""
+    """Returns the elements of a group; 1 for types that are not packed."""
     return GROUP if type >= FIRST_PACKED else 1
 
 
 @jitable
-def far_bytes(type: int) -> int:
-    """Return the bytes of a group in global memory."""
+def global_group_bytes(type: int) -> int:
+    """Returns the bytes of a group in global memory."""
     if type < FIRST_PACKED:
         return type_bytes(type)
     return 12 if type == B6X16_P32 else 8
 
 
 @jitable
-def near_bytes(type: int) -> int:
-    """Return the bytes of a group in shared memory, with its gap."""
+def shared_group_bytes(type: int) -> int:
+    """Returns the bytes of a group in shared memory, including its gap."""
     if type < FIRST_PACKED:
         return type_bytes(type)
     return 8 if type == B4X16 else 16
 
 
 @jitable
-def far_size(type: int, elements: int) -> int:
-    """Return the bytes of elements side by side in global memory."""
-    return elements * far_bytes(type) // group_elements(type)
+def global_size(type: int, elements: int) -> int:
+    """Returns the bytes of consecutive elements in global memory."""
+    return elements * global_group_bytes(type) // group_elements(type)
 
 
 @jitable
-def near_size(type: int, elements: int) -> int:
-    """Return the bytes of elements side by side in shared memory."""
-    return elements * near_bytes(type) // group_elements(type)
+def shared_size(type: int, elements: int) -> int:
+    """Returns the bytes of consecutive elements in shared memory."""
+    return elements * shared_group_bytes(type) // group_elements(type)
 
 
 @jitable
 def is_padded(type: int) -> bool:
-    """Return whether a gap follows each group in shared memory."""
-    return far_bytes(type) != near_bytes(type)
+    """Returns whether a gap follows each group in shared memory."""
+    return global_group_bytes(type) != shared_group_bytes(type)
 
 
 @jitable
 def fits_row(type: int, elements: int) -> bool:
-    """Return whether a row of a box may have so many packed elements."""
+    """Returns whether a row of a box may have `elements` packed elements."""
     if is_padded(type):
         return elements == PADDED_BOX
-    return elements * far_bytes(type) % (16 * GROUP) == 0
+    return elements * global_group_bytes(type) % (16 * GROUP) == 0
 
 
 @jitable
 def size_unit(type: int) -> int:
-    """Return what divides the innermost size of a tensor of packed elements, and the first
-    coordinate of a box."""
+    """Returns the number that the innermost size of a tensor of packed elements, and the first
+    coordinate of a box, must be multiples of."""
     return PADDED_BOX if is_padded(type) else 2
 
 
 @jitable
 def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
-    """Return whether copies of packed elements go with a swizzle."""
+    """Returns whether a swizzle is allowed for copies of packed elements."""
     if not is_padded(type) or mode == NO_SWIZZLE:
         return True
     if mode != SWIZZLE_128B:
@@ -125,8 +128,8 @@ def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
 
 
 @jitable
-def broken_rule(entry: Row, elements: int) -> int:
-    """Return the rule that a copy breaks whose rows have so many packed elements, or 0."""
+def broken_rule(entry: Ints, elements: int) -> int:
+    """Returns the rule that a copy with rows of `elements` packed elements breaks, or 0."""
     type, op = map_type(entry), field(int(entry[REQUEST]), OP)
     if op == REDUCE:
         return REDUCED
@@ -151,9 +154,9 @@ def broken_rule(entry: Row, elements: int) -> int:
 
 
 @jitable
-def is_aligned(entry: Row) -> bool:
-    """Return whether the address and the strides of a tensor are those of padded elements."""
-    every = int(entry[ADDRESS])
+def is_aligned(entry: Ints) -> bool:
+    """Returns whether the address and strides of a padded tensor are multiples of PADDED_UNIT."""
+    address_bits = int(entry[ADDRESS])
     for axis in range(1, map_rank(entry)):
-        every |= stride(entry, axis)
-    return every % PADDED_UNIT == 0
+        address_bits |= stride(entry, axis)
+    return address_bits % PADDED_UNIT == 0

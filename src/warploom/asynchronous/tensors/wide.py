@@ -1,17 +1,18 @@
-"""Columns of pixels along W alone: the modes `im2col::w` and `im2col::w::128` of copies of tensors.
+"""Locates the pixels of tensor copies in the modes `im2col::w` and `im2col::w::128`.
 
-The walk goes along W to the upper corner of the bounding box, then on from the lower one in the
-next image; H and D stay. wOffset moves the corners and the first pixel. Behind the pixels of a
-column, in `im2col::w::128` behind every 32 of its 128, come wHalo pixels more, which stand behind
-them in shared memory, too. They are the next ones along W, by the traversal stride. Where such a
-pixel would lie beyond the upper corner, the manual's text does not say which it is, and its figures
-are not public as text: that is a fault. Source: PTX ISA, "im2col::w and im2col::w::128 modes",
-"cp.async.bulk.tensor".
+Pixels follow each other along W up to the upper corner of the bounding box, then from the lower
+corner in the next image; H and D are fixed. wOffset shifts the corners and the first pixel. After
+the pixels of a column (in `im2col::w::128`, after every 32 of its 128) follow wHalo more, also in
+shared memory: the next pixels along W, by the traversal stride. If such a pixel exceeds the upper
+corner, the manual's text does not define it, and its figures are not available as text: that is a
+fault here. Source: PTX ISA, "im2col::w and im2col::w::128 modes", "cp.async.bulk.tensor".
+
+    W from 0 to 3, start 2, 4 pixels, no halo   ->   w = 2, 3 of image 0; w = 0, 1 of image 1
 """
 
 from __future__ import annotations
 
-from warploom.asynchronous.tensors.entries import COORDINATES, OFFSETS, PLACE, REQUEST
+from warploom.asynchronous.tensors.entries import COORDINATES, OFFSETS, REQUEST, ROW_COORDINATES
 from warploom.asynchronous.tensors.maps import (
     COLUMN,
     LOWER,
@@ -23,50 +24,50 @@ from warploom.asynchronous.tensors.maps import (
     signed_part,
 )
 from warploom.asynchronous.tensors.requests import MODE, WIDE_128_MODE, WIDE_MODE, field
-from warploom.simt.lane_counts import Row, jitable
+from warploom.simt.lane_counts import Ints, jitable
 
 HALO, OFFSET = OFFSETS, OFFSETS + 1
-"""Words of an entry: wHalo and wOffset."""
+"""Words of an entry that hold wHalo and wOffset."""
 
 MOST_HALO, MOST_HALO_OF_128, MOST_OFFSET = 512, 32, 32
-"""What wHalo in either mode, and wOffset, are smaller than."""
+"""Exclusive upper bounds of wHalo in `im2col::w` and `im2col::w::128`, and of wOffset."""
 
 GROUPS, GROUP = 4, 32
-"""In `im2col::w::128` a column is four times 32 pixels."""
+"""A column in `im2col::w::128`: four groups of 32 pixels."""
 
 
 @jitable
 def is_wide(mode: int) -> bool:
-    """Return whether a mode of a request is one of these."""
+    """Returns whether the mode of a request is `im2col::w` or `im2col::w::128`."""
     return mode in (WIDE_MODE, WIDE_128_MODE)
 
 
 @jitable
-def column_pixels(entry: Row) -> int:
-    """Return the pixels between which no halo comes."""
-    wide = field(int(entry[REQUEST]), MODE) == WIDE_MODE
-    return part(entry, COLUMN, 16, 16) if wide else GROUP
+def column_pixels(entry: Ints) -> int:
+    """Returns the number of pixels that a halo follows: of the column, or of a group of 32."""
+    is_w = field(int(entry[REQUEST]), MODE) == WIDE_MODE
+    return part(entry, COLUMN, 16, 16) if is_w else GROUP
 
 
 @jitable
-def count_pixels(entry: Row) -> int:
-    """Return the pixels of a copy, those of halos among them."""
+def count_pixels(entry: Ints) -> int:
+    """Returns the number of pixels of a copy, including halos."""
     groups = 1 if field(int(entry[REQUEST]), MODE) == WIDE_MODE else GROUPS
     return groups * (column_pixels(entry) + int(entry[HALO]))
 
 
 @jitable
-def upper_corner(entry: Row) -> int:
-    """Return the last place of the bounding box along W."""
+def upper_corner(entry: Ints) -> int:
+    """Returns the last coordinate of the bounding box along W."""
     return dim(entry, 1) - 1 + signed_part(entry, UPPER, 0) + int(entry[OFFSET])
 
 
 @jitable
-def find_wide_pixel(entry: Row, row: int, rank: int) -> None:
-    """Set PLACE for a pixel, by its number in shared memory."""
-    each, halo = column_pixels(entry), int(entry[HALO])
-    group, inside = row // (each + halo), row % (each + halo)
-    number, beyond = each * group + min(inside, each - 1), max(inside - each + 1, 0)
+def find_wide_pixel(entry: Ints, row: int, rank: int) -> None:
+    """Sets ROW_COORDINATES for the pixel with number `row` in shared memory."""
+    column, halo = column_pixels(entry), int(entry[HALO])
+    group, inside = row // (column + halo), row % (column + halo)
+    number, beyond = column * group + min(inside, column - 1), max(inside - column + 1, 0)
     upper = upper_corner(entry)
     lower = signed_part(entry, LOWER, 0) + int(entry[OFFSET])
     start, step = int(entry[COORDINATES + 1]) + int(entry[OFFSET]), element_stride(entry, 1)
@@ -75,26 +76,27 @@ def find_wide_pixel(entry: Row, row: int, rank: int) -> None:
     if number >= first:
         image, at = 1 + (number - first) // count, lower + (number - first) % count * step
     for axis in range(rank):
-        entry[PLACE + axis] = entry[COORDINATES + axis]
-    entry[PLACE + 1] = at + beyond * step
-    entry[PLACE + rank - 1] = int(entry[COORDINATES + rank - 1]) + image
+        entry[ROW_COORDINATES + axis] = entry[COORDINATES + axis]
+    entry[ROW_COORDINATES + 1] = at + beyond * step
+    entry[ROW_COORDINATES + rank - 1] = int(entry[COORDINATES + rank - 1]) + image
 
 
 @jitable
-def has_wrong_operands(entry: Row) -> bool:
-    """Return whether wHalo or wOffset is none of the values that the manual allows."""
-    wide = field(int(entry[REQUEST]), MODE) == WIDE_MODE
-    most = MOST_HALO if wide else MOST_HALO_OF_128
+def has_wrong_operands(entry: Ints) -> bool:
+    """Returns whether wHalo or wOffset is out of the range that the manual allows."""
+    is_w = field(int(entry[REQUEST]), MODE) == WIDE_MODE
+    most = MOST_HALO if is_w else MOST_HALO_OF_128
     return int(entry[HALO]) >= most or int(entry[OFFSET]) >= MOST_OFFSET
 
 
 @jitable
-def has_open_halo(entry: Row) -> bool:
-    """Return whether a pixel of a halo lies beyond the bounding box."""
-    rank, each, halo = map_rank(entry), column_pixels(entry), int(entry[HALO])
+def has_open_halo(entry: Ints) -> bool:
+    """Returns whether a halo pixel exceeds the bounding box. Only the last pixel of each halo is
+    checked, as it is the farthest."""
+    rank, column, halo = map_rank(entry), column_pixels(entry), int(entry[HALO])
     if halo > 0:
-        for row in range(each + halo - 1, count_pixels(entry), each + halo):
+        for row in range(column + halo - 1, count_pixels(entry), column + halo):
             find_wide_pixel(entry, row, rank)
-            if entry[PLACE + 1] > upper_corner(entry):
+            if entry[ROW_COORDINATES + 1] > upper_corner(entry):
                 return True
     return False

@@ -28,6 +28,7 @@ from warploom.texture.descriptors import (
     FETCH,
     FORMAT,
     GATHER,
+    GEOMETRY_AT,
     HANDLE_ROW,
     HAS_SAMPLER,
     IS_TYPE,
@@ -36,7 +37,6 @@ from warploom.texture.descriptors import (
     PARTS,
     QUERY,
     SAMPLER,
-    SHAPE,
     STORE,
     STORE_FORMATTED,
     SURFACE,
@@ -45,8 +45,8 @@ from warploom.texture.descriptors import (
     VALUE_ROW,
 )
 from warploom.texture.fetch import fetch, gather
-from warploom.texture.requests import fitting, handle_at, row_of, sampler_at
-from warploom.texture.surface import access_bytes, place
+from warploom.texture.requests import descriptor_row, lane_handle, matches_request, sampler_at
+from warploom.texture.surface import access_bytes, locate_access
 from warploom.texture.texels import format_bytes
 
 LANES = 32
@@ -68,9 +68,9 @@ def detect_texels(
     for lane in range(LANES):
         if event[E_LANES] >> lane & 1 == 0:
             continue
-        start = row_of(table, handle_at(table, memory, data, HANDLE_ROW, lane))
+        start = descriptor_row(table, lane_handle(table, memory, data, HANDLE_ROW, lane))
         kind = TEXTURE if op in (FETCH, GATHER) else SURFACE
-        if start < 0 or not fitting(table, start, kind, request >> SHAPE & 15):
+        if start < 0 or not matches_request(table, start, kind, request >> GEOMETRY_AT & 15):
             return 0
         set_current_lane(state, (event[E_WARP] << 5) + lane)
         if kind == TEXTURE:
@@ -86,7 +86,7 @@ def detect_texels(
             for corner in range(int(scratch[CORNERS])):
                 at = int(table[BASE]) + int(scratch[CORNERS + 1 + 2 * corner])
                 record_bytes(state, event, all_memory, values, lane, (GLOBAL, READS), at, size)
-        elif place(table, start, data, lane, request) == 0:
+        elif locate_access(table, start, data, lane, request) == 0:
             address = int(np.int64(data[LANES * ADDRESS_ROW + lane]))
             if address >= 0:
                 size, access_op = access_bytes(table, start, request), UPDATES

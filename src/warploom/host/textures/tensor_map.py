@@ -119,7 +119,7 @@ class Tensor:
 
     def check_row(self, elements: int) -> None:
         """Raise WarploomError where a row of the box, of so many elements, breaks a rule."""
-        size = packed.far_size(self.type_number, elements)
+        size = packed.global_size(self.type_number, elements)
         mode, _ = SWIZZLES[self.swizzle]
         if self.type in PACKED:
             unit = "128 are" if packed.is_padded(self.type_number) else "a multiple of 32 is"

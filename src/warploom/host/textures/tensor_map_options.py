@@ -13,7 +13,7 @@ from warploom.asynchronous.tensors.maps import (
     IM2COL_W,
     IM2COL_W128,
 )
-from warploom.asynchronous.tensors.packed import far_bytes, far_size, group_elements
+from warploom.asynchronous.tensors.packed import global_group_bytes, global_size, group_elements
 from warploom.core.errors import WarploomError
 from warploom.core.options import checked
 from warploom.core.values import Integer, OneOf
@@ -58,9 +58,9 @@ def _tensor(buffer: Buffer, layout: _Layout, interleave: str, swizzle: str, fill
     shape = tuple(buffer.shape if layout.shape is None else layout.shape)
     row = shape[-1] * buffer.dtype.itemsize
     if number >= FIRST_PACKED and layout.shape is None:
-        shape = (*shape[:-1], row * group_elements(number) // far_bytes(number))
+        shape = (*shape[:-1], row * group_elements(number) // global_group_bytes(number))
     elif number >= FIRST_PACKED:
-        row = far_size(number, shape[-1])
+        row = global_size(number, shape[-1])
     strides = layout.strides
     if strides is None:
         inner = [row]

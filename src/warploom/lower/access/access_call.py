@@ -50,7 +50,7 @@ class Call:
     @property
     def deferred(self) -> bool:
         """Returns whether some of such accesses are put on a list (`cost.deferred_atomics`)."""
-        facts = Facts(fixed=not self.shuffles, deferred=self.rules.lists_words)
+        facts = Facts(fixed=not self.shuffles, deferred=self.rules.defers_atomics)
         return select(self.access_type, ANYWHERE, facts).cost is Cost.LIST
 
     def told(self, places: Value) -> Value:

@@ -11,14 +11,14 @@ from warploom.abi.environment import Slot
 from warploom.cost.caches import LOCAL_BASE
 from warploom.cost.fields import EXAMPLE_COST, TRANSACTIONS
 from warploom.cost.pattern_table import (
-    DOUBT,
     MASK,
+    NEW_PATTERNS,
     NO_STEP,
     OFFSETS,
     REPEATS,
-    SELDOM,
+    SAMPLE_PERIOD,
     STEP,
-    TRIALS,
+    TRIAL_PATTERNS,
 )
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I1, I64, PTR, Value, selection, vector, zero
@@ -137,13 +137,13 @@ class AccessCosts:
 
     def _worth_keeping(self, pattern: Value) -> Value:
         """Returns whether a new pattern is kept in place of one (`cost.pattern_table`)."""
-        b, at = self.b, self.lanes.slot(self.access.row, DOUBT)
+        b, at = self.b, self.lanes.slot(self.access.row, NEW_PATTERNS)
         repeats = b.load(self.lanes.slot(pattern, REPEATS), typ=I64)
         came_again = b.icmp_unsigned("!=", repeats, I64(0))
         doubt = b.select(came_again, I64(0), b.add(b.load(at, typ=I64), I64(1)))
         b.store(doubt, at)
-        few = b.icmp_unsigned("<", doubt, I64(TRIALS))
-        turn = b.icmp_unsigned("==", b.and_(doubt, I64(SELDOM - 1)), I64(0))
+        few = b.icmp_unsigned("<", doubt, I64(TRIAL_PATTERNS))
+        turn = b.icmp_unsigned("==", b.and_(doubt, I64(SAMPLE_PERIOD - 1)), I64(0))
         return b.or_(few, turn)
 
     def _count_by_rules(self, scratch: Value, bits: Value) -> None:

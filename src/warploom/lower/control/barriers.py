@@ -32,7 +32,7 @@ from warploom.simt.schedule_layout import (
     GROUP_WARPS,
     INSTRUCTION,
 )
-from warploom.simt.warp_table import ARGUMENT, ARGUMENT_2, PASS, VOTE
+from warploom.simt.warp_table import ARGUMENT, ARGUMENT_2, SYNC_DONE, VOTE
 
 BAD_BARRIER = 7
 """What the record of a fault calls it (`machine.faults.fault_errors`)."""
@@ -130,8 +130,8 @@ class BarrierCode:
         if not votes(made):
             return
         b, frame = self.b, self.frame
-        waited = frame.get(frame.context.table(PASS))
-        b.store(I64(0), frame.context.table(PASS))
+        waited = frame.get(frame.context.table(SYNC_DONE))
+        b.store(I64(0), frame.context.table(SYNC_DONE))
         on = self.operands.executing(made)
         must = b.and_(b.icmp_unsigned("==", waited, I64(0)), self.lanes.any(on))
         with b.if_then(must):

@@ -70,7 +70,7 @@ class ReconvergenceCode:
         if self._suspends:
             missing = b.icmp_unsigned("!=", arrived, frame.get(frame.nodes.node(node, EXPECTED)))
             with b.if_then(missing, likely=False):
-                self.suspension.give_way(Status.GATHERS, point)
+                self.suspension.give_way(Status.RECONVERGING, point)
         return node
 
     def _arrive_at_exit(self) -> None:
@@ -92,7 +92,7 @@ class ReconvergenceCode:
         if self._suspends:
             left = b.icmp_unsigned("!=", b.load(frame.active.live, typ=I32), I32(0))
             with b.if_then(left, likely=False):
-                self.suspension.give_way(Status.GATHERS, self.blocks.program.exit)
+                self.suspension.give_way(Status.RECONVERGING, self.blocks.program.exit)
         b.branch(self.blocks.ended)
 
     def _other_side(self, point: int, node: Value) -> None:

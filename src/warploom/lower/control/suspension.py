@@ -20,7 +20,7 @@ from warploom.lower.frame.blocks import Blocks, Copy
 from warploom.lower.frame.spills import Saved
 from warploom.program.uses import member_mask
 from warploom.simt.schedule_layout import FROM_TABLE, RESUME
-from warploom.simt.warp_table import BLOCK, LIVE, MASK, PASS, TOP
+from warploom.simt.warp_table import BLOCK, LIVE, MASK, SYNC_DONE, TOP
 
 
 class Suspension:
@@ -173,6 +173,6 @@ class Suspension:
             first = self.blocks.program.blocks[place].start
             if member_mask(self.blocks.program.instructions[first]) is not None:
                 # The convergent copy does not ask whether lanes have waited: they are all there.
-                self.b.store(I64(0), self.frame.context.table(PASS))
+                self.b.store(I64(0), self.frame.context.table(SYNC_DONE))
             self.b.branch(self.reshaping.reshape(place))
         return block

@@ -10,7 +10,7 @@ from warploom.program.program import Block
 from warploom.program.uses import gathering_mask, member_mask
 from warploom.simt.schedule_layout import INSTRUCTION, POLICY
 from warploom.simt.split_policy import ADVERSARIAL
-from warploom.simt.warp_table import ARGUMENT, PASS
+from warploom.simt.warp_table import ARGUMENT, SYNC_DONE
 
 
 class SyncCode:
@@ -33,8 +33,8 @@ class SyncCode:
         live = b.zext(b.load(frame.active.live, typ=I32), I64)
         here = b.zext(frame.active.bits(), I64)
         missing = b.and_(b.and_(members, live), b.not_(here))
-        waited = frame.get(frame.context.table(PASS))
-        b.store(I64(0), frame.context.table(PASS))
+        waited = frame.get(frame.context.table(SYNC_DONE))
+        b.store(I64(0), frame.context.table(SYNC_DONE))
         must = b.and_(b.icmp_unsigned("!=", missing, I64(0)), b.icmp_unsigned("==", waited, I64(0)))
         with b.if_then(must, likely=False):
             b.store(members, frame.context.table(ARGUMENT))

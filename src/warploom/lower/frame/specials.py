@@ -12,7 +12,7 @@ from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
 from warploom.llvm.lanes import I32, I64, LANES, Value, undefined, vector
 from warploom.lower.frame.block_layout import BlockWide
 from warploom.lower.frame.frame import Frame
-from warploom.simt.schedule_layout import ISSUED, LOOKED, TIMED
+from warploom.simt.schedule_layout import CLOCK_READ, ISSUED, TIMED
 
 
 class Specials:
@@ -43,7 +43,7 @@ class Specials:
         if special.fixed is not None:
             return type(special.fixed)
         if special.clock_bit is not None:
-            self.frame.context.set_state(TIMED, I64(LOOKED))
+            self.frame.context.set_state(TIMED, I64(CLOCK_READ))
             return b.trunc(b.lshr(self._clock(), I64(special.clock_bit)), type)
         base, _, part = name.partition(".")
         if base in ("%ntid", "%ctaid", "%nctaid"):

@@ -22,7 +22,17 @@ from warploom.simt import clusters, schedule_layout
 from warploom.simt.schedule_layout import (
     RUNNABLE,
 )
-from warploom.simt.warp_table import ARGUMENT, ARGUMENT_2, BLOCK, LIVE, MASK, NONE, PASS, TOP, VOTE
+from warploom.simt.warp_table import (
+    ARGUMENT,
+    ARGUMENT_2,
+    BLOCK,
+    LIVE,
+    MASK,
+    NONE,
+    SYNC_DONE,
+    TOP,
+    VOTE,
+)
 
 WHOLE = 1
 """How a warp goes on whose lanes are all together."""
@@ -34,8 +44,8 @@ def wait_to_vote(warp: Warp) -> int:
     instruction = warp.run.program.instructions[index]
     if not votes(instruction):
         return RUNNABLE
-    if table[PASS]:
-        table[PASS] = 0
+    if table[SYNC_DONE]:
+        table[SYNC_DONE] = 0
         return RUNNABLE
     mask = warp.splits.active & guard_mask(warp, instruction)
     if not mask:

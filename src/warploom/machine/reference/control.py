@@ -25,7 +25,7 @@ from warploom.simt.schedule_layout import (
     RUNNABLE,
 )
 from warploom.simt.split_policy import ADVERSARIAL, CONVERGE
-from warploom.simt.warp_table import ARGUMENT, BLOCK, LIVE, NONE, PASS
+from warploom.simt.warp_table import ARGUMENT, BLOCK, LIVE, NONE, SYNC_DONE
 
 
 def enter(warp: Warp, block: int) -> int:
@@ -50,8 +50,8 @@ def _synchronise(warp: Warp) -> int:
     mask = gathering_mask(instruction)
     if mask is None or not run.plan[schedule_layout.INDEPENDENT]:
         return RUNNABLE
-    if table[PASS]:
-        table[PASS] = 0
+    if table[SYNC_DONE]:
+        table[SYNC_DONE] = 0
         return RUNNABLE
     members = int(read(warp, mask, B32)[lowest(warp.splits.active)])
     if members & int(table[LIVE]) & ~warp.splits.active == 0:

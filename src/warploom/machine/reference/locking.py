@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warploom.machine.reference.state import Run
 from warploom.simt import schedule_layout as p
-from warploom.simt.block_barriers import settle_one
+from warploom.simt.block_barriers import complete_barrier_if_full
 from warploom.simt.scheduling import can_run, make_current, turn_length
 from warploom.simt.warp_table import NONE
 
@@ -17,9 +17,11 @@ def locked_turn(run: Run, warp: tuple[int, int]) -> int | None:
     if slot is None:
         return None
     warps = int(plan[p.WARPS])
-    if plan[p.TOUCHED] != NONE:
-        settle_one(plan, run.states, run.tables, plan[p.SLOT] * warps, plan[p.TOUCHED])
-        plan[p.TOUCHED] = NONE
+    if plan[p.TOUCHED_BARRIER] != NONE:
+        complete_barrier_if_full(
+            plan, run.states, run.tables, plan[p.SLOT] * warps, plan[p.TOUCHED_BARRIER]
+        )
+        plan[p.TOUCHED_BARRIER] = NONE
     index = slot * warps + number
     if not can_run(plan, run.states, run.tables, index):
         return None
@@ -27,5 +29,5 @@ def locked_turn(run: Run, warp: tuple[int, int]) -> int | None:
         make_current(plan, run.slots, slot)
     plan[p.TURNS] += 1
     plan[p.LENGTH] = turn_length(plan, run.tables[index])
-    plan[p.BEFORE] = plan[p.CHANGES]
+    plan[p.CHANGES_BEFORE] = plan[p.CHANGES]
     return number

@@ -23,7 +23,7 @@ from warploom.ptx.ir import (
 )
 from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW
 from warploom.simt.schedule_layout import (
-    LOOKED,
+    CLOCK_READ,
     TIMED,
 )
 
@@ -60,7 +60,7 @@ def special(warp: Warp, name: str) -> Values:
     if known.fixed is not None:
         return splat(known.fixed, known.type, warp.size)
     if known.clock_bit is not None:
-        warp.state[TIMED] = LOOKED
+        warp.state[TIMED] = CLOCK_READ
         return splat(warp.clock >> known.clock_bit, known.type, warp.size)
     return warp.specials[name]
 

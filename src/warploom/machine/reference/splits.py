@@ -14,7 +14,7 @@ from warploom.simt.convergence import pop, push
 from warploom.simt.indexed_branch import Words, take_indexed_branch
 from warploom.simt.schedule_layout import (
     ENDED,
-    GATHERS,
+    RECONVERGING,
     RUNNABLE,
 )
 from warploom.simt.warp_table import (
@@ -99,8 +99,8 @@ class Splits:
         return block == self.exit or table[node_at(top) + LEVEL] == level
 
     def arrive(self, block: int, level: int) -> int:
-        """Let the running lanes come to `block`: RUNNABLE with the lanes that go on, GATHERS where
-        they wait for others, or ENDED."""
+        """Let the running lanes come to `block`: RUNNABLE with the lanes that go on, RECONVERGING
+        where they wait for others, or ENDED."""
         table = self.table
         if block == self.exit:
             table[LIVE] &= ~table[MASK]
@@ -113,7 +113,7 @@ class Splits:
                 table[at + OTHER_MASK] = 0
                 break
             if table[at + ARRIVED] != table[at + EXPECTED]:
-                return GATHERS
+                return RECONVERGING
             table[MASK] = table[at + EXPECTED]
             if block != self.exit and table[at + BRANCH] != NONE:
                 self.met.append(int(table[at + BRANCH]))
@@ -121,7 +121,7 @@ class Splits:
         table[BLOCK] = block
         if block != self.exit:
             return RUNNABLE
-        return GATHERS if table[LIVE] else ENDED
+        return RECONVERGING if table[LIVE] else ENDED
 
     def leave(self, mask: int) -> None:
         """Let some of the running lanes exit, not all. The nodes that they are in all end at the

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from warploom.machine.launch import Who
 from warploom.machine.reference.state import Run
 from warploom.simt import schedule_layout as p
-from warploom.simt.block_barriers import settle, settle_one
+from warploom.simt.block_barriers import complete_barrier_if_full, complete_full_barriers
 from warploom.simt.clusters import end_block
-from warploom.simt.convergence import find_more
+from warploom.simt.convergence import release_more_lanes
 from warploom.simt.scheduling import can_start, enter_slot
 from warploom.simt.waiting_splits import has_ready
 from warploom.simt.warp_table import NONE
@@ -31,10 +31,10 @@ def able_warps(run: Run, begin_block: Callable[[], None]) -> list[Who]:
     plan = run.plan
     if plan[p.CLUSTER] > 1:
         return []
-    if plan[p.TOUCHED] != NONE:
+    if plan[p.TOUCHED_BARRIER] != NONE:
         first = plan[p.SLOT] * plan[p.WARPS]
-        settle_one(plan, run.states, run.tables, first, plan[p.TOUCHED])
-        plan[p.TOUCHED] = NONE
+        complete_barrier_if_full(plan, run.states, run.tables, first, plan[p.TOUCHED_BARRIER])
+        plan[p.TOUCHED_BARRIER] = NONE
     while True:
         while can_start(plan) and enter_slot(plan, run.slots, run.states, run.tables):
             begin_block()
@@ -52,10 +52,10 @@ def _able_of(run: Run, slot: int) -> list[Who]:
     found = _running(run, slot)
     if found:
         return found
-    outcome = settle(plan, run.states, run.tables, slot * plan[p.WARPS])
+    outcome = complete_full_barriers(plan, run.states, run.tables, slot * plan[p.WARPS])
     if outcome == p.ENDED:
         end_block(plan, run.slots, slot)
-        plan[p.HOPELESS] = 0
+        plan[p.STUCK_BLOCKS] = 0
         if plan[p.SLOT] == slot:
             plan[p.SLOT] = NONE
     return _running(run, slot) if outcome == p.RUNNABLE else []
@@ -73,5 +73,5 @@ def _can_run(run: Run, index: int) -> bool:
     if state[p.STATUS] != p.RUNNABLE or state[p.RESUME] != p.FROM_TABLE:
         return bool(state[p.STATUS] == p.RUNNABLE)
     if run.plan[p.INDEPENDENT] and not has_ready(table):
-        find_more(table, run.plan[p.CHANGES], run.plan[p.EXIT])
+        release_more_lanes(table, run.plan[p.CHANGES], run.plan[p.EXIT])
     return bool(has_ready(table))

@@ -139,8 +139,8 @@ def _load(made: Instruction, m: Modifiers) -> MemoryRequest:
         return _move(w.LOAD, registers, address, split, m)
     registers, found, address, *split = made.operands
     asked = _move(w.LOAD, registers, address, split, m)
-    flags = w.REDUCES | (w.TAKES_LEAST if m["redop"] == "min" else 0)
-    flags |= (w.BY_SIZE if "abs" in m else 0) | (w.KEEPS_NANS if "NaN" in m else 0)
+    flags = w.REDUCES | (w.TAKES_MINIMUM if m["redop"] == "min" else 0)
+    flags |= (w.ABSOLUTE_VALUES if "abs" in m else 0) | (w.PROPAGATES_NANS if "NaN" in m else 0)
     flags |= {"f32": w.FLOATS, "s32": w.SIGNED}.get(m.text("type", ""), 0)
     return MemoryRequest(asked.request | flags, asked.inputs, (*asked.registers, found))
 

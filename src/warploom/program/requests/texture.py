@@ -145,7 +145,7 @@ def _field(at: int, value: int) -> int:
 
 
 def _shape(m: Modifiers) -> int:
-    return _field(d.SHAPE, d.GEOMETRIES.index(m.text("geom", "")))
+    return _field(d.GEOMETRY_AT, d.GEOMETRIES.index(m.text("geom", "")))
 
 
 def _handles(texels: Operand) -> tuple[Operand, Operand | None]:

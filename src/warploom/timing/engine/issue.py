@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warploom.simt.host_prefetch import fetch
+from warploom.simt.host_prefetch import prefetch
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
 from warploom.timing.engine.bulk import enqueue
@@ -208,7 +208,7 @@ def start_flight(g: Machine, m: Words, s: int, warp: int, op: int, now: int) -> 
     m[w.FREE_COUNT] -= 1
     number = m[g.p[w.AT_FREE] + m[w.FREE_COUNT]]
     flight = g.p[w.AT_FLIGHTS] + number * w.F_WORDS
-    fetch(g.warps, m[warp + w.V_WARP] * g.p[w.WARP_WORDS])  # where its accesses are, soon
+    prefetch(g.warps, m[warp + w.V_WARP] * g.p[w.WARP_WORDS])  # where its accesses are, soon
     m[flight + w.F_WARP] = warp
     m[flight + w.F_OP] = op
     m[flight + w.F_TIME] = 0

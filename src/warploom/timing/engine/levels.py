@@ -7,7 +7,7 @@ of each other within one.
 
 from __future__ import annotations
 
-from warploom.simt.host_prefetch import fetch
+from warploom.simt.host_prefetch import prefetch
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
 from warploom.timing.engine.caches import (
@@ -75,10 +75,10 @@ def fetch_set(cache: Cache, place: int) -> None:
     """Fetch a set that is wanted soon: its tags, and what the line least recently used gives way
     for."""
     first = place * cache.ways
-    fetch(cache.m, tag_at(cache, first))
-    fetch(cache.m, tag_at(cache, first + cache.ways - 1))
-    fetch(cache.m, tag_at(cache, first + cache.ways // 2))
-    fetch(cache.m, fill_at(cache, first + oldest(cache, place)))
+    prefetch(cache.m, tag_at(cache, first))
+    prefetch(cache.m, tag_at(cache, first + cache.ways - 1))
+    prefetch(cache.m, tag_at(cache, first + cache.ways // 2))
+    prefetch(cache.m, fill_at(cache, first + oldest(cache, place)))
 
 
 @jitable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, NamedTuple
 
-from warploom.simt.host_prefetch import register_fetch
+from warploom.simt.host_prefetch import register_prefetch
 
 Words = Any
 """An array of 64-bit integers: to compiled code its address, in Python a NumPy array."""
@@ -51,7 +51,7 @@ def register_pointers() -> None:
     from numba.core import types
     from numba.extending import intrinsic, overload
 
-    register_fetch()
+    register_prefetch()
 
     @intrinsic
     def moved(_context: Any, pointer: Any, count: Any) -> Any:

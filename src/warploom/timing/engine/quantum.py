@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warploom.simt.host_prefetch import fetch
+from warploom.simt.host_prefetch import prefetch
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
 from warploom.timing.engine.answers import take_answers
@@ -58,10 +58,10 @@ def fetch_sm(p: Words, m: Words) -> None:
     """Fetch the SM that is the next one: ask the host for its warps, schedulers and registers, and
     for the answers that it gets. All SMs are more than the host's nearest caches hold."""
     for place in range(0, min(p[w.AT_MSHRS], MOST_FETCHED), w.LINE):
-        fetch(m, place)
+        prefetch(m, place)
     first = p[w.AT_REQUESTS]
     for place in range(first, first + m[w.REQUEST_COUNT] * w.R_WORDS, w.LINE):
-        fetch(m, place)
+        prefetch(m, place)
 
 
 @jitable

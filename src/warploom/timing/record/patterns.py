@@ -14,8 +14,8 @@ from warploom.abi.log_copies import AT_BARRIER, COPY_ADD, COPY_IN, COPY_OUT
 from warploom.cost import caches
 from warploom.cost.device_rules import AccessRules
 from warploom.cost.fields import PASSES, RECORD_WIDTH, WAVEFRONTS
-from warploom.cost.paired_banks import registers_returned
-from warploom.cost.served import served
+from warploom.cost.paired_banks import count_return_cycles
+from warploom.cost.served import list_transactions
 from warploom.helpers.table import count_compiled
 from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import WARP_SIZE
@@ -187,7 +187,7 @@ class PatternTable:
         row[w.P_KIND] = self._kind(space, op, route)
         registers = -(-size // 4)
         if op == "load" and self._rules.returns_pairs:
-            registers = registers_returned(addresses, lanes, size)
+            registers = count_return_cycles(addresses, lanes, size)
         wide = -(-bin(lanes).count("1") * min(4, size) * registers // WAVEFRONT_BYTES)
         row[w.P_WAVEFRONTS] = max(wide, len({line for line, _ in lines}))
         row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(lines)
@@ -239,7 +239,9 @@ class PatternTable:
             sectors = {addresses[lane] >> 5 for lane in range(WARP_SIZE) if lanes >> lane & 1}
             parts = [(sector << 5, 32) for sector in sorted(sectors)]
         else:
-            parts = [(part.start, part.size) for part in served(rule, addresses, lanes, size)]
+            parts = [
+                (part.start, part.size) for part in list_transactions(rule, addresses, lanes, size)
+            ]
         found: list[tuple[int, int]] = []
         by_rule = rule.endswith(("in_order", "by_halves"))
         masks: dict[int, int] = {}
