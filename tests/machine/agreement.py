@@ -15,7 +15,7 @@ from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.faults.deadlock import SPINS
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.tally import COLUMNS, Tally
 from warploom.program.build import build
@@ -44,7 +44,7 @@ def outcome(
     verify(module)
     program = build(module, "k")
     memory = DeviceMemory(1 << 30)
-    image = Image(module, memory)
+    image = ModuleGlobals(module, memory)
     blocks, threads = launch_shape
     size = blocks * threads * THREAD_BYTES
     buffer = memory.allocate(size, "buffer")

@@ -19,7 +19,7 @@ from warploom.isa.spec import OperandSpec, Operation, OpSpec, Slot, UnknownOpcod
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.program.build import build
 from warploom.program.program import PARAMETERS
@@ -296,7 +296,7 @@ def run(
     program = build(module, "k")
     memory = DeviceMemory(1 << 30)
     prepare(memory)
-    image = Image(module, memory)
+    image = ModuleGlobals(module, memory)
     given = inputs(seed)
     source = memory.allocate(len(given))
     memory.write(source.address, given)

@@ -7,7 +7,7 @@ import numpy as np
 from random_writer import Writer
 
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.textures import Description
+from warploom.machine.memory.textures import TextureDescription
 from warploom.texture import descriptors as d
 
 LINE, PLANE, SURFACE = (d.HANDLE_TAG + row for row in range(3))
@@ -27,11 +27,13 @@ def textures(memory: DeviceMemory, rng: np.random.Generator) -> int:
     borders = d.sampler_word((d.BORDERED, d.CLAMP, d.CLAMP), flags=0)
     size = (WIDTH, HEIGHT, 1)
     made = (
-        Description(d.TEXTURE, "1d", "f32", 1, (WIDTH, 1, 1), (line.address,), sampler=wraps),
-        Description(
+        TextureDescription(
+            d.TEXTURE, "1d", "f32", 1, (WIDTH, 1, 1), (line.address,), sampler=wraps
+        ),
+        TextureDescription(
             d.TEXTURE, "2d", "u8", 4, size, (plane.address,), as_float=True, sampler=borders
         ),
-        Description(d.SURFACE, "2d", "u32", 1, size, (surface.address,)),
+        TextureDescription(d.SURFACE, "2d", "u32", 1, size, (surface.address,)),
     )
     handles = [memory.textures.add(one) for one in made]
     assert handles == [LINE, PLANE, SURFACE]

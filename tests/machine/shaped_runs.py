@@ -12,7 +12,7 @@ from shaped_programs import OUT_BYTES
 from warploom.core.errors import WarploomError
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.tally import Tally
 from warploom.program.build import build
 from warploom.program.program import Program
@@ -45,7 +45,7 @@ def prepared(
         (blocks, 1, 1),
         (*block, 1),
         struct.pack("<Q", buffer),
-        Image(module, memory).addresses(program.globals),
+        ModuleGlobals(module, memory).addresses(program.globals),
         max_instructions=200_000,
         schedule=schedule,
     )

@@ -14,7 +14,7 @@ from stepped_programs import BYTES, Places
 from warploom.core.errors import MemoryFault, WarploomError
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.program.build import build
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
@@ -47,7 +47,7 @@ def left_behind(
             (2, 1, 1),
             (*block, 1),
             struct.pack("<QQqi4xqQI", *given),
-            Image(module, memory).addresses(program.globals),
+            ModuleGlobals(module, memory).addresses(program.globals),
             max_instructions=50_000,
             schedule=schedule,
         )

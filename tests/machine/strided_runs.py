@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from warploom.core.errors import MemoryFault, WarploomError
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.tally import Tally
 from warploom.program.build import build
 from warploom.ptx.parser import parse
@@ -61,7 +61,7 @@ def strided_run(text: str, setting: Setting, schedule: Schedule, engine: object)
         (setting.blocks, 1, 1),
         (*setting.block, 1),
         struct.pack("<QQQQii", *pointers, out, setting.count, setting.far),
-        Image(module, memory).addresses(program.globals),
+        ModuleGlobals(module, memory).addresses(program.globals),
         max_instructions=60_000,
         schedule=schedule,
     )

@@ -22,7 +22,7 @@ from warploom.devices.catalog import find_device
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.program.build import build
 from warploom.program.program import Program
@@ -128,7 +128,7 @@ def records(engine: ReferenceEngine | CompiledEngine, *warps: list[int]) -> dict
     module, program = prepared()
     memory = DeviceMemory(1 << 24)
     try:
-        image = Image(module, memory)
+        image = ModuleGlobals(module, memory)
         buffer = memory.allocate(SPAN, "buffer")
         table = memory.allocate(128 * len(warps), "offsets")
         memory.write(table.address, np.array(warps, np.uint32).tobytes())

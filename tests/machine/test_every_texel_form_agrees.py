@@ -12,7 +12,7 @@ from form_kernels import Kernel, assert_agreement, covering, elements
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.isa.spec import FORMS, Operation, Unit
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.textures import Description
+from warploom.machine.memory.textures import TextureDescription
 from warploom.ptx.texture_rules import COORDINATES, LAYERED
 from warploom.texture import descriptors as d
 
@@ -38,7 +38,7 @@ def objects(memory: DeviceMemory) -> None:
             extents = (4, 4, 1) if square else (WIDTH, 4 if axes > 1 else 1, 4 if axes > 2 else 1)
             layers = {"cube": 6, "acube": 12}.get(geometry, 3 if geometry in LAYERED else 1)
             memory.textures.add(
-                Description(
+                TextureDescription(
                     kind, geometry, "u32", 1, extents, (buffer.address,), layers, sampler=sampler
                 )
             )

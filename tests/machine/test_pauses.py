@@ -14,7 +14,7 @@ from test_machines_agree import agree_on_kernels
 
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.pace import Pace
-from warploom.machine.compiled.work import Work
+from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.reference.machine import ReferenceEngine
@@ -28,14 +28,14 @@ BLOCKS = 5
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What each call of machine code answered, where it comes back as often as it can."""
     answers: list[int] = []
-    go_on = Work.go_on
+    go_on = WorkerLaunch.go_on
 
-    def noted(work: Work) -> int:
+    def noted(work: WorkerLaunch) -> int:
         work.launch_template.pace.instructions = 1
         answers.append(go_on(work))
         return answers[-1]
 
-    monkeypatch.setattr(Work, "go_on", noted)
+    monkeypatch.setattr(WorkerLaunch, "go_on", noted)
     return answers
 
 

@@ -28,7 +28,7 @@ from warploom.core.errors import WarploomError
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
-from warploom.machine.reference.state import Access, Warp
+from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.program.program import Program
 from warploom.ptx.ir import Register
 
@@ -61,7 +61,7 @@ class Watch:
         rows = {lane // part for lane in lanes}
         assert len({(r, f) for f, r in firsts.items()}) <= len(rows), (register, shape, values)
 
-    def accessed(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: WarpAccess) -> None:
         pass
 
 

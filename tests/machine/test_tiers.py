@@ -14,17 +14,19 @@ from test_pauses import LOOPS, MEETS, assert_every_block_is_run_once
 from warploom.compilation.jit import CompiledKernel
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.tiers import Tiers
-from warploom.machine.compiled.work import Work
+from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
 
 
 @pytest.fixture(params=[1, 2, 4])
-def handovers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[Work]:
+def handovers(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> list[WorkerLaunch]:
     """Has launches begin in baseline code, pause as often as they can, and go on in optimised code
     after so many pauses; gives the launches that did."""
-    changed: list[Work] = []
-    pauses, go_on = 0, Work.go_on
+    changed: list[WorkerLaunch] = []
+    pauses, go_on = 0, WorkerLaunch.go_on
 
     def begin(tiers: Tiers) -> CompiledKernel:
         nonlocal pauses
@@ -39,7 +41,7 @@ def handovers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(Tiers, "kernel", Tiers.optimised)
         return tiers.optimised()
 
-    def noted(work: Work) -> int:
+    def noted(work: WorkerLaunch) -> int:
         work.launch_template.pace.instructions = 1
         before = work.kernel
         status = go_on(work)
@@ -48,7 +50,7 @@ def handovers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
             monkeypatch.setattr(Tiers, "kernel", begin)
         return status
 
-    monkeypatch.setattr(Work, "go_on", noted)
+    monkeypatch.setattr(WorkerLaunch, "go_on", noted)
     monkeypatch.setattr(Tiers, "kernel", begin)
     monkeypatch.setattr(Tiers, "better", better)
     return changed
@@ -56,7 +58,7 @@ def handovers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("text", [LOOPS, MEETS])
 @pytest.mark.parametrize("threads", [96, 100])
-def test_every_block_is_run_once(text: str, threads: int, handovers: list[Work]) -> None:
+def test_every_block_is_run_once(text: str, threads: int, handovers: list[WorkerLaunch]) -> None:
     """Of the kernels of test_pauses, which write their thread's number."""
     assert_every_block_is_run_once(text, threads)
     assert handovers

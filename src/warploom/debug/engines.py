@@ -23,7 +23,7 @@ from warploom.ir.variant import Debugging
 from warploom.lower.instrument.watchpoints import HITS
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.launch_template import CURRENT, LaunchTemplate
-from warploom.machine.compiled.work import Work
+from warploom.machine.compiled.work import WorkerLaunch
 from warploom.simt import schedule_layout
 from warploom.simt.scheduling import WHOLE_TURN
 
@@ -146,7 +146,7 @@ class BlockEngine:
         count = int(instructions / self._rate) if self._rate else 1
         last = min(self.last, self._following + max(1, count))
         part = range(self._following, last)
-        work = Work.prepare(
+        work = WorkerLaunch.prepare(
             self._launch_template,
             self._target.compiled_launch,
             self._target.memory,
@@ -195,12 +195,12 @@ class TurnEngine:
         return self._compiled.kernel(whole, launch, debugging=debugging)  # type: ignore[arg-type]
 
     @cached_property
-    def work(self) -> Work:
+    def work(self) -> WorkerLaunch:
         """Return the arrays of the launch."""
         target = self._target
         launch_template = LaunchTemplate.of(self.kernel, target.compiled_launch)
         blocks = range(target.launch.blocks)
-        work = Work.prepare(
+        work = WorkerLaunch.prepare(
             launch_template, target.compiled_launch, target.memory, _NO_CACHES, blocks
         )
         if self._watch is not None:

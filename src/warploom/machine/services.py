@@ -23,7 +23,7 @@ Reader = Callable[[int, int, int], bytes]
 
 
 @dataclass(frozen=True)
-class Call:
+class ServiceCall:
     """One warp's call: which service, where, the lanes, and each argument in all lanes."""
 
     name: str
@@ -43,7 +43,7 @@ class Services:
     launch: Launch
     memory: DeviceMemory
 
-    def answer(self, call: Call) -> list[int]:
+    def answer(self, call: ServiceCall) -> list[int]:
         """Do it in each lane; gives a result for every one. Raises KernelFault."""
         results = [0] * self.launch.warp_size
         for lane in call.lanes:
@@ -51,7 +51,7 @@ class Services:
             results[lane] = _ANSWERS[call.name](self, call, lane, *given)
         return results
 
-    def print(self, call: Call, lane: int, format: int, arguments: int) -> int:
+    def print(self, call: ServiceCall, lane: int, format: int, arguments: int) -> int:
         """`vprintf`: gives how many arguments the format took (CUDA's printf returns that)."""
 
         def read(address: int, size: int) -> bytes:
@@ -64,7 +64,14 @@ class Services:
         return taken.taken
 
     def fail(
-        self, call: Call, lane: int, message: int, file: int, line: int, function: int, width: int
+        self,
+        call: ServiceCall,
+        lane: int,
+        message: int,
+        file: int,
+        line: int,
+        function: int,
+        width: int,
     ) -> int:
         """`__assertfail`: stops the kernel."""
 
@@ -83,7 +90,7 @@ class Services:
             thread=thread,
         )
 
-    def allocate(self, call: Call, lane: int, size: int) -> int:
+    def allocate(self, call: ServiceCall, lane: int, size: int) -> int:
         """`malloc`."""
         block, thread = self._place(call, lane)
         name = f"malloc by thread {thread} of block {block}"
@@ -98,7 +105,7 @@ class Services:
             self.memory.heap.watcher.allocated(made)
         return made.address
 
-    def release(self, call: Call, lane: int, address: int) -> int:
+    def release(self, call: ServiceCall, lane: int, address: int) -> int:
         """`free`; nothing happens to a null pointer."""
         if self.memory.heap.release(address):
             if self.memory.heap.watcher is not None:
@@ -118,7 +125,9 @@ class Services:
             )
         return 0
 
-    def _place(self, call: Call, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    def _place(
+        self, call: ServiceCall, lane: int
+    ) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         thread = self.launch.thread_index(call.warp, lane)
         return self.launch.block_index(call.block), thread
 

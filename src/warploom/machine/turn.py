@@ -16,7 +16,7 @@ class _Place(local):
     number: int | None = None
 
 
-class Turn:
+class LaunchLock:
     """A lock that knows which launch holds it; `with` holds it for work that is no launch. Launches
     that have a place take it one after the other: one of a stream may change what a later one of
     another stream waits for in memory."""

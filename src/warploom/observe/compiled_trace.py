@@ -23,7 +23,7 @@ from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.observe import schema
 from warploom.observe.contents import NO_CHANGES
-from warploom.observe.recorder import Recorded, accesses_of, as_column
+from warploom.observe.recorder import RecordedTrace, accesses_of, as_column
 from warploom.observe.tables import Patterns, States
 from warploom.program.program import Program
 from warploom.ptx.ir import Space
@@ -55,7 +55,7 @@ class CompiledRecording:
         self._patterns = Patterns(program, rules, count_compiled)
         self._entries = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
 
-    def recorded(self, live: Sequence[schema.Allocated]) -> Recorded:
+    def recorded(self, live: Sequence[schema.Allocated]) -> RecordedTrace:
         """Return the recording; `live` is what was allocated."""
         order, warps = self._warps()
         state = self._entry_states()[self._of_step]
@@ -71,7 +71,7 @@ class CompiledRecording:
         accesses = self._accesses()
         data = self.log.data
         left_out = schema.LeftOut(int(data[words.LEFT_STEPS]), int(data[words.LEFT_WARPS]))
-        return Recorded(
+        return RecordedTrace(
             warps,
             self._states.rows,
             steps,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from warploom.core.errors import Allocation
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.reference.state import Access, Warp
+from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.observe import schema
 from warploom.observe.tables import Numbered
 from warploom.ptx.ir import Space
@@ -39,9 +39,9 @@ class ChangeLog:
     def __init__(self) -> None:
         self._rows: list[tuple[int, int]] = []
         self._values: Numbered[bytes, bytes] = Numbered()
-        self._pending: list[tuple[int, Access]] = []
+        self._pending: list[tuple[int, WarpAccess]] = []
 
-    def expect(self, number: int, access: Access) -> None:
+    def expect(self, number: int, access: WarpAccess) -> None:
         """Note that access `number` of the trace is about to write, if it does."""
         if access.op != "load" and access.space in (Space.GLOBAL, Space.SHARED):
             self._pending.append((number, access))
@@ -66,7 +66,7 @@ class ChangeLog:
         )
 
 
-def _read(warp: Warp, access: Access, address: int) -> bytes:
+def _read(warp: Warp, access: WarpAccess, address: int) -> bytes:
     if access.space is Space.SHARED:
         return warp.block.shared[address : address + access.size].tobytes()
     return warp.run.memory.read(address, access.size)

@@ -21,7 +21,7 @@ from warploom.asynchronous.mbarrier import (
 )
 from warploom.machine.launch import shared_stride
 from warploom.machine.reference.operands import addresses
-from warploom.machine.reference.state import Access, Warp
+from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.observe import schema
 from warploom.observe.asynchronous import copied_bytes, is_tensor_copy
 from warploom.program.effects.asynchronous import (
@@ -107,7 +107,7 @@ class FlightLog:
             for place in self._places(warp, part.barrier, mask):
                 self._initialise(warp, place)
 
-    def accessed(self, access: Access) -> None:
+    def accessed(self, access: WarpAccess) -> None:
         """Add the bytes that the instruction moves."""
         operation = self._program.instructions[access.instruction].operation
         counted = copied_bytes(operation, access.space, access.op) is not None

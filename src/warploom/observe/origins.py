@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from warploom.machine.reference.state import Access, Warp
+from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.program.program import Program
 from warploom.ptx.ir import Space
 
@@ -37,7 +37,7 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ReadValue:
     """A value that a thread found in memory: by which instruction, and who had left it."""
 
     time: int
@@ -46,7 +46,7 @@ class Finding:
     writers: tuple[Writer | None, ...]
 
 
-class EnoughSeen(Exception):
+class RecordingFull(Exception):
     """Ends a run that a listener has seen enough of."""
 
 
@@ -54,11 +54,11 @@ class EnoughSeen(Exception):
 class Origins:
     """Listens to a launch; keeps what every thread finds and who wrote every word last.
 
-    Raises EnoughSeen at warp instruction `limit`.
+    Raises RecordingFull at warp instruction `limit`.
     """
 
     limit: int
-    findings: dict[Thread, list[Finding]] = field(default_factory=dict[Thread, list[Finding]])
+    findings: dict[Thread, list[ReadValue]] = field(default_factory=dict[Thread, list[ReadValue]])
     writers: dict[Place, Writer] = field(default_factory=dict[Place, Writer])
     _time: int = 0
     _accesses: dict[Thread, int] = field(default_factory=dict[Thread, int])
@@ -71,9 +71,9 @@ class Origins:
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
         self._time += 1
         if self.full:
-            raise EnoughSeen
+            raise RecordingFull
 
-    def accessed(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: WarpAccess) -> None:
         if access.space not in SHARED_BY_ALL:
             return
         block = warp.block.number
@@ -83,11 +83,11 @@ class Origins:
             words = range(address // WORD, (address + access.size - 1) // WORD + 1)
             self._one(thread, access, data, [(home, word) for word in words])
 
-    def _one(self, thread: Thread, access: Access, data: bytes, places: list[Place]) -> None:
+    def _one(self, thread: Thread, access: WarpAccess, data: bytes, places: list[Place]) -> None:
         number = self._accesses[thread] = self._accesses.get(thread, 0) + 1
         if access.op != "store":
             before = tuple(self.writers.get(place) for place in places)
-            found = Finding(self._time, access.instruction, data, before)
+            found = ReadValue(self._time, access.instruction, data, before)
             self.findings.setdefault(thread, []).append(found)
         if access.op != "load":
             for place in places:
@@ -97,7 +97,7 @@ class Origins:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AccessSource:
     """A line, as `file:line`, and one of the threads that were there: its block's number in the
     grid and its own in the block, x fastest."""
 
@@ -115,9 +115,9 @@ class Cause:
     and what `second` had in the other; None stands for nobody in this launch, and as the reader
     where only what is left at the end differs."""
 
-    reader: Source | None
-    first: Source | None
-    second: Source | None
+    reader: AccessSource | None
+    first: AccessSource | None
+    second: AccessSource | None
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ def causes(program: Program, one: Origins, other: Origins, most: int = 3) -> tup
     for thread, mine, its in found:
         for a, b in zip(mine.writers, its.writers, strict=False):
             if _history(a) != _history(b):
-                reader = Source(program.line(mine.instruction), *thread)
+                reader = AccessSource(program.line(mine.instruction), *thread)
                 cause = Cause(reader, _source(program, a), _source(program, b))
                 listed.setdefault(cause.lines, cause)
     return tuple(listed.values())[:most]
@@ -147,7 +147,9 @@ def cause_at(program: Program, one: Origins, other: Origins, address: int) -> tu
     return (Cause(None, _source(program, a), _source(program, b)),)
 
 
-def _first_differences(one: Origins, other: Origins) -> Iterator[tuple[Thread, Finding, Finding]]:
+def _first_differences(
+    one: Origins, other: Origins
+) -> Iterator[tuple[Thread, ReadValue, ReadValue]]:
     """Yield the first finding of each thread that is not the same in both runs."""
     for thread, findings in one.findings.items():
         for mine, its in zip(findings, other.findings.get(thread, ()), strict=False):
@@ -160,5 +162,5 @@ def _history(writer: Writer | None) -> int:
     return writer.history if writer else 0
 
 
-def _source(program: Program, writer: Writer | None) -> Source | None:
-    return Source(program.line(writer.instruction), *writer.thread) if writer else None
+def _source(program: Program, writer: Writer | None) -> AccessSource | None:
+    return AccessSource(program.line(writer.instruction), *writer.thread) if writer else None

@@ -13,7 +13,7 @@ import numpy as np
 
 from warploom.cost.device_rules import AccessRules
 from warploom.machine.reference.lanes import Values
-from warploom.machine.reference.state import Access, Warp
+from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.observe import schema
 from warploom.observe.contents import ChangeLog, allocations_at
 from warploom.observe.in_flight import FlightLog
@@ -29,14 +29,14 @@ HEAD = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedTrace:
     """The content of a recording; see `observe.schema` for each part."""
 
     warps: tuple[schema.Warp, ...]
     states: tuple[schema.State, ...]
     steps: schema.Steps
     sites: tuple[schema.Site, ...]
-    shapes: tuple[schema.Shape, ...]
+    shapes: tuple[schema.AccessPattern, ...]
     accesses: schema.Accesses
     writes: schema.Writes
     changes: schema.Changes
@@ -104,7 +104,7 @@ class Recorder:
         self._marks.append(0)
         self._flights.begin(len(self._steps) - 1, warp, instruction, mask)
 
-    def accessed(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: WarpAccess) -> None:
         if self._last is None or access.space not in COUNTED:
             return
         self._flights.accessed(access)
@@ -174,7 +174,7 @@ class Recorder:
 
     # ---- what came of it ------------------------------------------------------------------------
 
-    def recorded(self) -> Recorded:
+    def recorded(self) -> RecordedTrace:
         """Returns what was recorded, once the launch has ended."""
         if self._last is not None:
             self._finish(self._last.warp)
@@ -188,7 +188,7 @@ class Recorder:
             for (key, kept), final in zip(warps, finals, strict=True)
         )
         warp, instruction, state, executing = _columns(self._steps, 4)
-        return Recorded(
+        return RecordedTrace(
             made,
             self._states.rows,
             schema.Steps(

@@ -23,6 +23,7 @@ from warploom.observe.columns import check_columns
 from warploom.observe.schema import (
     VERSION,
     Accesses,
+    AccessPattern,
     Allocated,
     Asynchronous,
     BasicBlock,
@@ -36,7 +37,6 @@ from warploom.observe.schema import (
     ModelledTime,
     OccupancyFacts,
     Register,
-    Shape,
     SharedArray,
     Site,
     SourceText,
@@ -83,7 +83,7 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
     states: tuple[State, ...]
     steps: Steps
     sites: tuple[Site, ...]
-    shapes: tuple[Shape, ...]
+    shapes: tuple[AccessPattern, ...]
     accesses: Accesses
     writes: Writes
     changes: Changes
@@ -191,7 +191,7 @@ class _Versioned(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class StepAccess:
     """A step's access to memory: where each of `lanes` reaches in `space`, `size` bytes each."""
 
     space: str
@@ -214,7 +214,7 @@ class Step:
     off: LanesOff
     stack: tuple[ReconvergencePoint, ...]
     splits: tuple[tuple[int, int], ...]
-    accesses: list[Reached]
+    accesses: list[StepAccess]
 
 
 @dataclass(frozen=True)
@@ -255,12 +255,12 @@ class WarpTrace:
         base: list[int] = np.frombuffer(made.base, "<u8").tolist()
         return *(_u32(c).tolist() for c in (made.step, made.site, made.shape)), base
 
-    def _access(self, number: int) -> Reached:
+    def _access(self, number: int) -> StepAccess:
         _, sites, shapes, bases = self._access_columns
         site, shape = self.trace.sites[sites[number]], self.trace.shapes[shapes[number]]
         lanes = tuple(lane for lane in range(self.trace.warp_size) if shape.lanes >> lane & 1)
         where = tuple(bases[number] + offset for offset in shape.offsets)
-        return Reached(site.space, site.op, site.size, lanes, where, shape.cost)
+        return StepAccess(site.space, site.op, site.size, lanes, where, shape.cost)
 
 
 def _rows_of_lanes(table: npt.NDArray[Any], lanes: int) -> list[tuple[int, ...]]:

@@ -13,7 +13,13 @@ from warploom.cost.fields import RECORD_WIDTH
 from warploom.detector import layout as words
 from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.operands import read
-from warploom.machine.reference.state import TensorCopies, TensorWork, TexelWork, Wanted, Warp
+from warploom.machine.reference.state import (
+    AttemptedAccess,
+    TensorCopies,
+    TensorWork,
+    TexelWork,
+    Warp,
+)
 from warploom.program.effects.synchronising import event_of
 from warploom.program.uses import member_mask, sources
 from warploom.ptx.ir import Space
@@ -60,7 +66,7 @@ class EventSource:
     def __init__(self, state: Longs, detect: Detect) -> None:
         self._state, self._detect = state, detect
 
-    def admitted(self, warp: Warp, wanted: Wanted) -> int:
+    def admitted(self, warp: Warp, wanted: AttemptedAccess) -> int:
         """Takes an access; returns the lanes that may do it."""
         shared = warp.block.shared
         at = {

@@ -16,7 +16,7 @@ from warploom.detector.detect import begin_event
 from warploom.detector.knowledge import become, become_lane
 from warploom.detector.tensor.tensor_copies import PIECE, take_stretch
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.services import Call
+from warploom.machine.services import ServiceCall
 from warploom.sanitize.events import LANES, HostMemory
 from warploom.sanitize.state import Detector, Words, padded, slots_of, written_words
 from warploom.simt.schedule_layout import SLOT
@@ -59,7 +59,7 @@ class KernelHeap:
         rows[place] = row
         self._data[words.ALLOCATIONS], self._data[words.LAST_ALLOCATION] = count + 1, 0
 
-    def released(self, address: int, call: Call, lane: int) -> None:
+    def released(self, address: int, call: ServiceCall, lane: int) -> None:
         """Looks at what other threads do with an allocation that a thread frees, and takes its row
         out."""
         count, place = int(self._data[words.ALLOCATIONS]), self._place(address)
@@ -108,7 +108,7 @@ class KernelHeap:
         row[words.A_CELLS], row[words.A_LINES], row[words.A_WRITTEN] = places
         return row
 
-    def _check(self, row: list[int], call: Call, lane: int) -> None:
+    def _check(self, row: list[int], call: ServiceCall, lane: int) -> None:
         """Takes the end of an allocation as a store by who frees it, to all that was reached."""
         state: Any = self._data
         starts = (

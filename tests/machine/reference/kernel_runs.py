@@ -11,7 +11,7 @@ from warploom.core.errors import Allocation
 from warploom.cost.fields import FIELDS
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.tally import Tally
 from warploom.program.build import build
@@ -86,7 +86,7 @@ def run(
     parsed = parse(text)
     program = build(parsed, "k")
     memory = DeviceMemory(CAPACITY)
-    image = Image(parsed, memory)
+    image = ModuleGlobals(parsed, memory)
     first = np.zeros(words, np.uint32) if start is None else start
     buffer = memory.allocate(first.nbytes, "out")
     memory.write(buffer.address, first.tobytes())

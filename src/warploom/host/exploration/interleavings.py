@@ -14,8 +14,8 @@ from typing import NoReturn
 
 from warploom.host.exploration.orders import Order, Outcome, Ready
 from warploom.machine.launch import Who
-from warploom.machine.reference.state import Access, Warp
-from warploom.observe.origins import SHARED_BY_ALL, EnoughSeen
+from warploom.machine.reference.state import Warp, WarpAccess
+from warploom.observe.origins import SHARED_BY_ALL, RecordingFull
 from warploom.ptx.ir import Space
 
 MOST_TURNS = 1_000
@@ -87,7 +87,7 @@ class Interleavings:
 
     def choose(self, able: Sequence[Who]) -> Who:
         """Return who goes next: as in the run before up to where this one differs, then the warps
-        that are not asleep in turn. Raises EnoughSeen where all are, or turns are too many."""
+        that are not asleep in turn. Raises RecordingFull where all are, or turns are too many."""
         if self._begun == len(self._path):
             self._path.append(self._new(tuple(able)))
         node = self._path[self._begun]
@@ -111,7 +111,7 @@ class Interleavings:
     def _give_up(self, *, known: bool) -> NoReturn:
         """End the run; `known`: its order has been run."""
         self.cut, self.whole = True, self.whole and known
-        raise EnoughSeen
+        raise RecordingFull
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
         """Hear of an instruction: the last of a turn may be a barrier."""
@@ -121,7 +121,7 @@ class Interleavings:
         made = warp.run.program.instructions[instruction]
         self._path[self._begun - 1].turn.waits = made.operation.name in BARRIERS
 
-    def accessed(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: WarpAccess) -> None:
         """Hear of an access: keep which bytes it reaches, if it is one that conflicts."""
         if access.instruction not in self._points or access.space not in SHARED_BY_ALL:
             return

@@ -44,7 +44,7 @@ _BEGIN = 1 << 44
 
 
 @dataclass(frozen=True)
-class Pattern:
+class LanePattern:
     """Says how the lanes of an access lie to each other: `steps` are bytes behind where the first
     run of its group begins, lane by lane; `local` addresses are lines of a stack whatever the
     steps."""
@@ -60,11 +60,11 @@ class Pattern:
         return tuple(first + step - self.steps[0] for step in self.steps)
 
 
-class PatternCosts:
+class LanePatternCosts:
     """Keeps what accesses of a pattern cost, by the place of their group's first run in the unit of
     a device's rules, in elements."""
 
-    def __init__(self, pattern: Pattern, rule: RowRule, unit: int) -> None:
+    def __init__(self, pattern: LanePattern, rule: RowRule, unit: int) -> None:
         self._pattern, self._rule, self._unit = pattern, rule, unit
         self._known = np.zeros(unit // rule.size, np.bool_)
         self._costs = np.zeros((len(self._known), len(FIELDS)), np.int64)
@@ -83,8 +83,8 @@ class PatternCosts:
 
 
 @lru_cache(maxsize=1 << 11)
-def _costs_of(pattern: Pattern, rule: RowRule, unit: int) -> PatternCosts:
-    return PatternCosts(pattern, rule, unit)
+def _costs_of(pattern: LanePattern, rule: RowRule, unit: int) -> LanePatternCosts:
+    return LanePatternCosts(pattern, rule, unit)
 
 
 def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
@@ -105,7 +105,7 @@ def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
         times = times + _entries(caches, row, words, place)[:, caches.counts :]
     for number in np.flatnonzero(times.any(axis=1)):
         entry = entries[number]
-        pattern = Pattern(
+        pattern = LanePattern(
             int(entry[KEY]) & ALL_LANES,
             _steps(header, entry),
             layout.rows[row].space is Space.LOCAL,
@@ -136,7 +136,7 @@ def _moved(entry: Words, begin: int, size: int, unit: int) -> int:
     return unit * round(moved / unit) if entry[WITHIN] >= size else moved
 
 
-def _keep_example(record: Counts, pattern: Pattern, first: int, moved: int) -> None:
+def _keep_example(record: Counts, pattern: LanePattern, first: int, moved: int) -> None:
     """Keeps an access as its row's example."""
     record[EXAMPLE_MASK] = pattern.mask
     record[EXAMPLE_ADDRESSES : EXAMPLE_ADDRESSES + LANES] = [

@@ -26,7 +26,7 @@ from warploom.cost.pattern_table import (
 from warploom.helpers.table import count_compiled
 from warploom.machine.compiled.cache_costs import add_repeats
 from warploom.machine.compiled.launch_template import Bytes, Words
-from warploom.machine.compiled.work import Work
+from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.compiled.workers import merged
 from warploom.machine.tally import Tally
 from warploom.simt.lane_counts import ALL_LANES
@@ -46,7 +46,7 @@ class Counted:
     serial_reason: str = ""
 
     @classmethod
-    def of(cls, works: Sequence[Work], serial_reason: str = "") -> Counted:
+    def of(cls, works: Sequence[WorkerLaunch], serial_reason: str = "") -> Counted:
         """Returns what is left of the works of a launch."""
         first = works[0]
         return cls(

@@ -24,7 +24,7 @@ from warploom.machine.compiled.logs import Log
 from warploom.machine.compiled.outcome import check_limit, error_of
 from warploom.machine.compiled.running import Progress, run_all
 from warploom.machine.compiled.tiers import Tiers
-from warploom.machine.compiled.work import Work
+from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.compiled.workers import shares, why_alone
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
@@ -192,7 +192,7 @@ class CompiledEngine:
             alone = why_alone(program, launch, memory, caches=self._rules.caches)
         parts = shares(launch.blocks, 1 if alone else self._workers)
         works = [
-            Work.prepare(launch_template, launch, memory, caches, part, configuration)
+            WorkerLaunch.prepare(launch_template, launch, memory, caches, part, configuration)
             for part in parts
         ]
         for work, status in zip(works, run_all(works, progress), strict=True):
@@ -218,7 +218,7 @@ class CompiledEngine:
         observer: ObservedLaunch | None = None,
         *,
         baseline: bool = False,
-    ) -> tuple[Work, Status]:
+    ) -> tuple[WorkerLaunch, Status]:
         """Run a launch, or those blocks of it, by code that writes a log, if there is one, and
         calls an observer, if there is one; gives what that leaves behind, and how it ended."""
         wanted = None if observer is None else observer.observation.wanted
@@ -228,7 +228,7 @@ class CompiledEngine:
         launch_template = LaunchTemplate.of(kernel, launch)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         part = range(launch.blocks) if blocks is None else blocks
-        work = Work.prepare(launch_template, launch, memory, caches, part)
+        work = WorkerLaunch.prepare(launch_template, launch, memory, caches, part)
         if log is not None:
             work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
         if observer is not None:
@@ -244,12 +244,12 @@ class CompiledEngine:
         detector: int,
         wanted: Sanitizing,
         progress: Progress | None = None,
-    ) -> tuple[Work, Status]:
+    ) -> tuple[WorkerLaunch, Status]:
         """Run a launch by code that has a detector, whose state is at that address, take the wanted
         events; gives what that leaves behind, and how it ended."""
         launch_template = self._configuration(program, launch, wanted).launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
-        work = Work.prepare(launch_template, launch, memory, caches, range(launch.blocks))
+        work = WorkerLaunch.prepare(launch_template, launch, memory, caches, range(launch.blocks))
         work.environment[Slot.DETECTOR_AT] = detector
         [status] = run_all([work], progress)
         return work, Status(status)

@@ -22,7 +22,7 @@ from warploom.machine.cancellation import Cancellation
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.memory.device_memory import AllocationTable
-from warploom.machine.services import Call, Services
+from warploom.machine.services import ServiceCall, Services
 from warploom.program.services import service_of
 from warploom.ptx.ir import Space, Vector
 from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
@@ -102,7 +102,9 @@ class HostCallbacks:
 
         lanes = tuple(lane for lane in range(WARP_SIZE) if mask >> lane & 1)
         arguments = tuple(table[: len(given.elements)])
-        answers = self.services.answer(Call(name, index, block, warp, lanes, arguments, look))
+        answers = self.services.answer(
+            ServiceCall(name, index, block, warp, lanes, arguments, look)
+        )
         words[:WARP_SIZE] = [answer & ALL_ONES for answer in answers]
 
     def _look(self, fault: Fault, address: int, size: int) -> bytes:

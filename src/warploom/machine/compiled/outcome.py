@@ -6,7 +6,7 @@ from warploom.abi.environment import SPACE_CODES, Slot, Status
 from warploom.core.errors import Allocation
 from warploom.isa.preconditions import PRECONDITIONS
 from warploom.machine.cancellation import cancelled
-from warploom.machine.compiled.work import Work
+from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.faults.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error, limit_error
 from warploom.machine.faults.tensor_faults import NAMES as TENSOR_FAULTS
@@ -25,14 +25,14 @@ ACCESSES = {
 """Kinds of fault that have an address."""
 
 
-def check_limit(tally: Tally, work: Work) -> None:
+def check_limit(tally: Tally, work: WorkerLaunch) -> None:
     """Raise InstructionLimit where the last instructions of a launch passed its limit."""
     limit = work.launch.max_instructions
     if limit is not None and tally.warps.sum() > limit:
         raise error_of(work, Status.LIMIT)
 
 
-def error_of(work: Work, status: Status) -> BaseException:
+def error_of(work: WorkerLaunch, status: Status) -> BaseException:
     """Returns what to raise for a run that did not end."""
     if work.host_callbacks is not None and work.host_callbacks.error is not None:
         return work.host_callbacks.error
@@ -45,7 +45,7 @@ def error_of(work: Work, status: Status) -> BaseException:
     return limit_error(work.kernel.program, work.launch)
 
 
-def _fault(work: Work) -> Exception:
+def _fault(work: WorkerLaunch) -> Exception:
     at = {slot: int(work.environment[slot]) for slot in Slot}
     space = {code: space for space, code in SPACE_CODES.items()}[at[Slot.FAULT_SPACE]]
     kind = FaultKind(at[Slot.FAULT_KIND])
@@ -65,7 +65,7 @@ def _fault(work: Work) -> Exception:
     return fault_error(fault, work.kernel.program, work.launch, nearest)
 
 
-def _own(work: Work, space: Space) -> Allocation | None:
+def _own(work: WorkerLaunch, space: Space) -> Allocation | None:
     """Return the stretch that a space is, where it is the block's or the thread's own."""
     program = work.kernel.program
     shared = shared_bytes(program, work.launch)
@@ -76,7 +76,7 @@ def _own(work: Work, space: Space) -> Allocation | None:
     }.get(space)
 
 
-def _deadlock(work: Work) -> Exception:
+def _deadlock(work: WorkerLaunch) -> Exception:
     """Return everything that waits in the resident blocks."""
     program, warps = work.kernel.program, work.launch.warps_per_block
     waiting = [

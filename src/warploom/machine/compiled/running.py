@@ -14,7 +14,7 @@ from warploom.abi.environment import Slot, Status
 from warploom.machine.cancellation import Cancellation
 from warploom.machine.compiled.cores import cores_beside
 from warploom.machine.compiled.threads import Runner
-from warploom.machine.compiled.work import Work
+from warploom.machine.compiled.work import WorkerLaunch
 
 Progress = Callable[[int, int], None]
 """Called now and then while a kernel runs: blocks done, blocks in all."""
@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 POLL_SECONDS = 0.1
 
 
-def run_all(works: Sequence[Work], progress: Progress | None) -> list[int]:
+def run_all(works: Sequence[WorkerLaunch], progress: Progress | None) -> list[int]:
     """Runs each work; returns the Status in which each ended: PAUSED where it was cancelled."""
     # An interrupt that comes in a function which machine code calls would be lost.
     here = 0 if works[0].launch_template.serves else 1
@@ -33,7 +33,7 @@ def run_all(works: Sequence[Work], progress: Progress | None) -> list[int]:
 
 
 def _run_beside(
-    works: Sequence[Work], here: int, stop: Cancellation, progress: Progress
+    works: Sequence[WorkerLaunch], here: int, stop: Cancellation, progress: Progress
 ) -> list[int]:
     """Runs the first `here` works in this thread, the others in threads of their own, which stop
     where this one is interrupted."""
@@ -63,7 +63,9 @@ def _run_beside(
     return [*own, *(runner.give_back() for runner in running)]
 
 
-def _run_until(stop: Cancellation, work: Work, tell: Callable[[], None] | None = None) -> int:
+def _run_until(
+    stop: Cancellation, work: WorkerLaunch, tell: Callable[[], None] | None = None
+) -> int:
     """Runs a work to its end, or until it should stop; calls `tell` at each pause."""
     while (status := work.go_on()) == Status.PAUSED and not stop.requested:
         if tell is not None:
@@ -71,7 +73,7 @@ def _run_until(stop: Cancellation, work: Work, tell: Callable[[], None] | None =
     return status
 
 
-def _done(work: Work) -> int:
+def _done(work: WorkerLaunch) -> int:
     """Returns how many of its blocks have ended, or begun where several are resident."""
     return int(work.environment[Slot.BLOCKS_DONE]) - work.blocks.start
 

@@ -27,7 +27,7 @@ Words = npt.NDArray[np.int64]
 
 
 @dataclass(eq=False)
-class Work:
+class WorkerLaunch:
     """The arrays of a launch, or of the part of it that one worker has: the blocks from the first
     of `blocks` up to but not including its last. `kept` holds what only the environment points to.
     `configuration`: where it may find better code to go on in; None where it ends as it began.
@@ -51,7 +51,7 @@ class Work:
         caches: Words,
         blocks: range,
         configuration: Configuration | None = None,
-    ) -> Work:
+    ) -> WorkerLaunch:
         """Returns what a launch starts from; `caches` are the counted ones (`cost.caches`)."""
         buffers = launch_template.buffers()
         plan, environment = buffers.plan, buffers.environment

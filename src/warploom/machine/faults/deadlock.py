@@ -60,7 +60,7 @@ SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingLanes:
     """Lanes of a warp that wait at an instruction, and for what.
 
     At a barrier, which one, and how many threads it awaits (0: all). With an instruction of NONE,
@@ -78,17 +78,17 @@ class Waiting:
 
 def waiting_lanes(
     program: Program, block: int, warp: int, state: Words, table: Words
-) -> Iterator[Waiting]:
+) -> Iterator[WaitingLanes]:
     """Returns what the lanes of a warp wait for, by its row of the schedule and its table."""
     for barrier in range(BARRIERS):
         if state[ARRIVALS + barrier]:
-            yield Waiting(block, warp, 0, NONE, "", barrier, int(state[ARRIVALS + barrier]))
+            yield WaitingLanes(block, warp, 0, NONE, "", barrier, int(state[ARRIVALS + barrier]))
     if state[STATUS] == ENDED:
         return
     if state[STATUS] == BARRIER_WAIT:
         awaited = int(state[BARRIER]), int(state[BARRIER_THREADS])
         at = int(state[INSTRUCTION])
-        yield Waiting(block, warp, int(table[MASK]), at, _at_barrier(*awaited), *awaited)
+        yield WaitingLanes(block, warp, int(table[MASK]), at, _at_barrier(*awaited), *awaited)
         return
     for split in range(int(table[LANES])):
         if int(table[PARKED]) >> split & 1:
@@ -98,25 +98,25 @@ def waiting_lanes(
         if not int(table[FREE]) >> node & 1 and table[at + ARRIVED] and _inside(program, table, at):
             first = program.blocks[int(table[at + POINT])].start
             lanes = int(table[at + ARRIVED])
-            yield Waiting(block, warp, lanes, first, "lanes that parted from them before")
+            yield WaitingLanes(block, warp, lanes, first, "lanes that parted from them before")
 
 
 def _inside(program: Program, table: Words, at: int) -> bool:
     return int(table[at + POINT]) < program.exit
 
 
-def _parked(program: Program, block: int, warp: int, table: Words, split: Words) -> Waiting:
+def _parked(program: Program, block: int, warp: int, table: Words, split: Words) -> WaitingLanes:
     status, lanes, at = int(split[S_STATUS]), int(split[S_MASK]), int(split[S_BLOCK])
     argument, argument_2 = int(split[S_ARGUMENT]), int(split[S_ARGUMENT_2])
     if status == AT_BARRIER:
         behind = program.blocks[at].start if at < program.exit else len(program.instructions)
         where = behind if split[S_VOTE] else behind - 1
         waits_for = _at_barrier(argument, argument_2)
-        return Waiting(block, warp, lanes, where, waits_for, argument, argument_2)
+        return WaitingLanes(block, warp, lanes, where, waits_for, argument, argument_2)
     first = program.blocks[at].start
     if status == AT_SYNC:
-        return Waiting(block, warp, lanes, first, _for_members(table, argument))
-    return Waiting(block, warp, lanes, first, SPINS if _reads_in_loop(program, at) else LOOPS)
+        return WaitingLanes(block, warp, lanes, first, _for_members(table, argument))
+    return WaitingLanes(block, warp, lanes, first, SPINS if _reads_in_loop(program, at) else LOOPS)
 
 
 def _reads_in_loop(program: Program, start: int) -> bool:
@@ -167,7 +167,7 @@ def _at_barrier(barrier: int, threads: int) -> str:
 
 
 def deadlock_error(
-    program: Program, launch: Launch, waiting: Sequence[Waiting], started: int
+    program: Program, launch: Launch, waiting: Sequence[WaitingLanes], started: int
 ) -> DeadlockError:
     """Return the error to raise, where `waiting` are all that is left of the blocks that
     started."""
@@ -205,7 +205,7 @@ def deadlock_error(
     )
 
 
-def _missing(launch: Launch, waiting: Sequence[Waiting]) -> Iterator[str]:
+def _missing(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[str]:
     """Return, of each barrier that somebody waits at: who has come, and who of the others is
     left."""
     places = dict.fromkeys(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from warploom.core.errors import Allocation
 
 if TYPE_CHECKING:
-    from warploom.machine.services import Call
+    from warploom.machine.services import ServiceCall
 
 DEFAULT_LIMIT = 8 << 20
 """Bytes, as CUDA's cudaLimitMallocHeapSize."""
@@ -27,7 +27,7 @@ class Watcher(Protocol):
         """Takes memory that was allocated."""
         ...
 
-    def released(self, address: int, call: Call, lane: int) -> None:
+    def released(self, address: int, call: ServiceCall, lane: int) -> None:
         """Takes the address of what a lane is about to free."""
         ...
 

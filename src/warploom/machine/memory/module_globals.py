@@ -21,7 +21,7 @@ from warploom.ptx.ir import Immediate, Initializer, Masked, Module, Space, Symbo
 Scalar = Immediate | Symbol | Masked
 
 
-class Image:
+class ModuleGlobals:
     """The variables of `module`, placed in `memory`; kernels cannot write its constants. Where
     `addresses` are given, they are there already, with their contents.
 

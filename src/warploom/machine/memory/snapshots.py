@@ -20,7 +20,7 @@ _compare.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 @dataclass(frozen=True)
-class MemoryImage:
+class MemorySnapshot:
     """The content of memory at one point of a launch: the pages of each allocation by its address,
     and what was allocated."""
 
@@ -28,14 +28,14 @@ class MemoryImage:
     state: MemoryState
 
 
-class MemoryImages:
+class MemorySnapshots:
     """Takes images of a device's memory and puts them back. `allocates`: kernels allocate and free
     memory between two images. `constants`: images have constant memory, too, which kernels cannot
     write."""
 
     def __init__(self, memory: DeviceMemory, *, allocates: bool, constants: bool = False) -> None:
         self._memory, self._allocates, self._constants = memory, allocates, constants
-        self._latest: MemoryImage | None = None
+        self._latest: MemorySnapshot | None = None
         self._store = PageStore()
 
     @property
@@ -48,17 +48,17 @@ class MemoryImages:
         """Return the bytes of images that are in files."""
         return self._store.in_file
 
-    def take(self) -> MemoryImage:
+    def take(self) -> MemorySnapshot:
         """Return the content of memory now."""
         latest = self._latest.pages if self._latest else {}
         pages = {
             address: tuple(self._kept(content, latest.get(address, ())))
             for address, content in self._contents()
         }
-        self._latest = MemoryImage(pages, self._memory.state())
+        self._latest = MemorySnapshot(pages, self._memory.state())
         return self._latest
 
-    def put_back(self, image: MemoryImage) -> None:
+    def put_back(self, image: MemorySnapshot) -> None:
         """Make memory what it was when the image was taken."""
         if self._allocates:
             self._memory.restore(image.state)

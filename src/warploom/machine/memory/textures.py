@@ -19,7 +19,7 @@ Words = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class TextureDescription:
     """One texture or surface: sizes in texels, where its levels begin in device memory.
 
     `geometry` and `format` are of `descriptors.GEOMETRIES` and `FORMATS`; the faces of cubes count
@@ -39,7 +39,7 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedTable:
     """The words of a table, and where they are."""
 
     words: Words
@@ -55,10 +55,10 @@ class TextureTable:
     def __init__(self, base: int, size: int) -> None:
         self._base, self._size = base, size
         self._rows: list[Words] = []
-        self._table: Located | None = None
+        self._table: LocatedTable | None = None
         self._lock = FinalizerLock()
 
-    def add(self, description: Description) -> int:
+    def add(self, description: TextureDescription) -> int:
         """Return a new handle."""
         with self._lock:
             self._rows.append(_row(description, self._base))
@@ -90,7 +90,7 @@ class TextureTable:
             self._rows = [np.array(row, np.int64) for row in rows]
             self._table = None
 
-    def table(self) -> Located:
+    def table(self) -> LocatedTable:
         """Return all rows as the rules read them; it never changes, the next change makes
         another."""
         made = self._table
@@ -101,11 +101,11 @@ class TextureTable:
             header[d.COUNT], header[d.BASE] = len(self._rows), self._base
             header[d.SIZE] = self._size
             words = np.concatenate([header, *self._rows])
-            self._table = made = Located(words, int(words.ctypes.data))
+            self._table = made = LocatedTable(words, int(words.ctypes.data))
             return made
 
 
-def _row(made: Description, base: int) -> Words:
+def _row(made: TextureDescription, base: int) -> Words:
     row = np.zeros(d.ROW_WORDS, np.int64)
     row[d.KIND], row[d.GEOMETRY] = made.kind, d.GEOMETRIES.index(made.geometry)
     row[d.FORMAT], row[d.COMPONENTS] = d.FORMATS.index(made.format), made.components

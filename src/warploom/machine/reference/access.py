@@ -27,7 +27,7 @@ from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import WINDOWS, addresses, read, write
 from warploom.machine.reference.preconditions import check_word
-from warploom.machine.reference.state import Access, Bytes, Wanted, Warp, Words
+from warploom.machine.reference.state import AttemptedAccess, Bytes, Warp, WarpAccess, Words
 from warploom.program.accesses import accesses, route_of
 from warploom.program.accesses import spaces_of as accessible_spaces
 from warploom.program.effects.clusters import accesses_cluster, maps_addresses
@@ -44,7 +44,7 @@ LANES = 32
 """What memory serves at once (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
 
-class Store(Protocol):
+class ByteStore(Protocol):
     """Bytes that can be reached by address."""
 
     def read(self, address: int, size: int) -> bytes: ...
@@ -55,7 +55,7 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ByteArea:
     """Shared memory, or one thread's local memory or parameters: bytes from address 0 on."""
 
     data: Bytes
@@ -78,7 +78,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AccessRequest:
     """Describes an access by instruction `index`: `op` (load, store, atomic), `size` bytes a lane.
 
     `framed` says that the addresses are those of the parameters of a call.
@@ -98,7 +98,7 @@ class LaneAccess:
     lane: int
     space: Space
     address: int
-    store: Store
+    store: ByteStore
 
 
 def load(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
@@ -175,7 +175,7 @@ def joined(values: Sequence[Values], type: ScalarType) -> Bytes:
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
 
 
-def gather(warp: Warp, request: Request, where: Sequence[int], mask: int) -> Bytes:
+def gather(warp: Warp, request: AccessRequest, where: Sequence[int], mask: int) -> Bytes:
     """Return the bytes that each lane of `mask` loads, a row for each lane; the others have
     zeros."""
     data = np.zeros((warp.size, request.size), np.uint8)
@@ -185,7 +185,9 @@ def gather(warp: Warp, request: Request, where: Sequence[int], mask: int) -> Byt
     return data
 
 
-def scatter(warp: Warp, request: Request, where: Sequence[int], data: Bytes, mask: int) -> None:
+def scatter(
+    warp: Warp, request: AccessRequest, where: Sequence[int], data: Bytes, mask: int
+) -> None:
     """Store each lane's row of bytes."""
     for lane_access in _lasting(warp, lane_accesses(warp, request, where, mask, data.tobytes())):
         lane_access.store.write(lane_access.address, data[lane_access.lane].tobytes())
@@ -214,7 +216,7 @@ def _lasting(warp: Warp, found: Sequence[LaneAccess]) -> list[LaneAccess]:
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
+class LaneRequest:
     """Holds the accesses that memory serves at once: of up to 32 lanes, by number among these.
 
     `where` are the addresses of all of them, `mask` says which take part; `first` is the warp's
@@ -227,7 +229,7 @@ class Half:
     mask: int
 
 
-def _requests(warp: Warp, found: Sequence[LaneAccess], space: Space) -> Iterator[Half]:
+def _requests(warp: Warp, found: Sequence[LaneAccess], space: Space) -> Iterator[LaneRequest]:
     """Yield the requests that the lanes of a warp make of a space: one, or for each 32 of 64 lanes
     one, the lower first."""
     inside = [one for one in found if one.space is space]
@@ -238,16 +240,16 @@ def _requests(warp: Warp, found: Sequence[LaneAccess], space: Space) -> Iterator
             for lane, one in lanes.items():
                 local = space is Space.LOCAL
                 where[lane] = _physical(one, warp.size) if local else one.address
-            yield Half(first, lanes, where, sum(1 << lane for lane in lanes))
+            yield LaneRequest(first, lanes, where, sum(1 << lane for lane in lanes))
 
 
 def _request(
     warp: Warp, index: int, instruction: Instruction, address: Operand, size: int
-) -> Request:
+) -> AccessRequest:
     assert isinstance(address, Address)
     ((space, op),) = accesses(instruction)
     framed = isinstance(address.base, Symbol) and warp.run.program.places[address.base.name].frame
-    return Request(index, space, op, size, framed)
+    return AccessRequest(index, space, op, size, framed)
 
 
 def _where(warp: Warp, address: Operand) -> list[int]:
@@ -256,7 +258,7 @@ def _where(warp: Warp, address: Operand) -> list[int]:
 
 
 def lane_accesses(
-    warp: Warp, request: Request, where: Sequence[int], mask: int, data: bytes = b""
+    warp: Warp, request: AccessRequest, where: Sequence[int], mask: int, data: bytes = b""
 ) -> list[LaneAccess]:
     """Return the accesses of the lanes of `mask`, lane l at `where[l]`, checked and counted; `data`
     are the bytes that they bring along."""
@@ -281,7 +283,7 @@ def lane_accesses(
 
 
 def _sanitized(
-    warp: Warp, request: Request, found: Sequence[LaneAccess], data: bytes
+    warp: Warp, request: AccessRequest, found: Sequence[LaneAccess], data: bytes
 ) -> list[LaneAccess]:
     """Return the accesses without those that the sanitizer keeps from memory."""
     sanitizer, kept = warp.run.sanitizer, list[LaneAccess]()
@@ -290,14 +292,16 @@ def _sanitized(
         inside = [one for one in found if one.space is space]
         if inside and space is not Space.PARAM:
             addresses = {one.lane: one.address for one in inside}
-            wanted = Wanted(request.index, space, request.op, request.size, addresses, data)
+            wanted = AttemptedAccess(
+                request.index, space, request.op, request.size, addresses, data
+            )
             lanes = sanitizer.admitted(warp, wanted)
             inside = [one for one in inside if lanes >> one.lane & 1]
         kept += inside
     return kept
 
 
-def _publish(warp: Warp, request: Request, space: Space, found: Sequence[LaneAccess]) -> None:
+def _publish(warp: Warp, request: AccessRequest, space: Space, found: Sequence[LaneAccess]) -> None:
     """Tell the listener and the observer, if there are such, of lanes that reach into a space."""
     listener, observer = warp.run.listener, warp.run.observer
     if (listener is None and observer is None) or not found:
@@ -305,7 +309,7 @@ def _publish(warp: Warp, request: Request, space: Space, found: Sequence[LaneAcc
     lanes = tuple(one.lane for one in found)
     where = tuple(one.address for one in found)
     data = tuple(one.store.read(one.address, request.size) for one in found)
-    access = Access(request.index, space, request.op, request.size, lanes, where, data)
+    access = WarpAccess(request.index, space, request.op, request.size, lanes, where, data)
     if listener is not None:
         listener.accessed(warp, access)
     if observer is not None:
@@ -322,14 +326,14 @@ def _locate(space: Space, address: int) -> tuple[Space, int]:
     return Space.GLOBAL, address
 
 
-def _is_in_cluster(warp: Warp, request: Request) -> bool:
+def _is_in_cluster(warp: Warp, request: AccessRequest) -> bool:
     """Returns whether an access to shared memory may lead to another block's."""
     made = warp.run.program.instructions[request.index]
     run = warp.run
     return (run.launch.cluster_blocks > 1 or maps_addresses(run.program)) and accesses_cluster(made)
 
 
-def _in_cluster(warp: Warp, request: Request, one: LaneAccess) -> LaneAccess:
+def _in_cluster(warp: Warp, request: AccessRequest, one: LaneAccess) -> LaneAccess:
     """Return an access to shared memory by its place in that of the cluster. Raises the fault of
     one that leads beyond a block's, or to a block that is not there."""
     run, block, address = warp.run, warp.block, one.address
@@ -338,7 +342,7 @@ def _in_cluster(warp: Warp, request: Request, one: LaneAccess) -> LaneAccess:
     offset = cluster_offset(address, request.size, block.rank, live, size, stride)
     if offset >= 0:
         return replace(
-            one, address=offset, store=Stretch(block.cluster, "the shared memory of the cluster")
+            one, address=offset, store=ByteArea(block.cluster, "the shared memory of the cluster")
         )
     place = (request.index, block.number, warp.number, one.lane)
     if offset == NO_SUCH_BLOCK:
@@ -347,24 +351,24 @@ def _in_cluster(warp: Warp, request: Request, one: LaneAccess) -> LaneAccess:
     else:
         within = address & ((1 << BLOCK_BITS) - 1)
         fault = Fault(FaultKind.OUT_OF_BOUNDS, *place, within, request.size, Space.SHARED)
-    own = Stretch(block.shared, "the block's shared memory").nearest(0)
+    own = ByteArea(block.shared, "the block's shared memory").nearest(0)
     raise fault_error(fault, run.program, run.launch, own)
 
 
-def _store(warp: Warp, space: Space, lane: int, framed: bool) -> Store:
+def _store(warp: Warp, space: Space, lane: int, framed: bool) -> ByteStore:
     if space is Space.SHARED:
-        return Stretch(warp.block.shared, "the block's shared memory")
+        return ByteArea(warp.block.shared, "the block's shared memory")
     if space is Space.LOCAL:
-        return Stretch(warp.local[lane], "the thread's local memory")
+        return ByteArea(warp.local[lane], "the thread's local memory")
     if framed:
-        return Stretch(warp.frame[lane], "the parameters of the call")
+        return ByteArea(warp.frame[lane], "the parameters of the call")
     if space is Space.PARAM:
         parameters = np.frombuffer(warp.run.launch.parameters, np.uint8)
-        return Stretch(parameters, "the parameters of the kernel")
+        return ByteArea(parameters, "the parameters of the kernel")
     return warp.run.memory
 
 
-def peek(warp: Warp, request: Request, lane: int, address: int) -> bytes:
+def peek(warp: Warp, request: AccessRequest, lane: int, address: int) -> bytes:
     """Returns what one lane finds at an address, for the host: not counted, at any alignment."""
     space, offset = _locate(request.space, address)
     one = LaneAccess(lane, space, offset, _store(warp, space, lane, request.framed))
@@ -374,7 +378,7 @@ def peek(warp: Warp, request: Request, lane: int, address: int) -> bytes:
     return one.store.read(offset, request.size)
 
 
-def _check(warp: Warp, request: Request, one: LaneAccess) -> None:
+def _check(warp: Warp, request: AccessRequest, one: LaneAccess) -> None:
     """Raise the fault of an access that must not be."""
     size = request.size
     found = one.store.find(one.address)
@@ -392,7 +396,7 @@ def _check(warp: Warp, request: Request, one: LaneAccess) -> None:
     raise fault_error(fault, warp.run.program, warp.run.launch, nearest)
 
 
-def _count(warp: Warp, request: Request, space: Space, found: Sequence[LaneAccess]) -> None:
+def _count(warp: Warp, request: AccessRequest, space: Space, found: Sequence[LaneAccess]) -> None:
     """Count the request that some lanes make of a space; parameters are not counted, nor is the
     stack of calls."""
     if not found or space is Space.PARAM or request.index in warp.run.program.private:
@@ -417,7 +421,7 @@ def _count(warp: Warp, request: Request, space: Space, found: Sequence[LaneAcces
 
 
 def _look_up(
-    warp: Warp, request: Request, space: Space, where: Addresses, mask: int, row: Words
+    warp: Warp, request: AccessRequest, space: Space, where: Addresses, mask: int, row: Words
 ) -> None:
     """Count what the caches have of an access, where caches are counted."""
     run = warp.run

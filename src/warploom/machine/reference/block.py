@@ -10,17 +10,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warploom.machine.faults.deadlock import Waiting, deadlock_error, waiting_lanes
+from warploom.machine.faults.deadlock import WaitingLanes, deadlock_error, waiting_lanes
 from warploom.machine.launch import Launch
 from warploom.machine.reference import tensors
 from warploom.machine.reference.control import enter
 from warploom.machine.reference.interrupts import interrupt
 from warploom.machine.reference.locking import locked_turn
 from warploom.machine.reference.state import (
-    Block,
     Bytes,
     Chooser,
-    Run,
+    LaunchState,
+    ThreadBlock,
     Warp,
     new_block,
     new_cluster,
@@ -52,7 +52,7 @@ class Grid:
     `locked` names the warp, by its block and number, that alone gets turns while it can run.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: LaunchState) -> None:
         self.run = run
         self.choose: Choose | None = None
         if isinstance(run.listener, Chooser):
@@ -169,7 +169,7 @@ class Grid:
             raise _deadlock(self.run, blocks, self.resident)
 
 
-def run_blocks(run: Run) -> None:
+def run_blocks(run: LaunchState) -> None:
     """Run every block to its end. Raises DeadlockError where none that is left ever can."""
     scheduling.start_blocks(run.plan, run.slots)
     grid = Grid(run)
@@ -187,9 +187,11 @@ def register_digest(warp: Warp) -> int:
     return zlib.crc32(repr(sorted(places)).encode(), digest) if places else digest
 
 
-def _deadlock(run: Run, blocks: dict[int, Block], resident: dict[int, list[Warp]]) -> Exception:
+def _deadlock(
+    run: LaunchState, blocks: dict[int, ThreadBlock], resident: dict[int, list[Warp]]
+) -> Exception:
     """Return the error, over every warp of the resident blocks that has not ended."""
-    waiting: list[Waiting] = []
+    waiting: list[WaitingLanes] = []
     for slot, block in blocks.items():
         for warp in resident[slot]:
             waiting += waiting_lanes(
@@ -198,5 +200,5 @@ def _deadlock(run: Run, blocks: dict[int, Block], resident: dict[int, list[Warp]
     return deadlock_error(run.program, run.launch, waiting, _started(run))
 
 
-def _started(run: Run) -> int:
+def _started(run: LaunchState) -> int:
     return int(run.plan[schedule_layout.NEXT_BLOCK])

@@ -15,7 +15,7 @@ from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference import barriers
 from warploom.machine.reference.members import check_members
 from warploom.machine.reference.operands import read
-from warploom.machine.reference.splits import Side
+from warploom.machine.reference.splits import BranchSide
 from warploom.machine.reference.state import Warp
 from warploom.program.cfg import ways
 from warploom.program.uses import gathering_mask, member_mask
@@ -96,8 +96,8 @@ def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     target = instruction.operands[0]
     assert isinstance(target, Symbol)
     block = program.blocks[splits.block]
-    taken = Side(program.targets[target.name], mask)
-    through = Side(block.successors[-1], splits.active & ~mask)
+    taken = BranchSide(program.targets[target.name], mask)
+    through = BranchSide(block.successors[-1], splits.active & ~mask)
     if not (taken.mask and through.mask):
         return go(warp, taken.block if taken.mask else through.block)
     warp.run.tally.divergent[index] += 1
@@ -107,7 +107,9 @@ def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     return _begin_side(warp, first.block)
 
 
-def _in_order(warp: Warp, point: int, taken: Side, through: Side) -> tuple[Side, Side]:
+def _in_order(
+    warp: Warp, point: int, taken: BranchSide, through: BranchSide
+) -> tuple[BranchSide, BranchSide]:
     """Return which side of a branch goes first, and the other: a side that is where they meet has
     nothing to run, else the policy chooses."""
     if point in (taken.block, through.block):

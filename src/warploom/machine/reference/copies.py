@@ -22,7 +22,7 @@ from warploom.asynchronous.tensors.requests import (
 from warploom.core.types import PRED, U32, U64
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.machine.reference import access
-from warploom.machine.reference.access import Request, gather, lane_accesses, scatter
+from warploom.machine.reference.access import AccessRequest, gather, lane_accesses, scatter
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, resized, splat, to_mask
 from warploom.machine.reference.operands import addresses, read
@@ -62,23 +62,23 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
         SIZE_ROW: taken,
         VALUE_ROW: size.value - taken,
     }
-    to_shared = Request(index, Space.SHARED, "store", size.value)
+    to_shared = AccessRequest(index, Space.SHARED, "store", size.value)
     with deferring(warp, instruction, mask, rows):
         _copy_lanes(warp, to_shared, (to, source), wanted, mask)
 
 
 def _copy_lanes(
-    warp: Warp, to_shared: Request, places: tuple[Address, Address], wanted: Values, mask: int
+    warp: Warp, to_shared: AccessRequest, places: tuple[Address, Address], wanted: Values, mask: int
 ) -> None:
     """Loads from the second and stores to the first of two places, in each lane."""
     index, size = to_shared.index, to_shared.size
     to, source = places
     where = addresses(warp, source)
     whole = mask & to_mask(wanted == size)
-    data = gather(warp, Request(index, Space.GLOBAL, "load", size), where, whole)
+    data = gather(warp, AccessRequest(index, Space.GLOBAL, "load", size), where, whole)
     for place in range(size):
         some = mask & ~whole & to_mask(wanted > place)
-        single = Request(index, Space.GLOBAL, "load", 1)
+        single = AccessRequest(index, Space.GLOBAL, "load", 1)
         if some:
             found = gather(warp, single, [start + place for start in where], some)
             data[:, place] |= found[:, 0]
@@ -101,7 +101,7 @@ def _bulk(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
         _pieces(warp, index, instruction, wanted, mask)
         if barrier is not None:
             assert isinstance(barrier, Address)
-            request = Request(index, Space.SHARED, "store", U64.bytes)
+            request = AccessRequest(index, Space.SHARED, "store", U64.bytes)
             _complete(warp, request, addresses(warp, barrier), wanted.astype(np.uint64), mask)
 
 
@@ -115,9 +115,9 @@ def _pieces(warp: Warp, index: int, instruction: Instruction, wanted: Values, ma
     for offset in range(0, int(wanted.max()), BULK_PIECE_BYTES):
         some = mask & to_mask(wanted >= offset + BULK_PIECE_BYTES)
         if some:
-            load = Request(index, origin, "load", BULK_PIECE_BYTES)
+            load = AccessRequest(index, origin, "load", BULK_PIECE_BYTES)
             data = gather(warp, load, [start + offset for start in starts], some)
-            store = Request(index, target, "store", BULK_PIECE_BYTES)
+            store = AccessRequest(index, target, "store", BULK_PIECE_BYTES)
             scatter(warp, store, [end + offset for end in ends], data, some)
 
 
@@ -157,7 +157,7 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
     to, size = instruction.operands[:2]
     assert isinstance(to, Address)
     wanted, starts = read(warp, size, U64), addresses(warp, to)
-    request = Request(index, space_of(instruction), "store", BULK_FILL_BYTES)
+    request = AccessRequest(index, space_of(instruction), "store", BULK_FILL_BYTES)
     zeros = np.zeros((warp.size, BULK_FILL_BYTES), np.uint8)
     for offset in range(0, int(wanted.max()), BULK_FILL_BYTES):
         some = mask & to_mask(wanted >= offset + BULK_FILL_BYTES)
@@ -166,7 +166,7 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
 
 
 def _complete(
-    warp: Warp, request: Request, where: Sequence[int], amounts: Values, mask: int
+    warp: Warp, request: AccessRequest, where: Sequence[int], amounts: Values, mask: int
 ) -> None:
     """Tell mbarriers of bytes that have come."""
     for one in lane_accesses(warp, request, where, mask):

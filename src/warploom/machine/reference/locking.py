@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from warploom.machine.reference.state import Run
+from warploom.machine.reference.state import LaunchState
 from warploom.simt import schedule_layout as p
 from warploom.simt.block_barriers import settle_one
 from warploom.simt.scheduling import can_run, make_current, turn_length
 from warploom.simt.warp_table import NONE
 
 
-def locked_turn(run: Run, warp: tuple[int, int]) -> int | None:
+def locked_turn(run: LaunchState, warp: tuple[int, int]) -> int | None:
     """Return the number of a warp, given by its block and number, that begins a turn now; None
     where it waits or has ended, and the schedule decides."""
     plan, (block, number) = run.plan, warp

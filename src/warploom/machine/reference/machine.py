@@ -19,7 +19,7 @@ from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import ObservedLaunch
 from warploom.machine.reference.block import run_blocks, schedule_arrays
 from warploom.machine.reference.observing import ObserverCalls
-from warploom.machine.reference.state import Listener, Run, Sanitizer
+from warploom.machine.reference.state import LaunchState, Listener, Sanitizer
 from warploom.machine.tally import Tally
 from warploom.program.program import Program
 
@@ -55,7 +55,7 @@ class ReferenceEngine:
         plan = launch.schedule.plan(launch, program).astype(np.object_)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         slots, states, tables = schedule_arrays(launch, plan)
-        run = Run(
+        run = LaunchState(
             program,
             launch,
             memory,

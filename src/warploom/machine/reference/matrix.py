@@ -28,7 +28,14 @@ from warploom.isa.scales import (
 )
 from warploom.isa.sparsity import Sparsity
 from warploom.machine.reference import exact
-from warploom.machine.reference.access import Request, elements_of, gather, joined, part, scatter
+from warploom.machine.reference.access import (
+    AccessRequest,
+    elements_of,
+    gather,
+    joined,
+    part,
+    scatter,
+)
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, as_numbers, collect, lane_by_lane, resized
 from warploom.machine.reference.operands import addresses, read, write
@@ -233,7 +240,7 @@ def move(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
         words = [collect([0] * WARP, type) for _ in words]
     for piece in pieces(found):
         where = [start[lane] + piece.offset(lane, leading[lane]) for lane in range(WARP)]
-        _move_piece(warp, Request(index, space_of(instruction), found.op, piece.type.bytes),
+        _move_piece(warp, AccessRequest(index, space_of(instruction), found.op, piece.type.bytes),
                     piece, where, words, mask)  # fmt: skip
     if not found.stores:
         for register, word in zip(elements_of(registers), words, strict=True):
@@ -246,7 +253,12 @@ def _swapped(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
 
 
 def _move_piece(
-    warp: Warp, request: Request, piece: Piece, where: list[int], words: list[Values], mask: int
+    warp: Warp,
+    request: AccessRequest,
+    piece: Piece,
+    where: list[int],
+    words: list[Values],
+    mask: int,
 ) -> None:
     register, shift = piece.register, collect([piece.shift], U32)
     type: ScalarType = piece.type

@@ -17,7 +17,7 @@ from warploom.isa.row_matrices import (
     row_matrices,
     unpacked_words,
 )
-from warploom.machine.reference.access import Request, elements_of, gather, joined, scatter
+from warploom.machine.reference.access import AccessRequest, elements_of, gather, joined, scatter
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect
 from warploom.machine.reference.operands import addresses, read, write
@@ -33,7 +33,7 @@ def load_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: V
     destination, address = instruction.operands
     assert isinstance(address, Address)
     found = row_matrices(instruction.operation)
-    request = Request(index, space_of(instruction), "load", MATRIX_ROW_BYTES)
+    request = AccessRequest(index, space_of(instruction), "load", MATRIX_ROW_BYTES)
     some = mask & (1 << found.rows) - 1
     rows = gather(warp, request, addresses(warp, address), some)
     if found.packed_bits:
@@ -67,7 +67,7 @@ def store_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: 
         size = found.unit_bytes
         word = int(held[register][lane]).to_bytes(WORD_BYTES, "little")
         rows[row, size * place :][:size] = list(word[size * unit :][:size])
-    request = Request(index, space_of(instruction), "store", MATRIX_ROW_BYTES)
+    request = AccessRequest(index, space_of(instruction), "store", MATRIX_ROW_BYTES)
     scatter(warp, request, addresses(warp, address), rows, mask & (1 << found.rows) - 1)
 
 

@@ -13,7 +13,7 @@ from warploom.simt import event_layout as words
 
 if TYPE_CHECKING:
     from warploom.machine.observation import ObservedLaunch
-    from warploom.machine.reference.state import Access, Warp
+    from warploom.machine.reference.state import Warp, WarpAccess
     from warploom.ptx.ir import Instruction
 
 _CALLBACK = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
@@ -30,7 +30,7 @@ class ObserverCalls:
             _CALLBACK(address) if address else None for address in functions
         ]
 
-    def access(self, warp: Warp, access: Access) -> None:
+    def access(self, warp: Warp, access: WarpAccess) -> None:
         """Take the event of an access."""
         if is_observed_access(warp.run.program, access.instruction, access.space):
             self._event[words.E_ADDRESSES :] = 0

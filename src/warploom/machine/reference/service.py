@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from warploom.core.types import U64
-from warploom.machine.reference.access import Request, peek
+from warploom.machine.reference.access import AccessRequest, peek
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import read, write
 from warploom.machine.reference.state import Warp
-from warploom.machine.services import Call
+from warploom.machine.services import ServiceCall
 from warploom.program.services import service_of
 from warploom.ptx.ir import Instruction, Space, Vector
 
@@ -22,9 +22,9 @@ def serve(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
     assert isinstance(given, Vector)
 
     def look(lane: int, address: int, size: int) -> bytes:
-        return peek(warp, Request(index, Space.GENERIC, "load", size), lane, address)
+        return peek(warp, AccessRequest(index, Space.GENERIC, "load", size), lane, address)
 
-    call = Call(
+    call = ServiceCall(
         name,
         index,
         warp.block.number,

@@ -36,7 +36,7 @@ from warploom.simt.warp_table import (
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class BranchSide:
     """Lanes that go on at a block."""
 
     block: int
@@ -67,7 +67,9 @@ class Splits:
         """Returns where they are."""
         return int(self.table[BLOCK])
 
-    def part(self, branch: int, point: int, first: Side, other: Side, level: int) -> None:
+    def part(
+        self, branch: int, point: int, first: BranchSide, other: BranchSide, level: int
+    ) -> None:
         """Part the running lanes at a branch; those of `first` run on.
 
         The others may be already where the sides meet. Then they have nothing to run: they only

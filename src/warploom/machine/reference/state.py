@@ -48,7 +48,7 @@ class Listener(Protocol):
         yet."""
         ...
 
-    def accessed(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: WarpAccess) -> None:
         """Hear that a warp's instruction reaches into memory; the access is legal and not done
         yet."""
         ...
@@ -67,7 +67,7 @@ class Chooser(Listener, Protocol):
 class Sanitizer(Protocol):
     """Checks what happens, and may keep lanes from memory that they must not reach."""
 
-    def admitted(self, warp: Warp, wanted: Wanted) -> int:
+    def admitted(self, warp: Warp, wanted: AttemptedAccess) -> int:
         """Hear that a warp's instruction is about to reach into memory; returns the lanes that
         may."""
         ...
@@ -125,7 +125,7 @@ class TexelWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AttemptedAccess:
     """Lanes that want to reach into one space, each at its address there; `data` are the bytes of
     their operands: all lanes' of one element, then those of the next."""
 
@@ -138,7 +138,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class WarpAccess:
     """Lanes of a warp that reach into one space: `op` (load, store, atomic) on `size` bytes each.
 
     `addresses` and `found` hold, for each of `lanes`, where in the space, and the bytes there
@@ -155,7 +155,7 @@ class Access:
 
 
 @dataclass
-class Run:
+class LaunchState:
     """One launch: what runs, on what memory, and what has been counted."""
 
     program: Program
@@ -206,11 +206,11 @@ class Run:
 
 
 @dataclass
-class Block:
+class ThreadBlock:
     """One block: its number in the grid, its shared memory, and that of all blocks of its cluster,
     in which it is the one at `rank`."""
 
-    run: Run
+    run: LaunchState
     number: int
     shared: Bytes
     cluster: Bytes
@@ -225,7 +225,7 @@ class Warp:
     and `frame` have a row for each lane. `state` is its row of the schedule.
     """
 
-    block: Block
+    block: ThreadBlock
     number: int
     splits: Splits
     state: Words
@@ -245,7 +245,7 @@ class Warp:
     """Where lanes go on that were interrupted, by their mask."""
 
     @property
-    def run(self) -> Run:
+    def run(self) -> LaunchState:
         return self.block.run
 
     @property
@@ -274,7 +274,7 @@ class Warp:
         return int(self.registers[depth.name][(mask & -mask).bit_length() - 1])
 
 
-def new_block(run: Run, number: int, cluster: Bytes) -> Block:
+def new_block(run: LaunchState, number: int, cluster: Bytes) -> ThreadBlock:
     """Return a block at its start: shared memory, its part of the cluster's, is zero."""
     launch, size = run.launch, all_shared_bytes(run.program, run.launch)
     rank = launch.rank_of(number)
@@ -284,16 +284,16 @@ def new_block(run: Run, number: int, cluster: Bytes) -> Block:
         # Columns of tensor memory are cleared when they are allocated.
         end -= LANES * LANE_BYTES
     cluster[first:end] = 0
-    return Block(run, number, cluster[first : first + size], cluster, rank)
+    return ThreadBlock(run, number, cluster[first : first + size], cluster, rank)
 
 
-def new_cluster(run: Run) -> Bytes:
+def new_cluster(run: LaunchState) -> Bytes:
     """Return the shared memory of the blocks of a cluster."""
     size = run.launch.cluster_blocks * shared_stride(run.program, run.launch)
     return np.zeros(max(size, 1), np.uint8)
 
 
-def new_warp(block: Block, number: int, state: Words, table: Table) -> Warp:
+def new_warp(block: ThreadBlock, number: int, state: Words, table: Table) -> Warp:
     """Return a warp at its start: registers and private memory are zero."""
     run, size = block.run, block.run.launch.warp_size
     return Warp(
@@ -308,7 +308,7 @@ def new_warp(block: Block, number: int, state: Words, table: Table) -> Warp:
     )
 
 
-def special_values(block: Block, warp: int) -> dict[str, Values]:
+def special_values(block: ThreadBlock, warp: int) -> dict[str, Values]:
     """Return the special registers of a warp (PTX ISA, "Special Registers")."""
     launch = block.run.launch
     lanes = range(launch.warp_size)

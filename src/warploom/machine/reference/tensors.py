@@ -25,7 +25,7 @@ from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import WINDOWS, addresses, read
-from warploom.machine.reference.state import Block, Run, TensorCopies, Warp
+from warploom.machine.reference.state import LaunchState, TensorCopies, ThreadBlock, Warp
 from warploom.program.effects.tensor_waits import group_request, late_copy, wait_request
 from warploom.program.requests.tensor_memory import work_words
 from warploom.program.requests.tensors import tensor_request
@@ -147,7 +147,7 @@ def end_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
         group_copies(host_memory(), *given, some, asked.action, asked.left, asked.groups)
 
 
-def retire(run: Run, block: Block) -> None:
+def retire(run: LaunchState, block: ThreadBlock) -> None:
     """Complete or forget the copies of a block that has ended."""
     stride = shared_stride(run.program, run.launch)
     start = int(block.cluster.ctypes.data) + block.rank * stride
@@ -164,7 +164,7 @@ def retire(run: Run, block: Block) -> None:
         retire_copies(host_memory(), run.queue, run.held, work, start, end)
 
 
-def _pending(run: Run) -> bool:
+def _pending(run: LaunchState) -> bool:
     """Return whether copies are kept for later."""
     return bool(run.queue[COUNT] or run.held[HELD_COUNT])
 

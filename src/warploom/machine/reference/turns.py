@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from warploom.machine.launch import Who
-from warploom.machine.reference.state import Run
+from warploom.machine.reference.state import LaunchState
 from warploom.simt import schedule_layout as p
 from warploom.simt.block_barriers import settle, settle_one
 from warploom.simt.clusters import end_block
@@ -24,7 +24,7 @@ def in_turn(turns: Iterable[Who]) -> Choose:
     return lambda able: next(left, None)
 
 
-def able_warps(run: Run, begin_block: Callable[[], None]) -> list[Who]:
+def able_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[Who]:
     """Begin all blocks that there is room for, each by `begin_block` when it has its slot, and end
     those that have ended; return the warps that can run, block by block. None where blocks form
     clusters, which begin and wait together."""
@@ -43,7 +43,7 @@ def able_warps(run: Run, begin_block: Callable[[], None]) -> list[Who]:
             return able
 
 
-def _able_of(run: Run, slot: int) -> list[Who]:
+def _able_of(run: LaunchState, slot: int) -> list[Who]:
     """Return the warps of the block in a slot that can run, once barriers that are complete have
     let them go; end the block where all have ended."""
     plan, block = run.plan, int(run.slots[slot])
@@ -61,13 +61,13 @@ def _able_of(run: Run, slot: int) -> list[Who]:
     return _running(run, slot) if outcome == p.RUNNABLE else []
 
 
-def _running(run: Run, slot: int) -> list[Who]:
+def _running(run: LaunchState, slot: int) -> list[Who]:
     """Return the warps in a slot that can run as they are."""
     warps, block = int(run.plan[p.WARPS]), int(run.slots[slot])
     return [(block, number) for number in range(warps) if _can_run(run, slot * warps + number)]
 
 
-def _can_run(run: Run, index: int) -> bool:
+def _can_run(run: LaunchState, index: int) -> bool:
     """Return whether `scheduling.can_run` would find lanes of a warp that run, and take none."""
     state, table = run.states[index], run.tables[index]
     if state[p.STATUS] != p.RUNNABLE or state[p.RESUME] != p.FROM_TABLE:

@@ -14,7 +14,7 @@ import numpy as np
 from warploom.core.types import B32, PRED, U32, U64
 from warploom.isa.shared_matrices import UNIT_BYTES, SharedOperand, unit_address
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
-from warploom.machine.reference.access import Request, gather, part
+from warploom.machine.reference.access import AccessRequest, gather, part
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.matrix import (
@@ -139,7 +139,7 @@ def _block(
     """Return a block of a matrix, by its place in memory and in the matrix."""
     at, block = place
     first_line, first_place = operand.step(at)
-    request = Request(issued.index, Space.SHARED, "load", UNIT_BYTES)
+    request = AccessRequest(issued.index, Space.SHARED, "load", UNIT_BYTES)
     words: list[Values] = []
     for number in range(operand.requests):
         units = [operand.unit_of(number, lane) for lane in range(warp.size)]
