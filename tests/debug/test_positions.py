@@ -65,18 +65,18 @@ def compare(target: Target, quanta: list[int]) -> None:
         if points[-1].position > LIMIT or not engine.advance(quantum):
             break
         points.append(Checkpoint(engine.executed, 0, images.take(), start.counts, engine.save()))
-    images.put_back(start.memory)
+    images.restore(start.memory)
     reference = stepper_at(target, engine, start)
     for point in points:
         while reference.position < point.position and not reference.ended:
             reference.step()
         expected, memory = state_of(reference), images.take()
-        images.put_back(point.memory)
+        images.restore(point.memory)
         assert state_of(stepper_at(target, engine, point)) == expected
         after = images.take()
         for address, pages in memory.pages.items():
             assert [p.tobytes() for p in pages] == [p.tobytes() for p in after.pages[address]]
-        images.put_back(memory)
+        images.restore(memory)
 
 
 def test_compiled_code_stands_where_the_reference_machine_does(random_examples: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from warploom.machine.compiled.cores import bind, cores_beside
+from warploom.machine.compiled.cores import bind, other_cores
 from warploom.machine.compiled.threads import Runner
 
 SECONDS = 60.0
@@ -55,8 +55,8 @@ def test_every_core_comes_once_before_one_comes_again() -> None:
         with ThreadPoolExecutor(1) as pool:
             # Pinned, so that it is known which is its own.
             pool.submit(os.sched_setaffinity, 0, {core}).result()
-            assert pool.submit(lambda: list(islice(cores_beside(), 2))).result() == [core, core]
-    found = list(islice(cores_beside(), 2 * len(allowed)))
+            assert pool.submit(lambda: list(islice(other_cores(), 2))).result() == [core, core]
+    found = list(islice(other_cores(), 2 * len(allowed)))
     assert set(found[: len(allowed)]) == allowed
     assert found[len(allowed) :] == found[: len(allowed)]
 

@@ -28,14 +28,14 @@ BLOCKS = 5
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What each call of machine code answered, where it comes back as often as it can."""
     answers: list[int] = []
-    go_on = WorkerLaunch.go_on
+    run_slice = WorkerLaunch.run_slice
 
     def noted(work: WorkerLaunch) -> int:
         work.launch_template.pace.instructions = 1
-        answers.append(go_on(work))
+        answers.append(run_slice(work))
         return answers[-1]
 
-    monkeypatch.setattr(WorkerLaunch, "go_on", noted)
+    monkeypatch.setattr(WorkerLaunch, "run_slice", noted)
     return answers
 
 

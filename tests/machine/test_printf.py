@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from warploom.machine import printf
-from warploom.machine.printf import MAX_ARGUMENTS, Arguments, formatted, string
+from warploom.machine.printf import MAX_ARGUMENTS, PrintfArguments, format_printf, read_string
 
 BASE = 1000
 
@@ -32,7 +32,7 @@ def show(format: str, *given: int | float | str, words: int = 8) -> str:
         where, start = (data, BASE) if address < 2 * BASE else (strings, 2 * BASE)
         return bytes(where[address - start : address - start + size])
 
-    return formatted(format.encode(), Arguments(read, BASE))
+    return format_printf(format.encode(), PrintfArguments(read, BASE))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_wide_arguments(format: str, value: int | float | str, text: str) -> Non
 def test_arguments_stand_at_multiples_of_their_size() -> None:
     data = struct.pack("<I4xdI4xQ", 7, 0.5, 8, 9)
     read = lambda at, size: data[at : at + size]  # noqa: E731
-    assert formatted(b"%d %.1f %u %llu", Arguments(read, 0)) == "7 0.5 8 9"
+    assert format_printf(b"%d %.1f %u %llu", PrintfArguments(read, 0)) == "7 0.5 8 9"
 
 
 def test_width_and_precision_from_arguments() -> None:
@@ -105,7 +105,7 @@ def test_what_is_no_conversion_stays() -> None:
 
 
 def test_a_string_ends_at_its_zero() -> None:
-    assert string(lambda at, size: b"abc\0def"[at : at + size], 0) == b"abc"
+    assert read_string(lambda at, size: b"abc\0def"[at : at + size], 0) == b"abc"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def ran(runner: Runner, value: int) -> int:
         return value
 
     runner.start(job)
-    assert runner.ended(SECONDS)
+    assert runner.wait_until_idle(SECONDS)
     assert where[0] != threading.get_ident()
     return runner.give_back()
 
@@ -40,9 +40,9 @@ def test_a_runner_has_ended_only_when_its_job_has() -> None:
     """And says so as often as it is asked: an interrupt may lose the first answer."""
     runner, gate = Runner.borrow(), threading.Event()
     runner.start(lambda: int(gate.wait(SECONDS)))
-    assert not runner.ended(0.01)
+    assert not runner.wait_until_idle(0.01)
     gate.set()
-    assert runner.ended(SECONDS)
-    assert runner.ended(0.0)
+    assert runner.wait_until_idle(SECONDS)
+    assert runner.wait_until_idle(0.0)
     assert runner.give_back() == 1
     assert ran(Runner.borrow(), 3) == 3

@@ -26,14 +26,14 @@ def handovers(
     """Has launches begin in baseline code, pause as often as they can, and go on in optimised code
     after so many pauses; gives the launches that did."""
     changed: list[WorkerLaunch] = []
-    pauses, go_on = 0, WorkerLaunch.go_on
+    pauses, run_slice = 0, WorkerLaunch.run_slice
 
     def begin(tiers: Tiers) -> CompiledKernel:
         nonlocal pauses
         pauses = 0
         return tiers.baseline()
 
-    def better(tiers: Tiers) -> CompiledKernel | None:
+    def optimised_when_due(tiers: Tiers) -> CompiledKernel | None:
         nonlocal pauses
         pauses += 1
         if pauses < request.param:
@@ -44,15 +44,15 @@ def handovers(
     def noted(work: WorkerLaunch) -> int:
         work.launch_template.pace.instructions = 1
         before = work.kernel
-        status = go_on(work)
+        status = run_slice(work)
         if work.kernel is not before:
             changed.append(work)
             monkeypatch.setattr(Tiers, "kernel", begin)
         return status
 
-    monkeypatch.setattr(WorkerLaunch, "go_on", noted)
+    monkeypatch.setattr(WorkerLaunch, "run_slice", noted)
     monkeypatch.setattr(Tiers, "kernel", begin)
-    monkeypatch.setattr(Tiers, "better", better)
+    monkeypatch.setattr(Tiers, "optimised_when_due", optimised_when_due)
     return changed
 
 

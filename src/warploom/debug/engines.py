@@ -160,7 +160,7 @@ class BlockEngine:
         status, began = Status.PAUSED, time.monotonic()
         while status == Status.PAUSED and time.monotonic() - began < LONGEST:
             self._look_up()
-            status = Status(work.go_on())
+            status = Status(work.run_slice())
         layout = self.kernel.layout
         counted = work.buffers.counted[: 8 * layout.size].view(np.int64)
         executed = layout.executed(counted)
@@ -215,7 +215,7 @@ class TurnEngine:
     def load(self, state: State) -> None:
         work, fresh = self.work, self._fresh
         for slot, part in self._arrays(int(work.buffers.plan[schedule_layout.MOST_RESIDENT]) or 1):
-            if slot in work.launch_template.by_slot:
+            if slot in work.launch_template.bytes_per_slot:
                 part[:] = 0
         self._put(fresh)
         if isinstance(state, BetweenTurns):
@@ -226,7 +226,7 @@ class TurnEngine:
         work.buffers.forget_bounds()
         if work.host_callbacks is not None:
             work.host_callbacks.error = None
-            work.host_callbacks.show_allocations(anew=True)
+            work.host_callbacks.publish_allocations(anew=True)
         self._start = int(work.environment[Slot.BUDGET])
         self.executed, self.failed = 0, False
         self._before = self._counted()
@@ -299,7 +299,7 @@ class TurnEngine:
         work = self.work
         launch_template, arena = work.launch_template, work.buffers.arena
         sizes = {Slot.PLAN_AT: work.buffers.plan.nbytes, Slot.SLOTS_AT: work.slots.nbytes}
-        sizes |= {slot: resident * size for slot, size in launch_template.by_slot.items()}
+        sizes |= {slot: resident * size for slot, size in launch_template.bytes_per_slot.items()}
         for slot, size in sizes.items():
             yield slot, arena[launch_template.starts[slot] :][:size]
 

@@ -359,7 +359,7 @@ class Timeline:
     def _remember(self, checkpoint: Checkpoint) -> None:
         """Make memory what it was at a checkpoint."""
         if self._memory is not checkpoint.memory:
-            self._images.put_back(checkpoint.memory)
+            self._images.restore(checkpoint.memory)
         self.target.output.count = checkpoint.prints
 
     def _after(self, start: Checkpoint, engine: Engine) -> Checkpoint:

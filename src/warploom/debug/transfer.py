@@ -97,7 +97,7 @@ class _Transfer:
         warp = grid.resident[int(plan[schedule_layout.SLOT])][number]
         used = int(plan[schedule_layout.LENGTH] - environment[Slot.TURN_LEFT])
         warp.state[schedule_layout.ISSUED] -= used
-        grid.go_on(warp, used)
+        grid.resume_at(warp, used)
 
     def _warps(self, grid: Grid, slot: int, number: int) -> list[Warp]:
         """Return the warps of the block in a slot."""

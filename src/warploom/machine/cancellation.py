@@ -21,10 +21,10 @@ class Cancellation:
     def check(self) -> None:
         """Raise LaunchCancelled where the launch should stop."""
         if self.requested:
-            raise cancelled()
+            raise cancellation_error()
 
 
-def cancelled() -> LaunchCancelled:
+def cancellation_error() -> LaunchCancelled:
     """Returns the error of a launch that was stopped."""
     return LaunchCancelled(
         "the launch was cancelled before it ended: its results are incomplete. Launch it again."

@@ -49,10 +49,10 @@ def lanes_off(table: Table, existing: int) -> LanesOff:
     """Return the reasons of a warp's lanes, of which `existing` have a thread."""
     live = int(table[warp_table.LIVE])
     parked = {warp_table.AT_SYNC: 0, warp_table.AT_BARRIER: 0}
-    for at in _parked(table):
+    for at in _parked_offsets(table):
         if int(table[at + warp_table.S_STATUS]) in parked:
             parked[int(table[at + warp_table.S_STATUS])] |= int(table[at + warp_table.S_MASK])
-    gathering = live & _arrived(table)
+    gathering = live & _arrived_lanes(table)
     waiting = gathering | parked[warp_table.AT_SYNC] | parked[warp_table.AT_BARRIER]
     return LanesOff(
         (1 << int(table[warp_table.LANES])) - 1 & ~existing,
@@ -64,7 +64,7 @@ def lanes_off(table: Table, existing: int) -> LanesOff:
     )
 
 
-def _arrived(table: Table) -> int:
+def _arrived_lanes(table: Table) -> int:
     lanes = 0
     for node in range(warp_table.node_count(int(table[warp_table.LANES]))):
         if not int(table[warp_table.FREE]) >> node & 1:
@@ -98,11 +98,11 @@ def parked_splits(table: Table) -> tuple[tuple[int, int], ...]:
     """(mask, basic block) of each split that is put aside, whatever it waits for."""
     return tuple(
         (int(table[at + warp_table.S_MASK]), int(table[at + warp_table.S_BLOCK]))
-        for at in _parked(table)
+        for at in _parked_offsets(table)
     )
 
 
-def _parked(table: Table) -> Iterator[int]:
+def _parked_offsets(table: Table) -> Iterator[int]:
     """Yield where the splits that are put aside stand in the table."""
     for split in range(int(table[warp_table.LANES])):
         if int(table[warp_table.PARKED]) >> split & 1:

@@ -27,7 +27,7 @@ POLICIES = ("converge", "fair", "random", "adversarial")
 """The names of the policies, in the order of their numbers in `simt.split_policy`."""
 
 
-Who = tuple[int, int]
+WarpId = tuple[int, int]
 """A warp of a launch: its block and its number in it."""
 
 
@@ -47,7 +47,7 @@ class Schedule:
     independent: bool = True
     resident_blocks: int = 1024
     interrupts: frozenset[int] = frozenset()
-    turns: tuple[Who, ...] = ()
+    turns: tuple[WarpId, ...] = ()
     sms: int = 1
 
     @property

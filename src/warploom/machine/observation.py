@@ -21,12 +21,12 @@ Words = npt.NDArray[np.int64]
 @dataclass(frozen=True, eq=False)
 class Observation:
     """The functions of an observer, by the kinds of events that they take, and their state, which
-    is written in place. `name` is the observer's in errors, `kept` what holds the functions."""
+    is written in place. `name` is the observer's in errors, `compiled` what holds the functions."""
 
     name: str
     functions: Mapping[str, int]
     state: npt.NDArray[Any]
-    kept: object = None
+    compiled: object = None
 
     @property
     def wanted(self) -> Observing:

@@ -22,7 +22,7 @@ Read = Callable[[int, int], bytes]
 """Bytes of memory by address and number."""
 
 
-class Arguments:
+class PrintfArguments:
     """The arguments of one thread, taken in order."""
 
     def __init__(self, read: Read, at: int) -> None:
@@ -38,7 +38,7 @@ class Arguments:
         return self.read(start, size)
 
 
-def string(read: Read, at: int) -> bytes:
+def read_string(read: Read, at: int) -> bytes:
     """Returns the bytes from an address up to the next zero, MOST_BYTES at most."""
     found = bytearray()
     while len(found) < MOST_BYTES and (byte := read(at + len(found), 1)) != b"\0":
@@ -46,7 +46,7 @@ def string(read: Read, at: int) -> bytes:
     return bytes(found)
 
 
-def formatted(format: bytes, arguments: Arguments) -> str:
+def format_printf(format: bytes, arguments: PrintfArguments) -> str:
     """Returns the text that a format and its arguments make, cut at MOST_BYTES; conversions that
     C does not have stay as they are."""
     text, end = bytearray(), 0
@@ -54,14 +54,14 @@ def formatted(format: bytes, arguments: Arguments) -> str:
         text += format[end : match.start()]
         if len(text) >= MOST_BYTES:
             break
-        text += _converted(match, arguments)
+        text += _convert(match, arguments)
         end = match.end()
     else:
         text += format[end:]
     return text[:MOST_BYTES].decode(errors="replace")
 
 
-def _converted(match: re.Match[bytes], arguments: Arguments) -> bytes:
+def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
     flags, width, precision, length, kind = (
         part.decode("latin-1") if part is not None else None for part in match.groups()
     )
@@ -71,38 +71,38 @@ def _converted(match: re.Match[bytes], arguments: Arguments) -> bytes:
         return b"%"
     if kind not in "diuxXocpsfFeEgGaA":
         return match.group()
-    width, precision = (_counted(count, arguments) for count in (width, precision))
+    width, precision = (_resolved_count(count, arguments) for count in (width, precision))
     if width and width.startswith("-"):
         flags, width = flags + "-", width[1:]
     if precision and precision.startswith("-"):
         precision = None
-    width, precision = _capped(width), _capped(precision)
+    width, precision = _capped_count(width), _capped_count(precision)
     size = 8 if kind in "psfFeEgGaA" or length in LONG else 4
     data = arguments.take(size)
     if data is None:
         return match.group()
     if kind in "fFeEgG":
-        shown = _python(flags, width, precision, kind) % struct.unpack("<d", data)
+        shown = _python_conversion(flags, width, precision, kind) % struct.unpack("<d", data)
         return shown.encode()
     if kind in "aA":
-        return _padded(_hexadecimal(data, precision, kind, flags), flags, width)
+        return _pad(_format_hexadecimal(data, precision, kind, flags), flags, width)
     if kind == "s":
-        text = string(arguments.read, int.from_bytes(data, "little"))
+        text = read_string(arguments.read, int.from_bytes(data, "little"))
         text = text if precision is None else text[: int(precision or 0)]
-        return _padded(text, flags.replace("0", ""), width)
+        return _pad(text, flags.replace("0", ""), width)
     if kind == "c":
-        return _padded(data[:1], flags.replace("0", ""), width)
+        return _pad(data[:1], flags.replace("0", ""), width)
     if kind == "p":
-        return _padded(f"0x{int.from_bytes(data, 'little'):x}".encode(), flags, width)
+        return _pad(f"0x{int.from_bytes(data, 'little'):x}".encode(), flags, width)
     value = int.from_bytes(data, "little", signed=kind in "di")
     if length in NARROW:
         bits = NARROW[length]
         value &= (1 << bits) - 1
         value -= (value >> (bits - 1) << bits) if kind in "di" else 0
-    return _integer(value, flags, width, precision, kind)
+    return _format_integer(value, flags, width, precision, kind)
 
 
-def _counted(count: str | None, arguments: Arguments) -> str | None:
+def _resolved_count(count: str | None, arguments: PrintfArguments) -> str | None:
     """Return a width or precision; `*` takes it from the arguments."""
     if count != "*":
         return count
@@ -110,14 +110,16 @@ def _counted(count: str | None, arguments: Arguments) -> str | None:
     return str(int.from_bytes(data, "little", signed=True)) if data else ""
 
 
-def _capped(count: str | None) -> str | None:
+def _capped_count(count: str | None) -> str | None:
     """Return a width or a precision, but no more characters than a call has room for."""
     most = str(MOST_BYTES)
     digits = (count or "").lstrip("0")
     return most if (len(digits), digits) > (len(most), most) else count
 
 
-def _integer(value: int, flags: str, width: str | None, precision: str | None, kind: str) -> bytes:
+def _format_integer(
+    value: int, flags: str, width: str | None, precision: str | None, kind: str
+) -> bytes:
     """C's integer conversions; Python's own differ in `#o` and know no unsigned one."""
     digits = {"x": "x", "X": "X", "o": "o"}.get(kind, "d")
     body = format(abs(value), digits)
@@ -136,16 +138,16 @@ def _integer(value: int, flags: str, width: str | None, precision: str | None, k
         prefix = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
     if "0" in flags and "-" not in flags:
         body = body.rjust(int(width or 0) - len(prefix), "0")
-    return _padded((prefix + body).encode(), flags.replace("0", ""), width)
+    return _pad((prefix + body).encode(), flags.replace("0", ""), width)
 
 
-def _python(flags: str, width: str | None, precision: str | None, kind: str) -> str:
+def _python_conversion(flags: str, width: str | None, precision: str | None, kind: str) -> str:
     """Return the conversion as Python's `%` spells it."""
     after = "" if precision is None else f".{precision or 0}"
     return f"%{flags}{width or ''}{after}{kind}"
 
 
-def _hexadecimal(data: bytes, precision: str | None, kind: str, flags: str) -> bytes:
+def _format_hexadecimal(data: bytes, precision: str | None, kind: str, flags: str) -> bytes:
     """`%a`: all digits that the value has (C leaves the choice of the exponent open)."""
     (value,) = struct.unpack("<d", data)
     text = float(value).hex()
@@ -159,6 +161,6 @@ def _hexadecimal(data: bytes, precision: str | None, kind: str, flags: str) -> b
     return (text.upper() if kind == "A" else text).encode()
 
 
-def _padded(text: bytes, flags: str, width: str | None) -> bytes:
+def _pad(text: bytes, flags: str, width: str | None) -> bytes:
     size = int(width or 0)
     return text.ljust(size) if "-" in flags else text.rjust(size)

@@ -14,7 +14,7 @@ from functools import partial
 from warploom.core.errors import DeviceAssert, KernelFault
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.printf import Arguments, formatted, string
+from warploom.machine.printf import PrintfArguments, format_printf, read_string
 from warploom.machine.turn import callback
 from warploom.program.program import Program
 
@@ -43,12 +43,12 @@ class Services:
     launch: Launch
     memory: DeviceMemory
 
-    def answer(self, call: ServiceCall) -> list[int]:
+    def serve(self, call: ServiceCall) -> list[int]:
         """Do it in each lane; gives a result for every one. Raises KernelFault."""
         results = [0] * self.launch.warp_size
         for lane in call.lanes:
             given = [argument[lane] for argument in call.arguments]
-            results[lane] = _ANSWERS[call.name](self, call, lane, *given)
+            results[lane] = _HANDLERS[call.name](self, call, lane, *given)
         return results
 
     def print(self, call: ServiceCall, lane: int, format: int, arguments: int) -> int:
@@ -57,8 +57,8 @@ class Services:
         def read(address: int, size: int) -> bytes:
             return call.read(lane, address, size)
 
-        taken = Arguments(read, arguments)
-        text = formatted(string(read, format), taken)
+        taken = PrintfArguments(read, arguments)
+        text = format_printf(read_string(read, format), taken)
         with callback():
             (self.launch.output or sys.stdout.write)(text)
         return taken.taken
@@ -76,10 +76,10 @@ class Services:
         """`__assertfail`: stops the kernel."""
 
         def text(address: int) -> str:
-            found = string(lambda at, size: call.read(lane, at, size), address)
+            found = read_string(lambda at, size: call.read(lane, at, size), address)
             return found.decode(errors="replace")
 
-        block, thread = self._place(call, lane)
+        block, thread = self._thread_of(call, lane)
         where = f"{text(file)}:{line & 0xFFFFFFFF}"
         raise DeviceAssert(
             f"Assertion `{text(message)}` failed\n    at {where} in {text(function)}, kernel"
@@ -92,13 +92,13 @@ class Services:
 
     def allocate(self, call: ServiceCall, lane: int, size: int) -> int:
         """`malloc`."""
-        block, thread = self._place(call, lane)
+        block, thread = self._thread_of(call, lane)
         name = f"malloc by thread {thread} of block {block}"
         line = self.program.line(call.instruction)
-        take = partial(self._take, name)
+        take = partial(self._allocate_for_kernel, name)
         return self.memory.heap.allocate(size, take, line)
 
-    def _take(self, name: str, size: int) -> int:
+    def _allocate_for_kernel(self, name: str, size: int) -> int:
         """Return the address of a new allocation."""
         made = self.memory.allocate(size, name)
         if self.memory.heap.watcher is not None:
@@ -112,7 +112,7 @@ class Services:
                 self.memory.heap.watcher.released(address, call, lane)
             self.memory.free(address, in_kernel=True)
         elif address:
-            block, thread = self._place(call, lane)
+            block, thread = self._thread_of(call, lane)
             line = self.program.line(call.instruction)
             raise KernelFault(
                 f"free of {address:#x}, which no malloc of a kernel gave, or which is free already"
@@ -125,14 +125,14 @@ class Services:
             )
         return 0
 
-    def _place(
+    def _thread_of(
         self, call: ServiceCall, lane: int
     ) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         thread = self.launch.thread_index(call.warp, lane)
         return self.launch.block_index(call.block), thread
 
 
-_ANSWERS: Mapping[str, Callable[..., int]] = {
+_HANDLERS: Mapping[str, Callable[..., int]] = {
     "vprintf": Services.print,
     "__assertfail": Services.fail,
     "malloc": Services.allocate,

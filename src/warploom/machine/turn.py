@@ -10,7 +10,7 @@ from warploom.core.forked import forget_in_child
 from warploom.machine.cancellation import Cancellation
 
 
-class _Place(local):
+class _CurrentTicket(local):
     """Has the place of the launch that the thread runs, None where it runs none or has none."""
 
     number: int | None = None
@@ -22,38 +22,38 @@ class LaunchLock:
     another stream waits for in memory."""
 
     def __init__(self) -> None:
-        self._place = _Place()
+        self._current = _CurrentTicket()
         self.forget()
         forget_in_child(self)
 
     def issue(self) -> int:
         """Return a place behind all launches so far. Its launch has to `leave` it."""
-        with self._left:
+        with self._changed:
             self._issued += 1
-            self._places[self._issued] = None
+            self._tickets[self._issued] = None
             return self._issued
 
-    def await_place(self, number: int) -> None:
+    def await_ticket(self, number: int) -> None:
         """Wait until all launches before a place have run, or have left theirs; from here on this
         thread runs its launch. Ctrl-C cancels the launch that runs."""
         refuse_in_callback("launch a kernel")
         try:
-            with self._left:
-                self._left.wait_for(lambda: next(iter(self._places), number) >= number)
+            with self._changed:
+                self._changed.wait_for(lambda: next(iter(self._tickets), number) >= number)
         except KeyboardInterrupt:
             if self._holder is not None:
                 self._holder.request()
             raise
-        self._place.number = number
+        self._current.number = number
 
     def leave(self, number: int | None) -> None:
         """Let those behind a place go on, if there is one."""
         if number is None:
             return
-        self._place.number = None
-        with self._left:
-            self._places.pop(number, None)
-            self._left.notify_all()
+        self._current.number = None
+        with self._changed:
+            self._tickets.pop(number, None)
+            self._changed.notify_all()
 
     def take(self, cancellation: Cancellation | None = None) -> None:
         """Waits until no kernel runs. `cancellation` stops the launch that takes the turn.
@@ -74,7 +74,7 @@ class LaunchLock:
         """Lets the next one run."""
         self._holder = None
         self._lock.release()
-        self.leave(self._place.number)
+        self.leave(self._current.number)
 
     def __enter__(self) -> None:
         self.take()
@@ -84,9 +84,9 @@ class LaunchLock:
 
     def forget(self) -> None:
         """Frees the turn in a forked child: the thread that held it is not there."""
-        self._lock, self._left = Lock(), Condition()
+        self._lock, self._changed = Lock(), Condition()
         self._holder: Cancellation | None = None
-        self._places: OrderedDict[int, None] = OrderedDict()  # the lowest first
+        self._tickets: OrderedDict[int, None] = OrderedDict()  # the lowest first
         self._issued = 0
 
 

@@ -29,7 +29,7 @@ def is_tensor_copy(operation: Operation) -> bool:
     return is_bulk_copy(operation) or is_tensor_operation(operation)
 
 
-def _tensor_memory(part: str) -> Test:
+def _is_tensor_memory(part: str) -> Test:
     """Returns a test for `tcgen05` instructions of a kind."""
 
     def test(operation: Operation) -> bool:
@@ -44,8 +44,8 @@ def _waits_for_cluster(operation: Operation) -> bool:
 
 BY_WARP: dict[str, Test] = {
     "warp_group_products": is_group_product,
-    "tensor_memory_loads": _tensor_memory("ld"),
-    "tensor_memory_stores": _tensor_memory("st"),
+    "tensor_memory_loads": _is_tensor_memory("ld"),
+    "tensor_memory_stores": _is_tensor_memory("st"),
     "cluster_barriers": _waits_for_cluster,
 }
 """Counters of warp instructions, and which ones: `wgmma.mma_async`, `tcgen05.ld` and `.st`,
@@ -53,8 +53,8 @@ BY_WARP: dict[str, Test] = {
 
 BY_THREAD: dict[str, Test] = {
     "tensor_copies": is_tensor_copy,
-    "tensor_memory_products": _tensor_memory("mma"),
-    "tensor_memory_copies": _tensor_memory("cp"),
+    "tensor_memory_products": _is_tensor_memory("mma"),
+    "tensor_memory_copies": _is_tensor_memory("cp"),
     "launch_cancellations": is_cancellation,
 }
 """Counters of what single threads ask for: `cp.async.bulk` and its kin, `tcgen05.mma`, `tcgen05.cp`

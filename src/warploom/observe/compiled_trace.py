@@ -58,11 +58,11 @@ class CompiledRecording:
     def recorded(self, live: Sequence[schema.Allocated]) -> RecordedTrace:
         """Return the recording; `live` is what was allocated."""
         order, warps = self._warps()
-        state = self._entry_states()[self._of_step]
+        state = self._entry_states()[self._entry_of_step]
         entries = self._entries
         steps = schema.Steps(
-            len(self._of_step),
-            as_column(order[entries[self._of_step, words.E_WARP]]),
+            len(self._entry_of_step),
+            as_column(order[entries[self._entry_of_step, words.E_WARP]]),
             as_column(self._instructions),
             as_column(state),
             as_column(self._executing()),
@@ -87,7 +87,7 @@ class CompiledRecording:
     # ---- steps ------------------------------------------------------------------------------
 
     @cached_property
-    def _shown(self) -> list[Words]:
+    def _visible(self) -> list[Words]:
         """Return the instructions of each basic block that are steps."""
         hidden = self.program.hidden
         return [
@@ -96,52 +96,52 @@ class CompiledRecording:
         ]
 
     @cached_property
-    def _sizes(self) -> Words:
+    def _entry_steps(self) -> Words:
         """Return the number of steps of each entry; the last one ends with a fault, if there was
         one."""
-        sizes = np.array([len(shown) for shown in self._shown], np.int64)
+        sizes = np.array([len(shown) for shown in self._visible], np.int64)
         found = sizes[self._entries[:, words.E_BLOCK]]
         current = int(self.log.data[words.CURRENT])
         if self.ending.faulted is not None and current != warp_table.NONE:
-            shown = self._shown[int(self._entries[current, words.E_BLOCK])]
+            shown = self._visible[int(self._entries[current, words.E_BLOCK])]
             found[current] = int(np.searchsorted(shown, self.ending.faulted, "right"))
         return found
 
     @cached_property
-    def _starts(self) -> Words:
+    def _first_steps(self) -> Words:
         """Return the first step of each entry."""
-        return np.concatenate(([0], np.cumsum(self._sizes)[:-1]))[: len(self._sizes)]
+        return np.concatenate(([0], np.cumsum(self._entry_steps)[:-1]))[: len(self._entry_steps)]
 
     @cached_property
-    def _of_step(self) -> Words:
+    def _entry_of_step(self) -> Words:
         """Return the entry of each step."""
-        return np.repeat(np.arange(len(self._sizes)), self._sizes)
+        return np.repeat(np.arange(len(self._entry_steps)), self._entry_steps)
 
     @cached_property
     def _instructions(self) -> Words:
         """Return the instruction of each step."""
-        first = np.concatenate(([0], np.cumsum([len(shown) for shown in self._shown])[:-1]))
-        every = np.concatenate([*self._shown, np.zeros(0, np.int64)])
-        within = np.arange(len(self._of_step)) - self._starts[self._of_step]
-        return every[first[self._entries[self._of_step, words.E_BLOCK]] + within]
+        first = np.concatenate(([0], np.cumsum([len(shown) for shown in self._visible])[:-1]))
+        every = np.concatenate([*self._visible, np.zeros(0, np.int64)])
+        within = np.arange(len(self._entry_of_step)) - self._first_steps[self._entry_of_step]
+        return every[first[self._entries[self._entry_of_step, words.E_BLOCK]] + within]
 
     @cached_property
-    def _places(self) -> Words:
+    def _place_in_block(self) -> Words:
         """Return the number of each instruction among the steps of its basic block."""
         found = np.zeros(len(self.program.instructions), np.int64)
-        for shown in self._shown:
+        for shown in self._visible:
             found[shown] = np.arange(len(shown))
         return found
 
     def _steps_of(self, entry: Words, instruction: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
         """Return the steps of instructions in entries, and which of them there are: not those
         behind a fault."""
-        place = self._places[instruction]
-        return self._starts[entry] + place, place < self._sizes[entry]
+        place = self._place_in_block[instruction]
+        return self._first_steps[entry] + place, place < self._entry_steps[entry]
 
     def _executing(self) -> Words:
         """Return the lanes of each step whose guard holds."""
-        found = self._entries[self._of_step, words.E_MASK]
+        found = self._entries[self._entry_of_step, words.E_MASK]
         guards = self.log.rows(words.GUARDS, words.GUARDS_AT, words.GUARD_WORDS)
         step, there = self._steps_of(guards[:, words.G_ENTRY], guards[:, words.G_INSTRUCTION])
         found[step[there]] = guards[there, words.G_LANES]
@@ -149,9 +149,11 @@ class CompiledRecording:
 
     def _marks(self) -> bytes:
         """Return the marks of each step: those of an entry are its last step's."""
-        found = np.zeros(len(self._of_step), np.uint8)
-        some = self._sizes > 0
-        found[(self._starts + self._sizes - 1)[some]] = self._entries[some, words.E_MARKS]
+        found = np.zeros(len(self._entry_of_step), np.uint8)
+        some = self._entry_steps > 0
+        found[(self._first_steps + self._entry_steps - 1)[some]] = self._entries[
+            some, words.E_MARKS
+        ]
         return found.tobytes()
 
     # ---- states -----------------------------------------------------------------------------
@@ -163,13 +165,13 @@ class CompiledRecording:
         existing = np.array([self._existing(w) for w in self._launched], np.int64)
         rows[:, 0] = existing[rows[:, 0]] if len(existing) else 0
         found = np.zeros(len(rows), np.int64)
-        together = rows[:, 3] == warp_table.NONE
-        if together.any():
-            kinds, which = np.unique(rows[together], axis=0, return_inverse=True)
+        converged = rows[:, 3] == warp_table.NONE
+        if converged.any():
+            kinds, which = np.unique(rows[converged], axis=0, return_inverse=True)
             numbers = [self._states.number(_table(k[1], k[2], None), int(k[0])) for k in kinds]
-            found[together] = np.array(numbers)[which.reshape(-1)]
+            found[converged] = np.array(numbers)[which.reshape(-1)]
         known: dict[tuple[int, int, int, bytes], int] = {}
-        for entry in np.flatnonzero(~together).tolist():
+        for entry in np.flatnonzero(~converged).tolist():
             has, mask, live, at = rows[entry].tolist()
             control = self._control(at)
             key = has, mask, live, control.tobytes()
@@ -221,9 +223,9 @@ class CompiledRecording:
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)  # no copies of the TMA
         rows = rows[by_lanes & ((rows[:, words.A_KIND] & 0xFF) < SPACES.index(TEXEL_SPACES[0]))]
         step, there = self._steps_of(rows[:, words.A_ENTRY], rows[:, words.A_INSTRUCTION])
-        if self.ending.faulted is not None and len(self._of_step):
+        if self.ending.faulted is not None and len(self._entry_of_step):
             # What a fault was found in has not happened.
-            there &= step != len(self._of_step) - 1
+            there &= step != len(self._entry_of_step) - 1
         rows, step = rows[there], step[there]
         kinds, which = np.unique(
             rows[:, [words.A_INSTRUCTION, words.A_KIND]], axis=0, return_inverse=True
@@ -232,35 +234,37 @@ class CompiledRecording:
         base = np.zeros(len(rows), np.int64)
         shape = np.zeros(len(rows), np.int64)
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
-        even = (rows[:, words.A_SCATTERED] == warp_table.NONE) & ~local
-        self._even(rows, site, base, shape, even)
-        self._others(rows, site, base, shape, np.flatnonzero(~even))
+        strided = (rows[:, words.A_SCATTERED] == warp_table.NONE) & ~local
+        self._add_strided(rows, site, base, shape, strided)
+        self._add_scattered(rows, site, base, shape, np.flatnonzero(~strided))
         return accesses_of(step, site, shape, base)
 
     def _site(self, instruction: int, kind: int) -> int:
         space, op = SPACES[kind & 0xFF], OPS[kind >> 8 & 0xFF]
         return self._patterns.site(instruction, space, op, kind >> 16)
 
-    def _even(
-        self, rows: Words, site: Words, base: Words, shape: Words, even: npt.NDArray[np.bool_]
+    def _add_strided(
+        self, rows: Words, site: Words, base: Words, shape: Words, strided: npt.NDArray[np.bool_]
     ) -> None:
         """Accesses whose lanes are evenly apart: each kind of them once."""
-        if not even.any():
+        if not strided.any():
             return
-        first = rows[even, words.A_FIRST]
-        base[even] = first - first % self._patterns.unit
-        columns = rows[even, words.A_LANES], first - base[even], rows[even, words.A_STRIDE]
-        keys = np.stack([site[even], *columns], axis=1)
+        first = rows[strided, words.A_FIRST]
+        base[strided] = first - first % self._patterns.unit
+        columns = rows[strided, words.A_LANES], first - base[strided], rows[strided, words.A_STRIDE]
+        keys = np.stack([site[strided], *columns], axis=1)
         kinds, which = np.unique(keys, axis=0, return_inverse=True)
-        numbers = [self._even_shape(*k) for k in kinds.tolist()]
-        shape[even] = np.array(numbers)[which.reshape(-1)]
+        numbers = [self._strided_shape(*k) for k in kinds.tolist()]
+        shape[strided] = np.array(numbers)[which.reshape(-1)]
 
-    def _even_shape(self, site: int, lanes: int, first: int, stride: int) -> int:
+    def _strided_shape(self, site: int, lanes: int, first: int, stride: int) -> int:
         inside = [lane for lane in range(WARP_SIZE) if lanes >> lane & 1]
         offsets = [first + (lane - inside[0]) * stride for lane in inside]
         return self._patterns.shape(site, lanes, offsets)
 
-    def _others(self, rows: Words, site: Words, base: Words, shape: Words, which: Words) -> None:
+    def _add_scattered(
+        self, rows: Words, site: Words, base: Words, shape: Words, which: Words
+    ) -> None:
         """Accesses with an address of its own for each lane, and those to local memory."""
         if not len(which):
             return
@@ -287,8 +291,8 @@ class CompiledRecording:
         strides = rows[:, words.A_STRIDE, None]
         found = rows[:, words.A_FIRST, None] + (numbers - leaders[:, None]) * strides
         scattered = rows[:, words.A_SCATTERED] != warp_table.NONE
-        apart = region[rows[scattered, words.A_SCATTERED]]
-        found[scattered] = rows[scattered, words.A_FIRST, None] + apart
+        distances = region[rows[scattered, words.A_SCATTERED]]
+        found[scattered] = rows[scattered, words.A_FIRST, None] + distances
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
         inside = found[local]
         found[local] = (inside // 4 * WARP_SIZE + numbers) * 4 + inside % 4

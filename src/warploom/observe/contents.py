@@ -49,7 +49,7 @@ class ChangeLog:
     def settle(self, warp: Warp) -> None:
         """Read what the accesses noted have left, now that their instruction is done."""
         for number, access in self._pending:
-            parts = [_read(warp, access, address) for address in access.addresses]
+            parts = [_read_after(warp, access, address) for address in access.addresses]
             after = b"".join(parts)
             if len(after) < access.size * len(parts):  # in another block's shared memory
                 continue
@@ -66,7 +66,7 @@ class ChangeLog:
         )
 
 
-def _read(warp: Warp, access: WarpAccess, address: int) -> bytes:
+def _read_after(warp: Warp, access: WarpAccess, address: int) -> bytes:
     if access.space is Space.SHARED:
         return warp.block.shared[address : address + access.size].tobytes()
     return warp.run.memory.read(address, access.size)

@@ -137,14 +137,18 @@ class Counters(Counts):
         return Counts(values, units)
 
 
-def _name(space: Space, op: str, field: str) -> str:
+def _counter_name(space: Space, op: str, field: str) -> str:
     """Return the counter of that field for accesses that `op` in `space`."""
     return f"{'constant' if space is Space.CONST else space.value}_{op}_{field}"
 
 
 COUNTERS: tuple[str, ...] = (
     *(*_OF_INSTRUCTIONS, *BY_WARP, *BY_THREAD, LOADED, STORED),
-    *(_name(space, op, field) for (space, op), fields in _ACCESSES.items() for field in fields),
+    *(
+        _counter_name(space, op, field)
+        for (space, op), fields in _ACCESSES.items()
+        for field in fields
+    ),
 )
 """The names of all counters."""
 
@@ -156,11 +160,11 @@ def _count(tally: Tally) -> tuple[list[str], npt.NDArray[np.int64]]:
         "warp_instructions": tally.warps,
         "thread_instructions": tally.threads,
         "thread_instructions_predicated_on": tally.threads_on,
-        "branches": tally.warps * _mask(tally, _is_branch),
+        "branches": tally.warps * _matches(tally, _is_branch),
         "divergent_branches": tally.divergent,
         "reconvergences": tally.reconvergences,
         "exited_members": tally.exited_members,
-        "barriers": tally.warps * _mask(tally, _is_barrier),
+        "barriers": tally.warps * _matches(tally, _is_barrier),
         **{name: tally.warps * _of(tally, test) for name, test in BY_WARP.items()},
         **{name: tally.threads_on * _of(tally, test) for name, test in BY_THREAD.items()},
     }
@@ -172,7 +176,7 @@ def _add_accesses(tally: Tally, columns: Mapping[str, npt.NDArray[np.int64]]) ->
     for row, costs in zip(tally.rows, tally.accesses, strict=True):
         cost: dict[str, int] = dict(zip(FIELDS, costs.tolist(), strict=True))
         for field in _ACCESSES.get((row.space, row.op), ()):
-            columns[_name(row.space, row.op, field)][row.instruction] += cost[field]
+            columns[_counter_name(row.space, row.op, field)][row.instruction] += cost[field]
         if row.op == "atomic":
             columns["atomic_requests"][row.instruction] += cost["requests"]
             columns["atomic_passes"][row.instruction] += cost["passes"]
@@ -182,14 +186,14 @@ def _add_accesses(tally: Tally, columns: Mapping[str, npt.NDArray[np.int64]]) ->
             columns[copied][row.instruction] += cost["bytes_requested"]
 
 
-def _mask(tally: Tally, test: Callable[[Instruction], bool]) -> npt.NDArray[np.int64]:
+def _matches(tally: Tally, test: Callable[[Instruction], bool]) -> npt.NDArray[np.int64]:
     """1 for each instruction that passes the test, else 0."""
     return np.array([test(i) for i in tally.program.instructions], np.int64)
 
 
 def _of(tally: Tally, test: Callable[[Operation], bool]) -> npt.NDArray[np.int64]:
     """1 for each instruction whose operation passes the test, else 0."""
-    return _mask(tally, lambda instruction: test(instruction.operation))
+    return _matches(tally, lambda instruction: test(instruction.operation))
 
 
 def _is_branch(instruction: Instruction) -> bool:

@@ -77,7 +77,7 @@ def find_examples(tally: Tally, rules: AccessRules) -> tuple[Example, ...]:
     """Return the examples of a run, in the order of the program."""
     found: list[Example] = []
     for row, record in zip(tally.rows, tally.records.tolist(), strict=True):
-        lanes = _lanes(record[EXAMPLE_MASK])
+        lanes = _lanes_of_mask(record[EXAMPLE_MASK])
         if not lanes:
             continue
         instruction = tally.program.instructions[row.instruction]
@@ -99,7 +99,7 @@ def find_examples(tally: Tally, rules: AccessRules) -> tuple[Example, ...]:
     return tuple(found)
 
 
-def _lanes(mask: int) -> tuple[int, ...]:
+def _lanes_of_mask(mask: int) -> tuple[int, ...]:
     """Return the lanes that took part: some of the first 32, or of those behind them."""
     low = mask & 0xFFFFFFFF
     return tuple(n for n in range(64) if (low or mask) >> n & 1)
@@ -117,7 +117,7 @@ _BANKS = {
 """By rule: how many banks, and their bytes."""
 
 
-def _registers(addresses: tuple[int, ...], lanes: tuple[int, ...], size: int) -> int:
+def _return_passes(addresses: tuple[int, ...], lanes: tuple[int, ...], size: int) -> int:
     """Return in how many turns the registers of an access come back."""
     where, mask = np.zeros(32, np.uint64), 0
     for lane, address in zip(lanes, addresses, strict=True):
@@ -134,18 +134,18 @@ def colliding(
     if rule not in _BANKS:
         return ()
     banks, width = _BANKS[rule]
-    together = banks * max(1, width // 4) * 4 // max(size, 4) if banks == 32 else banks
+    lanes_at_once = banks * max(1, width // 4) * 4 // max(size, 4) if banks == 32 else banks
     if rule == "shared_32_banks_read":
-        together = banks // _registers(addresses, lanes, size)
-    meetings: dict[tuple[int, int], dict[int, list[int]]] = {}
+        lanes_at_once = banks // _return_passes(addresses, lanes, size)
+    words_by_bank: dict[tuple[int, int], dict[int, list[int]]] = {}
     for lane, address in zip(lanes, addresses, strict=True):
         bank, word = (address // width) % banks, address // width
         if rule == "shared_wide_banks_of_words":
             bank, word = address // 4 % banks, address // 256
-        group = lane // min(32, max(1, together))
-        meetings.setdefault((group, bank), {}).setdefault(word, []).append(lane)
+        group = lane // min(32, max(1, lanes_at_once))
+        words_by_bank.setdefault((group, bank), {}).setdefault(word, []).append(lane)
     return tuple(
         tuple(sorted(lane for several in words.values() for lane in several))
-        for _, words in sorted(meetings.items())
+        for _, words in sorted(words_by_bank.items())
         if len(words) > 1
     )

@@ -39,12 +39,12 @@ from warploom.simt.clusters import peer_block
 WORD_BYTES = 8
 COUNTS = (1 << COUNT_BITS) - 1
 
-Place = tuple[int, int]
+SharedSlot = tuple[int, int]
 """A place in shared memory: where the host has that of the cluster, and the byte in it."""
 
 
 @dataclass
-class _Flight:
+class _Operation:
     """Work on its way: the step that began it, its kind and bytes, the number of the mbarrier that
     is told of it with the phase, and the step at which it was awaited, -1 for none yet."""
 
@@ -63,18 +63,18 @@ class _Barrier:
 
     block: int
     address: int
-    place: Place
+    place: SharedSlot
     word: int = -1
     phases: int = 0
-    flights: list[_Flight] = field(default_factory=list[_Flight])
+    flights: list[_Operation] = field(default_factory=list[_Operation])
 
 
 @dataclass
 class _Groups:
     """The work of one kind of a warp: what is in no group yet, and the groups, oldest first."""
 
-    open: list[_Flight] = field(default_factory=list[_Flight])
-    closed: list[list[_Flight]] = field(default_factory=list[list[_Flight]])
+    open: list[_Operation] = field(default_factory=list[_Operation])
+    closed: list[list[_Operation]] = field(default_factory=list[list[_Operation]])
 
 
 class FlightLog:
@@ -83,28 +83,28 @@ class FlightLog:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._parts = [asynchronous_part(made) for made in program.instructions]
-        self._flights: list[_Flight] = []
+        self._flights: list[_Operation] = []
         self._barriers: list[_Barrier] = []
-        self._at: dict[Place, int] = {}
+        self._barrier_at: dict[SharedSlot, int] = {}
         self._groups: dict[tuple[int, int, int], _Groups] = defaultdict(_Groups)
         self._states: list[tuple[int, ...]] = []
-        self._begun: list[_Flight] = []
+        self._issued: list[_Operation] = []
         self._bytes = 0
 
     def begin(self, step: int, warp: Warp, instruction: int, mask: int) -> None:
         """Note what an instruction is about to do, in the lanes of `mask`."""
-        self._begun, self._bytes = [], 0
+        self._issued, self._bytes = [], 0
         part = self._parts[instruction]
         if part is None or not mask:
             return
         if part.role is Role.BEGIN:
-            self._begin(step, warp, part, mask)
+            self._begin_operation(step, warp, part, mask)
         elif part.role is Role.GROUP:
-            self._group(warp, part, mask)
+            self._close_group(warp, part, mask)
         elif part.role is Role.WAIT:
             self._wait(step, warp, part)
         elif part.role is Role.INIT and part.barrier is not None:
-            for place in self._places(warp, part.barrier, mask):
+            for place in self._slots_of(warp, part.barrier, mask):
                 self._initialise(warp, place)
 
     def accessed(self, access: WarpAccess) -> None:
@@ -117,49 +117,49 @@ class FlightLog:
 
     def settle(self, step: int, warp: Warp, instruction: int, mask: int) -> None:
         """Note what the instruction has done, now that it is done."""
-        for flight in self._begun:
-            flight.size = self._bytes // len(self._begun)
+        for flight in self._issued:
+            flight.size = self._bytes // len(self._issued)
         part = self._parts[instruction]
         if part is not None and part.role is Role.LOOK and part.barrier is not None:
-            self._look(step, warp, instruction, part.barrier, mask)
+            self._end_completed(step, warp, instruction, part.barrier, mask)
         cluster = int(warp.block.cluster.ctypes.data)
         for number, barrier in enumerate(self._barriers):
-            if barrier.place[0] == cluster and self._at.get(barrier.place) == number:
-                self._see(step, number, self._word(warp, barrier.place))
+            if barrier.place[0] == cluster and self._barrier_at.get(barrier.place) == number:
+                self._record_state(step, number, self._word(warp, barrier.place))
 
     # ---- work -----------------------------------------------------------------------------------
 
-    def _begin(self, step: int, warp: Warp, part: AsynchronousPart, mask: int) -> None:
-        made = _Flight(step, part.kind)
-        self._begun.append(made)
+    def _begin_operation(self, step: int, warp: Warp, part: AsynchronousPart, mask: int) -> None:
+        made = _Operation(step, part.kind)
+        self._issued.append(made)
         if part.barrier is None:
-            self._of(warp, part.kind).open.append(made)
+            self._groups_of(warp, part.kind).open.append(made)
         else:
-            for place in self._places(warp, part.barrier, mask)[1:]:
-                self._begun.append(_Flight(step, part.kind))
-                self._tie(warp, self._begun[-1:], place)
-            self._tie(warp, [made], self._places(warp, part.barrier, mask)[0])
-        self._flights += self._begun
+            for place in self._slots_of(warp, part.barrier, mask)[1:]:
+                self._issued.append(_Operation(step, part.kind))
+                self._attach(warp, self._issued[-1:], place)
+            self._attach(warp, [made], self._slots_of(warp, part.barrier, mask)[0])
+        self._flights += self._issued
 
-    def _tie(self, warp: Warp, flights: list[_Flight], place: Place) -> None:
+    def _attach(self, warp: Warp, flights: list[_Operation], place: SharedSlot) -> None:
         """Let an mbarrier be told of some work."""
-        number = self._at.get(place)
+        number = self._barrier_at.get(place)
         if number is not None:
             for flight in flights:
                 flight.barrier, flight.phase = number, phase(self._word(warp, place))
             self._barriers[number].flights += flights
 
-    def _group(self, warp: Warp, part: AsynchronousPart, mask: int) -> None:
-        groups = self._of(warp, part.kind)
+    def _close_group(self, warp: Warp, part: AsynchronousPart, mask: int) -> None:
+        groups = self._groups_of(warp, part.kind)
         if part.barrier is None:
             groups.closed.append(groups.open)
         else:
-            place = self._places(warp, part.barrier, mask)[0]
-            self._tie(warp, [one for one in groups.open if one.until < 0], place)
+            place = self._slots_of(warp, part.barrier, mask)[0]
+            self._attach(warp, [one for one in groups.open if one.until < 0], place)
         groups.open = []
 
     def _wait(self, step: int, warp: Warp, part: AsynchronousPart) -> None:
-        groups = self._of(warp, part.kind)
+        groups = self._groups_of(warp, part.kind)
         kept = len(groups.closed) if part.left == ALL else min(part.left, len(groups.closed))
         done = groups.closed[: len(groups.closed) - kept]
         if part.left == ALL:
@@ -169,31 +169,33 @@ class FlightLog:
         for group in done:
             _end(group, step)
 
-    def _look(self, step: int, warp: Warp, instruction: int, operand: Operand, mask: int) -> None:
+    def _end_completed(
+        self, step: int, warp: Warp, instruction: int, operand: Operand, mask: int
+    ) -> None:
         """End the work of phases that a thread has seen to be complete."""
         seen = self._program.instructions[instruction].operands[0]
         if not isinstance(seen, Register):
             return
         holds = warp.registers[seen.name]
         lanes = sum(1 << lane for lane in range(warp.size) if mask >> lane & 1 and holds[lane])
-        for place in self._places(warp, operand, lanes) if lanes else ():
-            number = self._at.get(place)
+        for place in self._slots_of(warp, operand, lanes) if lanes else ():
+            number = self._barrier_at.get(place)
             if number is not None:
                 barrier, now = self._barriers[number], phase(self._word(warp, place))
                 over = [one for one in barrier.flights if one.phase != now]
                 barrier.flights = [one for one in barrier.flights if one.phase == now]
                 _end(over, step)
 
-    def _of(self, warp: Warp, kind: int) -> _Groups:
+    def _groups_of(self, warp: Warp, kind: int) -> _Groups:
         return self._groups[warp.block.number, warp.number, kind]
 
     # ---- mbarriers ------------------------------------------------------------------------------
 
-    def _places(self, warp: Warp, operand: Operand, mask: int) -> list[Place]:
+    def _slots_of(self, warp: Warp, operand: Operand, mask: int) -> list[SharedSlot]:
         """Return the places of the mbarriers that lanes name, each once."""
         assert isinstance(operand, Address)
         stride = shared_stride(warp.run.program, warp.run.launch)
-        found: dict[Place, None] = {}
+        found: dict[SharedSlot, None] = {}
         for lane, given in enumerate(addresses(warp, operand)):
             if mask >> lane & 1:
                 address = given & (SHARED_WINDOW - 1)
@@ -203,21 +205,21 @@ class FlightLog:
                 found[int(warp.block.cluster.ctypes.data), rank * stride + offset] = None
         return list(found)
 
-    def _word(self, warp: Warp, place: Place) -> int:
+    def _word(self, warp: Warp, place: SharedSlot) -> int:
         """Return the word at a place of the warp's cluster; 0 where there is none."""
         held = warp.block.cluster.reshape(-1)[place[1] : place[1] + WORD_BYTES].tobytes()
         return int.from_bytes(held.ljust(WORD_BYTES, b"\0"), "little")
 
-    def _initialise(self, warp: Warp, place: Place) -> None:
+    def _initialise(self, warp: Warp, place: SharedSlot) -> None:
         stride = shared_stride(warp.run.program, warp.run.launch)
         rank, address = divmod(place[1], stride)
         block = peer_block(warp.run.plan, warp.block.number, warp.block.rank, rank)
-        known = self._at.get(place)
+        known = self._barrier_at.get(place)
         if known is None or self._barriers[known].block != block:
-            self._at[place] = len(self._barriers)
+            self._barrier_at[place] = len(self._barriers)
             self._barriers.append(_Barrier(block, address, place))
 
-    def _see(self, step: int, number: int, word: int) -> None:
+    def _record_state(self, step: int, number: int, word: int) -> None:
         """Note the state of an mbarrier, where it is another one than before."""
         barrier = self._barriers[number]
         if word == barrier.word:
@@ -259,7 +261,7 @@ class FlightLog:
         )
 
 
-def _end(flights: list[_Flight], step: int) -> None:
+def _end(flights: list[_Operation], step: int) -> None:
     """Note that work was awaited."""
     for flight in flights:
         if flight.until < 0:

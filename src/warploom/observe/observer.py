@@ -76,7 +76,7 @@ class Observer:
             )
         dtype: np.dtype[Any] = state.dtype
         compiled = {
-            kind: _compiled(self.name, number, self._functions[f"on_{kind}"], state.shape, dtype)
+            kind: _compile(self.name, number, self._functions[f"on_{kind}"], state.shape, dtype)
             for number, kind in enumerate(words.KINDS)
             if f"on_{kind}" in self._functions
         }
@@ -109,7 +109,7 @@ def observer(made: type) -> Observer:
 
 
 @lru_cache(maxsize=256)
-def _compiled(
+def _compile(
     name: str, kind: int, function: Callable[..., Any], shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Any:
     """Return the machine code of a function of the user's, as both machines call it."""
@@ -117,7 +117,7 @@ def _compiled(
     inner = numba.njit(boundscheck=True)(function)
     number, pointer = numba.types.int64, numba.types.voidptr
     numbers = numba.types.CPointer(number)
-    call = numba.njit(_spread(numba, inner, kind))
+    call = numba.njit(_unpack_event(numba, inner, kind))
 
     def guarded(event: Any, lines: Any, state: Any, failed: Any) -> None:
         if failed[0] == 0:
@@ -134,7 +134,7 @@ def _compiled(
         ) from error
 
 
-def _spread(numba: Any, inner: Any, kind: int) -> Callable[..., None]:
+def _unpack_event(numba: Any, inner: Any, kind: int) -> Callable[..., None]:
     """Return what calls a function of the user's with the words of an event as its arguments."""
 
     def of_access(event: Any, lines: Any, state: Any) -> None:

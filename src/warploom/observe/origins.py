@@ -77,13 +77,13 @@ class Origins:
         if access.space not in SHARED_BY_ALL:
             return
         block = warp.block.number
-        home = block if access.space is Space.SHARED else -1
+        block_or_global = block if access.space is Space.SHARED else -1
         for lane, address, data in zip(access.lanes, access.addresses, access.found, strict=True):
             thread = block, warp.number * warp.size + lane
             words = range(address // WORD, (address + access.size - 1) // WORD + 1)
-            self._one(thread, access, data, [(home, word) for word in words])
+            self._record(thread, access, data, [(block_or_global, word) for word in words])
 
-    def _one(self, thread: Thread, access: WarpAccess, data: bytes, places: list[Place]) -> None:
+    def _record(self, thread: Thread, access: WarpAccess, data: bytes, places: list[Place]) -> None:
         number = self._accesses[thread] = self._accesses.get(thread, 0) + 1
         if access.op != "store":
             before = tuple(self.writers.get(place) for place in places)
@@ -129,10 +129,10 @@ def causes(program: Program, one: Origins, other: Origins, most: int = 3) -> tup
     lines of its own."""
     found = sorted(_first_differences(one, other), key=lambda each: each[1].time)
     listed: dict[tuple[str, ...], Cause] = {}
-    for thread, mine, its in found:
-        for a, b in zip(mine.writers, its.writers, strict=False):
+    for thread, in_one, in_other in found:
+        for a, b in zip(in_one.writers, in_other.writers, strict=False):
             if _history(a) != _history(b):
-                reader = AccessSource(program.line(mine.instruction), *thread)
+                reader = AccessSource(program.line(in_one.instruction), *thread)
                 cause = Cause(reader, _source(program, a), _source(program, b))
                 listed.setdefault(cause.lines, cause)
     return tuple(listed.values())[:most]
@@ -152,9 +152,9 @@ def _first_differences(
 ) -> Iterator[tuple[Thread, ReadValue, ReadValue]]:
     """Yield the first finding of each thread that is not the same in both runs."""
     for thread, findings in one.findings.items():
-        for mine, its in zip(findings, other.findings.get(thread, ()), strict=False):
-            if (mine.instruction, mine.data) != (its.instruction, its.data):
-                yield thread, mine, its
+        for in_one, in_other in zip(findings, other.findings.get(thread, ()), strict=False):
+            if (in_one.instruction, in_one.data) != (in_other.instruction, in_other.data):
+                yield thread, in_one, in_other
                 break
 
 

@@ -36,7 +36,7 @@ class RecordedTrace:
     states: tuple[schema.State, ...]
     steps: schema.Steps
     sites: tuple[schema.Site, ...]
-    shapes: tuple[schema.AccessPattern, ...]
+    shapes: tuple[schema.Shape, ...]
     accesses: schema.Accesses
     writes: schema.Writes
     changes: schema.Changes
@@ -46,7 +46,7 @@ class RecordedTrace:
 
 
 @dataclass
-class _Kept:
+class _RecordedWarp:
     """A warp that is recorded: its number, the lanes that have a thread, how many steps there are
     of it, whether its registers are kept; the table that its last state was made from."""
 
@@ -68,20 +68,20 @@ class Recorder:
         self._patterns = Patterns(program, rules, count_by_rule)
         self._registers = {register.name: i for i, register in enumerate(program.registers)}
         self._written = [tuple(dict.fromkeys(writes(i))) for i in program.instructions]
-        self._kept: dict[tuple[int, int], _Kept] = {}
-        self._passed: set[tuple[int, int]] = set()
+        self._warps: dict[tuple[int, int], _RecordedWarp] = {}
+        self._skipped: set[tuple[int, int]] = set()
         self._left_out = 0
         self._steps: list[tuple[int, int, int, int]] = []
         self._marks = bytearray()
         self._accesses: list[tuple[int, int, int, int]] = []
         self._writes: list[tuple[int, int, int]] = []
         self._vectors: dict[int, Numbered[bytes, bytes]] = {32: Numbered(), 64: Numbered()}
-        self._last: _Kept | None = None
+        self._last: _RecordedWarp | None = None
         self._lanes = 32
         self._allocations: tuple[schema.Allocated, ...] | None = None
         self._changes = ChangeLog()
         self._flights = FlightLog(program)
-        self._partings = self._meetings = 0
+        self._divergences = self._reconvergences = 0
 
     # ---- listening ------------------------------------------------------------------------------
 
@@ -90,17 +90,17 @@ class Recorder:
             memory = warp.run.memory
             self._allocations = allocations_at(memory, memory.live(), self._limits.contents)
             self._lanes = warp.run.launch.warp_size
-        self._finish(warp)
+        self._finish_step(warp)
         self._last = None
         if instruction in self._program.hidden:
             return
-        kept = self._find(warp)
-        if kept is None or kept.steps >= self._limits.steps:
+        record = self._find_warp(warp)
+        if record is None or record.steps >= self._limits.steps:
             self._left_out += 1
             return
-        kept.steps += 1
-        self._last = kept
-        self._steps.append((kept.number, instruction, self._state(kept), mask))
+        record.steps += 1
+        self._last = record
+        self._steps.append((record.number, instruction, self._state(record), mask))
         self._marks.append(0)
         self._flights.begin(len(self._steps) - 1, warp, instruction, mask)
 
@@ -119,42 +119,42 @@ class Recorder:
             self._changes.expect(len(self._accesses), access)
         self._accesses.append((len(self._steps) - 1, site, shape, base))
 
-    def _find(self, warp: Warp) -> _Kept | None:
+    def _find_warp(self, warp: Warp) -> _RecordedWarp | None:
         """Return the record of a warp, begun with its first instruction if there is room."""
         key = warp.block.number, warp.number
         limits = self._limits
-        if key not in self._kept and key not in self._passed:
+        if key not in self._warps and key not in self._skipped:
             chosen = limits.blocks is None or key[0] in limits.blocks
-            if chosen and len(self._kept) < limits.warps:
-                number = len(self._kept)
+            if chosen and len(self._warps) < limits.warps:
+                number = len(self._warps)
                 registers = number < limits.registers
-                self._kept[key] = _Kept(warp, number, warp.existing, registers)
+                self._warps[key] = _RecordedWarp(warp, number, warp.existing, registers)
             else:
-                self._passed.add(key)
-        return self._kept.get(key)
+                self._skipped.add(key)
+        return self._warps.get(key)
 
-    def _state(self, kept: _Kept) -> int:
-        table = kept.warp.splits.table
-        seen = _seen(table)
-        if seen != kept.table:
-            kept.table = seen
-            kept.state = self._states.number(table, kept.existing)
-        return kept.state
+    def _state(self, record: _RecordedWarp) -> int:
+        table = record.warp.splits.table
+        seen = _state_key(table)
+        if seen != record.table:
+            record.table = seen
+            record.state = self._states.number(table, record.existing)
+        return record.state
 
-    def _finish(self, warp: Warp) -> None:
+    def _finish_step(self, warp: Warp) -> None:
         """Note what the last step has done, now that it is done."""
         tally = warp.run.tally
-        partings, meetings = int(tally.divergent.sum()), int(tally.reconvergences.sum())
+        divergences, reconvergences = int(tally.divergent.sum()), int(tally.reconvergences.sum())
         if self._last is not None:
-            marks = schema.DIVERGED * (partings > self._partings)
+            marks = schema.DIVERGED * (divergences > self._divergences)
             step = len(self._steps) - 1
             _, instruction, _, mask = self._steps[step]
             self._flights.settle(step, self._last.warp, instruction, mask)
-            self._marks[-1] = marks | schema.MET * (meetings > self._meetings)
+            self._marks[-1] = marks | schema.MET * (reconvergences > self._reconvergences)
             if self._last.registers:
                 self._note_writes(self._last.warp)
                 self._changes.settle(self._last.warp)
-        self._partings, self._meetings = partings, meetings
+        self._divergences, self._reconvergences = divergences, reconvergences
 
     def _note_writes(self, warp: Warp) -> None:
         time = len(self._steps) - 1
@@ -177,15 +177,17 @@ class Recorder:
     def recorded(self) -> RecordedTrace:
         """Returns what was recorded, once the launch has ended."""
         if self._last is not None:
-            self._finish(self._last.warp)
-        warps = sorted(self._kept.items())
+            self._finish_step(self._last.warp)
+        warps = sorted(self._warps.items())
         order = np.empty(len(warps), np.uint32)
-        for new, (_, kept) in enumerate(warps):
-            order[kept.number] = new
-        finals = [self._states.number(kept.warp.splits.table, kept.existing) for _, kept in warps]
+        for new, (_, record) in enumerate(warps):
+            order[record.number] = new
+        finals = [
+            self._states.number(record.warp.splits.table, record.existing) for _, record in warps
+        ]
         made = tuple(
-            schema.Warp(*key, kept.existing, final, kept.registers)
-            for (key, kept), final in zip(warps, finals, strict=True)
+            schema.Warp(*key, record.existing, final, record.registers)
+            for (key, record), final in zip(warps, finals, strict=True)
         )
         warp, instruction, state, executing = _columns(self._steps, 4)
         return RecordedTrace(
@@ -202,20 +204,20 @@ class Recorder:
             self._patterns.sites,
             self._patterns.shapes,
             accesses_of(*_columns(self._accesses, 4)),
-            self._writes_of(),
+            self._write_columns(),
             self._changes.recorded(),
             self._allocations or (),
-            schema.LeftOut(self._left_out, len(self._passed)),
+            schema.LeftOut(self._left_out, len(self._skipped)),
             self._flights.recorded(len(self._steps)),
         )
 
-    def _writes_of(self) -> schema.Writes:
+    def _write_columns(self) -> schema.Writes:
         step, register, value = (as_column(c) for c in _columns(self._writes, 3))
         narrow, wide = (b"".join(self._vectors[bits].rows) for bits in (32, 64))
         return schema.Writes(len(self._writes), step, register, value, narrow, wide)
 
 
-def _seen(table: Table) -> tuple[list[int], list[int]]:
+def _state_key(table: Table) -> tuple[list[int], list[int]]:
     """Returns what a state depends on, of a warp's table."""
     return table[:HEAD].tolist(), table[NODES_AT : table_words(int(table[LANES]))].tolist()
 

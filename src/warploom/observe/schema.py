@@ -161,7 +161,7 @@ class Site(msgspec.Struct, frozen=True):
     best: int
 
 
-class AccessPattern(msgspec.Struct, frozen=True):
+class Shape(msgspec.Struct, frozen=True):
     """The pattern of an access: for each lane of `lanes` its offset from the access's base.
 
     `served` are its transactions, or passes over the banks, in the order in which they happen: the

@@ -12,7 +12,7 @@ from warploom.cost.fields import RECORD_WIDTH, TRANSACTIONS
 from warploom.cost.served import served
 from warploom.machine.compiled.access_costs import common_cost
 from warploom.machine.lanes_off import lanes_off, parked_splits, reconvergence_points
-from warploom.observe.schema import NO_COST, AccessPattern, Site, State
+from warploom.observe.schema import NO_COST, Shape, Site, State
 from warploom.program.accesses import AccessRow, route_of
 from warploom.program.program import Program
 from warploom.ptx.ir import Space
@@ -85,14 +85,14 @@ class Patterns:
     def __init__(self, program: Program, rules: AccessRules, count: Count) -> None:
         self._program, self._rules, self._count = program, rules, count
         self._sites: Numbered[tuple[int, Space, str], Site] = Numbered()
-        self._shapes: Numbered[ShapeKey, AccessPattern] = Numbered()
+        self._shapes: Numbered[ShapeKey, Shape] = Numbered()
 
     @property
     def sites(self) -> tuple[Site, ...]:
         return tuple(self._sites.rows)
 
     @property
-    def shapes(self) -> tuple[AccessPattern, ...]:
+    def shapes(self) -> tuple[Shape, ...]:
         return tuple(self._shapes.rows)
 
     def site(self, instruction: int, space: Space, op: str, size: int) -> int:
@@ -124,27 +124,27 @@ class Patterns:
         found = self._shapes.find(key)
         return self._shapes.add(key, self._shape(*key)) if found is None else found
 
-    def _shape(self, site: int, mask: int, offsets: tuple[int, ...]) -> AccessPattern:
+    def _shape(self, site: int, mask: int, offsets: tuple[int, ...]) -> Shape:
         """Offsets may be negative; the rules see them above an address that is aligned."""
         made = self._sites.rows[site]
         if not made.rule or mask >> 32:  # rules are for warps of 32
-            return AccessPattern(mask, offsets, (), NO_COST)
-        ahead = -min(0, *offsets) if len(offsets) > 1 else 0
-        ahead += -ahead % self._rules.unit
+            return Shape(mask, offsets, (), NO_COST)
+        shift = -min(0, *offsets) if len(offsets) > 1 else 0
+        shift += -shift % self._rules.unit
         lanes = [lane for lane in range(32) if mask >> lane & 1]
         addresses = np.zeros(32, np.uint64)
-        addresses[lanes] = [offset + ahead for offset in offsets] if ahead else offsets
+        addresses[lanes] = [offset + shift for offset in offsets] if shift else offsets
         row = np.zeros(RECORD_WIDTH, np.int64)
-        for rule in self._counted_by(made):
+        for rule in self._counting_rules(made):
             self._count(rule, addresses, mask, made.size, row)
         moved = served(made.rule, addresses.tolist(), mask, made.size)
-        if not ahead:
-            return AccessPattern(mask, offsets, moved, tuple(row[: len(NO_COST)].tolist()))
-        parts = tuple((one.start - (ahead if one.size else 0), one.size, one.lanes)
+        if not shift:
+            return Shape(mask, offsets, moved, tuple(row[: len(NO_COST)].tolist()))
+        parts = tuple((one.start - (shift if one.size else 0), one.size, one.lanes)
                       for one in moved)  # fmt: skip
-        return AccessPattern(mask, offsets, parts, tuple(row[: len(NO_COST)].tolist()))
+        return Shape(mask, offsets, parts, tuple(row[: len(NO_COST)].tolist()))
 
-    def _counted_by(self, site: Site) -> list[str]:
+    def _counting_rules(self, site: Site) -> list[str]:
         """Return the rules that count an access of a site, as both machines use them."""
         rules = [site.rule]
         if site.op == "atomic":

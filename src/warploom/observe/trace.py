@@ -23,7 +23,6 @@ from warploom.observe.columns import check_columns
 from warploom.observe.schema import (
     VERSION,
     Accesses,
-    AccessPattern,
     Allocated,
     Asynchronous,
     BasicBlock,
@@ -37,6 +36,7 @@ from warploom.observe.schema import (
     ModelledTime,
     OccupancyFacts,
     Register,
+    Shape,
     SharedArray,
     Site,
     SourceText,
@@ -83,7 +83,7 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
     states: tuple[State, ...]
     steps: Steps
     sites: tuple[Site, ...]
-    shapes: tuple[AccessPattern, ...]
+    shapes: tuple[Shape, ...]
     accesses: Accesses
     writes: Writes
     changes: Changes

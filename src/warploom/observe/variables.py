@@ -33,8 +33,8 @@ def variables_of(
     """Returns names of parameters and variables by register. `parameters` has the source's name of
     each PTX parameter, `lines` the lines of each source file."""
     written = Counter(r for made in program.instructions for r in dict.fromkeys(writes(made)))
-    found = _of_parameters(program, parameters, written)
-    used = _lines_of_uses(program)
+    found = _parameter_registers(program, parameters, written)
+    used = _use_lines(program)
     results: dict[tuple[str, int], list[Register]] = {}
     for made in program.instructions:
         if made.location is None:
@@ -54,7 +54,7 @@ def variables_of(
     return found
 
 
-def _of_parameters(
+def _parameter_registers(
     program: Program, parameters: Mapping[str, str], written: Mapping[Register, int]
 ) -> dict[str, str]:
     """Returns the registers that hold a parameter, loaded or copied."""
@@ -63,7 +63,7 @@ def _of_parameters(
         results = tuple(writes(made))
         if len(results) != 1 or written[results[0]] != 1 or made.guard is not None:
             continue
-        name = _loaded(made, parameters)
+        name = _loaded_parameter(made, parameters)
         if made.operation.name in COPIES:
             sources = tuple(reads(made))
             name = found.get(sources[0].name) if len(sources) == 1 else None
@@ -72,7 +72,7 @@ def _of_parameters(
     return found
 
 
-def _loaded(made: Instruction, parameters: Mapping[str, str]) -> str | None:
+def _loaded_parameter(made: Instruction, parameters: Mapping[str, str]) -> str | None:
     """Returns the parameter that an instruction loads as a whole."""
     if made.operation.name != "ld":
         return None
@@ -82,7 +82,7 @@ def _loaded(made: Instruction, parameters: Mapping[str, str]) -> str | None:
     return None
 
 
-def _lines_of_uses(program: Program) -> dict[Register, set[tuple[str, int]]]:
+def _use_lines(program: Program) -> dict[Register, set[tuple[str, int]]]:
     found: dict[Register, set[tuple[str, int]]] = {}
     for made in program.instructions:
         if made.location is not None:

@@ -20,7 +20,7 @@ from warploom.host.kernel import Kernel
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.launcher import Launcher
 from warploom.host.option_types import Cluster
-from warploom.machine.launch import Schedule, Who
+from warploom.machine.launch import Schedule, WarpId
 from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.reference.state import Listener
 from warploom.observe.origins import RecordingFull
@@ -35,7 +35,7 @@ class Order:
     schedule: str
     seed: int
     interrupts: tuple[int, ...] = ()
-    turns: tuple[Who, ...] = ()
+    turns: tuple[WarpId, ...] = ()
 
     def __str__(self) -> str:
         text = f"schedule {self.schedule}, seed {self.seed}"

@@ -39,7 +39,7 @@ from warploom.simt.lane_counts import ALL_LANES
 
 Words = npt.NDArray[np.int64]
 
-_BEGIN = 1 << 44
+_ORIGIN = 1 << 44
 """A multiple of every unit, from which addresses are counted, so that none is below 0."""
 
 
@@ -53,11 +53,11 @@ class LanePattern:
     steps: tuple[int, ...]
     local: bool
 
-    def addresses(self, first: int) -> tuple[int, ...]:
-        """Returns the addresses of an access whose lane 0 reaches `first`."""
+    def addresses(self, first_address: int) -> tuple[int, ...]:
+        """Returns the addresses of an access whose lane 0 reaches `first_address`."""
         if self.local:
-            return tuple(_BEGIN + 4 * lane for lane in range(LANES))
-        return tuple(first + step - self.steps[0] for step in self.steps)
+            return tuple(_ORIGIN + 4 * lane for lane in range(LANES))
+        return tuple(first_address + step - self.steps[0] for step in self.steps)
 
 
 class LanePatternCosts:
@@ -66,19 +66,19 @@ class LanePatternCosts:
 
     def __init__(self, pattern: LanePattern, rule: RowRule, unit: int) -> None:
         self._pattern, self._rule, self._unit = pattern, rule, unit
-        self._known = np.zeros(unit // rule.size, np.bool_)
-        self._costs = np.zeros((len(self._known), len(FIELDS)), np.int64)
+        self._is_computed = np.zeros(unit // rule.size, np.bool_)
+        self._costs = np.zeros((len(self._is_computed), len(FIELDS)), np.int64)
 
-    def first(self, place: int) -> int:
+    def first_address(self, place: int) -> int:
         """Returns an address that lane 0 reaches where the first run is at a place."""
-        return _BEGIN + (place * self._rule.size + self._pattern.steps[0]) % self._unit
+        return _ORIGIN + (place * self._rule.size + self._pattern.steps[0]) % self._unit
 
-    def at(self, places: Words) -> Words:
+    def costs_at(self, places: Words) -> Words:
         """Returns the costs of an access at each of some places, in the order of FIELDS."""
-        for place in places[~self._known[places]].tolist():
-            addresses = self._pattern.addresses(self.first(place))
+        for place in places[~self._is_computed[places]].tolist():
+            addresses = self._pattern.addresses(self.first_address(place))
             self._costs[place] = self._rule.cost(self._pattern.mask, addresses)
-            self._known[place] = True
+            self._is_computed[place] = True
         return self._costs[places]
 
 
@@ -112,14 +112,14 @@ def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
         )
         places = np.flatnonzero(times[number])
         known = _costs_of(pattern, rule, caches.unit)
-        costs = known.at(places)
+        costs = known.costs_at(places)
         tally.accesses[row] += times[number, places] @ costs
         dearest = int(costs[:, TRANSACTIONS].argmax())
         if costs[dearest, TRANSACTIONS] > tally.records[row, EXAMPLE_COST]:
-            first = known.first(int(places[dearest]))
+            first_address = known.first_address(int(places[dearest]))
             tally.records[row, EXAMPLE_COST] = costs[dearest, TRANSACTIONS]
-            moved = _moved(entry, first - pattern.steps[0], rule.size, caches.unit)
-            _keep_example(tally.records[row], pattern, first, moved)
+            moved = _relocation(entry, first_address - pattern.steps[0], rule.size, caches.unit)
+            _store_example(tally.records[row], pattern, first_address, moved)
 
 
 def _entries(caches: CacheLayout, row: int, words: Words, cache: int) -> Words:
@@ -129,19 +129,19 @@ def _entries(caches: CacheLayout, row: int, words: Words, cache: int) -> Words:
     return words[cache + HEADER : cache + HEADER + math.prod(shape)].reshape(shape)
 
 
-def _moved(entry: Words, begin: int, size: int, unit: int) -> int:
+def _relocation(entry: Words, begin: int, size: int, unit: int) -> int:
     """Returns how far a first run that begins at some address lies behind that of an access that
     there was, or may have been."""
     moved = begin - int(entry[FIRST])
     return unit * round(moved / unit) if entry[WITHIN] >= size else moved
 
 
-def _keep_example(record: Counts, pattern: LanePattern, first: int, moved: int) -> None:
+def _store_example(record: Counts, pattern: LanePattern, first_address: int, moved: int) -> None:
     """Keeps an access as its row's example."""
     record[EXAMPLE_MASK] = pattern.mask
     record[EXAMPLE_ADDRESSES : EXAMPLE_ADDRESSES + LANES] = [
         address - moved if pattern.mask >> lane & 1 else 0
-        for lane, address in enumerate(pattern.addresses(first))
+        for lane, address in enumerate(pattern.addresses(first_address))
     ]
 
 

@@ -27,13 +27,13 @@ class Configuration:
         self._launch_template = LaunchTemplate.of(kernel, self.launch)
         return self._launch_template
 
-    def better(self, launch_template: LaunchTemplate) -> LaunchTemplate | None:
+    def optimised_when_due(self, launch_template: LaunchTemplate) -> LaunchTemplate | None:
         """Returns the outfit in which a launch that began in another should go on; None for this
         one. Launches whose order a policy chooses, and those with clusters, end as they began."""
         variant = self.tiers.variant
         if not launch_template.kernel.baseline or variant.shuffles or variant.clusters:
             return None
-        return None if self.tiers.better() is None else self.launch_template()
+        return None if self.tiers.optimised_when_due() is None else self.launch_template()
 
     def drop_buffers(self) -> None:
         """Frees the arrays that are kept for later launches."""

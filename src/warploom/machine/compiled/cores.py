@@ -13,7 +13,7 @@ from functools import cache
 from itertools import repeat
 
 
-def cores_beside() -> Iterator[int | None]:
+def other_cores() -> Iterator[int | None]:
     """Cores for threads beside this one, its own last and then again; None where the system does
     not tell."""
     own = _own_core()
@@ -39,13 +39,13 @@ def bind(thread: int, cores: set[int]) -> set[int] | None:
 
 def _own_core() -> int | None:
     """Return the core that this thread is on."""
-    ask = _question()
+    ask = _sched_getcpu()
     own = -1 if ask is None else ask()
     return own if own >= 0 else None
 
 
 @cache
-def _question() -> Callable[[], int] | None:
+def _sched_getcpu() -> Callable[[], int] | None:
     """Returns what tells a thread its core; only Linux has it, and lets threads be bound."""
     if not hasattr(os, "sched_setaffinity"):
         return None

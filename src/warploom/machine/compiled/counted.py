@@ -27,11 +27,11 @@ from warploom.helpers.table import count_compiled
 from warploom.machine.compiled.cache_costs import add_repeats
 from warploom.machine.compiled.launch_template import Bytes, Words
 from warploom.machine.compiled.work import WorkerLaunch
-from warploom.machine.compiled.workers import merged
+from warploom.machine.compiled.workers import merge_tallies
 from warploom.machine.tally import Tally
 from warploom.simt.lane_counts import ALL_LANES
 
-_NOWHERE = np.zeros(0, np.uint64)
+_NO_ADDRESSES = np.zeros(0, np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Counted:
         return replace(made, workers=len(self.parts), serial_reason=self.serial_reason)
 
 
-def together(counted: Sequence[Callable[[], Tally]]) -> Tally:
+def combined_tally(counted: Sequence[Callable[[], Tally]]) -> Tally:
     """Return one tally of several launches of a program: counts are sums. What stands in it for a
     launch alone (`launched_warps`) is that of the first."""
     groups: dict[CompiledKernel, list[Counted]] = {}
@@ -72,7 +72,7 @@ def together(counted: Sequence[Callable[[], Tally]]) -> Tally:
             groups.setdefault(one.kernel, []).append(one)
         else:
             tallies.append(one())
-    return merged([*tallies, *map(_tally, groups.values())])
+    return merge_tallies([*tallies, *map(_tally, groups.values())])
 
 
 def _tally(counted: Sequence[Counted]) -> Tally:
@@ -86,7 +86,7 @@ def _tally(counted: Sequence[Counted]) -> Tally:
         rows = words[:, at : at + count * ROW_WIDTH].reshape(-1, count, ROW_WIDTH)
         for number in layout.deferring_rows:
             for row in rows[:, number]:
-                count_compiled("count_deferred_access", _NOWHERE, ALL_LANES, WORD_BYTES, row)
+                count_compiled("count_deferred_access", _NO_ADDRESSES, ALL_LANES, WORD_BYTES, row)
         _add_rows(tally, layout, rows)
         for part in words:
             add_repeats(tally, layout, part[at + count * ROW_WIDTH :])

@@ -25,7 +25,7 @@ from warploom.machine.compiled.outcome import check_limit, error_of
 from warploom.machine.compiled.running import Progress, run_all
 from warploom.machine.compiled.tiers import Tiers
 from warploom.machine.compiled.work import WorkerLaunch
-from warploom.machine.compiled.workers import shares, why_alone
+from warploom.machine.compiled.workers import split_blocks, why_alone
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import ObservedLaunch
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from warploom.ir.plan_listing import PlannedAccess
     from warploom.ir.warp_ir import WarpIR
 
-KEPT = 64
+MOST_CONFIGURATIONS = 64
 """So many configurations of launches are remembered."""
 
 
@@ -158,7 +158,7 @@ class CompiledEngine:
         if found is None:
             variant = self._variant(program, launch, records=False, sanitizes=sanitizes)
             found = Configuration(self._tiers(program, variant), launch)
-            while len(self._configurations) >= KEPT:
+            while len(self._configurations) >= MOST_CONFIGURATIONS:
                 oldest = self._configurations.pop(next(iter(self._configurations)), None)
                 if oldest is not None:
                     oldest.drop_buffers()
@@ -190,7 +190,7 @@ class CompiledEngine:
         alone = ""
         if self._workers > 1:
             alone = why_alone(program, launch, memory, caches=self._rules.caches)
-        parts = shares(launch.blocks, 1 if alone else self._workers)
+        parts = split_blocks(launch.blocks, 1 if alone else self._workers)
         works = [
             WorkerLaunch.prepare(launch_template, launch, memory, caches, part, configuration)
             for part in parts

@@ -29,7 +29,7 @@ from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SI
 
 ALL_ONES = (1 << 64) - 1
 
-_SERVICE = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
+_CALLBACK_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
 
 YIELD_EVERY, YIELD_SECONDS = 0.02, 0.0001
 """How often a kernel that calls the host leaves the interpreter to others, and for how long."""
@@ -54,11 +54,11 @@ class HostCallbacks:
         self._yielded = time.monotonic()
         self.stop = Cancellation()
         """Looked at before each call: a kernel that calls for ever never pauses by itself."""
-        self._table: AllocationTable | None = None
+        self._published: AllocationTable | None = None
 
     @cached_property
     def _function(self) -> Any:
-        return _SERVICE(self._serve)
+        return _CALLBACK_TYPE(self._serve)
 
     @property
     def address(self) -> int:
@@ -67,16 +67,16 @@ class HostCallbacks:
 
     def _serve(self, _: int, warp: int, instruction: int, mask: int, data: int) -> int:
         try:
-            self._let_others_run()
+            self._yield_interpreter()
             self.stop.check()
-            self._answer(warp, instruction, mask, data)
+            self._call_service(warp, instruction, mask, data)
         except BaseException as error:
             self.error = error
             return FAILED
-        self.show_allocations()
+        self.publish_allocations()
         return DONE
 
-    def _let_others_run(self) -> None:
+    def _yield_interpreter(self) -> None:
         """Leaves the interpreter to other threads now and then. This one gives its lock back after
         each call and takes it again at once, so that a thread which waits for the lock, to hear
         Ctrl-C for example, can wait for seconds."""
@@ -85,7 +85,7 @@ class HostCallbacks:
             time.sleep(YIELD_SECONDS)
             self._yielded = time.monotonic()
 
-    def _answer(self, warp: int, index: int, mask: int, data: int) -> None:
+    def _call_service(self, warp: int, index: int, mask: int, data: int) -> None:
         made = self.services.program.instructions[index]
         given, name = made.operands[2], service_of(made)
         assert isinstance(given, Vector)
@@ -95,19 +95,19 @@ class HostCallbacks:
         table = [words[row * WARP_SIZE : (row + 1) * WARP_SIZE] for row in range(rows)]
         block = int(self.environment[Slot.BLOCK])
 
-        def look(lane: int, address: int, size: int) -> bytes:
-            return self._look(
+        def read_memory(lane: int, address: int, size: int) -> bytes:
+            return self._read_generic(
                 Fault(FaultKind.OUT_OF_BOUNDS, index, block, warp, lane), address, size
             )
 
         lanes = tuple(lane for lane in range(WARP_SIZE) if mask >> lane & 1)
         arguments = tuple(table[: len(given.elements)])
-        answers = self.services.answer(
-            ServiceCall(name, index, block, warp, lanes, arguments, look)
+        answers = self.services.serve(
+            ServiceCall(name, index, block, warp, lanes, arguments, read_memory)
         )
-        words[:WARP_SIZE] = [answer & ALL_ONES for answer in answers]
+        words[:WARP_SIZE] = [serve & ALL_ONES for serve in answers]
 
-    def _look(self, fault: Fault, address: int, size: int) -> bytes:
+    def _read_generic(self, fault: Fault, address: int, size: int) -> bytes:
         """Bytes at a generic address, as a lane sees them."""
         program, memory = self.services.program, self.services.memory
         space, offset = Space.GLOBAL, address
@@ -124,12 +124,12 @@ class HostCallbacks:
             wrong = replace(fault, address=offset, size=size, space=space)
             raise fault_error(wrong, program, self.services.launch, own)
         if space is Space.LOCAL:
-            return self._local(fault, offset, size)
+            return self._read_local(fault, offset, size)
         if space is Space.SHARED:
             return ctypes.string_at(int(self.environment[Slot.SHARED_AT]) + offset, size)
         return memory.read(address, size)
 
-    def _local(self, fault: Fault, offset: int, size: int) -> bytes:
+    def _read_local(self, fault: Fault, offset: int, size: int) -> bytes:
         """Local memory is interleaved: word w of lane l is word w * 32 + l of the warp's."""
         stride = local_stride(self.services.program.local_bytes)
         start = int(self.environment[Slot.LOCAL_AT]) + fault.warp * stride
@@ -139,13 +139,13 @@ class HostCallbacks:
         )
         return b"".join(ctypes.string_at(place, 1) for place in places)
 
-    def show_allocations(self, *, anew: bool = False) -> None:
+    def publish_allocations(self, *, anew: bool = False) -> None:
         """Let checks see what is live now; bounds that they remember may be of what is gone.
         `anew`: the environment has been put back to an earlier state."""
         table = self.services.memory.table_in_launch()
-        if table is self._table and not anew:
+        if table is self._published and not anew:
             return
-        self._table = table
+        self._published = table
         self.environment[Slot.ALLOCATIONS_AT] = table.address
         self.environment[Slot.ALLOCATIONS] = table.count
         self._forget_bounds()

@@ -41,11 +41,11 @@ ALIGNMENT = 128
 """Of every array, in bytes."""
 
 
-KEPT_BYTES = 1 << 27
+REUSED_BYTES = 1 << 27
 """Rooms of up to this size are kept for the next launch: to clear what was used of one is cheaper
 than to have the system make another."""
 
-KEPT_COUNTS = 1 << 20
+REUSED_COUNT_BYTES = 1 << 20
 """The same for the counts alone, all of which are cleared."""
 
 
@@ -56,10 +56,10 @@ class LaunchTemplate:
     `slots` is how many blocks it has room for at once. `starts` says where the array begins to
     whose address a slot of the environment is set; `counts_at` and `rows_at` where those begin that
     have no slot. `start` holds the first bytes, with those places where the environment has
-    addresses, in the slots `addressed`; behind them there are zeros up to `size`, and `costs`, one
-    in each row of accesses (see `_common_costs`). `by_slot` says of what a block has in its slot
-    how many bytes it takes. `serves` says whether the host serves calls of the kernel,
-    `launched_warps` how many there are, `pace` how far a launch goes at a time. `full_sets`: the
+    addresses, in the slots `address_slots`; behind them there are zeros up to `size`, and `costs`, one
+    in each row of accesses (see `_common_costs`). `bytes_per_slot` says of what a block has in its slot
+    how many bytes it takes. `calls_host` says whether the host serves calls of the kernel,
+    `launched_warps` how many there are, `pace` how far a launch goes at a time. `full_lane_sets`: the
     sets of lanes that its access caches know at first.
     """
 
@@ -71,11 +71,11 @@ class LaunchTemplate:
     start: Bytes
     costs: Words
     size: int
-    addressed: npt.NDArray[np.intp]
-    by_slot: Mapping[Slot, int]
-    serves: bool
+    address_slots: npt.NDArray[np.intp]
+    bytes_per_slot: Mapping[Slot, int]
+    calls_host: bool
     launched_warps: int
-    full_sets: Words
+    full_lane_sets: Words
     pace: Pace = field(default_factory=Pace)
     _free: list[LaunchBuffers] = field(default_factory=list["LaunchBuffers"])
 
@@ -85,28 +85,28 @@ class LaunchTemplate:
         plan = launch.schedule.plan(launch, kernel.program)
         slots = int(plan[schedule_layout.SLOTS]) if kernel.suspends else 1
         environment = np.zeros(len(Slot), np.int64)
-        filled = _filled(kernel, launch, plan)
-        filled[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)
-        by_slot = _by_slot(kernel, launch)
+        initial = _initial_arrays(kernel, launch, plan)
+        initial[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)
+        bytes_per_slot = _bytes_per_slot(kernel, launch)
         zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
         if launch.schedule.shuffles and completes_later(kernel.program):
             zeros[Slot.QUEUE_AT] = 8 * queue_words(kernel.program.has_tensor_memory)
             zeros[Slot.HELD_AT] = 8 * LIST_WORDS
-        zeros |= {base: slots * size for base, size in by_slot.items()}
-        arrays = (environment, *filled.values())
+        zeros |= {base: slots * size for base, size in bytes_per_slot.items()}
+        arrays = (environment, *initial.values())
         counted = (8 * kernel.layout.size, 8 * kernel.layout.row_words)
         sizes = (*(array.nbytes for array in arrays), *counted, *zeros.values())
-        places, end = _placed(sizes)
+        places, end = _lay_out(sizes)
         counts_at, rows_at = places[len(arrays) : len(arrays) + 2]
         named = (*places[1 : len(arrays)], *places[len(arrays) + 2 :])
-        starts = dict(zip((*filled, *zeros), named, strict=True))
-        starts |= {at: starts[base] for base, at in CURRENT.items()}
+        starts = dict(zip((*initial, *zeros), named, strict=True))
+        starts |= {at: starts[base] for base, at in CURRENT_BLOCK_SLOTS.items()}
         for slot, value in (*_values(kernel, launch).items(), *starts.items()):
             environment[slot] = value
         start = np.zeros(counts_at, np.uint8)
         for array, place in zip(arrays, places, strict=False):
             start[place : place + array.nbytes] = array.view(np.uint8).reshape(-1)
-        addressed = np.array(sorted(starts), np.intp)
+        address_slots = np.array(sorted(starts), np.intp)
         return cls(
             kernel,
             slots,
@@ -116,11 +116,11 @@ class LaunchTemplate:
             start,
             _common_costs(kernel.layout),
             end,
-            addressed,
-            by_slot,
+            address_slots,
+            bytes_per_slot,
             any(service_of(made) for made in kernel.program.instructions),
             launch.blocks * launch.warps_per_block,
-            _full_sets(launch.block, kernel.layout.caches.sets),
+            _full_lane_sets(launch.block, kernel.layout.caches.sets),
         )
 
     def buffers(self) -> LaunchBuffers:
@@ -134,7 +134,7 @@ class LaunchTemplate:
 
     def give_back(self, buffers: LaunchBuffers) -> None:
         """Take back the arrays of a launch that has ended, at which nobody looks any more."""
-        if self.keeps:
+        if self.is_reusable:
             self._free.append(buffers)
 
     def drop_buffers(self) -> None:
@@ -142,10 +142,10 @@ class LaunchTemplate:
         self._free.clear()
 
     @property
-    def keeps(self) -> bool:
+    def is_reusable(self) -> bool:
         """Returns whether a room is kept for the next launch."""
         counted = self.starts[Slot.CACHE_AT] - self.counts_at
-        return self.size <= KEPT_BYTES and counted <= KEPT_COUNTS
+        return self.size <= REUSED_BYTES and counted <= REUSED_COUNT_BYTES
 
 
 class LaunchBuffers:
@@ -158,7 +158,7 @@ class LaunchBuffers:
         self.arena = raw[skipped : skipped + launch_template.size]
         self.address = int(self.arena.ctypes.data)
         self._start = launch_template.start.copy()
-        self._start[: 8 * len(Slot)].view(np.int64)[launch_template.addressed] += self.address
+        self._start[: 8 * len(Slot)].view(np.int64)[launch_template.address_slots] += self.address
         self._head = self.arena[: len(self._start)]
         self._launch_template = launch_template
         layout = launch_template.kernel.layout
@@ -178,7 +178,7 @@ class LaunchBuffers:
     def counts(self) -> Bytes:
         """Returns what was counted, for whoever wants it when the room is given back: as it stands,
         where no other launch will have the room."""
-        return self.counted.copy() if self._launch_template.keeps else self.counted
+        return self.counted.copy() if self._launch_template.is_reusable else self.counted
 
     def clear(self) -> None:
         """Make it what it was at first."""
@@ -187,7 +187,7 @@ class LaunchBuffers:
             int(self.plan[schedule_layout.MOST_RESIDENT]) if launch_template.kernel.suspends else 1
         )
         self.arena[launch_template.counts_at : launch_template.starts[Slot.STATES_BASE]] = 0
-        for base, size in launch_template.by_slot.items():
+        for base, size in launch_template.bytes_per_slot.items():
             self.arena[launch_template.starts[base] :][: used * size] = 0
         self._fill()
 
@@ -195,7 +195,9 @@ class LaunchBuffers:
         """Write what is not zero."""
         self._head[:] = self._start
         self._cost_of_row[:] = self._launch_template.costs
-        self._caches[: len(self._launch_template.full_sets)] = self._launch_template.full_sets
+        self._caches[: len(self._launch_template.full_lane_sets)] = (
+            self._launch_template.full_lane_sets
+        )
 
     def forget_bounds(self) -> None:
         """Allocations have come or gone: what checks of accesses know of them holds no more."""
@@ -207,7 +209,7 @@ class LaunchBuffers:
         return self.arena[start : start + 8 * count].view(np.int64)
 
 
-def _placed(sizes: Iterable[int]) -> tuple[list[int], int]:
+def _lay_out(sizes: Iterable[int]) -> tuple[list[int], int]:
     """Returns where arrays of these sizes begin, one after the other, and where the last ends."""
     places: list[int] = []
     end = 0
@@ -217,7 +219,7 @@ def _placed(sizes: Iterable[int]) -> tuple[list[int], int]:
     return places, end
 
 
-CURRENT = {
+CURRENT_BLOCK_SLOTS = {
     Slot.SHARED_BASE: Slot.SHARED_AT,
     Slot.LOCAL_BASE: Slot.LOCAL_AT,
     Slot.CONTEXTS_BASE: Slot.CONTEXTS_AT,
@@ -226,7 +228,9 @@ CURRENT = {
 """Where the current block's arrays are, behind where the first slot's are; at first the same."""
 
 
-def _filled(kernel: CompiledKernel, launch: Launch, plan: Words) -> dict[Slot, npt.NDArray[Any]]:
+def _initial_arrays(
+    kernel: CompiledKernel, launch: Launch, plan: Words
+) -> dict[Slot, npt.NDArray[Any]]:
     """Return the arrays that do not begin as zeros, and those that each launch fills in anew."""
     specials = launch_values(kernel.program, launch)
     return {
@@ -238,7 +242,7 @@ def _filled(kernel: CompiledKernel, launch: Launch, plan: Words) -> dict[Slot, n
     }
 
 
-def _by_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
+def _bytes_per_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
     """Returns what a block has in its slot, with its size in bytes; zeros at first."""
     warps = launch.warps_per_block
     return {
@@ -273,7 +277,7 @@ def _common_costs(layout: CountLayout) -> Words:
     return np.fromiter((cost[TRANSACTIONS] for cost in costs), np.int64, len(layout.rows))
 
 
-def _full_sets(block: tuple[int, int, int], sets: int) -> Words:
+def _full_lane_sets(block: tuple[int, int, int], sets: int) -> Words:
     """Returns the keys of all lanes of a warp, of each of the first layouts, at most half of so
     many `sets`: caches know of them before any others come (`abi.range_cache`)."""
     known = RUNS[warp_layout_of(block)] > 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from warploom.abi.environment import SPACE_CODES, Slot, Status
 from warploom.core.errors import Allocation
 from warploom.isa.preconditions import PRECONDITIONS
-from warploom.machine.cancellation import cancelled
+from warploom.machine.cancellation import cancellation_error
 from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.faults.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error, limit_error
@@ -37,7 +37,7 @@ def error_of(work: WorkerLaunch, status: Status) -> BaseException:
     if work.host_callbacks is not None and work.host_callbacks.error is not None:
         return work.host_callbacks.error
     if status is Status.PAUSED:
-        return cancelled()
+        return cancellation_error()
     if status is Status.FAULT:
         return _fault(work)
     if status is Status.DEADLOCK:
@@ -61,11 +61,11 @@ def _fault(work: WorkerLaunch) -> Exception:
         at[Slot.FAULT_SIZE],
         space,
     )
-    nearest = _own(work, space) or work.memory.nearest(fault.address)
+    nearest = _private_range(work, space) or work.memory.nearest(fault.address)
     return fault_error(fault, work.kernel.program, work.launch, nearest)
 
 
-def _own(work: WorkerLaunch, space: Space) -> Allocation | None:
+def _private_range(work: WorkerLaunch, space: Space) -> Allocation | None:
     """Return the stretch that a space is, where it is the block's or the thread's own."""
     program = work.kernel.program
     shared = shared_bytes(program, work.launch)

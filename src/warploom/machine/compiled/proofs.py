@@ -13,15 +13,15 @@ from warploom.program.program import Program
 
 T = TypeVar("T")
 
-KEPT = 64
+MOST_PROOFS = 64
 """So many answers to a question are remembered."""
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _Proof:
     """An answer, and which allocations it rests upon, by address."""
 
-    answer: Any
+    result: Any
     allocations: Mapping[int, range | None]
 
 
@@ -29,28 +29,28 @@ def proven(
     program: Program,
     launch: Launch,
     memory: DeviceMemory,
-    question: Callable[[Program, Given], T],
+    analysis: Callable[[Program, Given], T],
 ) -> T:
-    """Returns what `question` answers for a launch; the program keeps answers, each for as long as
+    """Returns what `analysis` answers for a launch; the program keeps answers, each for as long as
     the allocations that were looked at stay where they were."""
 
     def allocation_of(address: int) -> range | None:
         found = memory.find(address)
         return range(found.address, found.address + found.size) if found else None
 
-    answers = cast("dict[tuple[object, ...], _Answer]", program.kept.setdefault(question, {}))
+    answers = cast("dict[tuple[object, ...], _Proof]", program.kept.setdefault(analysis, {}))
     key = (launch.grid, launch.block, launch.parameters, launch.globals)
-    known = answers.get(key)
-    if known is None or any(allocation_of(a) != at for a, at in known.allocations.items()):
-        asked: dict[int, range | None] = {}
+    proof = answers.get(key)
+    if proof is None or any(allocation_of(a) != at for a, at in proof.allocations.items()):
+        lookups: dict[int, range | None] = {}
 
-        def noted(address: int) -> range | None:
-            asked[address] = allocation_of(address)
-            return asked[address]
+        def recorded_lookup(address: int) -> range | None:
+            lookups[address] = allocation_of(address)
+            return lookups[address]
 
-        given = Given(launch.grid, launch.block, launch.parameters, launch.globals, noted)
-        known = _Answer(question(program, given), asked)
-        while len(answers) >= KEPT:
+        given = Given(launch.grid, launch.block, launch.parameters, launch.globals, recorded_lookup)
+        proof = _Proof(analysis(program, given), lookups)
+        while len(answers) >= MOST_PROOFS:
             answers.pop(next(iter(answers)), None)
-        answers[key] = known
-    return cast("T", known.answer)
+        answers[key] = proof
+    return cast("T", proof.result)

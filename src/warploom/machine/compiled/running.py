@@ -12,7 +12,7 @@ from itertools import repeat
 
 from warploom.abi.environment import Slot, Status
 from warploom.machine.cancellation import Cancellation
-from warploom.machine.compiled.cores import cores_beside
+from warploom.machine.compiled.cores import other_cores
 from warploom.machine.compiled.threads import Runner
 from warploom.machine.compiled.work import WorkerLaunch
 
@@ -25,58 +25,58 @@ POLL_SECONDS = 0.1
 def run_all(works: Sequence[WorkerLaunch], progress: Progress | None) -> list[int]:
     """Runs each work; returns the Status in which each ended: PAUSED where it was cancelled."""
     # An interrupt that comes in a function which machine code calls would be lost.
-    here = 0 if works[0].launch_template.serves else 1
+    in_this_thread = 0 if works[0].launch_template.calls_host else 1
     stop = works[0].launch.cancellation or Cancellation()
-    if len(works) == here and progress is None:
+    if len(works) == in_this_thread and progress is None:
         return [_run_until(stop, works[0])]
-    return _run_beside(works, here, stop, progress or _ignore)
+    return _run_with_threads(works, in_this_thread, stop, progress or _no_progress)
 
 
-def _run_beside(
-    works: Sequence[WorkerLaunch], here: int, stop: Cancellation, progress: Progress
+def _run_with_threads(
+    works: Sequence[WorkerLaunch], in_this_thread: int, stop: Cancellation, progress: Progress
 ) -> list[int]:
-    """Runs the first `here` works in this thread, the others in threads of their own, which stop
+    """Runs the first `in_this_thread` works in this thread, the others in threads of their own, which stop
     where this one is interrupted."""
-    running = [Runner.borrow() for _ in works[here:]]
+    running = [Runner.borrow() for _ in works[in_this_thread:]]
     for work in works:
         if work.host_callbacks is not None:
             work.host_callbacks.stop = stop
 
-    def tell() -> None:
-        progress(sum(map(_done, works)), works[0].launch.blocks)
+    def report() -> None:
+        progress(sum(map(_blocks_done, works)), works[0].launch.blocks)
 
     try:
-        cores = cores_beside() if len(works) > 1 else repeat(None)
-        for runner, work, core in zip(running, works[here:], cores, strict=False):
+        cores = other_cores() if len(works) > 1 else repeat(None)
+        for runner, work, core in zip(running, works[in_this_thread:], cores, strict=False):
             runner.start(partial(_run_until, stop, work), core)
-        own = [_run_until(stop, work, tell) for work in works[:here]]
+        own = [_run_until(stop, work, report) for work in works[:in_this_thread]]
         for runner in running:
-            while not runner.ended(POLL_SECONDS):
-                tell()
+            while not runner.wait_until_idle(POLL_SECONDS):
+                report()
     except BaseException:
         stop.request()
         for runner in running:
-            while not runner.ended(POLL_SECONDS):
+            while not runner.wait_until_idle(POLL_SECONDS):
                 pass
         raise
-    tell()
+    report()
     return [*own, *(runner.give_back() for runner in running)]
 
 
 def _run_until(
-    stop: Cancellation, work: WorkerLaunch, tell: Callable[[], None] | None = None
+    stop: Cancellation, work: WorkerLaunch, report: Callable[[], None] | None = None
 ) -> int:
-    """Runs a work to its end, or until it should stop; calls `tell` at each pause."""
-    while (status := work.go_on()) == Status.PAUSED and not stop.requested:
-        if tell is not None:
-            tell()
+    """Runs a work to its end, or until it should stop; calls `report` at each pause."""
+    while (status := work.run_slice()) == Status.PAUSED and not stop.requested:
+        if report is not None:
+            report()
     return status
 
 
-def _done(work: WorkerLaunch) -> int:
+def _blocks_done(work: WorkerLaunch) -> int:
     """Returns how many of its blocks have ended, or begun where several are resident."""
     return int(work.environment[Slot.BLOCKS_DONE]) - work.blocks.start
 
 
-def _ignore(_: int, __: int) -> None:
+def _no_progress(_: int, __: int) -> None:
     """Takes the place of a progress callback where there is none."""

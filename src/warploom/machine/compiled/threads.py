@@ -24,9 +24,9 @@ class Runner:
         self._thread: int | None = None
         self._bound_from: set[int] | None = None
         self._result = 0
-        self._wanted, self._done = _thread.allocate_lock(), _thread.allocate_lock()
-        self._wanted.acquire()
-        self._done.acquire()
+        self._job_ready, self._job_done = _thread.allocate_lock(), _thread.allocate_lock()
+        self._job_ready.acquire()
+        self._job_done.acquire()
         _thread.start_new_thread(self._serve, ())
 
     @classmethod
@@ -39,17 +39,17 @@ class Runner:
 
     def start(self, job: Job, core: int | None = None) -> None:
         """Let it run a job, which must not raise, from a core on if one is given."""
-        self._done.acquire(blocking=False)
+        self._job_done.acquire(blocking=False)
         if core is not None and self._thread is not None:
             before = bind(self._thread, {core})
             self._bound_from = self._bound_from or before  # an interrupt may have come between
         self._job = job
-        self._wanted.release()
+        self._job_ready.release()
 
-    def ended(self, seconds: float) -> bool:
+    def wait_until_idle(self, seconds: float) -> bool:
         """Returns whether it has nothing to do any more, after waiting so long at most. To ask
         again is right, wherever an interrupt broke in."""
-        return self._job is None or self._done.acquire(timeout=seconds)
+        return self._job is None or self._job_done.acquire(timeout=seconds)
 
     def give_back(self) -> int:
         """Returns what the job that has ended gave; the thread is free for others now."""
@@ -60,14 +60,14 @@ class Runner:
     def _serve(self) -> None:
         self._thread = _thread.get_native_id()
         while True:
-            self._wanted.acquire()
+            self._job_ready.acquire()
             if self._bound_from is not None:
                 bind(self._thread, self._bound_from)
                 self._bound_from = None
             if self._job is not None:
                 self._result = self._job()
             self._job = None
-            self._done.release()
+            self._job_done.release()
 
     @classmethod
     def forget(cls) -> None:

@@ -36,7 +36,7 @@ class Tiers:
     seconds: float = 0.0
     _baseline: CompiledKernel | None = None
     _optimised: CompiledKernel | None = None
-    _stays: bool = False
+    _stays_baseline: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def kernel(self) -> CompiledKernel:
@@ -52,8 +52,8 @@ class Tiers:
             self._optimised = find_kernel(self.program, self.rules, self.variant)
             if self._optimised is not None:
                 return self._optimised
-        better = self.better()
-        return self.baseline() if better is None else better
+        optimised = self.optimised_when_due()
+        return self.baseline() if optimised is None else optimised
 
     @property
     def _has_baseline(self) -> bool:
@@ -77,18 +77,18 @@ class Tiers:
                 self._optimised = compile_kernel(self.program, self.rules, self.variant)
             return self._optimised
 
-    def better(self) -> CompiledKernel | None:
+    def optimised_when_due(self) -> CompiledKernel | None:
         """Returns optimised code if the kernel is worth it by now; else None."""
-        if self._stays or self.seconds < self._worth or os.environ.get(VARIABLE):
+        if self._stays_baseline or self.seconds < self._threshold or os.environ.get(VARIABLE):
             return None
         try:
             return self.optimised()
         except CompileError:  # it would take too long
-            self._stays = True
+            self._stays_baseline = True
             return None
 
     @property
-    def _worth(self) -> float:
+    def _threshold(self) -> float:
         """Returns the seconds in baseline code after which a kernel is optimised."""
         if is_long(self.program):
             return float("inf")

@@ -29,7 +29,7 @@ Words = npt.NDArray[np.int64]
 @dataclass(eq=False)
 class WorkerLaunch:
     """The arrays of a launch, or of the part of it that one worker has: the blocks from the first
-    of `blocks` up to but not including its last. `kept` holds what only the environment points to.
+    of `blocks` up to but not including its last. `keep_alive` holds what only the environment points to.
     `configuration`: where it may find better code to go on in; None where it ends as it began.
     """
 
@@ -39,7 +39,7 @@ class WorkerLaunch:
     blocks: range
     buffers: LaunchBuffers
     host_callbacks: HostCallbacks | None
-    kept: tuple[object, ...]
+    keep_alive: tuple[object, ...]
     configuration: Configuration | None = None
 
     @classmethod
@@ -66,16 +66,23 @@ class WorkerLaunch:
         environment[Slot.BLOCKS_DONE] = blocks.start
         environment[Slot.HIERARCHY_AT] = caches.ctypes.data
         host_callbacks = None
-        if launch_template.serves:
+        if launch_template.calls_host:
             services = Services(launch_template.kernel.program, launch, memory)
             host_callbacks = HostCallbacks(services, buffers.forget_bounds, environment)
             environment[Slot.SERVICE_AT] = host_callbacks.address
-        kept = caches, table, textures
+        keep_alive = caches, table, textures
         return cls(
-            launch_template, launch, memory, blocks, buffers, host_callbacks, kept, configuration
+            launch_template,
+            launch,
+            memory,
+            blocks,
+            buffers,
+            host_callbacks,
+            keep_alive,
+            configuration,
         )
 
-    def go_on(self) -> int:
+    def run_slice(self) -> int:
         """Run the blocks in this thread, but not for long; gives a Status, PAUSED where there is
         more to do."""
         launch_template, environment = self.launch_template, self.buffers.environment
@@ -100,14 +107,14 @@ class WorkerLaunch:
             pace.took(time.perf_counter() - began)
             if self._is_past_limit():
                 return Status.LIMIT
-            self._go_on_better()
+            self._switch_to_optimised()
         return status
 
-    def _go_on_better(self) -> None:
+    def _switch_to_optimised(self) -> None:
         """Changes to better code of the kernel, if there is some by now."""
         after = None
         if self.configuration is not None:
-            after = self.configuration.better(self.launch_template)
+            after = self.configuration.optimised_when_due(self.launch_template)
         if after is None:
             return
         before, old = self.launch_template, self.buffers

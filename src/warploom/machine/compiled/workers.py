@@ -37,7 +37,7 @@ def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches:
     return proven(program, launch, memory, why_blocks_meet)
 
 
-def shares(blocks: int, workers: int) -> list[range]:
+def split_blocks(blocks: int, workers: int) -> list[range]:
     """Return the blocks in consecutive parts, as even as can be, one for each worker that gets
     some."""
     count = min(workers, blocks)
@@ -48,7 +48,7 @@ def shares(blocks: int, workers: int) -> list[range]:
 _SUMS = (*COLUMNS, "accesses")
 
 
-def merged(tallies: Sequence[Tally]) -> Tally:
+def merge_tallies(tallies: Sequence[Tally]) -> Tally:
     """Return the tally of a launch from those of its parts, in the order of their blocks."""
     total = tallies[0]
     for tally in tallies[1:]:

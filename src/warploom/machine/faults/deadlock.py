@@ -88,34 +88,42 @@ def waiting_lanes(
     if state[STATUS] == BARRIER_WAIT:
         awaited = int(state[BARRIER]), int(state[BARRIER_THREADS])
         at = int(state[INSTRUCTION])
-        yield WaitingLanes(block, warp, int(table[MASK]), at, _at_barrier(*awaited), *awaited)
+        yield WaitingLanes(
+            block, warp, int(table[MASK]), at, _awaited_at_barrier(*awaited), *awaited
+        )
         return
     for split in range(int(table[LANES])):
         if int(table[PARKED]) >> split & 1:
-            yield _parked(program, block, warp, table, table[split_at(table, split) :])
+            yield _parked_lanes(program, block, warp, table, table[split_at(table, split) :])
     for node in range(node_count(int(table[LANES]))):
         at = node_at(node)
-        if not int(table[FREE]) >> node & 1 and table[at + ARRIVED] and _inside(program, table, at):
+        if (
+            not int(table[FREE]) >> node & 1
+            and table[at + ARRIVED]
+            and _is_before_exit(program, table, at)
+        ):
             first = program.blocks[int(table[at + POINT])].start
             lanes = int(table[at + ARRIVED])
             yield WaitingLanes(block, warp, lanes, first, "lanes that parted from them before")
 
 
-def _inside(program: Program, table: Words, at: int) -> bool:
+def _is_before_exit(program: Program, table: Words, at: int) -> bool:
     return int(table[at + POINT]) < program.exit
 
 
-def _parked(program: Program, block: int, warp: int, table: Words, split: Words) -> WaitingLanes:
+def _parked_lanes(
+    program: Program, block: int, warp: int, table: Words, split: Words
+) -> WaitingLanes:
     status, lanes, at = int(split[S_STATUS]), int(split[S_MASK]), int(split[S_BLOCK])
     argument, argument_2 = int(split[S_ARGUMENT]), int(split[S_ARGUMENT_2])
     if status == AT_BARRIER:
         behind = program.blocks[at].start if at < program.exit else len(program.instructions)
         where = behind if split[S_VOTE] else behind - 1
-        waits_for = _at_barrier(argument, argument_2)
+        waits_for = _awaited_at_barrier(argument, argument_2)
         return WaitingLanes(block, warp, lanes, where, waits_for, argument, argument_2)
     first = program.blocks[at].start
     if status == AT_SYNC:
-        return WaitingLanes(block, warp, lanes, first, _for_members(table, argument))
+        return WaitingLanes(block, warp, lanes, first, _awaited_members(table, argument))
     return WaitingLanes(block, warp, lanes, first, SPINS if _reads_in_loop(program, at) else LOOPS)
 
 
@@ -130,16 +138,16 @@ def _reads_in_loop(program: Program, start: int) -> bool:
 
 def _loop(program: Program, start: int) -> list[Block]:
     """Return the blocks that lead to a block and to which it leads."""
-    after = _closure({b.index: b.successors for b in program.blocks}, start)
+    after = _reachable({b.index: b.successors for b in program.blocks}, start)
     before: dict[int, list[int]] = {}
     for block in program.blocks:
         for successor in block.successors:
             before.setdefault(successor, []).append(block.index)
-    both = after & _closure(before, start)
+    both = after & _reachable(before, start)
     return [program.blocks[index] for index in sorted(both | {start}) if index < program.exit]
 
 
-def _closure(edges: Mapping[int, Sequence[int]], start: int) -> set[int]:
+def _reachable(edges: Mapping[int, Sequence[int]], start: int) -> set[int]:
     """Return the nodes that can be reached over at least one edge."""
     reachable: set[int] = set()
     left = [*edges.get(start, ())]
@@ -151,13 +159,13 @@ def _closure(edges: Mapping[int, Sequence[int]], start: int) -> set[int]:
     return reachable
 
 
-def _for_members(table: Words, members: int) -> str:
+def _awaited_members(table: Words, members: int) -> str:
     """Return a member mask, and which of its lanes that have not exited have not come."""
     missing = members & int(table[LIVE]) & ~int(synced_lanes(table, members))
-    return f"the lanes of member mask {members:#010x}, of which {_named(missing)} have not come"
+    return f"the lanes of member mask {members:#010x}, of which {_mask_text(missing)} have not come"
 
 
-def _at_barrier(barrier: int, threads: int) -> str:
+def _awaited_at_barrier(barrier: int, threads: int) -> str:
     if barrier == CLUSTER_BARRIER:
         return "all threads of the cluster that have not exited at the barrier of the cluster"
     if barrier >= BARRIERS:
@@ -175,7 +183,7 @@ def deadlock_error(
         WaitingGroup(
             launch.block_index(w.block),
             w.warp,
-            _members(w.lanes),
+            _lanes_of(w.lanes),
             program.line(w.instruction),
             w.waits_for,
         )
@@ -183,13 +191,13 @@ def deadlock_error(
         if w.instruction != NONE
     )
     lines = [
-        f"    block {g.block}, warp {g.warp}, {_lanes(g.lanes)} at {g.line}:"
+        f"    block {g.block}, warp {g.warp}, {_lanes_text(g.lanes)} at {g.line}:"
         f" {VERBS.get(g.waits_for, 'wait for')} {g.waits_for}"
         for g in groups[:SHOWN]
     ]
     if len(groups) > SHOWN:
         lines.append(f"    and {len(groups) - SHOWN} more groups")
-    lines += _missing(launch, waiting)
+    lines += _barrier_lines(launch, waiting)
     if started < launch.blocks:
         lines.append(
             f"    {launch.blocks - started} blocks have not started: they begin only where others"
@@ -205,7 +213,7 @@ def deadlock_error(
     )
 
 
-def _missing(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[str]:
+def _barrier_lines(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[str]:
     """Return, of each barrier that somebody waits at: who has come, and who of the others is
     left."""
     places = dict.fromkeys(
@@ -217,7 +225,7 @@ def _missing(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[str]:
         came = sum(w.lanes.bit_count() if w.lanes else w.threads for w in here)
         awaited = max(w.threads for w in here if w.lanes)
         others = [
-            f"warp {w.warp} {_named(w.lanes)}" for w in own if w.lanes and w.barrier != barrier
+            f"warp {w.warp} {_mask_text(w.lanes)}" for w in own if w.lanes and w.barrier != barrier
         ]
         missing = ", ".join(others[:SHOWN]) or "nobody who could come"
         yield (
@@ -226,15 +234,15 @@ def _missing(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[str]:
         )
 
 
-def _named(mask: int) -> str:
-    return _lanes(_members(mask))
+def _mask_text(mask: int) -> str:
+    return _lanes_text(_lanes_of(mask))
 
 
-def _members(mask: int) -> tuple[int, ...]:
+def _lanes_of(mask: int) -> tuple[int, ...]:
     return tuple(lane for lane in range(mask.bit_length()) if mask >> lane & 1)
 
 
-def _lanes(lanes: tuple[int, ...]) -> str:
+def _lanes_text(lanes: tuple[int, ...]) -> str:
     if len(lanes) > 1 and lanes == tuple(range(lanes[0], lanes[-1] + 1)):
         return f"lanes {lanes[0]} to {lanes[-1]}"
     return "lane" + ("s " if len(lanes) > 1 else " ") + ", ".join(map(str, lanes))

@@ -112,14 +112,14 @@ def fault_error(
     """Return the error to raise. `nearest` is the live allocation closest to a global address; for
     shared and local memory it is the block's or thread's own stretch."""
     line = program.line(fault.instruction)
-    place: _Place = {
+    place: _FaultLocation = {
         "kernel": program.name,
         "line": line,
         "block": launch.block_index(fault.block),
         "thread": launch.thread_index(fault.warp, fault.lane),
     }
     at = (
-        f"at {line}{_header(fault, program)} in kernel {program.title}, by thread"
+        f"at {line}{_header_text(fault, program)} in kernel {program.title}, by thread"
         f" {place['thread']} in block {place['block']}"
     )
     trap = _trap_message(fault, program, launch, at)
@@ -149,7 +149,7 @@ def fault_error(
     )
 
 
-def _header(fault: Fault, program: Program) -> str:
+def _header_text(fault: Fault, program: Program) -> str:
     """Return the line of CUDA's header that stands at the user's line, if the fault is in one."""
     location = program.instructions[fault.instruction].location
     if location is None or location.written is location or location.file.endswith(BUILT_IN_HEADER):
@@ -157,7 +157,7 @@ def _header(fault: Fault, program: Program) -> str:
     return f" (in {PurePath(location.file).name}:{location.line})"
 
 
-class _Place(TypedDict):
+class _FaultLocation(TypedDict):
     """The place of a fault, as every error of a kernel tells it."""
 
     kernel: str
@@ -176,7 +176,7 @@ def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation
     }[fault.kind]
     return (
         f"{title} of size {fault.size} bytes\n    {at}\n"
-        f"    Address {fault.address:#x} is {_where(fault, nearest)}\n    {_advice(fault, program)}"
+        f"    Address {fault.address:#x} is {_address_text(fault, nearest)}\n    {_advice(fault, program)}"
     )
 
 
@@ -300,11 +300,11 @@ def limit_error(program: Program, launch: Launch) -> InstructionLimit:
     """Return the error for a launch that used up its instructions."""
     return InstructionLimit(
         f"kernel {program.title} did not end within its {launch.max_instructions:,} warp"
-        f" instructions (max_instructions).\n    {_loops(program)}"
+        f" instructions (max_instructions).\n    {_loop_advice(program)}"
     )
 
 
-def _loops(program: Program) -> str:
+def _loop_advice(program: Program) -> str:
     """Advice that names the lines of the kernel's loops."""
     backward = [
         block.stop - 1
@@ -319,7 +319,7 @@ def _loops(program: Program) -> str:
     return f"Give it more if it merely runs long, or look whether {loops} can end."
 
 
-def _where(fault: Fault, nearest: Allocation | None) -> str:
+def _address_text(fault: Fault, nearest: Allocation | None) -> str:
     if nearest is None:
         return "in no allocation: none is live."
     what = f"{nearest.name} ({nearest.size} bytes at {nearest.address:#x})"

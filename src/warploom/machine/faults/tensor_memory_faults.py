@@ -21,7 +21,7 @@ NAMES = {
 }
 """The kinds of these faults, as `MemoryFault.kind` says them."""
 
-WRONG = {
+DESCRIPTOR_PROBLEMS = {
     c.SHAPE_OF_D: "no such shape (M {rows}, N {columns})",
     c.TYPE_OF_A: "no such type of A for this kind",
     c.TYPE_OF_B: "no such type of B for this kind",
@@ -87,7 +87,7 @@ def tensor_memory_fault(
 
 def _problem(kind: int, address: int, size: int) -> str:
     if kind == c.NO_SUCH_PRODUCT:
-        what = WRONG[size].format(rows=rows_of(address), columns=columns_of(address))
+        what = DESCRIPTOR_PROBLEMS[size].format(rows=rows_of(address), columns=columns_of(address))
         return f"instruction descriptor {address:#010x} has {what}"
     return {
         c.NOT_ALLOCATED: f"column {size} of tensor memory, from {address:#010x} on, is not"

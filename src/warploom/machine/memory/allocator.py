@@ -19,7 +19,7 @@ class Allocator:
     """Hands out stretches of the range from `start` up to `end`."""
 
     def __init__(self, start: int, end: int) -> None:
-        first = _up(start, ALIGNMENT)
+        first = _round_up(start, ALIGNMENT)
         self._gaps: list[tuple[int, int]] = [(first, end)]
 
     @property
@@ -41,7 +41,7 @@ class Allocator:
         power of 2, ALIGNMENT or more); None where none fits."""
         extent = _extent(size)
         for index, (start, end) in enumerate(self._gaps):
-            address = _up(start, alignment)
+            address = _round_up(start, alignment)
             if end - address >= extent:
                 left = [(start, address), (address + extent, end)]
                 self._gaps[index : index + 1] = [gap for gap in left if gap[0] < gap[1]]
@@ -60,10 +60,10 @@ class Allocator:
         self._gaps.insert(index, (start, end))
 
 
-def _up(value: int, multiple: int) -> int:
+def _round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
 def _extent(size: int) -> int:
     """Bytes that an allocation takes up with its padding and the guard behind it."""
-    return _up(size, ALIGNMENT) + GUARD
+    return _round_up(size, ALIGNMENT) + GUARD

@@ -37,7 +37,7 @@ CAPACITY = 64 << 30
 SMALLEST = 256 << 20
 """Where a system refuses to reserve even this many bytes, there is no device."""
 
-GIVEN_BACK = 32 << 20
+RETURNED_BYTES = 32 << 20
 """Freed memory of at least so many bytes goes back to the system; less is set to zero in place: for
 1 MiB that takes 22 microseconds, and fresh pages 450 when they are next used."""
 
@@ -146,7 +146,7 @@ class DeviceMemory:
             if address is None:
                 raise self._out_of_memory(size, name)
             made = Allocation(address, size, name)
-            self._enter(made)
+            self._register(made)
             self._used += size
             if constant:
                 self._constants.add(address)
@@ -164,11 +164,11 @@ class DeviceMemory:
                 a.address < address + size and address < a.address + a.size for a in around
             ):
                 raise WarploomError(f"kernels can reach {name} at {address:#x} already")
-            self._enter(made)
+            self._register(made)
             self._lent[address] = owner
         return made
 
-    def _enter(self, made: Allocation) -> None:
+    def _register(self, made: Allocation) -> None:
         self._addresses.insert(bisect_right(self._addresses, made.address), made.address)
         self._live[made.address] = made
         self.unwritten.pop(made.address, None)
@@ -180,13 +180,13 @@ class DeviceMemory:
         Launches that have begun can use it to their end, unless it is freed in the kernel itself.
         """
         with self._lock:
-            if not self._free(address, in_kernel=in_kernel):
+            if not self._free_or_retain(address, in_kernel=in_kernel):
                 raise WarploomError(f"{address:#x} is not the start of a live allocation")
 
     def drop(self, address: int) -> None:
         """Frees an allocation in a finalizer, which may come in the midst of another call; harmless
         where it is gone already."""
-        self._lock.when_free(partial(self._free, address))
+        self._lock.run_locked(partial(self._free_or_retain, address))
 
     def begin_launch(self) -> int:
         """Returns the number of a launch that may use any allocation until `end_launch`."""
@@ -202,20 +202,20 @@ class DeviceMemory:
                 first = min(self._launches, default=self._begun + 1)
                 for address in [a for a, last in self._retained.items() if last < first]:
                     del self._retained[address]
-                    self._end(address)
+                    self._release(address)
 
-    def _free(self, address: int, *, in_kernel: bool = False) -> bool:
+    def _free_or_retain(self, address: int, *, in_kernel: bool = False) -> bool:
         """Ends an allocation, with the lock held, now or when no launch can use it any more;
         returns False where there is none."""
         if address in self._retained:
             return False
         if in_kernel or not self._launches or address not in self._live:
-            return self._end(address)
+            return self._release(address)
         self._retained[address] = self._begun
         self._table = None
         return True
 
-    def _end(self, address: int) -> bool:
+    def _release(self, address: int) -> bool:
         """Ends an allocation now, with the lock held; returns False where there is none."""
         gone = self._live.pop(address, None)
         if gone is None:
@@ -298,7 +298,7 @@ class DeviceMemory:
         if made is not None:
             return made
         with self._lock:
-            self._table = made = self._tabled(self._retained)
+            self._table = made = self._build_table(self._retained)
             return made
 
     def table_in_launch(self) -> AllocationTable:
@@ -306,9 +306,9 @@ class DeviceMemory:
         if not self._retained:
             return self.table()
         with self._lock:
-            return self._tabled(())
+            return self._build_table(())
 
-    def _tabled(self, without: Container[int]) -> AllocationTable:
+    def _build_table(self, without: Container[int]) -> AllocationTable:
         live = [self._live[a] for a in self._addresses if a not in without]
         rows = [(a.address, a.address + a.size, a.address in self._constants) for a in live]
         return AllocationTable(np.array(rows, np.uint64).reshape(-1), len(live))
@@ -349,7 +349,7 @@ class DeviceMemory:
         """Make the bytes of a released allocation zero, by giving whole pages back if they are
         many."""
         start, end = gone.address - self._base, gone.address + gone.size - self._base
-        if _DONT_NEED is None or gone.size < GIVEN_BACK:
+        if _DONT_NEED is None or gone.size < RETURNED_BYTES:
             self._bytes[start:end] = 0
             return
         first, last = -(-start // mmap.PAGESIZE), end // mmap.PAGESIZE
@@ -389,7 +389,7 @@ def _reserve(size: int) -> mmap.mmap:
         ) from None
     huge = getattr(mmap, "MADV_HUGEPAGE", None)
     if huge is not None:
-        _try_advice(reserved, huge)
+        _advise(reserved, huge)
     return reserved
 
 
@@ -400,7 +400,7 @@ def _map(size: int) -> mmap.mmap:
     return mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
 
 
-def _try_advice(reserved: mmap.mmap, advice: int) -> None:
+def _advise(reserved: mmap.mmap, advice: int) -> None:
     """Large pages are a wish: a kernel built without them says no."""
     try:
         reserved.madvise(advice)

@@ -16,25 +16,25 @@ class FinalizerLock:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._asked: deque[Callable[[], object]] = deque()
+        self._pending: deque[Callable[[], object]] = deque()
 
     def __enter__(self) -> None:
         self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
-        self._catch_up()
+        self._run_pending()
 
-    def when_free(self, job: Callable[[], object]) -> None:
+    def run_locked(self, job: Callable[[], object]) -> None:
         """Call `job` with the lock held: now, or as soon as whoever holds it lets go."""
-        self._asked.append(job)
-        self._catch_up()
+        self._pending.append(job)
+        self._run_pending()
 
-    def _catch_up(self) -> None:
+    def _run_pending(self) -> None:
         # Whoever holds the lock looks here after letting go, so that nothing is forgotten.
-        while self._asked and self._lock.acquire(blocking=False):
+        while self._pending and self._lock.acquire(blocking=False):
             try:
-                if self._asked:
-                    self._asked.popleft()()
+                if self._pending:
+                    self._pending.popleft()()
             finally:
                 self._lock.release()

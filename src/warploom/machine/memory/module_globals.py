@@ -38,12 +38,12 @@ class ModuleGlobals:
         if addresses is not None:
             self._addresses = dict(addresses)
             return
-        self._addresses = {name: self._place(v) for name, v in self._variables.items()}
+        self._addresses = {name: self._allocate(v) for name, v in self._variables.items()}
         for variable in self._variables.values():
             if variable.initial is not None:
-                self._begin(variable)
+                self._initialise(variable)
 
-    def _place(self, variable: Variable) -> int:
+    def _allocate(self, variable: Variable) -> int:
         """Returns where a variable is; arrays of one constant bank are in one place."""
         name = f".const[{variable.bank}]" if variable.bank else variable.name
         if name not in self._allocations:
@@ -59,9 +59,9 @@ class ModuleGlobals:
         for name, data, _ in self.contents():
             data[:] = 0
             if self._variables[name].initial is not None:
-                self._begin(self._variables[name])
+                self._initialise(self._variables[name])
 
-    def _begin(self, variable: Variable) -> None:
+    def _initialise(self, variable: Variable) -> None:
         self._memory.write(self._addresses[variable.name], self._encode(variable))
 
     def contents(self) -> Iterator[tuple[str, npt.NDArray[np.uint8], int]]:

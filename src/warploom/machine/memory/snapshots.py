@@ -52,25 +52,25 @@ class MemorySnapshots:
         """Return the content of memory now."""
         latest = self._latest.pages if self._latest else {}
         pages = {
-            address: tuple(self._kept(content, latest.get(address, ())))
+            address: tuple(self._stored_pages(content, latest.get(address, ())))
             for address, content in self._contents()
         }
         self._latest = MemorySnapshot(pages, self._memory.state())
         return self._latest
 
-    def put_back(self, image: MemorySnapshot) -> None:
+    def restore(self, image: MemorySnapshot) -> None:
         """Make memory what it was when the image was taken."""
         if self._allocates:
             self._memory.restore(image.state)
         for address, content in self._contents():
-            for page, part in zip(image.pages[address], _parts(content), strict=True):
+            for page, part in zip(image.pages[address], _pages(content), strict=True):
                 if not _equal(page, part):
                     part[:] = page
         self._latest = image
 
-    def _kept(self, content: Bytes, before: tuple[Bytes, ...]) -> Iterator[Bytes]:
+    def _stored_pages(self, content: Bytes, before: tuple[Bytes, ...]) -> Iterator[Bytes]:
         """Yield the pages of an allocation: those of an image before where they are the same."""
-        for number, part in enumerate(_parts(content)):
+        for number, part in enumerate(_pages(content)):
             page = before[number] if number < len(before) else _ZERO[: len(part)]
             same = len(page) == len(part) and _equal(page, part)
             yield page if same else self._store.keep(part)
@@ -86,7 +86,7 @@ class MemorySnapshots:
 _ZERO: Bytes = np.zeros(PAGE_BYTES, np.uint8)
 
 
-def _parts(content: Bytes) -> Iterator[Bytes]:
+def _pages(content: Bytes) -> Iterator[Bytes]:
     for start in range(0, len(content), PAGE_BYTES):
         yield content[start : start + PAGE_BYTES]
 

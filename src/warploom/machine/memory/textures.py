@@ -72,7 +72,7 @@ class TextureTable:
 
     def drop(self, handle: int) -> None:
         """Do the same for finalizers, which may come in the midst of another call."""
-        self._lock.when_free(partial(self._forget, handle))
+        self._lock.run_locked(partial(self._forget, handle))
 
     def _forget(self, handle: int) -> None:
         self._rows[handle - d.HANDLE_TAG] = np.zeros(d.ROW_WORDS, np.int64)

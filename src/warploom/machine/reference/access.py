@@ -106,8 +106,8 @@ def load(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
     destination, address = instruction.operands[:2]
     type = instruction.operation.modifiers.scalar()
     elements = elements_of(destination)
-    request = _request(warp, index, instruction, address, type.bytes * len(elements))
-    data = gather(warp, request, _where(warp, address), mask)
+    request = _access_request(warp, index, instruction, address, type.bytes * len(elements))
+    data = gather(warp, request, _lane_addresses(warp, address), mask)
     for place, element in enumerate(elements):
         write(warp, element, part(data, place, type), type, on)
 
@@ -116,9 +116,9 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
     """`st`."""
     address, source = instruction.operands[:2]
     type = instruction.operation.modifiers.scalar()
-    data = joined([read(warp, element, type) for element in elements_of(source)], type)
-    request = _request(warp, index, instruction, address, data.shape[1])
-    scatter(warp, request, _where(warp, address), data, mask)
+    data = as_lane_rows([read(warp, element, type) for element in elements_of(source)], type)
+    request = _access_request(warp, index, instruction, address, data.shape[1])
+    scatter(warp, request, _lane_addresses(warp, address), data, mask)
 
 
 def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
@@ -132,10 +132,10 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     parts = len(given[0]) if given else 1
     olds = [[0] * warp.size for _ in range(parts)]
     need = operation.spec.memory_precondition
-    request = _request(warp, index, instruction, address, type.bytes * parts)
+    request = _access_request(warp, index, instruction, address, type.bytes * parts)
     operands = b"".join(value.tobytes() for elements in given for value in elements)
-    for lane_access in _in_turn(
-        warp, lane_accesses(warp, request, _where(warp, address), mask, operands)
+    for lane_access in _in_atomic_order(
+        warp, lane_accesses(warp, request, _lane_addresses(warp, address), mask, operands)
     ):
         lane, term = lane_access.lane, operation.combine(len(given), lane_access.space.value)
         for place in range(parts):
@@ -168,7 +168,7 @@ def part(data: Bytes, place: int, type: ScalarType) -> Values:
     return collect((int.from_bytes(row.tobytes(), "little") for row in cut), type)
 
 
-def joined(values: Sequence[Values], type: ScalarType) -> Bytes:
+def as_lane_rows(values: Sequence[Values], type: ScalarType) -> Bytes:
     """Rows of bytes, one for each lane, from elements."""
     lanes = zip(*(v.tolist() for v in values), strict=True)
     rows = [b"".join(each.to_bytes(type.bytes, "little") for each in lane) for lane in lanes]
@@ -189,27 +189,29 @@ def scatter(
     warp: Warp, request: AccessRequest, where: Sequence[int], data: Bytes, mask: int
 ) -> None:
     """Store each lane's row of bytes."""
-    for lane_access in _lasting(warp, lane_accesses(warp, request, where, mask, data.tobytes())):
+    for lane_access in _surviving_stores(
+        warp, lane_accesses(warp, request, where, mask, data.tobytes())
+    ):
         lane_access.store.write(lane_access.address, data[lane_access.lane].tobytes())
     warp.run.plan[CHANGES] += mask != 0
 
 
-def _in_turn(warp: Warp, found: Sequence[LaneAccess]) -> list[LaneAccess]:
+def _in_atomic_order(warp: Warp, found: Sequence[LaneAccess]) -> list[LaneAccess]:
     """Return the lanes of an atomic in the order in which they have their turn, space by space."""
     turns: list[LaneAccess] = []
     for space in (Space.GLOBAL, Space.SHARED):
-        for request in _requests(warp, found, space):
+        for request in _lane_requests(warp, found, space):
             order = lane_order(request.where, request.mask, warp.run.plan, warp.block.number)
             lanes = [(order + turn * (order >> 5)) % LANES for turn in range(LANES)]
             turns += [request.lanes[lane] for lane in lanes if lane in request.lanes]
     return turns
 
 
-def _lasting(warp: Warp, found: Sequence[LaneAccess]) -> list[LaneAccess]:
+def _surviving_stores(warp: Warp, found: Sequence[LaneAccess]) -> list[LaneAccess]:
     """Return the stores that last, of those to one address of a space that lanes share."""
     kept = [one for one in found if one.space not in (Space.GLOBAL, Space.SHARED)]
     for space in (Space.GLOBAL, Space.SHARED):
-        for request in _requests(warp, found, space):
+        for request in _lane_requests(warp, found, space):
             lasts = lasting(request.where, request.mask, warp.run.plan, warp.block.number)
             kept += [one for lane, one in request.lanes.items() if lasts >> lane & 1]
     return kept
@@ -229,7 +231,7 @@ class LaneRequest:
     mask: int
 
 
-def _requests(warp: Warp, found: Sequence[LaneAccess], space: Space) -> Iterator[LaneRequest]:
+def _lane_requests(warp: Warp, found: Sequence[LaneAccess], space: Space) -> Iterator[LaneRequest]:
     """Yield the requests that the lanes of a warp make of a space: one, or for each 32 of 64 lanes
     one, the lower first."""
     inside = [one for one in found if one.space is space]
@@ -239,11 +241,11 @@ def _requests(warp: Warp, found: Sequence[LaneAccess], space: Space) -> Iterator
             where = np.zeros(LANES, np.uint64)
             for lane, one in lanes.items():
                 local = space is Space.LOCAL
-                where[lane] = _physical(one, warp.size) if local else one.address
+                where[lane] = _local_offset(one, warp.size) if local else one.address
             yield LaneRequest(first, lanes, where, sum(1 << lane for lane in lanes))
 
 
-def _request(
+def _access_request(
     warp: Warp, index: int, instruction: Instruction, address: Operand, size: int
 ) -> AccessRequest:
     assert isinstance(address, Address)
@@ -252,7 +254,7 @@ def _request(
     return AccessRequest(index, space, op, size, framed)
 
 
-def _where(warp: Warp, address: Operand) -> list[int]:
+def _lane_addresses(warp: Warp, address: Operand) -> list[int]:
     assert isinstance(address, Address)
     return addresses(warp, address)
 
@@ -265,13 +267,14 @@ def lane_accesses(
     found: list[LaneAccess] = []
     for lane in lanes_of(mask):
         inside, offset = _locate(request.space, where[lane])
-        store = _store(warp, inside, lane, request.framed)
+        store = _store_of(warp, inside, lane, request.framed)
         found.append(LaneAccess(lane, inside, offset, store))
     if warp.run.sanitizer is not None and not request.framed:
-        found = _sanitized(warp, request, found, data)
+        found = _admitted(warp, request, found, data)
     if _is_in_cluster(warp, request):
         found = [
-            _in_cluster(warp, request, one) if one.space is Space.SHARED else one for one in found
+            _to_cluster_offset(warp, request, one) if one.space is Space.SHARED else one
+            for one in found
         ]
     for one in found:
         _check(warp, request, one)
@@ -282,7 +285,7 @@ def lane_accesses(
     return found
 
 
-def _sanitized(
+def _admitted(
     warp: Warp, request: AccessRequest, found: Sequence[LaneAccess], data: bytes
 ) -> list[LaneAccess]:
     """Return the accesses without those that the sanitizer keeps from memory."""
@@ -333,7 +336,7 @@ def _is_in_cluster(warp: Warp, request: AccessRequest) -> bool:
     return (run.launch.cluster_blocks > 1 or maps_addresses(run.program)) and accesses_cluster(made)
 
 
-def _in_cluster(warp: Warp, request: AccessRequest, one: LaneAccess) -> LaneAccess:
+def _to_cluster_offset(warp: Warp, request: AccessRequest, one: LaneAccess) -> LaneAccess:
     """Return an access to shared memory by its place in that of the cluster. Raises the fault of
     one that leads beyond a block's, or to a block that is not there."""
     run, block, address = warp.run, warp.block, one.address
@@ -355,7 +358,7 @@ def _in_cluster(warp: Warp, request: AccessRequest, one: LaneAccess) -> LaneAcce
     raise fault_error(fault, run.program, run.launch, own)
 
 
-def _store(warp: Warp, space: Space, lane: int, framed: bool) -> ByteStore:
+def _store_of(warp: Warp, space: Space, lane: int, framed: bool) -> ByteStore:
     if space is Space.SHARED:
         return ByteArea(warp.block.shared, "the block's shared memory")
     if space is Space.LOCAL:
@@ -371,7 +374,7 @@ def _store(warp: Warp, space: Space, lane: int, framed: bool) -> ByteStore:
 def peek(warp: Warp, request: AccessRequest, lane: int, address: int) -> bytes:
     """Returns what one lane finds at an address, for the host: not counted, at any alignment."""
     space, offset = _locate(request.space, address)
-    one = LaneAccess(lane, space, offset, _store(warp, space, lane, request.framed))
+    one = LaneAccess(lane, space, offset, _store_of(warp, space, lane, request.framed))
     found = one.store.find(offset)
     if found is None or offset + request.size > found.address + found.size:
         _check(warp, request, one)
@@ -405,7 +408,7 @@ def _count(warp: Warp, request: AccessRequest, space: Space, found: Sequence[Lan
     rules, instruction = warp.run.rules, warp.run.program.instructions[request.index]
     cost = rules.cost(space.value, request.op, route=route_of(instruction))
     writes = rules.writes(space.value) if request.op == "store" else None
-    for half in _requests(warp, found, space):
+    for half in _lane_requests(warp, found, space):
         where, mask = half.where, half.mask
         before = int(row[TRANSACTIONS])
         RULES[cost](where, mask, request.size, row)
@@ -417,10 +420,10 @@ def _count(warp: Warp, request: AccessRequest, space: Space, found: Sequence[Lan
             count_passes(where, mask, request.size, row)
         if writes is not None:
             RULES[writes](where, mask, request.size, row)
-        _look_up(warp, request, space, where, mask, row)
+        _count_caches(warp, request, space, where, mask, row)
 
 
-def _look_up(
+def _count_caches(
     warp: Warp, request: AccessRequest, space: Space, where: Addresses, mask: int, row: Words
 ) -> None:
     """Count what the caches have of an access, where caches are counted."""
@@ -434,7 +437,7 @@ def _look_up(
         count_cached(where, mask, request.size, row, run.caches, path, block, offset)
 
 
-def _physical(one: LaneAccess, size: int) -> int:
+def _local_offset(one: LaneAccess, size: int) -> int:
     """Returns where a thread's local byte lies: the same word of all lanes is one stretch, of 128
     bytes for 32 lanes (CUDA C++ Programming Guide, "Local Memory")."""
     word, byte = divmod(one.address, 4)

@@ -43,17 +43,17 @@ def wait_to_vote(warp: Warp) -> int:
     held = to_mask(read(warp, instruction.operands[-1], PRED))
     counted = ~held if instruction.operation.modifiers["op"] == "and" else held
     table[VOTE] = 1 + (counted & mask).bit_count()
-    return _wait(warp, index, instruction, mask, warp.splits.block, together=False)
+    return _wait_at_barrier(warp, index, instruction, mask, warp.splits.block, together=False)
 
 
-def come(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Execute a barrier for the lanes of `mask`; RUNNABLE where the warp goes on behind it."""
     if instruction.operation.spec.unit is not Unit.BARRIER:
         return RUNNABLE
     if is_cluster_barrier(instruction.operation):
-        return _come_in_cluster(warp, index, instruction, mask)
+        return _execute_cluster_barrier(warp, index, instruction, mask)
     if votes(instruction):
-        _tell(warp, instruction, mask)
+        _write_vote(warp, instruction, mask)
         return RUNNABLE
     if not mask:
         return RUNNABLE
@@ -61,14 +61,14 @@ def come(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     if "arrive" in instruction.operation.modifiers:
         number, threads = _operands(warp, index, instruction, mask)
         table[ARGUMENT], table[ARGUMENT_2] = number, threads
-        _note(warp, index, mask, number, threads)
+        _report_arrival(warp, index, mask, number, threads)
         table[BLOCK] = following
         return schedule_layout.ARRIVED_ONLY
     together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
-    return _wait(warp, index, instruction, mask, following, together=together)
+    return _wait_at_barrier(warp, index, instruction, mask, following, together=together)
 
 
-def _note(warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
+def _report_arrival(warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
     """Tell the sanitizer and the observer, if there are such, of lanes that come to a barrier."""
     if warp.run.sanitizer is not None:
         warp.run.sanitizer.arrives(warp, index, mask, number, threads)
@@ -76,11 +76,11 @@ def _note(warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
         warp.run.observer.barrier(warp, index, mask, number, threads)
 
 
-def _come_in_cluster(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+def _execute_cluster_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Arrive or wait at the barrier of the cluster."""
     run, table = warp.run, warp.splits.table
     if mask:
-        _note(warp, index, mask, schedule_layout.CLUSTER_BARRIER, 0)
+        _report_arrival(warp, index, mask, schedule_layout.CLUSTER_BARRIER, 0)
     if "arrive" in instruction.operation.modifiers:
         warp.state[schedule_layout.CLUSTER_ARRIVED] |= mask
         return RUNNABLE
@@ -91,19 +91,19 @@ def _come_in_cluster(warp: Warp, index: int, instruction: Instruction, mask: int
     together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
     following = run.program.blocks[warp.splits.block].successors[-1]
     place = (schedule_layout.CLUSTER_BARRIER, 0)
-    return _leave(warp, index, place, following, together=together)
+    return _suspend(warp, index, place, following, together=together)
 
 
-def _wait(
+def _wait_at_barrier(
     warp: Warp, index: int, instruction: Instruction, mask: int, block: int, *, together: bool
 ) -> int:
     """Wait at a barrier, to go on at a block; `together` says that all living lanes are here."""
     number, threads = _operands(warp, index, instruction, mask)
-    _note(warp, index, mask, number, threads)
-    return _leave(warp, index, (number, threads), block, together=together)
+    _report_arrival(warp, index, mask, number, threads)
+    return _suspend(warp, index, (number, threads), block, together=together)
 
 
-def _leave(warp: Warp, index: int, place: tuple[int, int], block: int, *, together: bool) -> int:
+def _suspend(warp: Warp, index: int, place: tuple[int, int], block: int, *, together: bool) -> int:
     """Leave to wait at a barrier, of a number, for so many threads."""
     (number, threads), state, table = place, warp.state, warp.splits.table
     table[BLOCK] = block
@@ -131,7 +131,7 @@ def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tu
     return number, threads
 
 
-def _tell(warp: Warp, instruction: Instruction, mask: int) -> None:
+def _write_vote(warp: Warp, instruction: Instruction, mask: int) -> None:
     """Write what the barrier has counted."""
     table = warp.splits.table
     total = int(table[VOTE]) - 1

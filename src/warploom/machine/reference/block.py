@@ -13,7 +13,7 @@ import numpy as np
 from warploom.machine.faults.deadlock import WaitingLanes, deadlock_error, waiting_lanes
 from warploom.machine.launch import Launch
 from warploom.machine.reference import tensors
-from warploom.machine.reference.control import enter
+from warploom.machine.reference.control import enter_block
 from warploom.machine.reference.interrupts import interrupt
 from warploom.machine.reference.locking import locked_turn
 from warploom.machine.reference.state import (
@@ -26,7 +26,7 @@ from warploom.machine.reference.state import (
     new_cluster,
     new_warp,
 )
-from warploom.machine.reference.turns import Choose, able_warps, in_turn
+from warploom.machine.reference.turns import Choose, listed_choice, runnable_warps
 from warploom.machine.reference.warp import begin_turn, step_in_turn
 from warploom.simt import schedule_layout, scheduling
 from warploom.simt.schedule_layout import RUNNABLE, Words
@@ -58,7 +58,7 @@ class Grid:
         if isinstance(run.listener, Chooser):
             self.choose = run.listener.choose
         elif run.launch.schedule.turns:
-            self.choose = in_turn(run.launch.schedule.turns)
+            self.choose = listed_choice(run.launch.schedule.turns)
         self.digest: Callable[[Warp], int] = register_digest
         self.resident: dict[int, list[Warp]] = {}
         self.clusters: dict[int, Bytes] = {}
@@ -71,32 +71,32 @@ class Grid:
         self.locked, held = warp, self.warp
         if warp is not None and held is not None and (held.block.number, held.number) != warp:
             interrupt(held)
-            self._go_on(held, schedule_layout.TURN_END)
+            self._handle_status(held, schedule_layout.TURN_END)
 
     def begin(self) -> bool:
         """Begin the turn of the next warp that can run; returns False where all have ended. Raises
         DeadlockError where none that is left ever can."""
         run = self.run
         while self.warp is None:
-            locked = locked_turn(run, self.locked) if self.locked else self._chosen()
-            number = self._scheduled() if locked is None else locked
+            locked = locked_turn(run, self.locked) if self.locked else self._begin_chosen_turn()
+            number = self._begin_scheduled_turn() if locked is None else locked
             if number < 0:
                 self._end(number)
                 return False
             warp = self._current(number)
-            self._go_on(warp, begin_turn(warp))
+            self._handle_status(warp, begin_turn(warp))
         return True
 
-    def _chosen(self) -> int | None:
+    def _begin_chosen_turn(self) -> int | None:
         """Begin a turn of a warp that somebody chooses; return its number, None where nobody
         does or none is known to be able to run."""
         if self.choose is None:
             return None
-        able = able_warps(self.run, self._begin_block)
-        who = self.choose(able) if able else None
+        runnable = runnable_warps(self.run, self._begin_block)
+        who = self.choose(runnable) if runnable else None
         return locked_turn(self.run, who) if who else None
 
-    def _scheduled(self) -> int:
+    def _begin_scheduled_turn(self) -> int:
         """Begin a turn of the schedule's choice; return the warp's number, or why there is none."""
         run = self.run
         number = scheduling.next_warp(run.plan, run.slots, run.states, run.tables)
@@ -107,15 +107,15 @@ class Grid:
     def step(self) -> None:
         """Execute one instruction of the warp that has the turn."""
         assert self.warp is not None
-        self._go_on(self.warp, step_in_turn(self.warp))
+        self._handle_status(self.warp, step_in_turn(self.warp))
 
-    def go_on(self, warp: Warp, used: int) -> None:
+    def resume_at(self, warp: Warp, used: int) -> None:
         """Have a warp go on at its block, in the midst of a turn in which it has executed so many
         instructions."""
         warp.used = used
-        self._go_on(warp, enter(warp, warp.splits.block))
+        self._handle_status(warp, enter_block(warp, warp.splits.block))
 
-    def _go_on(self, warp: Warp, status: int) -> None:
+    def _handle_status(self, warp: Warp, status: int) -> None:
         """Keep the turn with a warp while it can run."""
         if status == RUNNABLE:
             self.warp = warp
@@ -146,7 +146,7 @@ class Grid:
         run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
         slot, plan[schedule_layout.FRESH] = int(plan[schedule_layout.SLOT]), 0
         if slot in self.resident:
-            tensors.retire(run, self.resident[slot][0].block)
+            tensors.retire_block(run, self.resident[slot][0].block)
         leader = slot - slot % run.launch.cluster_blocks
         if leader not in self.clusters:
             self.clusters[leader] = new_cluster(run)
@@ -162,7 +162,7 @@ class Grid:
         """End the launch, by an answer of the schedule that is no warp."""
         for warps in self.resident.values():
             if answer != schedule_layout.DEADLOCK:
-                tensors.retire(self.run, warps[0].block)
+                tensors.retire_block(self.run, warps[0].block)
         if answer == schedule_layout.DEADLOCK:
             slots = self.run.slots
             blocks = {s: w[0].block for s, w in self.resident.items() if slots[s] >= 0}

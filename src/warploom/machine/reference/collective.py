@@ -43,10 +43,10 @@ def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Valu
 def vote(mode: str, a: Values, mask: int) -> Values:
     """Return the answer, the same in every lane: a .b32 for `ballot`, else a predicate (PTX ISA,
     vote)."""
-    agreed = to_mask(a) & mask
+    true_lanes = to_mask(a) & mask
     if mode == "ballot":
-        return splat(agreed, B32, WARP_SIZE)
-    answers = {"all": agreed == mask, "any": agreed != 0, "uni": agreed in (0, mask)}
+        return splat(true_lanes, B32, WARP_SIZE)
+    answers = {"all": true_lanes == mask, "any": true_lanes != 0, "uni": true_lanes in (0, mask)}
     return splat(answers[mode], PRED, WARP_SIZE)
 
 
@@ -67,7 +67,7 @@ def elect(mask: int) -> tuple[Values, Values]:
     return splat(lowest.bit_length() - 1, B32, WARP_SIZE), from_mask(lowest, WARP_SIZE)
 
 
-_JOIN: dict[str, Callable[[int, int], int]] = {
+_REDUCTIONS: dict[str, Callable[[int, int], int]] = {
     "add": int.__add__,
     "and": int.__and__,
     "or": int.__or__,
@@ -83,7 +83,7 @@ def reduction(m: Modifiers, a: Values, mask: int) -> Values:
     if type.is_float:
         return splat(_float_extreme(m, a[lanes], type), type, WARP_SIZE)
     numbers: list[int] = as_numbers(a, type)[lanes].tolist()
-    return collect([reduce(_JOIN[m.text("op", "")], numbers)] * WARP_SIZE, type)
+    return collect([reduce(_REDUCTIONS[m.text("op", "")], numbers)] * WARP_SIZE, type)
 
 
 def _float_extreme(m: Modifiers, a: Values, type: ScalarType) -> int:

@@ -28,22 +28,22 @@ from warploom.simt.split_policy import ADVERSARIAL, CONVERGE
 from warploom.simt.warp_table import ARGUMENT, BLOCK, LIVE, NONE, PASS
 
 
-def enter(warp: Warp, block: int) -> int:
+def enter_block(warp: Warp, block: int) -> int:
     """Come to a block: lanes that parted may meet there, or wait for each other before it."""
     splits, run = warp.splits, warp.run
     status = splits.arrive(block, warp.level)
-    for branch in splits.met:
+    for branch in splits.reconverged:
         run.tally.reconvergences[branch] += 1
-    splits.met.clear()
+    splits.reconverged.clear()
     if status != RUNNABLE:
         return status
     warp.next = run.program.blocks[splits.block].start
     check_members(warp, warp.next, run.program.instructions[warp.next])
-    status = _synchronise(warp)
+    status = _wait_for_members(warp)
     return barriers.wait_to_vote(warp) if status == RUNNABLE else status
 
 
-def _synchronise(warp: Warp) -> int:
+def _wait_for_members(warp: Warp) -> int:
     """Wait before an instruction for the lanes that its member mask names and that live."""
     run, table = warp.run, warp.splits.table
     instruction = run.program.instructions[warp.next]
@@ -61,14 +61,14 @@ def _synchronise(warp: Warp) -> int:
     return schedule_layout.SYNC_WAIT
 
 
-def go(warp: Warp, block: int) -> int:
+def jump(warp: Warp, block: int) -> int:
     """Jump to a block. A turn that is used up, or in which lanes have waited in vain for a phase of
     an mbarrier, ends at the way back to an earlier one."""
     back = block <= warp.splits.block and block != warp.splits.exit
     if back and (warp.failed_wait or warp.used > warp.run.plan[schedule_layout.LENGTH]):
         warp.splits.table[BLOCK] = block
         return schedule_layout.TURN_END
-    return enter(warp, block)
+    return enter_block(warp, block)
 
 
 def advance(warp: Warp) -> int:
@@ -78,13 +78,13 @@ def advance(warp: Warp) -> int:
     if warp.next + 1 < block.stop:
         warp.next += 1
         return RUNNABLE
-    if member_mask(program.instructions[warp.next]) is not None and _drifts(warp):
+    if member_mask(program.instructions[warp.next]) is not None and _rediverges(warp):
         warp.splits.table[BLOCK] = block.successors[-1]
         return schedule_layout.DIVERGED_STATUS
-    return go(warp, block.successors[-1])
+    return jump(warp, block.successors[-1])
 
 
-def _drifts(warp: Warp) -> bool:
+def _rediverges(warp: Warp) -> bool:
     """Returns whether lanes that an instruction brought together go their own ways again."""
     plan = warp.run.plan
     adversarial = plan[schedule_layout.INDEPENDENT] and plan[schedule_layout.POLICY] == ADVERSARIAL
@@ -97,27 +97,27 @@ def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     assert isinstance(target, Symbol)
     block = program.blocks[splits.block]
     taken = BranchSide(program.targets[target.name], mask)
-    through = BranchSide(block.successors[-1], splits.active & ~mask)
-    if not (taken.mask and through.mask):
-        return go(warp, taken.block if taken.mask else through.block)
+    fall_through = BranchSide(block.successors[-1], splits.active & ~mask)
+    if not (taken.mask and fall_through.mask):
+        return jump(warp, taken.block if taken.mask else fall_through.block)
     warp.run.tally.divergent[index] += 1
     point = program.reconvergence[block.index]
-    first, other = _in_order(warp, point, taken, through)
-    splits.part(index, point, first, other, warp.level)
-    return _begin_side(warp, first.block)
+    first, other = _order_sides(warp, point, taken, fall_through)
+    splits.diverge(index, point, first, other, warp.level)
+    return _run_side(warp, first.block)
 
 
-def _in_order(
-    warp: Warp, point: int, taken: BranchSide, through: BranchSide
+def _order_sides(
+    warp: Warp, point: int, taken: BranchSide, fall_through: BranchSide
 ) -> tuple[BranchSide, BranchSide]:
     """Return which side of a branch goes first, and the other: a side that is where they meet has
     nothing to run, else the policy chooses."""
-    if point in (taken.block, through.block):
-        return (through, taken) if taken.block == point else (taken, through)
+    if point in (taken.block, fall_through.block):
+        return (fall_through, taken) if taken.block == point else (taken, fall_through)
     table = warp.splits.table
     if scheduling.branch_first(warp.run.plan, table, warp.number):
-        return taken, through
-    return through, taken
+        return taken, fall_through
+    return fall_through, taken
 
 
 def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
@@ -127,9 +127,11 @@ def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int)
     goals = read(warp, instruction.operands[0], U32).astype(np.int64)
     targets = np.array(ways(instruction, program.targets), np.int64)
     before, point = splits.active, program.reconvergence[block.index]
-    through = block.successors[-1] if block.successors else point  # no target: every lane faults
+    fall_through = (
+        block.successors[-1] if block.successors else point
+    )  # no target: every lane faults
     chosen = goals.copy()
-    first = splits.split_targets(index, point, goals, targets, mask, through, warp.level)
+    first = splits.split_targets(index, point, goals, targets, mask, fall_through, warp.level)
     if first == NONE:
         lane = int(splits.table[ARGUMENT])
         what = Fault(
@@ -137,25 +139,25 @@ def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int)
         )
         raise fault_error(what, program, warp.run.launch, None)
     if splits.active == before:
-        return go(warp, first)
+        return jump(warp, first)
     warp.run.tally.divergent[index] += 1
-    return _begin_side(warp, first)
+    return _run_side(warp, first)
 
 
-def _begin_side(warp: Warp, block: int) -> int:
+def _run_side(warp: Warp, block: int) -> int:
     """Let the lanes that have just parted from others go on, unless the policy gives them turns."""
     plan = warp.run.plan
     if plan[schedule_layout.INDEPENDENT] and plan[schedule_layout.POLICY] != CONVERGE:
         warp.splits.table[BLOCK] = block
         return schedule_layout.DIVERGED_STATUS
-    return go(warp, block)
+    return jump(warp, block)
 
 
-def leave(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """`exit` and `ret`: the lanes of `mask` are gone for good."""
     if warp.splits.active == mask:
-        return enter(warp, warp.splits.exit)
-    warp.splits.leave(mask)
+        return enter_block(warp, warp.splits.exit)
+    warp.splits.exit_lanes(mask)
     return advance(warp)
 
 
@@ -168,7 +170,7 @@ def trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
 
 def barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Barriers of the block, and those of a warp, which has waited before."""
-    status = barriers.come(warp, index, instruction, mask)
+    status = barriers.execute_barrier(warp, index, instruction, mask)
     return advance(warp) if status == RUNNABLE else status
 
 
@@ -180,8 +182,8 @@ def lowest(mask: int) -> int:
 CONTROL: Mapping[str, Callable[[Warp, int, Instruction, int], int]] = {
     "bra": branch,
     "brx": branch_by_index,
-    "ret": leave,
-    "exit": leave,
+    "ret": exit_lanes,
+    "exit": exit_lanes,
     "trap": trap,
     "bar": barrier,
     "barrier": barrier,

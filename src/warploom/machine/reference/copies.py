@@ -28,7 +28,7 @@ from warploom.machine.reference.lanes import Values, collect, resized, splat, to
 from warploom.machine.reference.operands import addresses, read
 from warploom.machine.reference.preconditions import check_word
 from warploom.machine.reference.state import Warp
-from warploom.machine.reference.tensors import deferring, longs
+from warploom.machine.reference.tensors import address_words, deferring
 from warploom.program.accesses import (
     BULK_FILL_BYTES,
     BULK_PIECE_BYTES,
@@ -48,17 +48,17 @@ from warploom.simt.schedule_layout import (
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """`[d] = [a]`, `size` bytes a lane, of which some come as zeros (PTX ISA, cp.async)."""
     if is_bulk_copy(instruction.operation):
-        _bulk(warp, index, instruction, mask)
+        _bulk_copy(warp, index, instruction, mask)
         return
     to, source, size = instruction.operands[:3]
     assert isinstance(to, Address)
     assert isinstance(source, Address)
     assert isinstance(size, Immediate)
-    wanted = _counts(warp, instruction, size.value)
+    wanted = _bytes_to_read(warp, instruction, size.value)
     taken = np.minimum(wanted.astype(np.int64), size.value)
     rows = {
-        SHARED_ROW: longs(warp, to),
-        GLOBAL_ROW: longs(warp, source),
+        SHARED_ROW: address_words(warp, to),
+        GLOBAL_ROW: address_words(warp, source),
         SIZE_ROW: taken,
         VALUE_ROW: size.value - taken,
     }
@@ -85,27 +85,35 @@ def _copy_lanes(
     scatter(warp, to_shared, addresses(warp, to), data, mask)
 
 
-def _bulk(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
+def _bulk_copy(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
     """`cp.async.bulk`: every lane copies `size` bytes of its own, piece by piece; then an mbarrier
     hears of them, where one is named. What it hears is one more store."""
     to, source, size, *rest = instruction.operands
     (origin, _), _ = accesses(instruction)
     wanted = read(warp, size, U32).astype(np.int64)
-    rows = {SHARED_ROW: longs(warp, to), GLOBAL_ROW: longs(warp, source), SIZE_ROW: wanted}
+    rows = {
+        SHARED_ROW: address_words(warp, to),
+        GLOBAL_ROW: address_words(warp, source),
+        SIZE_ROW: wanted,
+    }
     if origin is Space.SHARED:
-        rows |= {SHARED_ROW: longs(warp, source), GLOBAL_ROW: longs(warp, to)}
+        rows |= {SHARED_ROW: address_words(warp, source), GLOBAL_ROW: address_words(warp, to)}
     barrier = rest[0] if "mbarrier::complete_tx::bytes" in instruction.operation.modifiers else None
     if barrier is not None:
-        rows[BARRIER_ROW] = longs(warp, barrier)
+        rows[BARRIER_ROW] = address_words(warp, barrier)
     with deferring(warp, instruction, mask, rows):
-        _pieces(warp, index, instruction, wanted, mask)
+        _copy_pieces(warp, index, instruction, wanted, mask)
         if barrier is not None:
             assert isinstance(barrier, Address)
             request = AccessRequest(index, Space.SHARED, "store", U64.bytes)
-            _complete(warp, request, addresses(warp, barrier), wanted.astype(np.uint64), mask)
+            _complete_mbarriers(
+                warp, request, addresses(warp, barrier), wanted.astype(np.uint64), mask
+            )
 
 
-def _pieces(warp: Warp, index: int, instruction: Instruction, wanted: Values, mask: int) -> None:
+def _copy_pieces(
+    warp: Warp, index: int, instruction: Instruction, wanted: Values, mask: int
+) -> None:
     """Copies the bytes of each lane, piece by piece."""
     (origin, _), (target, _) = accesses(instruction)
     to, source = instruction.operands[:2]
@@ -121,35 +129,35 @@ def _pieces(warp: Warp, index: int, instruction: Instruction, wanted: Values, ma
             scatter(warp, store, [end + offset for end in ends], data, some)
 
 
-def _sent(warp: Warp, instruction: Instruction) -> dict[int, npt.NDArray[np.int64]]:
+def _late_copy_operands(warp: Warp, instruction: Instruction) -> dict[int, npt.NDArray[np.int64]]:
     """Returns the operands of `asynchronous.late_copies` of an `st.async` or a `red.async`."""
     return {
-        SHARED_ROW: longs(warp, instruction.operands[0]),
-        BARRIER_ROW: longs(warp, instruction.operands[2]),
+        SHARED_ROW: address_words(warp, instruction.operands[0]),
+        BARRIER_ROW: address_words(warp, instruction.operands[2]),
         SIZE_ROW: np.full(warp.size, bytes_of(instruction), np.int64),
     }
 
 
 def update(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """`atom` and `red`: of a `red.async`, the mbarrier is told behind it."""
-    told = completion(instruction)
-    if told is None:
+    completing = completion(instruction)
+    if completing is None:
         access.atomic(warp, index, instruction, mask, on)
         return
     given = read(warp, instruction.operands[1], instruction.operation.modifiers.scalar())
-    rows = _sent(warp, instruction) | {GLOBAL_ROW: resized(given, 64).view(np.int64)}
+    rows = _late_copy_operands(warp, instruction) | {GLOBAL_ROW: resized(given, 64).view(np.int64)}
     with deferring(warp, instruction, mask, rows):
         access.atomic(warp, index, instruction, mask, on)
-        access.atomic(warp, index, told, mask, on)
+        access.atomic(warp, index, completing, mask, on)
 
 
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """`st`, of a register or (`st.bulk`) of zeros: every lane fills `size` bytes of its own."""
-    told = completion(instruction)
-    if told is not None:
-        with deferring(warp, instruction, mask, _sent(warp, instruction)):
+    completing = completion(instruction)
+    if completing is not None:
+        with deferring(warp, instruction, mask, _late_copy_operands(warp, instruction)):
             access.store(warp, index, instruction, mask, on)
-            access.atomic(warp, index, told, mask, on)
+            access.atomic(warp, index, completing, mask, on)
         return
     if not is_bulk_fill(instruction.operation):
         access.store(warp, index, instruction, mask, on)
@@ -165,7 +173,7 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
             scatter(warp, request, [start + offset for start in starts], zeros, some)
 
 
-def _complete(
+def _complete_mbarriers(
     warp: Warp, request: AccessRequest, where: Sequence[int], amounts: Values, mask: int
 ) -> None:
     """Tell mbarriers of bytes that have come."""
@@ -179,7 +187,7 @@ def _complete(
     warp.run.plan[CHANGES] += mask != 0
 
 
-def _counts(warp: Warp, instruction: Instruction, size: int) -> Values:
+def _bytes_to_read(warp: Warp, instruction: Instruction, size: int) -> Values:
     """Returns how many bytes each lane takes from global memory."""
     given = instruction.operands[3:]
     if "L2::cache_hint" in instruction.operation.modifiers:

@@ -34,18 +34,20 @@ def evaluate(term: Term, arguments: Sequence[Values], width: int) -> Values:
 
 
 def _evaluate(
-    term: Term, arguments: Sequence[Values], width: int, known: dict[Term, Values]
+    term: Term, arguments: Sequence[Values], width: int, computed: dict[Term, Values]
 ) -> Values:
-    """Returns the value of a term; `known` holds the nodes that have been computed."""
-    found = known.get(term)
+    """Returns the value of a term; `computed` holds the nodes that have been computed."""
+    found = computed.get(term)
     if found is None:
         if term.op == "arg":
             found = arguments[int(str(term.attr))]
         elif term.op == "const":
             found = splat(int(str(term.attr)), term.type, width)
         else:
-            found = NODES[term.op](term, [_evaluate(a, arguments, width, known) for a in term.args])
-        known[term] = found
+            found = NODES[term.op](
+                term, [_evaluate(a, arguments, width, computed) for a in term.args]
+            )
+        computed[term] = found
     return found
 
 
@@ -146,7 +148,7 @@ def _same_bits(_: Term, args: Sequence[Values]) -> Values:
 # ---- floats -------------------------------------------------------------------------------------
 
 
-def _rounded(
+def _correctly_rounded(
     name: str, nearest: Callable[..., Values], precise: Callable[..., int]
 ) -> tuple[str, Node]:
     """Return a correctly rounded operation: NumPy's where that is exact, else an exact one by
@@ -175,7 +177,7 @@ def _fused(term: Term, args: Sequence[Values]) -> Values:
         product = a * b
         total = product + c
         if np.isfinite(total).all():
-            return from_floats(_to_odd(total, _lost(product, c, total)), type)
+            return from_floats(_round_to_odd(total, _rounding_error(product, c, total)), type)
     format = exact.FORMATS[type.bits]
 
     def exactly(a: int, b: int, c: int) -> int:
@@ -184,17 +186,17 @@ def _fused(term: Term, args: Sequence[Values]) -> Values:
     return lane_by_lane(exactly, args, type)
 
 
-def _lost(a: Values, b: Values, total: Values) -> Values:
+def _rounding_error(a: Values, b: Values, total: Values) -> Values:
     """Returns the exact sum of two numbers less the rounded one (Knuth's TwoSum)."""
     second = total - a
     return (a - (total - second)) + (b - second)
 
 
-def _to_odd(total: Values, lost: Values) -> Values:
+def _round_to_odd(total: Values, error: Values) -> Values:
     """Return the number next to the exact sum whose last bit is 1, where the sum is not exact."""
     bits = total.view(np.int64)
-    step = np.where((lost > 0) == (total > 0), 1, -1)
-    return np.where((lost != 0) & (bits & 1 == 0), bits + step, bits).view(np.float64)
+    step = np.where((error > 0) == (total > 0), 1, -1)
+    return np.where((error != 0) & (bits & 1 == 0), bits + step, bits).view(np.float64)
 
 
 def _integer_to_float(term: Term, args: Sequence[Values]) -> Values:
@@ -210,10 +212,10 @@ def _float_to_float(term: Term, args: Sequence[Values]) -> Values:
     mode, source = str(term.attr), term.args[0].type
     if mode == "rn":
         return from_floats(as_numbers(args[0], source), term.type)
-    have, want = exact.FORMATS[source.bits], exact.FORMATS[term.type.bits]
+    source_format, target_format = exact.FORMATS[source.bits], exact.FORMATS[term.type.bits]
 
     def convert(a: int) -> int:
-        return exact.to_format(a, have, want, mode)
+        return exact.to_format(a, source_format, target_format, mode)
 
     return lane_by_lane(convert, args, term.type)
 
@@ -264,11 +266,11 @@ def _canonical(term: Term, args: Sequence[Values]) -> Values:
     return np.where(np.isnan(as_numbers(args[0], term.type)), nan, args[0])
 
 
-def _without_sign(term: Term, args: Sequence[Values]) -> Values:
+def _absolute(term: Term, args: Sequence[Values]) -> Values:
     return args[0] & ~_sign(term, args[0])
 
 
-def _turned_sign(term: Term, args: Sequence[Values]) -> Values:
+def _negated(term: Term, args: Sequence[Values]) -> Values:
     return args[0] ^ _sign(term, args[0])
 
 
@@ -311,18 +313,18 @@ NODES: Mapping[str, Node] = {
     "round_integral": _round_integral,
     "fmin": _float_extreme,
     "fmax": _float_extreme,
-    "fabs": _without_sign,
-    "fneg": _turned_sign,
+    "fabs": _absolute,
+    "fneg": _negated,
     "is_nan": _is_nan,
     "canonical": _canonical,
     "fma": _fused,
     **dict(
         (
-            _rounded("fadd", np.add, exact.add),
-            _rounded("fsub", np.subtract, exact.subtract),
-            _rounded("fmul", np.multiply, exact.multiply),
-            _rounded("fdiv", np.divide, exact.divide),
-            _rounded("fsqrt", np.sqrt, exact.square_root),
+            _correctly_rounded("fadd", np.add, exact.add),
+            _correctly_rounded("fsub", np.subtract, exact.subtract),
+            _correctly_rounded("fmul", np.multiply, exact.multiply),
+            _correctly_rounded("fdiv", np.divide, exact.divide),
+            _correctly_rounded("fsqrt", np.sqrt, exact.square_root),
         )
     ),
 }

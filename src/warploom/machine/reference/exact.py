@@ -59,10 +59,10 @@ def rounded(negative: bool, size: Ratio, format: Format, mode: str) -> int:
         return sign
     exponent = numerator.bit_length() - denominator.bit_length() - format.precision
     exponent = max(exponent, format.lowest)
-    quotient, rest, divisor = _divided(numerator, denominator, exponent)
+    quotient, rest, divisor = _divide_scaled(numerator, denominator, exponent)
     if quotient >> format.precision:
         exponent += 1
-        quotient, rest, divisor = _divided(numerator, denominator, exponent)
+        quotient, rest, divisor = _divide_scaled(numerator, denominator, exponent)
     if _rounds_up(mode, negative, quotient, rest, divisor):
         quotient += 1
     # The hidden bit and a carry out of the significand both add one to the exponent field.
@@ -73,7 +73,7 @@ def rounded(negative: bool, size: Ratio, format: Format, mode: str) -> int:
     return sign | bits
 
 
-def _divided(numerator: int, denominator: int, exponent: int) -> tuple[int, int, int]:
+def _divide_scaled(numerator: int, denominator: int, exponent: int) -> tuple[int, int, int]:
     """Quotient and rest of numerator / (denominator * 2^exponent), and what it was divided by."""
     if exponent < 0:
         numerator <<= -exponent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warploom.machine.reference.control import enter
+from warploom.machine.reference.control import enter_block
 from warploom.machine.reference.state import Warp
 from warploom.simt.schedule_layout import RUNNABLE
 
@@ -16,6 +16,6 @@ def resume(warp: Warp) -> int:
     """Begins a turn of the running lanes: at their block, or where they were interrupted."""
     following = warp.interrupted.pop(warp.splits.active, None)
     if following is None:
-        return enter(warp, warp.splits.block)
+        return enter_block(warp, warp.splits.block)
     warp.next = following
     return RUNNABLE

@@ -30,9 +30,9 @@ from warploom.isa.sparsity import Sparsity
 from warploom.machine.reference import exact
 from warploom.machine.reference.access import (
     AccessRequest,
+    as_lane_rows,
     elements_of,
     gather,
-    joined,
     part,
     scatter,
 )
@@ -62,7 +62,7 @@ def multiply(warp: Warp, index: int, instruction: Instruction, mask: int, on: Va
     a, b, c = (read_matrix(warp, f, o) for f, o in zip(fragments, sources, strict=False))
     words = None if product.sparsity is None else read_metadata(warp, *sources[3:5])
     scales = None if product.scales is None else read_scales(warp, product.scales, sources[-4:])
-    write_matrix(warp, product.d, d, multiplied(product, a, b, c, words, scales), on)
+    write_matrix(warp, product.d, d, matrix_product(product, a, b, c, words, scales), on)
 
 
 Metadata = tuple[list[int], int]
@@ -80,11 +80,11 @@ def read_scales(
 ) -> tuple[Matrix, Matrix]:
     """Returns the scales of A by row and block, and those of B by column and block."""
     first, at_a, second, at_b = operands
-    rows = _side(warp, scales, A_SCALES, 2 * GROUPS, first, at_a)
-    return rows, _side(warp, scales, B_SCALES, GROUPS, second, at_b)
+    rows = _side_scales(warp, scales, A_SCALES, 2 * GROUPS, first, at_a)
+    return rows, _side_scales(warp, scales, B_SCALES, GROUPS, second, at_b)
 
 
-def _side(
+def _side_scales(
     warp: Warp, scales: Scales, side: ScaleSide, rows: int, data: Operand, selectors: Operand
 ) -> Matrix:
     words = read(warp, data, U32).tolist()
@@ -101,7 +101,7 @@ def _side(
     return found
 
 
-def multiplied(
+def matrix_product(
     product: Product,
     a: Matrix,
     b: Matrix,
@@ -114,7 +114,7 @@ def multiplied(
     left, right = a[:, None], b[None]
     if product.sparsity is not None:
         assert metadata is not None
-        right = _met(product.sparsity, b, *metadata)
+        right = _sparse_operand(product.sparsity, b, *metadata)
     with np.errstate(all="ignore"):
         if scales is not None:
             assert product.scales is not None
@@ -124,7 +124,7 @@ def multiplied(
         return _sum(product, left, right, c)
 
 
-def _met(sparsity: Sparsity, b: Matrix, words: list[int], selector: int) -> Matrix:
+def _sparse_operand(sparsity: Sparsity, b: Matrix, words: list[int], selector: int) -> Matrix:
     """Returns what each row of a sparse A meets: row, column of B, stored element."""
     given = [words[sparsity.contributor(lane, selector)] for lane in range(WARP)]
     columns = np.zeros((ROWS, sparsity.columns // 2), np.int64)
@@ -137,10 +137,10 @@ def _met(sparsity: Sparsity, b: Matrix, words: list[int], selector: int) -> Matr
 def read_matrix(warp: Warp, fragment: Fragment, operand: Operand) -> Matrix:
     """Return the matrix whose parts the lanes hold in the registers of an operand."""
     type = U64 if fragment.bits == 64 else U32
-    return assembled(fragment, [read(warp, register, type) for register in elements_of(operand)])
+    return assemble(fragment, [read(warp, register, type) for register in elements_of(operand)])
 
 
-def assembled(fragment: Fragment, words: list[Values]) -> Matrix:
+def assemble(fragment: Fragment, words: list[Values]) -> Matrix:
     """Return the matrix whose parts the lanes hold in these registers."""
     type = U64 if fragment.bits == 64 else U32
     result = np.zeros((fragment.rows, fragment.columns), _numpy(fragment.type))
@@ -208,28 +208,28 @@ def _double(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 def _integer_sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
     if product.logic:
-        meet = np.bitwise_xor if product.logic == "xor" else np.bitwise_and
-        met = np.bitwise_count(meet(a.view(np.uint32), b.view(np.uint32))).astype(np.int64)
+        combine = np.bitwise_xor if product.logic == "xor" else np.bitwise_and
+        products = np.bitwise_count(combine(a.view(np.uint32), b.view(np.uint32))).astype(np.int64)
     else:
-        met = a.astype(np.int64) * b
-    total = met.sum(axis=2) + c
+        products = a.astype(np.int64) * b
+    total = products.sum(axis=2) + c
     return np.clip(total, *LIMITS).astype(np.int32) if product.saturates else total.astype(np.int32)
 
 
 def warp_matrix(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Execute any `wmma`."""
-    does = multiply if "mma" in instruction.operation.modifiers else move
+    does = multiply if "mma" in instruction.operation.modifiers else move_fragment
     does(warp, index, instruction, mask, on)
 
 
 # ---- wmma.load and wmma.store -------------------------------------------------------------------
 
 
-def move(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def move_fragment(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """`wmma.load` and `wmma.store`: each lane moves the elements that it holds, piece by piece."""
     found = matrix_move(instruction.operation)
     address, registers, *stride = (
-        instruction.operands if found.stores else _swapped(instruction.operands)
+        instruction.operands if found.stores else _address_first(instruction.operands)
     )
     assert isinstance(address, Address)
     start = addresses(warp, address)
@@ -247,7 +247,7 @@ def move(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
             write(warp, register, word, type, on)
 
 
-def _swapped(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+def _address_first(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
     """Address first, as in a store."""
     return operands[1], operands[0], *operands[2:]
 
@@ -265,7 +265,7 @@ def _move_piece(
     word = words[register]
     if request.op == "store":
         bits = resized(word >> shift.astype(word.dtype), type.bits)
-        scatter(warp, request, where, joined([bits], type), mask)
+        scatter(warp, request, where, as_lane_rows([bits], type), mask)
     else:
         found = resized(part(gather(warp, request, where, mask), 0, type), 8 * word.dtype.itemsize)
         words[register] = word | (found << shift.astype(word.dtype))

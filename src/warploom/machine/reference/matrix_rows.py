@@ -17,7 +17,13 @@ from warploom.isa.row_matrices import (
     row_matrices,
     unpacked_words,
 )
-from warploom.machine.reference.access import AccessRequest, elements_of, gather, joined, scatter
+from warploom.machine.reference.access import (
+    AccessRequest,
+    as_lane_rows,
+    elements_of,
+    gather,
+    scatter,
+)
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect
 from warploom.machine.reference.operands import addresses, read, write
@@ -39,13 +45,13 @@ def load_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: V
     if found.packed_bits:
         words = [np.ascontiguousarray(rows[:, 4 * n : 4 * n + 4]).view(np.uint32)[:, 0]
                  for n in range(WORDS)]  # fmt: skip
-        rows = joined([evaluate(term, words, WARP) for term in unpacked_words(found.packed_bits)],
+        rows = as_lane_rows([evaluate(term, words, WARP) for term in unpacked_words(found.packed_bits)],
                       B32)  # fmt: skip
     for register, written in enumerate(elements_of(destination)):
-        write(warp, written, _held(found, register, rows), B32, on)
+        write(warp, written, _register_values(found, register, rows), B32, on)
 
 
-def _held(found: RowMatrices, register: int, rows: Bytes) -> Values:
+def _register_values(found: RowMatrices, register: int, rows: Bytes) -> Values:
     """Return the parts of rows that a register has in each lane."""
     bits, words = 8 * found.unit_bytes, [0] * WARP
     for lane in range(WARP):

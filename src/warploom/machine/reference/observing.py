@@ -38,17 +38,17 @@ class ObserverCalls:
                 self._event[words.E_ADDRESSES + lane] = address
             mask = sum(1 << lane for lane in access.lanes)
             kind = SPACES[access.space], KINDS[access.op], access.size, warp.size
-            self._of_warp(words.ACCESS, warp, access.instruction, mask, *kind)
+            self._call_for_warp(words.ACCESS, warp, access.instruction, mask, *kind)
 
     def branch(self, warp: Warp, index: int, made: Instruction, mask: int) -> None:
         """Take the event of a branch, which the lanes of `mask` take."""
         if is_observed_branch(warp.run.program, index, made):
-            self._of_warp(words.BRANCH, warp, index, warp.splits.active, mask)
+            self._call_for_warp(words.BRANCH, warp, index, warp.splits.active, mask)
 
     def barrier(self, warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
         """Take the event of lanes that come to a barrier."""
         if mask:
-            self._of_warp(words.BARRIER, warp, index, mask, number, threads)
+            self._call_for_warp(words.BARRIER, warp, index, mask, number, threads)
 
     def block_begins(self, block: int) -> None:
         """Take the event of a block that begins."""
@@ -58,15 +58,15 @@ class ObserverCalls:
         """Take the event of a block whose warps have all ended."""
         self._call(words.BLOCK_END, block)
 
-    def _of_warp(self, kind: int, warp: Warp, index: int, mask: int, *given: int) -> None:
-        self._call(kind, warp.block.number, warp.number, index, mask, *given)
+    def _call_for_warp(self, kind: int, warp: Warp, index: int, mask: int, *fields: int) -> None:
+        self._call(kind, warp.block.number, warp.number, index, mask, *fields)
 
-    def _call(self, kind: int, *given: int) -> None:
+    def _call(self, kind: int, *fields: int) -> None:
         """Call a function, if there is one, with the first words of an event."""
         function, table = self._functions[kind], self._launch.table
         if function is None:
             return
-        for word, value in enumerate(given):  # masks of 64 lanes have all bits
+        for word, value in enumerate(fields):  # masks of 64 lanes have all bits
             self._event[word] = np.uint64(value).astype(np.int64)
         failed = table[words.FAILED :].ctypes.data
         pointers = int(table[words.LINES_AT]), int(table[words.STATE_AT]), failed

@@ -21,7 +21,7 @@ def serve(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
     assert isinstance(returns, Vector)
     assert isinstance(given, Vector)
 
-    def look(lane: int, address: int, size: int) -> bytes:
+    def read_memory(lane: int, address: int, size: int) -> bytes:
         return peek(warp, AccessRequest(index, Space.GENERIC, "load", size), lane, address)
 
     call = ServiceCall(
@@ -31,8 +31,8 @@ def serve(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
         warp.number,
         tuple(lanes_of(mask)),
         tuple(read(warp, argument, U64).tolist() for argument in given.elements),
-        look,
+        read_memory,
     )
-    answers = collect(warp.run.services.answer(call), U64)
+    answers = collect(warp.run.services.serve(call), U64)
     for register in returns.elements:
         write(warp, register, answers, U64, on)

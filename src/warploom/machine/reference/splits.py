@@ -45,12 +45,12 @@ class BranchSide:
 
 @dataclass(slots=True)
 class Splits:
-    """A view of a warp's table; `exit` is the virtual end. `met` collects the branches whose lanes
+    """A view of a warp's table; `exit` is the virtual end. `reconverged` collects the branches whose lanes
     have met since it was last cleared."""
 
     table: Table
     exit: int
-    met: list[int] = field(default_factory=list[int])
+    reconverged: list[int] = field(default_factory=list[int])
 
     @property
     def active(self) -> int:
@@ -67,7 +67,7 @@ class Splits:
         """Returns where they are."""
         return int(self.table[BLOCK])
 
-    def part(
+    def diverge(
         self, branch: int, point: int, first: BranchSide, other: BranchSide, level: int
     ) -> None:
         """Part the running lanes at a branch; those of `first` run on.
@@ -85,12 +85,19 @@ class Splits:
         self.table[MASK] = first.mask
 
     def split_targets(
-        self, branch: int, point: int, goals: Words, ways: Words, on: int, through: int, level: int
+        self,
+        branch: int,
+        point: int,
+        goals: Words,
+        targets: Words,
+        on: int,
+        through: int,
+        level: int,
     ) -> int:
         """Part the running lanes at an indexed branch (`simt.indexed_branch`); gives the block of
         those that go first, NONE where an index chooses none."""
         return take_indexed_branch(
-            self.table, goals, on, ways, len(ways), through, point, branch, level
+            self.table, goals, on, targets, len(targets), through, point, branch, level
         )
 
     def _gathers_at(self, block: int, level: int) -> bool:
@@ -118,14 +125,14 @@ class Splits:
                 return GATHERS
             table[MASK] = table[at + EXPECTED]
             if block != self.exit and table[at + BRANCH] != NONE:
-                self.met.append(int(table[at + BRANCH]))
+                self.reconverged.append(int(table[at + BRANCH]))
             pop(table, top)
         table[BLOCK] = block
         if block != self.exit:
             return RUNNABLE
         return GATHERS if table[LIVE] else ENDED
 
-    def leave(self, mask: int) -> None:
+    def exit_lanes(self, mask: int) -> None:
         """Let some of the running lanes exit, not all. The nodes that they are in all end at the
         exit, for whatever can exit before a point is not post-dominated by it."""
         table = self.table

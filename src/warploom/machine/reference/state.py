@@ -19,7 +19,7 @@ from warploom.cost.device_rules import AccessRules
 from warploom.machine.faults.fault_errors import limit_error
 from warploom.machine.launch import (
     Launch,
-    Who,
+    WarpId,
     all_shared_bytes,
     launch_values,
     shared_stride,
@@ -58,7 +58,7 @@ class Listener(Protocol):
 class Chooser(Listener, Protocol):
     """Is told what happens, and chooses who has each turn."""
 
-    def choose(self, able: Sequence[Who]) -> Who | None:
+    def choose(self, able: Sequence[WarpId]) -> WarpId | None:
         """Return which of the warps that can run has the next turn; None leaves it to the
         schedule. Where that has to decide, it has done so: `able` is its choice alone."""
         ...

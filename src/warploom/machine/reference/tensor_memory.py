@@ -27,7 +27,7 @@ from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import TensorWork, Warp
-from warploom.machine.reference.tensors import access_row, place, tensor_fault
+from warploom.machine.reference.tensors import access_row, new_scratch, tensor_fault
 from warploom.program.requests.tensor_memory import Input, MemoryRequest, memory_request, work_words
 from warploom.ptx.ir import Address, Instruction, Space
 from warploom.simt.product_groups import CAPACITY, completes_late
@@ -41,25 +41,25 @@ class _Issued:
     index: int
     mask: int
     on: Values
-    asked: MemoryRequest
+    operation: MemoryRequest
     rows: npt.NDArray[np.int64]
     registers: npt.NDArray[np.uint32]
 
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Execute any `tcgen05` that does something."""
-    asked, run = memory_request(instruction), warp.run
+    operation, run = memory_request(instruction), warp.run
     data = np.zeros((DATA_ROWS, warp.size), np.int64)
-    for given in asked.inputs:
+    for given in operation.inputs:
         data[given[0]] = _input(warp, given)
     registers = np.zeros((MOST_REGISTERS, warp.size), np.uint32)
-    loads = part(asked.request, OP) == LOAD
-    for number, register in enumerate(() if loads else asked.registers):
+    loads = part(operation.request, OP) == LOAD
+    for number, register in enumerate(() if loads else operation.registers):
         registers[number] = read(warp, register, U32)
     if run.sanitizer is not None and mask:
-        work = TensorWork(asked.request, data.reshape(-1), place(warp, 0))
+        work = TensorWork(operation.request, data.reshape(-1), new_scratch(warp, 0))
         run.sanitizer.tensor_memory(warp, index, mask, work)
-    issued = _Issued(index, mask, on, asked, data, registers)
+    issued = _Issued(index, mask, on, operation, data, registers)
     if not loads or not completes_late(run.plan, warp.block.number, warp.number):
         _issue(warp, issued)
         return
@@ -75,7 +75,7 @@ def wait(warp: Warp, instruction: Instruction) -> None:
     if waits_for_loads(instruction.operation):
         _complete_loads(warp)
     elif waits_for_stores(instruction.operation):
-        wait_stores(host_memory(), place(warp, 0), warp.run.plan, warp.run.queue)
+        wait_stores(host_memory(), new_scratch(warp, 0), warp.run.plan, warp.run.queue)
 
 
 def _complete_loads(warp: Warp) -> None:
@@ -86,7 +86,10 @@ def _complete_loads(warp: Warp) -> None:
 def _issue(warp: Warp, issued: _Issued) -> None:
     """Do what an instruction wants, and write what it loads."""
     run, index = warp.run, issued.index
-    scratch, work = place(warp, 0), np.zeros(work_words(run.program.has_tensor_memory), np.int64)
+    scratch, work = (
+        new_scratch(warp, 0),
+        np.zeros(work_words(run.program.has_tensor_memory), np.int64),
+    )
     values, row = issued.registers.reshape(-1), access_row(warp, index, Space.SHARED)
     with np.errstate(all="ignore"):
         failed = issue_tensor_memory(
@@ -99,18 +102,18 @@ def _issue(warp: Warp, issued: _Issued) -> None:
             run.queue,
             work,
             issued.mask,
-            issued.asked.request,
+            issued.operation.request,
             index,
         )
     if failed:
         raise tensor_fault(warp, index, 0, scratch.tolist())
-    if part(issued.asked.request, OP) == LOAD:
+    if part(issued.operation.request, OP) == LOAD:
         _write(warp, issued)
 
 
 def _write(warp: Warp, issued: _Issued) -> None:
     """Write the registers of a load."""
-    for number, register in enumerate(issued.asked.registers):
+    for number, register in enumerate(issued.operation.registers):
         write(warp, register, issued.registers[number], B32, issued.on)
 
 

@@ -41,11 +41,11 @@ THREADS = 64
 
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Execute any operation of `isa.ops.tensors`."""
-    asked = tensor_request(instruction)
+    request = tensor_request(instruction)
     data = np.zeros((DATA_ROWS, warp.size), np.int64)
-    for row, operand, type in asked.inputs:
+    for row, operand, type in request.inputs:
         if type is None:
-            window = WINDOWS.get(asked.map_space, 0) if row == MAP_ROW else 0
+            window = WINDOWS.get(request.map_space, 0) if row == MAP_ROW else 0
             values = np.array(_addresses(warp, operand), np.uint64) + np.uint64(window)
         else:
             values = resized(read(warp, operand, type), 64, sign=type.is_signed)
@@ -53,12 +53,12 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
     rows = access_row(warp, index, Space.GLOBAL), access_row(warp, index, Space.SHARED)
     table = warp.run.memory.table_in_launch()
     for first in range(0, warp.size, LANES):
-        scratch = place(warp, first)
+        scratch = new_scratch(warp, first)
         scratch[entries.ALLOCATIONS] = table.count
         lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
         work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
         if warp.run.sanitizer is not None and some:
-            copies = TensorCopies(asked.request, lanes, scratch, table)
+            copies = TensorCopies(request.request, lanes, scratch, table)
             warp.run.sanitizer.copies(warp, index, some, copies)
         with np.errstate(all="ignore"):
             failed = issue_copies(
@@ -71,13 +71,13 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
                 warp.run.queue,
                 work,
                 some,
-                asked.request,
+                request.request,
             )
         if failed:
             raise tensor_fault(warp, index, first, scratch.tolist())
 
 
-def place(warp: Warp, first: int) -> Words:
+def new_scratch(warp: Warp, first: int) -> Words:
     """Return what `asynchronous.tensors` knows of a warp's lanes from `first` on."""
     scratch = np.zeros(entries.SCRATCH_WORDS, np.int64)
     block = warp.block
@@ -122,32 +122,32 @@ def tensor_fault(warp: Warp, index: int, first: int, scratch: list[int]) -> Exce
 
 def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
     """Complete the copies that a look at an mbarrier waits for (`asynchronous.issue.waits`)."""
-    asked = wait_request(instruction)
-    if asked is None or not _pending(warp.run):
+    request = wait_request(instruction)
+    if request is None or not _pending(warp.run):
         return
     data = np.zeros((DATA_ROWS, warp.size), np.int64)
-    data[BARRIER_ROW] = np.array(_addresses(warp, asked.barrier), np.uint64).view(np.int64)
-    data[VALUE_ROW] = resized(read(warp, asked.value, asked.type), 64).view(np.int64)
+    data[BARRIER_ROW] = np.array(_addresses(warp, request.barrier), np.uint64).view(np.int64)
+    data[VALUE_ROW] = resized(read(warp, request.value, request.type), 64).view(np.int64)
     for first in range(0, warp.size, LANES):
         lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
         work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
-        given = (place(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
-        wait_copies(host_memory(), lanes, *given, some, int(asked.by_parity))
+        given = (new_scratch(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
+        wait_copies(host_memory(), lanes, *given, some, int(request.by_parity))
 
 
-def end_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
+def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
     """End a group of copies, or complete those that an instruction waits for."""
-    asked = group_request(instruction)
-    if asked is None or not _pending(warp.run):
+    request = group_request(instruction)
+    if request is None or not _pending(warp.run):
         return
     for first in range(0, warp.size, LANES):
         work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
-        given = (place(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
+        given = (new_scratch(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
         some = mask >> first & ALL_LANES
-        group_copies(host_memory(), *given, some, asked.action, asked.left, asked.groups)
+        group_copies(host_memory(), *given, some, request.action, request.left, request.groups)
 
 
-def retire(run: LaunchState, block: ThreadBlock) -> None:
+def retire_block(run: LaunchState, block: ThreadBlock) -> None:
     """Complete or forget the copies of a block that has ended."""
     stride = shared_stride(run.program, run.launch)
     start = int(block.cluster.ctypes.data) + block.rank * stride
@@ -186,16 +186,16 @@ def deferring(
     data[BARRIER_ROW] = -1
     for row, values in rows.items():
         data[row] = values
-    table, scratch = run.memory.table_in_launch(), place(warp, 0)
+    table, scratch = run.memory.table_in_launch(), new_scratch(warp, 0)
     scratch[entries.ALLOCATIONS] = table.count
     given = data.reshape(-1), scratch, table.rows
-    asked = mask, copy.what, copy.groups
-    kept = hold_copies(host_memory(), *given, run.plan, run.held, *asked)
+    request = mask, copy.what, copy.groups
+    kept = hold_copies(host_memory(), *given, run.plan, run.held, *request)
     yield
     if kept:
         defer_copies(host_memory(), run.plan, run.held)
 
 
-def longs(warp: Warp, operand: Operand) -> Words:
+def address_words(warp: Warp, operand: Operand) -> Words:
     """Return the addresses of an operand, as signed words."""
     return np.array(_addresses(warp, operand), np.uint64).view(np.int64)

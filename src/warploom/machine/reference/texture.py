@@ -30,12 +30,12 @@ from warploom.texture.requests import NO_PATH, serve_texels
 
 def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Execute any instruction of textures and surfaces."""
-    asked, run = texel_request(instruction), warp.run
+    request, run = texel_request(instruction), warp.run
     data = np.zeros((DATA_ROWS, warp.size), np.uint64)
-    data[HANDLE_ROW] = _handles(warp, asked.handle)
-    if asked.sampler is not None:
-        data[SAMPLER_ROW] = _handles(warp, asked.sampler)
-    for row, operand, type in asked.inputs:
+    data[HANDLE_ROW] = _handles(warp, request.handle)
+    if request.sampler is not None:
+        data[SAMPLER_ROW] = _handles(warp, request.sampler)
+    for row, operand, type in request.inputs:
         data[row] = resized(read(warp, operand, type), 64)
     space = next((s for s in (Space.TEXTURE, Space.SURFACE) if (index, s) in run.rows), None)
     counts, path = np.zeros(RECORD_WIDTH, np.int64), NO_PATH
@@ -48,19 +48,19 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     for first in range(0, warp.size, LANES):
         lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
         if run.sanitizer is not None and some:
-            run.sanitizer.texels(warp, index, some, TexelWork(asked.request, lanes, scratch))
+            run.sanitizer.texels(warp, index, some, TexelWork(request.request, lanes, scratch))
         tables = (run.memory.textures.table().words, run.memory.bytes, lanes, scratch, counts)
         with np.errstate(all="ignore"):
-            failed = serve_texels(*tables, run.caches, run.plan, some, asked.request, *place)
+            failed = serve_texels(*tables, run.caches, run.plan, some, request.request, *place)
         if failed:
             scratch[FAULT_LANE] += first
             raise _fault(warp, index, space or Space.TEXTURE, scratch.tolist())
         data[:, first : first + LANES] = lanes.reshape(DATA_ROWS, LANES)
-    for row, (target, type) in enumerate(asked.results, RESULT_ROW):
+    for row, (target, type) in enumerate(request.results, RESULT_ROW):
         value = data[row] != 0 if type == PRED else resized(data[row], type.bits)
         write(warp, target, value, type, on)
-    if asked.resident is not None:
-        write(warp, asked.resident, np.ones(warp.size, np.bool_), PRED, on)
+    if request.resident is not None:
+        write(warp, request.resident, np.ones(warp.size, np.bool_), PRED, on)
 
 
 def _handles(warp: Warp, operand: Operand) -> Values:

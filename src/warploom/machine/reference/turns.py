@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from warploom.machine.launch import Who
+from warploom.machine.launch import WarpId
 from warploom.machine.reference.state import LaunchState
 from warploom.simt import schedule_layout as p
 from warploom.simt.block_barriers import settle, settle_one
@@ -14,17 +14,17 @@ from warploom.simt.scheduling import can_start, enter_slot
 from warploom.simt.waiting_splits import has_ready
 from warploom.simt.warp_table import NONE
 
-Choose = Callable[[Sequence[Who]], Who | None]
+Choose = Callable[[Sequence[WarpId]], WarpId | None]
 """Chooses one of the warps that can run; None: whom the schedule chooses."""
 
 
-def in_turn(turns: Iterable[Who]) -> Choose:
+def listed_choice(turns: Iterable[WarpId]) -> Choose:
     """Return a choice of those warps, one after the other; then of none."""
     left = iter(turns)
-    return lambda able: next(left, None)
+    return lambda runnable: next(left, None)
 
 
-def able_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[Who]:
+def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[WarpId]:
     """Begin all blocks that there is room for, each by `begin_block` when it has its slot, and end
     those that have ended; return the warps that can run, block by block. None where blocks form
     clusters, which begin and wait together."""
@@ -38,12 +38,12 @@ def able_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[Who]:
     while True:
         while can_start(plan) and enter_slot(plan, run.slots, run.states, run.tables):
             begin_block()
-        able = [who for slot in range(len(run.slots)) for who in _able_of(run, slot)]
+        runnable = [who for slot in range(len(run.slots)) for who in _runnable_in_slot(run, slot)]
         if not can_start(plan):
-            return able
+            return runnable
 
 
-def _able_of(run: LaunchState, slot: int) -> list[Who]:
+def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
     """Return the warps of the block in a slot that can run, once barriers that are complete have
     let them go; end the block where all have ended."""
     plan, block = run.plan, int(run.slots[slot])
@@ -61,7 +61,7 @@ def _able_of(run: LaunchState, slot: int) -> list[Who]:
     return _running(run, slot) if outcome == p.RUNNABLE else []
 
 
-def _running(run: LaunchState, slot: int) -> list[Who]:
+def _running(run: LaunchState, slot: int) -> list[WarpId]:
     """Return the warps in a slot that can run as they are."""
     warps, block = int(run.plan[p.WARPS]), int(run.slots[slot])
     return [(block, number) for number in range(warps) if _can_run(run, slot * warps + number)]

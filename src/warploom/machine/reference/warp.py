@@ -81,7 +81,7 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
     """Execute an instruction that is no control flow, in the lanes of `mask`, which are some."""
     check_operands(warp, index, instruction, mask)
     name, on = instruction.operation.name, from_mask(mask, warp.size)
-    tensors.end_or_wait(warp, instruction, mask)
+    tensors.commit_or_wait(warp, instruction, mask)
     tensors.before_wait(warp, instruction, mask)
     tensor_memory.wait(warp, instruction)
     if is_effectless(instruction.operation):
@@ -96,14 +96,14 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
     elif name in ACCESSES:
         ACCESSES[name](warp, index, instruction, mask, on)
     elif instruction.operation.spec.unit is Unit.WARP:
-        for group in _groups(warp, instruction, mask):
+        for group in _member_groups(warp, instruction, mask):
             _collective(warp, instruction, group, from_mask(group, warp.size))
     elif name == "cvta":
         _convert_address(warp, instruction, on)
     elif name == "isspacep" and instruction.operation.spec.semantics is None:
         _is_parameter(warp, instruction, on)
     elif name == "getctarank":
-        _rank(warp, instruction, on)
+        _cluster_rank(warp, instruction, on)
     elif name == "setmaxnreg":
         _set_registers(warp, index, instruction, mask)
     elif name == "mov" and _is_packing(instruction):
@@ -197,13 +197,13 @@ def _convert_address(warp: Warp, instruction: Instruction, on: Values) -> None:
     modifiers = instruction.operation.modifiers
     type = modifiers.scalar("size")
     space = Space(modifiers.text("space", "").partition("::")[0])
-    begins = _parameters(warp) if space is Space.PARAM else WINDOWS.get(space, 0)
+    begins = _parameter_base(warp) if space is Space.PARAM else WINDOWS.get(space, 0)
     start = begins * (-1 if "to" in modifiers else 1)
     moved = (a + start for a in read(warp, instruction.operands[1], type).tolist())
     write(warp, instruction.operands[0], collect(moved, type), type, on)
 
 
-def _parameters(warp: Warp) -> int:
+def _parameter_base(warp: Warp) -> int:
     """Returns where the kernel's parameters stand among generic addresses."""
     return warp.run.launch.globals[warp.run.program.places[PARAMETERS].offset]
 
@@ -211,12 +211,12 @@ def _parameters(warp: Warp) -> int:
 def _is_parameter(warp: Warp, instruction: Instruction, on: Values) -> None:
     """`isspacep.param`."""
     destination, source = instruction.operands
-    start, size = _parameters(warp), warp.run.program.parameter_bytes
+    start, size = _parameter_base(warp), warp.run.program.parameter_bytes
     inside = (start <= a < start + size for a in read(warp, source, U64).tolist())
     write(warp, destination, collect(inside, PRED), PRED, on)
 
 
-def _rank(warp: Warp, instruction: Instruction, on: Values) -> None:
+def _cluster_rank(warp: Warp, instruction: Instruction, on: Values) -> None:
     """`getctarank`."""
     destination, source = instruction.operands
     places = (a % WINDOW_SIZE >> BLOCK_BITS for a in read(warp, source, U64).tolist())
@@ -238,7 +238,7 @@ def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int) 
         raise fault_error(fault, run.program, run.launch, None)
 
 
-def _groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]:
+def _member_groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]:
     """Return the lanes that name the same members; for a shuffle that does not matter."""
     members = member_mask(instruction)
     if members is None or instruction.operation.name == "shfl":

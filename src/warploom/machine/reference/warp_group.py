@@ -20,8 +20,8 @@ from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.matrix import (
     Matrix,
     Metadata,
-    assembled,
-    multiplied,
+    assemble,
+    matrix_product,
     read_matrix,
     read_metadata,
     write_matrix,
@@ -97,21 +97,23 @@ def _fault(warp: Warp, kind: FaultKind, index: int, lane: int) -> None:
 
 def _complete(warp: Warp, issued: Issued) -> None:
     """Compute the warp's rows of a product."""
-    operands, wanted = issued.operands, issued.operands.product
-    product = wanted.product
-    if wanted.shared_a is None:
+    operands, group_product = issued.operands, issued.operands.product
+    product = group_product.product
+    if group_product.shared_a is None:
         a = read_matrix(warp, product.a, operands.a)
     else:
-        a = _shared(warp, issued, wanted.shared_a, issued.descriptors[0], warp.number % GROUP_WARPS)
-    b = _shared(warp, issued, wanted.shared_b, issued.descriptors[1], 0)
+        a = _read_shared_matrix(
+            warp, issued, group_product.shared_a, issued.descriptors[0], warp.number % GROUP_WARPS
+        )
+    b = _read_shared_matrix(warp, issued, group_product.shared_b, issued.descriptors[1], 0)
     c = read_matrix(warp, product.d, operands.d)
-    scaled = _held_by(product.d.holders, issued.scaled, c.shape)
-    a = -a if wanted.negated else a
-    total = multiplied(product, a, b, np.where(scaled, c, np.zeros_like(c)), issued.metadata)
+    scaled = _spread_lanes(product.d.holders, issued.scaled, c.shape)
+    a = -a if group_product.negated else a
+    total = matrix_product(product, a, b, np.where(scaled, c, np.zeros_like(c)), issued.metadata)
     write_matrix(warp, product.d, operands.d, total, issued.on)
 
 
-def _held_by(
+def _spread_lanes(
     holders: dict[tuple[int, int], tuple[int, int]], lanes: Values, shape: tuple[int, ...]
 ) -> Matrix:
     """Returns which elements of a matrix are held by lanes of a predicate."""
@@ -121,19 +123,19 @@ def _held_by(
     return found
 
 
-def _shared(
+def _read_shared_matrix(
     warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, first: int
 ) -> Matrix:
     """Return the matrix that a descriptor names, from block `first` on: of A, a block for each
     warp."""
     blocks = [
-        _block(warp, issued, operand, descriptor, (first + block, block))
+        _read_block(warp, issued, operand, descriptor, (first + block, block))
         for block in range(operand.blocks)
     ]
     return np.concatenate(blocks)[: operand.rows]
 
 
-def _block(
+def _read_block(
     warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, place: tuple[int, int]
 ) -> Matrix:
     """Return a block of a matrix, by its place in memory and in the matrix."""
@@ -152,4 +154,4 @@ def _block(
         mask = sum(operand.has(block, number, lane) << lane for lane in range(warp.size))
         data = gather(warp, request, where, mask)
         words += [part(data, word, B32) for word in range(WORDS)]
-    return assembled(operand.fragment, words)
+    return assemble(operand.fragment, words)
