@@ -1,4 +1,10 @@
-"""The lock under which kernels of a device run: one at a time, in the order of their calls."""
+"""Serialises kernels of a device: one runs at a time, in the order of the launch calls.
+
+`LaunchLock` is a ticket lock: a launch to a stream draws a ticket when it is called and runs when
+all launches with lower tickets have ended, though streams have threads of their own. `callback`
+marks host code that runs in the middle of a kernel (the output callback of printf), from which a
+launch would deadlock.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +17,19 @@ from warploom.machine.cancellation import Cancellation
 
 
 class _CurrentTicket(local):
-    """Has the place of the launch that the thread runs, None where it runs none or has none."""
+    """Holds the ticket of the launch that this thread runs; None if it runs none, or one without a
+    ticket."""
 
     number: int | None = None
 
 
 class LaunchLock:
-    """A lock that knows which launch holds it; `with` holds it for work that is no launch. Launches
-    that have a place take it one after the other: one of a stream may change what a later one of
-    another stream waits for in memory."""
+    """A mutex over kernel execution that records which launch holds it.
+
+    `with` holds it for work that is not a launch. Launches that have a ticket hold it in the order
+    of their tickets, because an earlier launch of one stream may write memory that a later launch
+    of another stream polls.
+    """
 
     def __init__(self) -> None:
         self._current = _CurrentTicket()
@@ -27,15 +37,16 @@ class LaunchLock:
         forget_in_child(self)
 
     def issue(self) -> int:
-        """Return a place behind all launches so far. Its launch has to `leave` it."""
+        """Returns a ticket that is higher than those of all launches so far. The launch has to
+        `leave` it, or no later ticket is served."""
         with self._changed:
             self._issued += 1
             self._tickets[self._issued] = None
             return self._issued
 
     def await_ticket(self, number: int) -> None:
-        """Wait until all launches before a place have run, or have left theirs; from here on this
-        thread runs its launch. Ctrl-C cancels the launch that runs."""
+        """Waits until every launch with a lower ticket has run or left; this thread then runs the
+        launch of ticket `number`. Ctrl-C cancels the launch that is running."""
         refuse_in_callback("launch a kernel")
         try:
             with self._changed:
@@ -47,7 +58,7 @@ class LaunchLock:
         self._current.number = number
 
     def leave(self, number: int | None) -> None:
-        """Let those behind a place go on, if there is one."""
+        """Removes a ticket and wakes the launches that wait for it; does nothing for None."""
         if number is None:
             return
         self._current.number = None
@@ -56,10 +67,11 @@ class LaunchLock:
             self._changed.notify_all()
 
     def take(self, cancellation: Cancellation | None = None) -> None:
-        """Waits until no kernel runs. `cancellation` stops the launch that takes the turn.
+        """Acquires the lock: waits until no kernel runs. `cancellation` stops the launch that
+        acquires it.
 
-        Ctrl-C while it waits cancels the launch that it waits for. Raises LaunchError in a
-        callback of the kernel that runs, which would wait for itself.
+        Ctrl-C during the wait cancels the launch that holds the lock. Raises LaunchError in a
+        callback of the running kernel, which would wait for itself.
         """
         refuse_in_callback("launch a kernel")
         try:
@@ -71,7 +83,7 @@ class LaunchLock:
         self._holder = cancellation
 
     def give_back(self) -> None:
-        """Lets the next one run."""
+        """Releases the lock, and the ticket of this thread's launch."""
         self._holder = None
         self._lock.release()
         self.leave(self._current.number)
@@ -83,7 +95,8 @@ class LaunchLock:
         self.give_back()
 
     def forget(self) -> None:
-        """Frees the turn in a forked child: the thread that held it is not there."""
+        """Resets the lock in a forked child process, in which the thread that held it does not
+        exist."""
         self._lock, self._changed = Lock(), Condition()
         self._holder: Cancellation | None = None
         self._tickets: OrderedDict[int, None] = OrderedDict()  # the lowest first
@@ -91,7 +104,7 @@ class LaunchLock:
 
 
 class _Callback(local):
-    """Set in the thread that runs the user's code in the middle of a kernel."""
+    """Holds, per thread, a flag that is set while user code runs in the middle of a kernel."""
 
     running = False
 
@@ -100,7 +113,7 @@ _callback = _Callback()
 
 
 class callback:  # noqa: N801  (used as `with callback():`)
-    """Marks the user's code that runs in the middle of a kernel, in this thread."""
+    """Marks the `with` body as user code that this thread runs in the middle of a kernel."""
 
     def __enter__(self) -> None:
         _callback.running = True
@@ -110,7 +123,8 @@ class callback:  # noqa: N801  (used as `with callback():`)
 
 
 def refuse_in_callback(action: str) -> None:
-    """Raises LaunchError where the calling code runs in the middle of a kernel."""
+    """Raises LaunchError if the caller runs in the middle of a kernel; `action` is a verb phrase
+    for the message."""
     if _callback.running:
         raise LaunchError(
             f"cannot {action} from the output callback: the kernel that prints waits for the"

@@ -1,7 +1,7 @@
-"""Makes the tally of a launch from the counts of compiled code.
+"""Builds the tally of a launch from the counts of compiled code.
 
-The words of several launches of one kernel are added up before anything is made of them: to keep
-the counts of a launch costs little, to make a tally does.
+The counts of several launches of one kernel are added up before they are interpreted: keeping the
+raw counts of a launch is cheap, building a tally is not.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _NO_ADDRESSES = np.zeros(0, np.uint64)
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The counts of each worker of a launch, as they stand in memory: those of instructions, and
-    from word `rows_at` on the access rows. Calling it makes the tally."""
+    """The raw counts of each worker of a launch: those of instructions, and from word `rows_at` on
+    the access records. Calling the object builds the tally."""
 
     kernel: CompiledKernel
     launched_warps: int
@@ -47,7 +47,7 @@ class Counted:
 
     @classmethod
     def of(cls, works: Sequence[WorkerLaunch], serial_reason: str = "") -> Counted:
-        """Returns what is left of the works of a launch."""
+        """Returns the counts that the workers of a launch leave."""
         first = works[0]
         return cls(
             first.launch_template.kernel,
@@ -58,63 +58,70 @@ class Counted:
         )
 
     def __call__(self) -> Tally:
-        made = _tally([self])
-        return replace(made, workers=len(self.parts), serial_reason=self.serial_reason)
+        tally = _tally([self])
+        return replace(tally, workers=len(self.parts), serial_reason=self.serial_reason)
 
 
 def combined_tally(counted: Sequence[Callable[[], Tally]]) -> Tally:
-    """Return one tally of several launches of a program: counts are sums. What stands in it for a
-    launch alone (`launched_warps`) is that of the first."""
+    """Returns one tally of several launches of a program: counts are sums; fields of a single
+    launch (`launched_warps`) are those of the first."""
     groups: dict[CompiledKernel, list[Counted]] = {}
     tallies: list[Tally] = []
-    for one in counted:
-        if isinstance(one, Counted):
-            groups.setdefault(one.kernel, []).append(one)
+    for each in counted:
+        if isinstance(each, Counted):
+            groups.setdefault(each.kernel, []).append(each)
         else:
-            tallies.append(one())
+            tallies.append(each())
     return merge_tallies([*tallies, *map(_tally, groups.values())])
 
 
 def _tally(counted: Sequence[Counted]) -> Tally:
-    """Return the tally of launches of one compiled kernel."""
-    layout, at = counted[0].kernel.layout, counted[0].rows_at
-    words = np.stack([part.view(np.int64) for one in counted for part in one.parts])
+    """Returns the tally of launches of one compiled kernel."""
+    layout, rows_at = counted[0].kernel.layout, counted[0].rows_at
+    words = np.stack([part.view(np.int64) for each in counted for part in each.parts])
     tally = Tally.empty(layout.program, counted[0].launched_warps, layout.rows)
-    _add_counts(tally, layout, words[:, :at].sum(axis=0))
+    _add_counts(tally, layout, words[:, :rows_at].sum(axis=0))
     count = len(layout.rows)
     if count:
-        rows = words[:, at : at + count * ROW_WIDTH].reshape(-1, count, ROW_WIDTH)
+        rows = words[:, rows_at : rows_at + count * ROW_WIDTH].reshape(-1, count, ROW_WIDTH)
+        # Atomics that were still batched when the launch ended are counted now.
         for number in layout.deferring_rows:
             for row in rows[:, number]:
                 count_compiled("count_deferred_access", _NO_ADDRESSES, ALL_LANES, WORD_BYTES, row)
         _add_rows(tally, layout, rows)
         for part in words:
-            add_repeats(tally, layout, part[at + count * ROW_WIDTH :])
+            add_repeats(tally, layout, part[rows_at + count * ROW_WIDTH :])
     return tally
 
 
 def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
-    """Add the counts of each instruction."""
+    """Adds the counts of each instruction."""
     program = layout.program
     for block in program.blocks:
-        inside = slice(block.start, block.stop)
-        tally.warps[inside], tally.threads[inside] = counts[2 * block.index : 2 * block.index + 2]
+        in_block = slice(block.start, block.stop)
+        tally.warps[in_block], tally.threads[in_block] = counts[
+            2 * block.index : 2 * block.index + 2
+        ]
+    # Compiled code counts per basic block; instructions of inlined calling sequences are not the
+    # user's.
     hidden = [*program.hidden]
     tally.warps[hidden] = tally.threads[hidden] = 0
     tally.threads_on[:] = tally.threads
-    for instruction, at in layout.guarded.items():
+    for instruction, count_at in layout.guarded.items():
         if instruction not in program.hidden:
-            tally.threads_on[instruction] = counts[at]
-    for instruction, at in layout.branches.items():
-        tally.divergent[instruction], tally.reconvergences[instruction] = counts[at : at + 2]
-    for instruction, at in layout.members.items():
-        tally.exited_members[instruction] = counts[at]
-    for instruction, at in layout.routines.items():
-        tally.routine_calls[instruction] = counts[at]
+            tally.threads_on[instruction] = counts[count_at]
+    for instruction, count_at in layout.branches.items():
+        tally.divergent[instruction], tally.reconvergences[instruction] = counts[
+            count_at : count_at + 2
+        ]
+    for instruction, count_at in layout.members.items():
+        tally.exited_members[instruction] = counts[count_at]
+    for instruction, count_at in layout.routines.items():
+        tally.routine_calls[instruction] = counts[count_at]
 
 
 def _add_rows(tally: Tally, layout: CountLayout, rows: Words) -> None:
-    """Add the costs of accesses: `rows` of each part, shape (parts, rows, ROW_WIDTH)."""
+    """Adds the costs of accesses; `rows` has shape (parts, rows, ROW_WIDTH)."""
     # The costliest access is the first of its cost, as if one worker had seen them all.
     parts = rows[:, :, EXAMPLE_COST].argmax(axis=0)
     tally.records[...] = rows[parts, np.arange(len(parts)), :RECORD_WIDTH]

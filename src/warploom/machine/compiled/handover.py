@@ -1,8 +1,9 @@
-"""Lets a launch that has paused go on in other code of its kernel.
+"""Converts the buffers of a paused launch so that it continues in another code tier of its kernel.
 
-Both codes keep the registers that basic blocks share at the same places of a warp's context
-(`abi.context_layout`), lane by lane, while lanes are apart or wait; so every warp is made one
-that goes on from its table. All else that a launch has is laid out alike.
+Both codes store the registers that basic blocks share at the same offsets of a warp's context
+(`abi.context_layout`), lane by lane, while the warp is diverged or waits. So each warp is marked to
+resume from its state table, which both codes can do; schedule, shared and local memory and counts
+have the same layout in both.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ from warploom.simt.convergence import park
 from warploom.simt.warp_table import MASK, NONE, READY
 
 _NO_BLOCK = -2
-"""No block's number: the grid's code points the environment at the block that runs next."""
+"""A number that no thread block has, so that the grid code sets up the environment for the block
+that runs next."""
 
 
 def hand_over(before: LaunchTemplate, old: LaunchBuffers, after: LaunchTemplate) -> LaunchBuffers:
-    """Returns the arrays of a paused launch as code of another outfit takes them up."""
+    """Returns buffers for code of template `after` that continue the launch in the buffers `old` of
+    template `before`."""
     new = after.buffers()
     copied = np.ones(len(Slot), bool)
+    # Addresses point into the arena, and the new arena is elsewhere.
     copied[after.address_slots] = False
     copied[Slot.CONTEXT_BYTES] = False
     new.environment[copied] = old.environment[copied]
@@ -40,6 +44,7 @@ def hand_over(before: LaunchTemplate, old: LaunchBuffers, after: LaunchTemplate)
         _slot_bytes(launch_template, buffers, Slot.CONTEXTS_BASE, used).reshape(warps, -1)
         for launch_template, buffers in ((before, old), (after, new))
     )
+    # The contexts may differ in size: what follows the common part belongs to one code alone.
     size = min(source.shape[1], target.shape[1])
     target[:, :size] = source[:, :size]
     states = _slot_bytes(after, new, Slot.STATES_BASE, used).view(np.int64).reshape(warps, -1)
@@ -50,13 +55,14 @@ def hand_over(before: LaunchTemplate, old: LaunchBuffers, after: LaunchTemplate)
 def _slot_bytes(
     launch_template: LaunchTemplate, buffers: LaunchBuffers, base: Slot, used: int
 ) -> np.ndarray:
-    """Returns what the first blocks have of one kind, as bytes."""
+    """Returns the bytes of one kind of array for the first `used` slots."""
     start = launch_template.starts[base]
     return buffers.arena[start : start + used * launch_template.bytes_per_slot[base]]
 
 
 def _resume_from_tables(program: Program, states: np.ndarray, tables: np.ndarray) -> None:
-    """Has warps that wait, or go on, behind a barrier do so from their tables."""
+    """Marks warps that wait at a barrier, or continue after one, to resume from their state
+    tables."""
     sites = states[:, schedule_layout.RESUME]
     for warp in np.flatnonzero(sites > 0):
         # A site's number is one more than that of the block that ends there.

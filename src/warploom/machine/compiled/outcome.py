@@ -1,4 +1,4 @@
-"""The error that ended a launch of compiled code, from what it left behind."""
+"""Builds the exception for a launch of compiled code that did not end, from its environment."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ ACCESSES = {
     *PRECONDITIONS,
     *TENSOR_FAULTS,
 }
-"""Kinds of fault that have an address."""
+"""The kinds of faults that have an address."""
 
 
 def check_limit(tally: Tally, work: WorkerLaunch) -> None:
-    """Raise InstructionLimit where the last instructions of a launch passed its limit."""
+    """Raises InstructionLimit if the last call of compiled code exceeded the launch's limit."""
     limit = work.launch.max_instructions
     if limit is not None and tally.warps.sum() > limit:
         raise error_of(work, Status.LIMIT)
 
 
 def error_of(work: WorkerLaunch, status: Status) -> BaseException:
-    """Returns what to raise for a run that did not end."""
+    """Returns the exception for a part of a launch that ended with `status`."""
     if work.host_callbacks is not None and work.host_callbacks.error is not None:
         return work.host_callbacks.error
     if status is Status.PAUSED:
@@ -46,19 +46,20 @@ def error_of(work: WorkerLaunch, status: Status) -> BaseException:
 
 
 def _fault(work: WorkerLaunch) -> Exception:
-    at = {slot: int(work.environment[slot]) for slot in Slot}
-    space = {code: space for space, code in SPACE_CODES.items()}[at[Slot.FAULT_SPACE]]
-    kind = FaultKind(at[Slot.FAULT_KIND])
+    """Returns the error of the fault that the environment records."""
+    slots = {slot: int(work.environment[slot]) for slot in Slot}
+    space = {code: space for space, code in SPACE_CODES.items()}[slots[Slot.FAULT_SPACE]]
+    kind = FaultKind(slots[Slot.FAULT_KIND])
     if kind in ACCESSES:  # an address from 2**63 on is negative in the environment
-        at[Slot.FAULT_ADDRESS] &= ALL_ONES
+        slots[Slot.FAULT_ADDRESS] &= ALL_ONES
     fault = Fault(
         kind,
-        at[Slot.FAULT_INSTRUCTION],
-        at[Slot.BLOCK],
-        at[Slot.FAULT_WARP],
-        at[Slot.FAULT_LANE],
-        at[Slot.FAULT_ADDRESS],
-        at[Slot.FAULT_SIZE],
+        slots[Slot.FAULT_INSTRUCTION],
+        slots[Slot.BLOCK],
+        slots[Slot.FAULT_WARP],
+        slots[Slot.FAULT_LANE],
+        slots[Slot.FAULT_ADDRESS],
+        slots[Slot.FAULT_SIZE],
         space,
     )
     nearest = _private_range(work, space) or work.memory.nearest(fault.address)
@@ -66,7 +67,8 @@ def _fault(work: WorkerLaunch) -> Exception:
 
 
 def _private_range(work: WorkerLaunch, space: Space) -> Allocation | None:
-    """Return the stretch that a space is, where it is the block's or the thread's own."""
+    """Returns the extent of a space that belongs to a thread block, a thread or the launch; None
+    for others."""
     program = work.kernel.program
     shared = shared_bytes(program, work.launch)
     return {
@@ -77,14 +79,14 @@ def _private_range(work: WorkerLaunch, space: Space) -> Allocation | None:
 
 
 def _deadlock(work: WorkerLaunch) -> Exception:
-    """Return everything that waits in the resident blocks."""
+    """Returns the error that lists everything that waits in the resident blocks."""
     program, warps = work.kernel.program, work.launch.warps_per_block
     waiting = [
-        found
+        lanes
         for slot, block in enumerate(work.slots.tolist())
         if block >= 0
         for warp in range(warps)
-        for found in waiting_lanes(
+        for lanes in waiting_lanes(
             program,
             block,
             warp,

@@ -1,4 +1,4 @@
-"""Remembers what is proven of a launch from its program and its parameters."""
+"""Caches what static analyses prove about a launch from its program and parameters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from warploom.program.program import Program
 T = TypeVar("T")
 
 MOST_PROOFS = 64
-"""So many answers to a question are remembered."""
+"""The number of results that are cached per analysis and program."""
 
 
 @dataclass(frozen=True)
 class _Proof:
-    """An answer, and which allocations it rests upon, by address."""
+    """The result of an analysis, and the allocations that it depends on, by the address that was
+    looked up."""
 
     result: Any
     allocations: Mapping[int, range | None]
@@ -31,8 +32,8 @@ def proven(
     memory: DeviceMemory,
     analysis: Callable[[Program, Given], T],
 ) -> T:
-    """Returns what `analysis` answers for a launch; the program keeps answers, each for as long as
-    the allocations that were looked at stay where they were."""
+    """Returns the result of `analysis` for a launch. The program caches results, each for as long
+    as the allocations that the analysis looked up do not change."""
 
     def allocation_of(address: int) -> range | None:
         found = memory.find(address)
@@ -41,7 +42,10 @@ def proven(
     answers = cast("dict[tuple[object, ...], _Proof]", program.kept.setdefault(analysis, {}))
     key = (launch.grid, launch.block, launch.parameters, launch.globals)
     proof = answers.get(key)
-    if proof is None or any(allocation_of(a) != at for a, at in proof.allocations.items()):
+    if proof is None or any(
+        allocation_of(looked_up) != allocation
+        for looked_up, allocation in proof.allocations.items()
+    ):
         lookups: dict[int, range | None] = {}
 
         def recorded_lookup(address: int) -> range | None:

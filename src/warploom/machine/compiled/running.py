@@ -1,7 +1,7 @@
-"""Runs the works of a launch to their end, in the calling thread and in others.
+"""Runs the parts of a launch to their end, in the calling thread and in pooled threads.
 
-Machine code returns to the host at least every `pace.LONGEST` seconds or so, so that an interrupt
-from the keyboard and a cancellation take effect between two calls.
+Machine code returns to the host at least every `pace.LONGEST` seconds or so, so that a keyboard
+interrupt or a cancellation takes effect between two calls.
 """
 
 from __future__ import annotations
@@ -17,27 +17,29 @@ from warploom.machine.compiled.threads import Runner
 from warploom.machine.compiled.work import WorkerLaunch
 
 Progress = Callable[[int, int], None]
-"""Called now and then while a kernel runs: blocks done, blocks in all."""
+"""A callback that is called now and then while a kernel runs, with the numbers of blocks done and
+of all blocks."""
 
 POLL_SECONDS = 0.1
 
 
 def run_all(works: Sequence[WorkerLaunch], progress: Progress | None) -> list[int]:
-    """Runs each work; returns the Status in which each ended: PAUSED where it was cancelled."""
+    """Runs each part and returns the Status in which it ended: PAUSED if it was cancelled."""
     # An interrupt that comes in a function which machine code calls would be lost.
-    in_this_thread = 0 if works[0].launch_template.calls_host else 1
+    # So a kernel that calls the host runs in a pooled thread, and interrupts come to this one.
+    local = 0 if works[0].launch_template.calls_host else 1
     stop = works[0].launch.cancellation or Cancellation()
-    if len(works) == in_this_thread and progress is None:
+    if len(works) == local and progress is None:
         return [_run_until(stop, works[0])]
-    return _run_with_threads(works, in_this_thread, stop, progress or _no_progress)
+    return _run_with_threads(works, local, stop, progress or _no_progress)
 
 
 def _run_with_threads(
-    works: Sequence[WorkerLaunch], in_this_thread: int, stop: Cancellation, progress: Progress
+    works: Sequence[WorkerLaunch], local: int, stop: Cancellation, progress: Progress
 ) -> list[int]:
-    """Runs the first `in_this_thread` works in this thread, the others in threads of their own, which stop
-    where this one is interrupted."""
-    running = [Runner.borrow() for _ in works[in_this_thread:]]
+    """Runs the first `local` parts in this thread and the others in pooled threads, which stop if
+    this thread is interrupted."""
+    running = [Runner.borrow() for _ in works[local:]]
     for work in works:
         if work.host_callbacks is not None:
             work.host_callbacks.stop = stop
@@ -47,10 +49,11 @@ def _run_with_threads(
 
     try:
         cores = other_cores() if len(works) > 1 else repeat(None)
-        for runner, work, core in zip(running, works[in_this_thread:], cores, strict=False):
+        for runner, work, core in zip(running, works[local:], cores, strict=False):
             runner.start(partial(_run_until, stop, work), core)
-        own = [_run_until(stop, work, report) for work in works[:in_this_thread]]
+        own = [_run_until(stop, work, report) for work in works[:local]]
         for runner in running:
+            # Wake up regularly: a lock cannot be interrupted by Ctrl-C on every platform.
             while not runner.wait_until_idle(POLL_SECONDS):
                 report()
     except BaseException:
@@ -66,7 +69,7 @@ def _run_with_threads(
 def _run_until(
     stop: Cancellation, work: WorkerLaunch, report: Callable[[], None] | None = None
 ) -> int:
-    """Runs a work to its end, or until it should stop; calls `report` at each pause."""
+    """Runs a part to its end, or until it should stop; calls `report` at each pause."""
     while (status := work.run_slice()) == Status.PAUSED and not stop.requested:
         if report is not None:
             report()
@@ -74,9 +77,10 @@ def _run_until(
 
 
 def _blocks_done(work: WorkerLaunch) -> int:
-    """Returns how many of its blocks have ended, or begun where several are resident."""
+    """Returns the number of the part's blocks that have ended, or that have begun if several are
+    resident."""
     return int(work.environment[Slot.BLOCKS_DONE]) - work.blocks.start
 
 
 def _no_progress(_: int, __: int) -> None:
-    """Takes the place of a progress callback where there is none."""
+    """Ignores progress."""

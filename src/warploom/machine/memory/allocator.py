@@ -1,6 +1,6 @@
-"""Allocates ranges of addresses: first fit, with room between neighbours.
+"""Allocates address ranges, first fit, with a guard between neighbours.
 
-Knows addresses only; `machine.memory.device_memory` holds what stands there.
+It handles addresses only; `machine.memory.device_memory` owns the bytes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ ALIGNMENT = 256
 Accesses": memory from the runtime is aligned to at least 256 bytes)."""
 
 GUARD = 256
-"""At least so many bytes between two allocations belong to nobody."""
+"""The fewest unallocated bytes between two allocations, so that an access slightly out of bounds
+does not hit a neighbour."""
 
 
 class Allocator:
-    """Hands out stretches of the range from `start` up to `end`."""
+    """Allocates ranges from `start` up to `end`; keeps a sorted list of the free ranges."""
 
     def __init__(self, start: int, end: int) -> None:
         first = _round_up(start, ALIGNMENT)
@@ -24,7 +25,7 @@ class Allocator:
 
     @property
     def gaps(self) -> tuple[tuple[int, int], ...]:
-        """Return the stretches that are free, in order."""
+        """Returns the free ranges (start, end), in order."""
         return tuple(self._gaps)
 
     @gaps.setter
@@ -33,23 +34,23 @@ class Allocator:
 
     @property
     def largest(self) -> int:
-        """Return the largest allocation that would fit now, in bytes."""
+        """Returns the largest allocation that would succeed now, in bytes."""
         return max((end - start - GUARD for start, end in self._gaps), default=0)
 
     def take(self, size: int, alignment: int = ALIGNMENT) -> int | None:
         """Returns the address of a new allocation of `size` bytes, a multiple of `alignment` (a
-        power of 2, ALIGNMENT or more); None where none fits."""
+        power of 2, at least ALIGNMENT); None if no free range is long enough."""
         extent = _extent(size)
         for index, (start, end) in enumerate(self._gaps):
             address = _round_up(start, alignment)
             if end - address >= extent:
-                left = [(start, address), (address + extent, end)]
-                self._gaps[index : index + 1] = [gap for gap in left if gap[0] < gap[1]]
+                rest = [(start, address), (address + extent, end)]
+                self._gaps[index : index + 1] = [gap for gap in rest if gap[0] < gap[1]]
                 return address
         return None
 
     def give_back(self, address: int, size: int) -> None:
-        """Return an allocation that `take(size)` made at `address`."""
+        """Frees an allocation that `take(size)` returned, and merges it with free neighbours."""
         start, end = address, address + _extent(size)
         index = bisect_left(self._gaps, (start, end))
         if index < len(self._gaps) and self._gaps[index][0] == end:
@@ -65,5 +66,6 @@ def _round_up(value: int, multiple: int) -> int:
 
 
 def _extent(size: int) -> int:
-    """Bytes that an allocation takes up with its padding and the guard behind it."""
+    """Returns the bytes that an allocation occupies with its padding and the guard that follows
+    it."""
     return _round_up(size, ALIGNMENT) + GUARD

@@ -1,7 +1,7 @@
-"""A lock for what finalizers of Python objects change.
+"""Provides a lock for data that finalizers of Python objects change.
 
-Python collects garbage wherever it likes, in the midst of a call that holds the lock too: a
-finalizer that waited for the lock would wait for its own thread.
+Python runs finalizers at arbitrary points, including in a call that holds the lock: a finalizer
+that waited for the lock would deadlock with its own thread.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from threading import Lock
 
 
 class FinalizerLock:
-    """A lock that is held by `with`; what finalizers ask for is done once it is free."""
+    """A lock that is held by `with`; changes that finalizers request meanwhile are made when it is
+    released."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -25,12 +26,14 @@ class FinalizerLock:
         self._lock.release()
         self._run_pending()
 
-    def run_locked(self, job: Callable[[], object]) -> None:
-        """Call `job` with the lock held: now, or as soon as whoever holds it lets go."""
-        self._pending.append(job)
+    def run_locked(self, change: Callable[[], object]) -> None:
+        """Calls `change` with the lock held: now, or as soon as the current holder releases it."""
+        self._pending.append(change)
         self._run_pending()
 
     def _run_pending(self) -> None:
+        """Makes the pending changes, unless another thread holds the lock: that thread does it when
+        it releases the lock."""
         # Whoever holds the lock looks here after letting go, so that nothing is forgotten.
         while self._pending and self._lock.acquire(blocking=False):
             try:

@@ -1,4 +1,9 @@
-"""Copies of device memory at several points of a launch; pages that are equal are kept once."""
+"""Takes and restores snapshots of device memory during a launch; equal pages are stored once.
+
+The debugger steps backwards with them. A page is copied only if it differs from the same page of
+the last snapshot, or from zeros, so a snapshot costs a comparison of all memory and a copy of what
+has changed.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +26,16 @@ _compare.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 @dataclass(frozen=True)
 class MemorySnapshot:
-    """The content of memory at one point of a launch: the pages of each allocation by its address,
-    and what was allocated."""
+    """The contents of memory at one point of a launch: the pages of each allocation by its address,
+    and the allocations."""
 
     pages: dict[int, tuple[Bytes, ...]]
     state: MemoryState
 
 
 class MemorySnapshots:
-    """Takes images of a device's memory and puts them back. `allocates`: kernels allocate and free
-    memory between two images. `constants`: images have constant memory, too, which kernels cannot
+    """Takes and restores snapshots of a device's memory. `allocates`: kernels allocate and free
+    memory between snapshots. `constants`: snapshots include constant memory, which kernels cannot
     write."""
 
     def __init__(self, memory: DeviceMemory, *, allocates: bool, constants: bool = False) -> None:
@@ -40,16 +45,16 @@ class MemorySnapshots:
 
     @property
     def bytes(self) -> int:
-        """Return the memory that images take up, without what is in files."""
+        """Returns the memory that snapshots occupy, without what is in files."""
         return self._store.in_memory
 
     @property
     def file_bytes(self) -> int:
-        """Return the bytes of images that are in files."""
+        """Returns the bytes of snapshots that are in files."""
         return self._store.in_file
 
     def take(self) -> MemorySnapshot:
-        """Return the content of memory now."""
+        """Returns a snapshot of memory as it is now."""
         latest = self._latest.pages if self._latest else {}
         pages = {
             address: tuple(self._stored_pages(content, latest.get(address, ())))
@@ -59,23 +64,26 @@ class MemorySnapshots:
         return self._latest
 
     def restore(self, image: MemorySnapshot) -> None:
-        """Make memory what it was when the image was taken."""
+        """Restores the contents and allocations of a snapshot; only pages that differ are
+        written."""
         if self._allocates:
             self._memory.restore(image.state)
         for address, content in self._contents():
-            for page, part in zip(image.pages[address], _pages(content), strict=True):
-                if not _equal(page, part):
-                    part[:] = page
+            for page, current in zip(image.pages[address], _pages(content), strict=True):
+                if not _equal(page, current):
+                    current[:] = page
         self._latest = image
 
-    def _stored_pages(self, content: Bytes, before: tuple[Bytes, ...]) -> Iterator[Bytes]:
-        """Yield the pages of an allocation: those of an image before where they are the same."""
-        for number, part in enumerate(_pages(content)):
-            page = before[number] if number < len(before) else _ZERO[: len(part)]
-            same = len(page) == len(part) and _equal(page, part)
-            yield page if same else self._store.keep(part)
+    def _stored_pages(self, bytes_now: Bytes, before: tuple[Bytes, ...]) -> Iterator[Bytes]:
+        """Yields the pages of an allocation: a page of the snapshot before where it is equal, else
+        a new copy."""
+        for number, content_page in enumerate(_pages(bytes_now)):
+            page = before[number] if number < len(before) else _ZERO[: len(content_page)]
+            is_equal = len(page) == len(content_page) and _equal(page, content_page)
+            yield page if is_equal else self._store.keep(content_page)
 
     def _contents(self) -> Iterator[tuple[int, Bytes]]:
+        """Yields the address and the bytes of each allocation that snapshots include."""
         memory = self._memory
         for allocation in memory.live():
             constant = not self._constants and memory.is_constant(allocation.address)
