@@ -101,8 +101,6 @@ class DeviceMemory:
         32 bits in a word. For sanitizers."""
         self.on_copy: Callable[[int, int], None] | None = None
         """Called with the address and the size of what the host copies to the device."""
-        """Which bytes are written of allocations that have not been written as a whole, by address:
-        32 bits in a word. They are for sanitizers."""
         self._retained: dict[int, int] = {}
         """Freed allocations that running launches may still access, with the number of the last
         launch that can."""

@@ -1,4 +1,4 @@
-"""Calls of an observer's functions by the reference machine, in the order of its execution."""
+"""Calls an observer's functions from the reference machine, in the order of execution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CALLBACK = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
 
 
 class ObserverCalls:
-    """Calls the observer of one launch, in which warps have so many lanes."""
+    """Calls the functions of one launch's observer; `lanes` is the warp size."""
 
     def __init__(self, launch: ObservedLaunch, lanes: int) -> None:
         self._launch = launch
@@ -31,38 +31,39 @@ class ObserverCalls:
         ]
 
     def access(self, warp: Warp, access: WarpAccess) -> None:
-        """Take the event of an access."""
+        """Reports an access of a warp to one space."""
         if is_observed_access(warp.run.program, access.instruction, access.space):
             self._event[words.E_ADDRESSES :] = 0
             for lane, address in zip(access.lanes, access.addresses, strict=True):
                 self._event[words.E_ADDRESSES + lane] = address
             mask = sum(1 << lane for lane in access.lanes)
-            kind = SPACES[access.space], KINDS[access.op], access.size, warp.size
-            self._call_for_warp(words.ACCESS, warp, access.instruction, mask, *kind)
+            details = SPACES[access.space], KINDS[access.op], access.size, warp.size
+            self._call_for_warp(words.ACCESS, warp, access.instruction, mask, *details)
 
-    def branch(self, warp: Warp, index: int, made: Instruction, mask: int) -> None:
-        """Take the event of a branch, which the lanes of `mask` take."""
-        if is_observed_branch(warp.run.program, index, made):
+    def branch(self, warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
+        """Reports a branch, which the lanes of `mask` take."""
+        if is_observed_branch(warp.run.program, index, instruction):
             self._call_for_warp(words.BRANCH, warp, index, warp.splits.active, mask)
 
     def barrier(self, warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
-        """Take the event of lanes that come to a barrier."""
+        """Reports lanes that arrive at a barrier."""
         if mask:
             self._call_for_warp(words.BARRIER, warp, index, mask, number, threads)
 
     def block_begins(self, block: int) -> None:
-        """Take the event of a block that begins."""
+        """Reports a thread block that begins."""
         self._call(words.BLOCK_BEGIN, block)
 
     def block_ends(self, block: int) -> None:
-        """Take the event of a block whose warps have all ended."""
+        """Reports a thread block whose warps have all ended."""
         self._call(words.BLOCK_END, block)
 
     def _call_for_warp(self, kind: int, warp: Warp, index: int, mask: int, *fields: int) -> None:
         self._call(kind, warp.block.number, warp.number, index, mask, *fields)
 
     def _call(self, kind: int, *fields: int) -> None:
-        """Call a function, if there is one, with the first words of an event."""
+        """Calls the function for events of a kind, if there is one, with the first words of the
+        event."""
         function, table = self._functions[kind], self._launch.table
         if function is None:
             return
