@@ -1,8 +1,9 @@
-"""Makes a recording of what compiled code wrote into a log: the same as the reference machine's,
-but for registers, which such a recording has not.
+"""Converts the log of a recorded launch of compiled code into a trace, equal to that of the
+reference machine but without registers.
 
-The log has a row for each basic block that a warp entered (`abi.log`); here it becomes a row
-for each instruction.
+The log has an entry for each basic block that a warp executed (`abi.log`); here it becomes one step
+per instruction, with its active lanes, state and accesses. Log entries are processed as NumPy
+columns, and equal states and access patterns once.
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ NO_WRITES = schema.Writes(0, b"", b"", b"", b"", b"")
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of a recorded launch: the instruction at which a fault was found (None without one),
-    and the tables of the warps that had not ended, by their number in the launch."""
+    """How a recorded launch ended: the instruction at which a fault was found (None without a
+    fault), and the state tables of the unfinished warps, by their number in the launch."""
 
     faulted: int | None
     tables: dict[int, Table]
 
 
 class CompiledRecording:
-    """A log, and what it is read by."""
+    """Builds the trace of one log."""
 
     def __init__(
         self, program: Program, rules: AccessRules, launch: Launch, log: Log, ending: Ending
@@ -56,7 +57,7 @@ class CompiledRecording:
         self._entries = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
 
     def recorded(self, live: Sequence[schema.Allocated]) -> RecordedTrace:
-        """Return the recording; `live` is what was allocated."""
+        """Returns the trace's parts; `live` are the allocations."""
         order, warps = self._warps()
         state = self._entry_states()[self._entry_of_step]
         entries = self._entries
@@ -88,38 +89,40 @@ class CompiledRecording:
 
     @cached_property
     def _visible(self) -> list[Words]:
-        """Return the instructions of each basic block that are steps."""
+        """Returns the instructions of each basic block that are steps of the trace."""
         hidden = self.program.hidden
         return [
-            np.array([i for i in range(b.start, b.stop) if i not in hidden], np.int64)
-            for b in self.program.blocks
+            np.array(
+                [index for index in range(block.start, block.stop) if index not in hidden], np.int64
+            )
+            for block in self.program.blocks
         ]
 
     @cached_property
     def _entry_steps(self) -> Words:
-        """Return the number of steps of each entry; the last one ends with a fault, if there was
-        one."""
-        sizes = np.array([len(shown) for shown in self._visible], np.int64)
-        found = sizes[self._entries[:, words.E_BLOCK]]
+        """Returns the number of steps of each log entry; the current entry ends at the fault, if
+        there was one."""
+        sizes = np.array([len(visible) for visible in self._visible], np.int64)
+        steps = sizes[self._entries[:, words.E_BLOCK]]
         current = int(self.log.data[words.CURRENT])
         if self.ending.faulted is not None and current != warp_table.NONE:
-            shown = self._visible[int(self._entries[current, words.E_BLOCK])]
-            found[current] = int(np.searchsorted(shown, self.ending.faulted, "right"))
-        return found
+            visible = self._visible[int(self._entries[current, words.E_BLOCK])]
+            steps[current] = int(np.searchsorted(visible, self.ending.faulted, "right"))
+        return steps
 
     @cached_property
     def _first_steps(self) -> Words:
-        """Return the first step of each entry."""
+        """Returns the first step of each log entry."""
         return np.concatenate(([0], np.cumsum(self._entry_steps)[:-1]))[: len(self._entry_steps)]
 
     @cached_property
     def _entry_of_step(self) -> Words:
-        """Return the entry of each step."""
+        """Returns the log entry of each step."""
         return np.repeat(np.arange(len(self._entry_steps)), self._entry_steps)
 
     @cached_property
     def _instructions(self) -> Words:
-        """Return the instruction of each step."""
+        """Returns the instruction of each step."""
         first = np.concatenate(([0], np.cumsum([len(shown) for shown in self._visible])[:-1]))
         every = np.concatenate([*self._visible, np.zeros(0, np.int64)])
         within = np.arange(len(self._entry_of_step)) - self._first_steps[self._entry_of_step]
@@ -127,62 +130,67 @@ class CompiledRecording:
 
     @cached_property
     def _place_in_block(self) -> Words:
-        """Return the number of each instruction among the steps of its basic block."""
-        found = np.zeros(len(self.program.instructions), np.int64)
-        for shown in self._visible:
-            found[shown] = np.arange(len(shown))
-        return found
+        """Returns the index of each instruction among the steps of its basic block."""
+        positions = np.zeros(len(self.program.instructions), np.int64)
+        for visible in self._visible:
+            positions[visible] = np.arange(len(visible))
+        return positions
 
     def _steps_of(self, entry: Words, instruction: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
-        """Return the steps of instructions in entries, and which of them there are: not those
-        behind a fault."""
-        place = self._place_in_block[instruction]
-        return self._first_steps[entry] + place, place < self._entry_steps[entry]
+        """Returns the steps of instructions in log entries, and which of them were executed: those
+        after a fault were not."""
+        position = self._place_in_block[instruction]
+        return self._first_steps[entry] + position, position < self._entry_steps[entry]
 
     def _executing(self) -> Words:
-        """Return the lanes of each step whose guard holds."""
-        found = self._entries[self._entry_of_step, words.E_MASK]
+        """Returns the lanes of each step whose guard is true."""
+        lanes = self._entries[self._entry_of_step, words.E_MASK]
         guards = self.log.rows(words.GUARDS, words.GUARDS_AT, words.GUARD_WORDS)
-        step, there = self._steps_of(guards[:, words.G_ENTRY], guards[:, words.G_INSTRUCTION])
-        found[step[there]] = guards[there, words.G_LANES]
-        return found
+        step, is_recorded = self._steps_of(guards[:, words.G_ENTRY], guards[:, words.G_INSTRUCTION])
+        lanes[step[is_recorded]] = guards[is_recorded, words.G_LANES]
+        return lanes
 
     def _marks(self) -> bytes:
-        """Return the marks of each step: those of an entry are its last step's."""
-        found = np.zeros(len(self._entry_of_step), np.uint8)
-        some = self._entry_steps > 0
-        found[(self._first_steps + self._entry_steps - 1)[some]] = self._entries[
-            some, words.E_MARKS
+        """Returns the marks of each step: those of an entry belong to its last step."""
+        marks = np.zeros(len(self._entry_of_step), np.uint8)
+        has_steps = self._entry_steps > 0
+        marks[(self._first_steps + self._entry_steps - 1)[has_steps]] = self._entries[
+            has_steps, words.E_MARKS
         ]
-        return found.tobytes()
+        return marks.tobytes()
 
     # ---- states -----------------------------------------------------------------------------
 
     def _entry_states(self) -> Words:
-        """Return the number of each entry's state. Where lanes are together, few differ."""
+        """Returns the number of each entry's warp state."""
         columns = [words.E_WARP, words.E_MASK, words.E_LIVE, words.E_CONTROL]
         rows = self._entries[:, columns].copy()
         existing = np.array([self._existing(w) for w in self._launched], np.int64)
         rows[:, 0] = existing[rows[:, 0]] if len(existing) else 0
-        found = np.zeros(len(rows), np.int64)
+        states = np.zeros(len(rows), np.int64)
+        # Converged warps have few different states, so these are found by columns; diverged ones
+        # are built one by one.
         converged = rows[:, 3] == warp_table.NONE
         if converged.any():
             kinds, which = np.unique(rows[converged], axis=0, return_inverse=True)
-            numbers = [self._states.number(_table(k[1], k[2], None), int(k[0])) for k in kinds]
-            found[converged] = np.array(numbers)[which.reshape(-1)]
-        known: dict[tuple[int, int, int, bytes], int] = {}
+            numbers = [
+                self._states.number(_table(kind[1], kind[2], None), int(kind[0])) for kind in kinds
+            ]
+            states[converged] = np.array(numbers)[which.reshape(-1)]
+        state_of_key: dict[tuple[int, int, int, bytes], int] = {}
         for entry in np.flatnonzero(~converged).tolist():
-            has, mask, live, at = rows[entry].tolist()
-            control = self._control(at)
-            key = has, mask, live, control.tobytes()
-            if key not in known:
-                known[key] = self._states.number(_table(mask, live, control), has)
-            found[entry] = known[key]
-        return found
+            existing_lanes, mask, live, offset = rows[entry].tolist()
+            control = self._control(offset)
+            key = existing_lanes, mask, live, control.tobytes()
+            if key not in state_of_key:
+                state_of_key[key] = self._states.number(_table(mask, live, control), existing_lanes)
+            states[entry] = state_of_key[key]
+        return states
 
-    def _control(self, at: int) -> Words:
-        """Return the words that say how lanes have parted."""
-        start = int(self.log.data[words.CONTROLS_AT]) + at
+    def _control(self, offset: int) -> Words:
+        """Returns the words of the log that describe the SIMT stack and the parked splits at
+        `offset`."""
+        start = int(self.log.data[words.CONTROLS_AT]) + offset
         nodes, splits = self.log.data[start : start + 2].tolist()
         length = 3 + nodes * words.NODE_ROW + splits * words.SPLIT_ROW
         return self.log.data[start : start + length]
@@ -191,46 +199,48 @@ class CompiledRecording:
 
     @cached_property
     def _launched(self) -> list[int]:
-        """Return the number in the launch of each warp of the log."""
+        """Returns the number in the launch of each warp of the log."""
         numbers = self.log.numbers(self.launch)
         chosen = np.flatnonzero(numbers > 0)
         return chosen[np.argsort(numbers[chosen])].tolist()
 
     def _existing(self, warp: int) -> int:
-        """Return the lanes of a warp that have a thread."""
+        """Returns the mask of a warp's lanes that have a thread."""
         number = warp % self.launch.warps_per_block
-        left = self.launch.threads_per_block - number * WARP_SIZE
-        return (1 << min(left, WARP_SIZE)) - 1
+        remaining = self.launch.threads_per_block - number * WARP_SIZE
+        return (1 << min(remaining, WARP_SIZE)) - 1
 
     def _warps(self) -> tuple[Words, tuple[schema.Warp, ...]]:
-        """Return the place in the trace of each warp of the log, and the warps in order."""
+        """Returns the position in the trace of each warp of the log, and the warps in that
+        order."""
         sorted_warps = sorted(self._launched)
-        place = {warp: i for i, warp in enumerate(sorted_warps)}
-        order = np.array([place[warp] for warp in self._launched], np.int64)
-        made: list[schema.Warp] = []
+        position_of = {warp: i for i, warp in enumerate(sorted_warps)}
+        order = np.array([position_of[warp] for warp in self._launched], np.int64)
+        warps: list[schema.Warp] = []
         for warp in sorted_warps:
             existing = self._existing(warp)
             table = self.ending.tables.get(warp)
             final = self._states.number(_table(0, 0, None) if table is None else table, existing)
             block, number = divmod(warp, self.launch.warps_per_block)
-            made.append(schema.Warp(block, number, existing, final, False))
-        return order, tuple(made)
+            warps.append(schema.Warp(block, number, existing, final, False))
+        return order, tuple(warps)
 
     # ---- accesses ---------------------------------------------------------------------------
 
     def _accesses(self) -> schema.Accesses:
+        """Returns the columns of the accesses."""
         rows = self.log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)  # no copies of the TMA
         rows = rows[by_lanes & ((rows[:, words.A_KIND] & 0xFF) < SPACES.index(TEXEL_SPACES[0]))]
-        step, there = self._steps_of(rows[:, words.A_ENTRY], rows[:, words.A_INSTRUCTION])
+        step, is_recorded = self._steps_of(rows[:, words.A_ENTRY], rows[:, words.A_INSTRUCTION])
         if self.ending.faulted is not None and len(self._entry_of_step):
             # What a fault was found in has not happened.
-            there &= step != len(self._entry_of_step) - 1
-        rows, step = rows[there], step[there]
+            is_recorded &= step != len(self._entry_of_step) - 1
+        rows, step = rows[is_recorded], step[is_recorded]
         kinds, which = np.unique(
             rows[:, [words.A_INSTRUCTION, words.A_KIND]], axis=0, return_inverse=True
         )
-        site = np.array([self._site(*k) for k in kinds.tolist()], np.int64)[which.reshape(-1)]
+        site = np.array([self._site(*kind) for kind in kinds.tolist()], np.int64)[which.reshape(-1)]
         base = np.zeros(len(rows), np.int64)
         shape = np.zeros(len(rows), np.int64)
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
@@ -240,13 +250,16 @@ class CompiledRecording:
         return accesses_of(step, site, shape, base)
 
     def _site(self, instruction: int, kind: int) -> int:
+        """Returns the number of an access site; `kind` packs space (8 bits), operation (8 bits) and
+        bytes."""
         space, op = SPACES[kind & 0xFF], OPS[kind >> 8 & 0xFF]
         return self._patterns.site(instruction, space, op, kind >> 16)
 
     def _add_strided(
         self, rows: Words, site: Words, base: Words, shape: Words, strided: npt.NDArray[np.bool_]
     ) -> None:
-        """Accesses whose lanes are evenly apart: each kind of them once."""
+        """Fills in base and pattern of accesses with a constant stride between lanes; each distinct
+        pattern is built once."""
         if not strided.any():
             return
         first = rows[strided, words.A_FIRST]
@@ -254,53 +267,57 @@ class CompiledRecording:
         columns = rows[strided, words.A_LANES], first - base[strided], rows[strided, words.A_STRIDE]
         keys = np.stack([site[strided], *columns], axis=1)
         kinds, which = np.unique(keys, axis=0, return_inverse=True)
-        numbers = [self._strided_shape(*k) for k in kinds.tolist()]
+        numbers = [self._strided_shape(*kind) for kind in kinds.tolist()]
         shape[strided] = np.array(numbers)[which.reshape(-1)]
 
     def _strided_shape(self, site: int, lanes: int, first: int, stride: int) -> int:
-        inside = [lane for lane in range(WARP_SIZE) if lanes >> lane & 1]
-        offsets = [first + (lane - inside[0]) * stride for lane in inside]
+        active_lanes = [lane for lane in range(WARP_SIZE) if lanes >> lane & 1]
+        offsets = [first + (lane - active_lanes[0]) * stride for lane in active_lanes]
         return self._patterns.shape(site, lanes, offsets)
 
     def _add_scattered(
         self, rows: Words, site: Words, base: Words, shape: Words, which: Words
     ) -> None:
-        """Accesses with an address of its own for each lane, and those to local memory."""
+        """Fills in base and pattern of accesses with individual lane addresses, and of those to
+        local memory."""
         if not len(which):
             return
-        some = rows[which]
-        masks = some[:, words.A_LANES]
+        selected = rows[which]
+        masks = selected[:, words.A_LANES]
         leaders = np.log2(masks & -masks).astype(np.int64)
-        where = self._addresses(some, leaders)
-        first = where[np.arange(len(some)), leaders]
+        addresses = self._addresses(selected, leaders)
+        first = addresses[np.arange(len(selected)), leaders]
         base[which] = first - first % self._patterns.unit
-        offsets: list[list[int]] = (where - base[which][:, None]).tolist()
+        offsets: list[list[int]] = (addresses - base[which][:, None]).tolist()
         lanes = {
             mask: [lane for lane in range(WARP_SIZE) if mask >> lane & 1]
             for mask in np.unique(masks).tolist()
         }
         sites: list[int] = site[which].tolist()
-        for at, one, mask, row in zip(which.tolist(), sites, masks.tolist(), offsets, strict=True):
+        for index, site_number, mask, row in zip(
+            which.tolist(), sites, masks.tolist(), offsets, strict=True
+        ):
             chosen = row if mask == ALL_LANES else [row[lane] for lane in lanes[mask]]
-            shape[at] = self._patterns.shape(one, mask, chosen)
+            shape[index] = self._patterns.shape(site_number, mask, chosen)
 
     def _addresses(self, rows: Words, leaders: Words) -> Words:
-        """Returns where each lane of accesses reaches; in local memory, in its layout."""
+        """Returns the address of each lane of accesses, shape (accesses, 32); in local memory, in
+        the interleaved layout."""
         region = self.log.rows(words.SCATTERED, words.SCATTERED_AT, words.SCATTERED_WORDS)
         numbers = np.arange(WARP_SIZE)
         strides = rows[:, words.A_STRIDE, None]
-        found = rows[:, words.A_FIRST, None] + (numbers - leaders[:, None]) * strides
+        addresses = rows[:, words.A_FIRST, None] + (numbers - leaders[:, None]) * strides
         scattered = rows[:, words.A_SCATTERED] != warp_table.NONE
         distances = region[rows[scattered, words.A_SCATTERED]]
-        found[scattered] = rows[scattered, words.A_FIRST, None] + distances
+        addresses[scattered] = rows[scattered, words.A_FIRST, None] + distances
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
-        inside = found[local]
-        found[local] = (inside // 4 * WARP_SIZE + numbers) * 4 + inside % 4
-        return found
+        offsets = addresses[local]
+        addresses[local] = (offsets // 4 * WARP_SIZE + numbers) * 4 + offsets % 4
+        return addresses
 
 
 def _table(mask: int, live: int, control: Words | None) -> Table:
-    """Return a warp's table, from what the log says of it."""
+    """Returns a warp's state table from the words of the log (None: a converged warp)."""
     table = np.zeros(warp_table.table_words(WARP_SIZE), np.int64)
     table[warp_table.LANES] = WARP_SIZE
     table[warp_table.MASK], table[warp_table.LIVE] = mask, live

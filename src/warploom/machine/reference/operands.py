@@ -60,8 +60,8 @@ def special(warp: Warp, name: str) -> Values:
     if register.fixed is not None:
         return splat(register.fixed, register.type, warp.size)
     if register.clock_bit is not None:
-        # The scheduler treats a warp that reads the clock as making progress: it may wait for time
-        # to pass.
+        # Deadlock detection looks for repeated register states, and a warp that reads the clock
+        # never repeats one: the scheduler has to know.
         warp.state[TIMED] = LOOKED
         return splat(warp.clock >> register.clock_bit, register.type, warp.size)
     return warp.specials[name]

@@ -1,4 +1,9 @@
-"""The state of a launch on the reference machine, while it runs: the run, a block, a warp."""
+"""Holds the state of a launch on the reference machine while it runs: the launch, its thread
+blocks, its warps.
+
+The protocols `Listener` and `Sanitizer` are what recorders, debuggers and race detectors implement
+to receive events.
+"""
 
 from __future__ import annotations
 
@@ -41,62 +46,60 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Listener(Protocol):
-    """Is told what happens, as it happens."""
+    """Receives events of a launch as they happen."""
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
-        """Hear that a warp executes an instruction, in the lanes of `mask`; nothing of it is done
-        yet."""
+        """Called before a warp executes an instruction in the lanes of `mask`."""
         ...
 
     def accessed(self, warp: Warp, access: WarpAccess) -> None:
-        """Hear that a warp's instruction reaches into memory; the access is legal and not done
-        yet."""
+        """Called before a warp's instruction accesses memory; the access is known to be legal."""
         ...
 
 
 @runtime_checkable
 class Chooser(Listener, Protocol):
-    """Is told what happens, and chooses who has each turn."""
+    """A listener that selects which warp runs next."""
 
     def choose(self, able: Sequence[WarpId]) -> WarpId | None:
-        """Return which of the warps that can run has the next turn; None leaves it to the
-        schedule. Where that has to decide, it has done so: `able` is its choice alone."""
+        """Returns which of the runnable warps runs next, or None for the schedule's choice. In
+        states where only the schedule can decide, `able` holds its choice alone."""
         ...
 
 
 class Sanitizer(Protocol):
-    """Checks what happens, and may keep lanes from memory that they must not reach."""
+    """Checks events of a launch, and may suppress accesses of lanes."""
 
     def admitted(self, warp: Warp, wanted: AttemptedAccess) -> int:
-        """Hear that a warp's instruction is about to reach into memory; returns the lanes that
-        may."""
+        """Called before a warp's instruction accesses memory, before bounds are checked; returns
+        the lanes that may."""
         ...
 
     def arrives(self, warp: Warp, instruction: int, mask: int, number: int, threads: int) -> None:
-        """Lanes come to barrier `number`, which awaits so many threads (0: all)."""
+        """Called when lanes arrive at barrier `number`, which awaits `threads` threads (0: all)."""
         ...
 
     def passes(self, warp: Warp, instruction: int, mask: int) -> None:
-        """Lanes execute an instruction that is neither of these."""
+        """Called when lanes execute an instruction that is neither an access nor a barrier."""
         ...
 
     def copies(self, warp: Warp, instruction: int, mask: int, copies: TensorCopies) -> None:
-        """Lanes begin copies of tensors."""
+        """Called before lanes issue copies of tensors."""
         ...
 
     def tensor_memory(self, warp: Warp, instruction: int, mask: int, work: TensorWork) -> None:
-        """Lanes begin a `tcgen05`."""
+        """Called before lanes issue a `tcgen05`."""
         ...
 
     def texels(self, warp: Warp, instruction: int, mask: int, work: TexelWork) -> None:
-        """Lanes are about to access a texture or a surface."""
+        """Called before lanes access a texture or a surface."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TensorCopies:
-    """The operands of `asynchronous.issue.tensor_copies`: a request, the operands of the lanes in
-    rows, the words that it works with, and the allocations."""
+    """The operands of `asynchronous.issue.tensor_copies`: the packed request, one row of lane
+    values per operand, scratch words, and the allocations."""
 
     request: int
     rows: Words
@@ -106,8 +109,8 @@ class TensorCopies:
 
 @dataclass(frozen=True, slots=True)
 class TensorWork:
-    """The operands of `asynchronous.issue.tensor_memory`: a request, the operands of the lanes in
-    rows, and the words that it works with."""
+    """The operands of `asynchronous.issue.tensor_memory`: the packed request, one row of lane
+    values per operand, and scratch words."""
 
     request: int
     rows: Words
@@ -116,8 +119,8 @@ class TensorWork:
 
 @dataclass(frozen=True, slots=True)
 class TexelWork:
-    """The operands of `texture.requests`: a request, the operands of the lanes in rows, and
-    the words that it works with."""
+    """The operands of `texture.requests`: the packed request, one row of lane values per operand,
+    and scratch words."""
 
     request: int
     rows: npt.NDArray[np.uint64]
@@ -126,8 +129,8 @@ class TexelWork:
 
 @dataclass(frozen=True, slots=True)
 class AttemptedAccess:
-    """Lanes that want to reach into one space, each at its address there; `data` are the bytes of
-    their operands: all lanes' of one element, then those of the next."""
+    """An access to one space that has not been checked: `addresses` by lane; `data` are the operand
+    bytes, all lanes' of the first element, then those of the next."""
 
     instruction: int
     space: Space
@@ -139,9 +142,10 @@ class AttemptedAccess:
 
 @dataclass(frozen=True, slots=True)
 class WarpAccess:
-    """Lanes of a warp that reach into one space: `op` (load, store, atomic) on `size` bytes each.
+    """A legal access of lanes of a warp to one space: `op` (load, store, atomic) on `size` bytes
+    each.
 
-    `addresses` and `found` hold, for each of `lanes`, where in the space, and the bytes there
+    `addresses` and `found` hold, for each of `lanes`, the address in the space, and the bytes there
     before the access.
     """
 
@@ -156,7 +160,12 @@ class WarpAccess:
 
 @dataclass
 class LaunchState:
-    """One launch: what runs, on what memory, and what has been counted."""
+    """One launch in execution: program, memory, schedule and counts.
+
+    `rows` maps (instruction, space) to the number of the access record. `plan`, `slots`, `states`
+    and `tables` are the arrays of `simt.scheduling`, `caches` that of `cost.caches`; `issued`
+    counts warp instructions.
+    """
 
     program: Program
     launch: Launch
@@ -176,22 +185,22 @@ class LaunchState:
 
     @cached_property
     def queue(self) -> npt.NDArray[np.int64]:
-        """Asynchronous copies that are not complete (`asynchronous.issue.queue`)."""
+        """Returns the queue of incomplete asynchronous copies (`asynchronous.issue.queue`)."""
         return np.zeros(queue_words(self.program.has_tensor_memory), np.int64)
 
     @cached_property
     def held(self) -> npt.NDArray[np.int64]:
-        """Copies of lanes that are not complete (`asynchronous.late_copies`)."""
+        """Returns the list of incomplete copies that lanes issued (`asynchronous.late_copies`)."""
         return np.zeros(LIST_WORDS, np.int64)
 
     @cached_property
     def services(self) -> Services:
-        """Returns what the host does for the kernel."""
+        """Returns the host functions for the kernel."""
         return Services(self.program, self.launch, self.memory)
 
-    def issue(self, instruction: int, active: int, on: int) -> None:
-        """Count a warp instruction; raises InstructionLimit where the launch may have no more, and
-        LaunchCancelled where it should stop."""
+    def issue(self, instruction: int, active_mask: int, guarded_mask: int) -> None:
+        """Counts a warp instruction. Raises InstructionLimit if the launch has used up its
+        instructions, and LaunchCancelled if it should stop."""
         if self.launch.cancellation is not None:
             self.launch.cancellation.check()
         if instruction in self.program.hidden:
@@ -201,14 +210,14 @@ class LaunchState:
             raise limit_error(self.program, self.launch)
         self.issued += 1
         self.tally.warps[instruction] += 1
-        self.tally.threads[instruction] += active.bit_count()
-        self.tally.threads_on[instruction] += on.bit_count()
+        self.tally.threads[instruction] += active_mask.bit_count()
+        self.tally.threads_on[instruction] += guarded_mask.bit_count()
 
 
 @dataclass
 class ThreadBlock:
-    """One block: its number in the grid, its shared memory, and that of all blocks of its cluster,
-    in which it is the one at `rank`."""
+    """One thread block: its number in the grid, its shared memory, and the shared memory of its
+    cluster, in which it has rank `rank`."""
 
     run: LaunchState
     number: int
@@ -219,10 +228,11 @@ class ThreadBlock:
 
 @dataclass
 class Warp:
-    """One warp: its place in the block, its control state, its registers and private memory.
+    """One warp: its number in the block, its control state, registers and private memory.
 
-    `next` is the instruction that it executes next, `used` how many it has in this turn; `local`
-    and `frame` have a row for each lane. `state` is its row of the schedule.
+    `next` is the instruction that it executes next, `used` the number executed in this turn;
+    `local` and `frame` have a row for each lane. `state` is its scheduler state
+    (`simt.schedule_layout`).
     """
 
     block: ThreadBlock
@@ -236,13 +246,14 @@ class Warp:
     next: int = 0
     used: int = 0
     failed_wait: bool = False
-    """Whether lanes have waited in vain for a phase of an mbarrier in this turn."""
+    """True if lanes have waited for a phase of an mbarrier in vain in this turn."""
     in_flight: deque[Any] = field(default_factory=deque[Any])
-    """Products of its warp group that are not complete (`machine.reference.warp_group`)."""
+    """Incomplete products of its warp group (`machine.reference.warp_group`), or loads of tensor
+    memory."""
     group: int = 0
-    """The number of the group that such products join."""
+    """The number of the group that issued products join."""
     interrupted: dict[int, int] = field(default_factory=dict[int, int])
-    """Where lanes go on that were interrupted, by their mask."""
+    """The instruction at which interrupted lanes resume, by their mask."""
 
     @property
     def run(self) -> LaunchState:
@@ -250,23 +261,24 @@ class Warp:
 
     @property
     def size(self) -> int:
-        """Returns how many lanes it has."""
+        """Returns the number of lanes."""
         return self.run.launch.warp_size
 
     @property
     def clock(self) -> int:
-        """Returns how many instructions it had issued before this one."""
+        """Returns the number of instructions issued before the current one, the value of
+        `%clock`."""
         return int(self.state[ISSUED]) + self.used - 1
 
     @property
     def existing(self) -> int:
-        """Return the lanes that have a thread; in a block's last warp they may be few."""
+        """Returns the mask of lanes that have a thread; the last warp of a block may have few."""
         left = self.run.launch.threads_per_block - self.number * self.size
         return (1 << min(left, self.size)) - 1
 
     @property
     def level(self) -> int:
-        """Returns how many calls deep the running lanes are (`program.calls`)."""
+        """Returns the call depth of the active lanes (`program.calls`)."""
         depth = self.run.program.depth
         if depth is None:
             return 0
@@ -275,7 +287,8 @@ class Warp:
 
 
 def new_block(run: LaunchState, number: int, cluster: Bytes) -> ThreadBlock:
-    """Return a block at its start: shared memory, its part of the cluster's, is zero."""
+    """Returns a thread block in its initial state: its part of the cluster's shared memory is
+    zero."""
     launch, size = run.launch, all_shared_bytes(run.program, run.launch)
     rank = launch.rank_of(number)
     first = rank * shared_stride(run.program, launch)
@@ -288,13 +301,13 @@ def new_block(run: LaunchState, number: int, cluster: Bytes) -> ThreadBlock:
 
 
 def new_cluster(run: LaunchState) -> Bytes:
-    """Return the shared memory of the blocks of a cluster."""
+    """Returns the shared memory of all thread blocks of a cluster."""
     size = run.launch.cluster_blocks * shared_stride(run.program, run.launch)
     return np.zeros(max(size, 1), np.uint8)
 
 
 def new_warp(block: ThreadBlock, number: int, state: Words, table: Table) -> Warp:
-    """Return a warp at its start: registers and private memory are zero."""
+    """Returns a warp in its initial state: registers and private memory are zero."""
     run, size = block.run, block.run.launch.warp_size
     return Warp(
         block,
@@ -309,7 +322,7 @@ def new_warp(block: ThreadBlock, number: int, state: Words, table: Table) -> War
 
 
 def special_values(block: ThreadBlock, warp: int) -> dict[str, Values]:
-    """Return the special registers of a warp (PTX ISA, "Special Registers")."""
+    """Returns the special registers of a warp (PTX ISA, "Special Registers")."""
     launch = block.run.launch
     lanes = range(launch.warp_size)
 
@@ -343,8 +356,10 @@ def special_values(block: ThreadBlock, warp: int) -> dict[str, Values]:
 
 
 def _quotients(index: Dim3, sizes: Dim3) -> list[int]:
+    """Returns the index of a block's cluster."""
     return [n // size for n, size in zip(index, sizes, strict=True)]
 
 
 def _rests(index: Dim3, sizes: Dim3) -> list[int]:
+    """Returns the index of a block in its cluster."""
     return [n % size for n, size in zip(index, sizes, strict=True)]

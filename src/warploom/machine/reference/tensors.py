@@ -1,5 +1,5 @@
-"""Copies of tensors, and waits for asynchronous copies: operands in rows, done by
-`asynchronous.tensors`."""
+"""Executes copies of tensors and waits for asynchronous copies: passes operand rows to
+`asynchronous`, which does the work."""
 
 from __future__ import annotations
 
@@ -36,30 +36,34 @@ from warploom.simt.lane_counts import ALL_LANES
 Words = npt.NDArray[np.int64]
 
 THREADS = 64
-"""Numbers of threads for each warp, and of warps for each block, in `entries.FIRST_THREAD`."""
+"""The number of threads that `entries.FIRST_THREAD` reserves for each warp, and of warps for each
+block."""
 
 
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Execute any operation of `isa.ops.tensors`."""
+    """Executes any operation of `isa.ops.tensors`."""
     request = tensor_request(instruction)
-    data = np.zeros((DATA_ROWS, warp.size), np.int64)
+    operand_rows = np.zeros((DATA_ROWS, warp.size), np.int64)
     for row, operand, type in request.inputs:
         if type is None:
             window = WINDOWS.get(request.map_space, 0) if row == MAP_ROW else 0
             values = np.array(_addresses(warp, operand), np.uint64) + np.uint64(window)
         else:
             values = resized(read(warp, operand, type), 64, sign=type.is_signed)
-        data[row] = values.view(np.int64)
+        operand_rows[row] = values.view(np.int64)
     rows = access_row(warp, index, Space.GLOBAL), access_row(warp, index, Space.SHARED)
     table = warp.run.memory.table_in_launch()
     for first in range(0, warp.size, LANES):
         scratch = new_scratch(warp, first)
         scratch[entries.ALLOCATIONS] = table.count
-        lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
+        lanes, active_lanes = (
+            operand_rows[:, first : first + LANES].reshape(-1),
+            mask >> first & ALL_LANES,
+        )
         work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
-        if warp.run.sanitizer is not None and some:
+        if warp.run.sanitizer is not None and active_lanes:
             copies = TensorCopies(request.request, lanes, scratch, table)
-            warp.run.sanitizer.copies(warp, index, some, copies)
+            warp.run.sanitizer.copies(warp, index, active_lanes, copies)
         with np.errstate(all="ignore"):
             failed = issue_copies(
                 host_memory(),
@@ -70,7 +74,7 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
                 warp.run.plan,
                 warp.run.queue,
                 work,
-                some,
+                active_lanes,
                 request.request,
             )
         if failed:
@@ -78,7 +82,8 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 
 
 def new_scratch(warp: Warp, first: int) -> Words:
-    """Return what `asynchronous.tensors` knows of a warp's lanes from `first` on."""
+    """Returns the scratch words of `asynchronous.tensors` for a warp's lanes from `first` on:
+    shared memory, block, warp and thread numbers."""
     scratch = np.zeros(entries.SCRATCH_WORDS, np.int64)
     block = warp.block
     run, cluster = warp.run, int(block.cluster.ctypes.data)
@@ -99,18 +104,20 @@ def _addresses(warp: Warp, operand: Operand) -> list[int]:
 
 
 def access_row(warp: Warp, index: int, space: Space) -> Words:
-    """Return the counts of an access row; of one that is not counted, room that nobody reads."""
+    """Returns the access record of an instruction for a space; a scratch record if its accesses are
+    not counted."""
     row = warp.run.rows.get((index, space))
     return np.zeros(RECORD_WIDTH, np.int64) if row is None else warp.run.tally.rows_of_rules[row]
 
 
 def tensor_fault(warp: Warp, index: int, first: int, scratch: list[int]) -> Exception:
+    """Returns the error of the fault that the scratch words record."""
     lane = first + scratch[entries.FAULT_LANE]
     in_shared = scratch[entries.FAULT_IN_SHARED]
-    where = Space.SHARED if in_shared else Space.GLOBAL
+    space = Space.SHARED if in_shared else Space.GLOBAL
     address, size = scratch[entries.FAULT_ADDRESS], scratch[entries.FAULT_SIZE]
     kind = FaultKind(scratch[entries.FAULT_KIND])
-    fault = Fault(kind, index, warp.block.number, warp.number, lane, address, size, where)
+    fault = Fault(kind, index, warp.block.number, warp.number, lane, address, size, space)
     run = warp.run
     own = Allocation(0, len(warp.block.shared), "the block's shared memory")
     nearest = own if in_shared else run.memory.nearest(address)
@@ -121,42 +128,50 @@ def tensor_fault(warp: Warp, index: int, first: int, scratch: list[int]) -> Exce
 
 
 def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Complete the copies that a look at an mbarrier waits for (`asynchronous.issue.waits`)."""
+    """Completes the copies that a test of an mbarrier waits for (`asynchronous.issue.waits`)."""
     request = wait_request(instruction)
     if request is None or not _pending(warp.run):
         return
-    data = np.zeros((DATA_ROWS, warp.size), np.int64)
-    data[BARRIER_ROW] = np.array(_addresses(warp, request.barrier), np.uint64).view(np.int64)
-    data[VALUE_ROW] = resized(read(warp, request.value, request.type), 64).view(np.int64)
+    operand_rows = np.zeros((DATA_ROWS, warp.size), np.int64)
+    operand_rows[BARRIER_ROW] = np.array(_addresses(warp, request.barrier), np.uint64).view(
+        np.int64
+    )
+    operand_rows[VALUE_ROW] = resized(read(warp, request.value, request.type), 64).view(np.int64)
     for first in range(0, warp.size, LANES):
-        lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
+        lanes, active_lanes = (
+            operand_rows[:, first : first + LANES].reshape(-1),
+            mask >> first & ALL_LANES,
+        )
         work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
-        given = (new_scratch(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
-        wait_copies(host_memory(), lanes, *given, some, int(request.by_parity))
+        arrays = (new_scratch(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
+        wait_copies(host_memory(), lanes, *arrays, active_lanes, int(request.by_parity))
 
 
 def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """End a group of copies, or complete those that an instruction waits for."""
+    """Commits a group of copies, or completes the groups that an instruction waits for."""
     request = group_request(instruction)
     if request is None or not _pending(warp.run):
         return
     for first in range(0, warp.size, LANES):
         work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
-        given = (new_scratch(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
-        some = mask >> first & ALL_LANES
-        group_copies(host_memory(), *given, some, request.action, request.left, request.groups)
+        arrays = (new_scratch(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
+        active_lanes = mask >> first & ALL_LANES
+        group_copies(
+            host_memory(), *arrays, active_lanes, request.action, request.left, request.groups
+        )
 
 
 def retire_block(run: LaunchState, block: ThreadBlock) -> None:
-    """Complete or forget the copies of a block that has ended."""
+    """Completes or drops the copies of a thread block that has ended. Raises the fault of tensor
+    memory that it has not freed."""
     stride = shared_stride(run.program, run.launch)
     start = int(block.cluster.ctypes.data) + block.rank * stride
     if run.program.has_tensor_memory:
         number = np.zeros(1, np.int64)
-        found = find_unfreed(host_memory(), start, stride, 1, number)
-        if found:
+        unfreed = find_unfreed(host_memory(), start, stride, 1, number)
+        if unfreed:
             kind, space = FaultKind.STILL_ALLOCATED, Space.SHARED
-            fault = Fault(kind, found - 1, block.number, 0, 0, 0, 0, space)
+            fault = Fault(kind, unfreed - 1, block.number, 0, 0, 0, 0, space)
             raise fault_error(fault, run.program, run.launch, None)
     if _pending(run):
         work = np.zeros(work_words(run.program.has_tensor_memory), np.int64)
@@ -165,7 +180,7 @@ def retire_block(run: LaunchState, block: ThreadBlock) -> None:
 
 
 def _pending(run: LaunchState) -> bool:
-    """Return whether copies are kept for later."""
+    """Returns true if any copy is incomplete."""
     return bool(run.queue[COUNT] or run.held[HELD_COUNT])
 
 
@@ -176,26 +191,27 @@ def _pending(run: LaunchState) -> bool:
 def deferring(
     warp: Warp, instruction: Instruction, mask: int, rows: Mapping[int, Words]
 ) -> Generator[None]:
-    """Do the copies of a block of statements; where they complete late, put back what they wrote.
-    `rows` are the operands of `asynchronous.late_copies.hold.hold_copies`."""
+    """Wraps statements that perform copies of lanes; if the copies complete late, the bytes that
+    they overwrote are restored afterwards. `rows` are the operands of
+    `asynchronous.late_copies.hold.hold_copies`."""
     copy, run = late_copy(instruction), warp.run
     if copy is None or not run.launch.schedule.shuffles or warp.size != LANES:
         yield
         return
-    data = np.zeros((DATA_ROWS, LANES), np.int64)
-    data[BARRIER_ROW] = -1
+    operand_rows = np.zeros((DATA_ROWS, LANES), np.int64)
+    operand_rows[BARRIER_ROW] = -1
     for row, values in rows.items():
-        data[row] = values
+        operand_rows[row] = values
     table, scratch = run.memory.table_in_launch(), new_scratch(warp, 0)
     scratch[entries.ALLOCATIONS] = table.count
-    given = data.reshape(-1), scratch, table.rows
-    request = mask, copy.what, copy.groups
-    kept = hold_copies(host_memory(), *given, run.plan, run.held, *request)
+    inputs = operand_rows.reshape(-1), scratch, table.rows
+    options = mask, copy.what, copy.groups
+    is_held = hold_copies(host_memory(), *inputs, run.plan, run.held, *options)
     yield
-    if kept:
+    if is_held:
         defer_copies(host_memory(), run.plan, run.held)
 
 
 def address_words(warp: Warp, operand: Operand) -> Words:
-    """Return the addresses of an operand, as signed words."""
+    """Returns the addresses of an operand as signed words."""
     return np.array(_addresses(warp, operand), np.uint64).view(np.int64)

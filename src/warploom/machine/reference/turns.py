@@ -1,4 +1,4 @@
-"""Turns that somebody chooses, beside the schedule: who can run at all."""
+"""Determines which warps can run, for turns that a chooser selects instead of the schedule."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from warploom.simt.waiting_splits import has_ready
 from warploom.simt.warp_table import NONE
 
 Choose = Callable[[Sequence[WarpId]], WarpId | None]
-"""Chooses one of the warps that can run; None: whom the schedule chooses."""
+"""Selects one of the runnable warps; None leaves the choice to the schedule."""
 
 
 def listed_choice(turns: Iterable[WarpId]) -> Choose:
-    """Return a choice of those warps, one after the other; then of none."""
-    left = iter(turns)
-    return lambda runnable: next(left, None)
+    """Returns a chooser that selects the warps of a list one after the other, then None."""
+    remaining = iter(turns)
+    return lambda runnable: next(remaining, None)
 
 
 def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[WarpId]:
-    """Begin all blocks that there is room for, each by `begin_block` when it has its slot, and end
-    those that have ended; return the warps that can run, block by block. None where blocks form
-    clusters, which begin and wait together."""
+    """Starts every thread block for which there is a slot, with `begin_block`, and ends blocks that
+    have finished; returns the runnable warps, block by block. Returns none for clusters, whose
+    blocks start and wait together: the schedule decides there."""
     plan = run.plan
     if plan[p.CLUSTER] > 1:
         return []
@@ -44,14 +44,14 @@ def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[Wa
 
 
 def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
-    """Return the warps of the block in a slot that can run, once barriers that are complete have
-    let them go; end the block where all have ended."""
+    """Returns the runnable warps of the block in a slot, after it has released complete barriers;
+    ends the block if all its warps have ended."""
     plan, block = run.plan, int(run.slots[slot])
     if block < 0:
         return []
-    found = _running(run, slot)
-    if found:
-        return found
+    running = _running(run, slot)
+    if running:
+        return running
     outcome = settle(plan, run.states, run.tables, slot * plan[p.WARPS])
     if outcome == p.ENDED:
         end_block(plan, run.slots, slot)
@@ -62,13 +62,14 @@ def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
 
 
 def _running(run: LaunchState, slot: int) -> list[WarpId]:
-    """Return the warps in a slot that can run as they are."""
+    """Returns the warps in a slot that can run without a barrier being released."""
     warps, block = int(run.plan[p.WARPS]), int(run.slots[slot])
     return [(block, number) for number in range(warps) if _can_run(run, slot * warps + number)]
 
 
 def _can_run(run: LaunchState, index: int) -> bool:
-    """Return whether `scheduling.can_run` would find lanes of a warp that run, and take none."""
+    """Returns true if `scheduling.can_run` would find runnable lanes in a warp, without selecting
+    any."""
     state, table = run.states[index], run.tables[index]
     if state[p.STATUS] != p.RUNNABLE or state[p.RESUME] != p.FROM_TABLE:
         return bool(state[p.STATUS] == p.RUNNABLE)
