@@ -1,7 +1,7 @@
-"""Records a launch on the reference machine: listens to it, and keeps what every warp did.
+"""Records a trace on the reference machine: listens to a launch and stores what each warp does.
 
-A recording is bounded: warps and steps beyond its limits still run, and it says how many it left
-out. Instructions that the calls of a program are made of (`Program.hidden`) are no steps.
+A recording is bounded: warps and steps beyond its limits still run, and their number is recorded.
+Instructions that implement the calls of a program (`Program.hidden`) are not steps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from warploom.ptx.ir import Register, Space
 from warploom.simt.warp_table import LANES, NODES_AT, Table, table_words
 
 HEAD = 6
-"""The words of a warp's table that say where its lanes are: up to the parked splits."""
+"""The number of words at the start of a warp's table that hold its lane masks, up to the parked
+splits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,8 @@ class RecordedTrace:
 
 @dataclass
 class _RecordedWarp:
-    """A warp that is recorded: its number, the lanes that have a thread, how many steps there are
-    of it, whether its registers are kept; the table that its last state was made from."""
+    """A warp that is recorded: its number, the lanes that have a thread, the number of its steps,
+    whether its registers are recorded, and the table words and number of its last state."""
 
     warp: Warp
     number: int
@@ -60,14 +61,14 @@ class _RecordedWarp:
 
 
 class Recorder:
-    """Listens to a launch and keeps what happens."""
+    """A listener that records the events of a launch."""
 
     def __init__(self, program: Program, rules: AccessRules, limits: TraceLimits) -> None:
         self._program, self._limits = program, limits
         self._states = States()
         self._patterns = Patterns(program, rules, count_by_rule)
-        self._registers = {register.name: i for i, register in enumerate(program.registers)}
-        self._written = [tuple(dict.fromkeys(writes(i))) for i in program.instructions]
+        self._registers = {register.name: index for index, register in enumerate(program.registers)}
+        self._written = [tuple(dict.fromkeys(writes(index))) for index in program.instructions]
         self._warps: dict[tuple[int, int], _RecordedWarp] = {}
         self._skipped: set[tuple[int, int]] = set()
         self._left_out = 0
@@ -86,6 +87,7 @@ class Recorder:
     # ---- listening ------------------------------------------------------------------------------
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
+        """Records a step, after completing the step before."""
         if self._allocations is None:
             memory = warp.run.memory
             self._allocations = allocations_at(memory, memory.live(), self._limits.contents)
@@ -105,22 +107,24 @@ class Recorder:
         self._flights.begin(len(self._steps) - 1, warp, instruction, mask)
 
     def accessed(self, warp: Warp, access: WarpAccess) -> None:
+        """Records an access of the current step."""
         if self._last is None or access.space not in COUNTED:
             return
         self._flights.accessed(access)
         site = self._patterns.site(access.instruction, access.space, access.op, access.size)
-        where = access.addresses
+        addresses = access.addresses
         if access.space is Space.LOCAL:
-            where = tuple(map(_in_local, access.lanes, where))
-        base = self._patterns.base(where[0])
+            addresses = tuple(map(_in_local, access.lanes, addresses))
+        base = self._patterns.base(addresses[0])
         mask = sum(1 << lane for lane in access.lanes)
-        shape = self._patterns.shape(site, mask, [address - base for address in where])
+        shape = self._patterns.shape(site, mask, [address - base for address in addresses])
         if self._last.registers:
             self._changes.expect(len(self._accesses), access)
         self._accesses.append((len(self._steps) - 1, site, shape, base))
 
     def _find_warp(self, warp: Warp) -> _RecordedWarp | None:
-        """Return the record of a warp, begun with its first instruction if there is room."""
+        """Returns the record of a warp, which begins with its first instruction if the limit of
+        warps allows it; else None."""
         key = warp.block.number, warp.number
         limits = self._limits
         if key not in self._warps and key not in self._skipped:
@@ -134,15 +138,18 @@ class Recorder:
         return self._warps.get(key)
 
     def _state(self, record: _RecordedWarp) -> int:
+        """Returns the number of a warp's current state."""
         table = record.warp.splits.table
-        seen = _state_key(table)
-        if seen != record.table:
-            record.table = seen
+        key = _state_key(table)
+        # Building a state is slow, and most instructions leave it as it was.
+        if key != record.table:
+            record.table = key
             record.state = self._states.number(table, record.existing)
         return record.state
 
     def _finish_step(self, warp: Warp) -> None:
-        """Note what the last step has done, now that it is done."""
+        """Records the effects of the last step, after it was executed: divergence, written
+        registers and memory."""
         tally = warp.run.tally
         divergences, reconvergences = int(tally.divergent.sum()), int(tally.reconvergences.sum())
         if self._last is not None:
@@ -157,6 +164,7 @@ class Recorder:
         self._divergences, self._reconvergences = divergences, reconvergences
 
     def _note_writes(self, warp: Warp) -> None:
+        """Records the registers that the last step has written."""
         time = len(self._steps) - 1
         for register in self._written[self._steps[time][1]]:
             number = self._vector(register, warp.registers[register.name])
@@ -164,34 +172,35 @@ class Recorder:
                 self._writes.append((time, self._registers[register.name], number))
 
     def _vector(self, register: Register, value: Values) -> int | None:
-        """Return the number of a row of lanes; None for what has no table: 128 bits."""
+        """Returns the number of a register's contents in the table for its width; None for 128
+        bits, which have none."""
         if register.type.bits > 64:
             return None
         bits = 64 if register.type.bits == 64 else 32
         row = value.astype(f"<u{bits // 8}").tobytes()
-        found = self._vectors[bits].find(row)
-        return self._vectors[bits].add(row, row) if found is None else found
+        number = self._vectors[bits].find(row)
+        return self._vectors[bits].add(row, row) if number is None else number
 
     # ---- what came of it ------------------------------------------------------------------------
 
     def recorded(self) -> RecordedTrace:
-        """Returns what was recorded, once the launch has ended."""
+        """Returns the recording, after the launch has ended."""
         if self._last is not None:
             self._finish_step(self._last.warp)
         warps = sorted(self._warps.items())
         order = np.empty(len(warps), np.uint32)
-        for new, (_, record) in enumerate(warps):
-            order[record.number] = new
+        for position, (_, record) in enumerate(warps):
+            order[record.number] = position
         finals = [
             self._states.number(record.warp.splits.table, record.existing) for _, record in warps
         ]
-        made = tuple(
+        warp_records = tuple(
             schema.Warp(*key, record.existing, final, record.registers)
             for (key, record), final in zip(warps, finals, strict=True)
         )
         warp, instruction, state, executing = _columns(self._steps, 4)
         return RecordedTrace(
-            made,
+            warp_records,
             self._states.rows,
             schema.Steps(
                 len(self._steps),
@@ -212,32 +221,34 @@ class Recorder:
         )
 
     def _write_columns(self) -> schema.Writes:
+        """Returns the columns of register writes."""
         step, register, value = (as_column(c) for c in _columns(self._writes, 3))
         narrow, wide = (b"".join(self._vectors[bits].rows) for bits in (32, 64))
         return schema.Writes(len(self._writes), step, register, value, narrow, wide)
 
 
 def _state_key(table: Table) -> tuple[list[int], list[int]]:
-    """Returns what a state depends on, of a warp's table."""
+    """Returns the words of a warp's table on which its state depends."""
     return table[:HEAD].tolist(), table[NODES_AT : table_words(int(table[LANES]))].tolist()
 
 
 def accesses_of(step: Values, site: Values, shape: Values, base: Values) -> schema.Accesses:
-    """Return the columns of the accesses."""
+    """Returns the accesses as columns of the trace."""
     columns = as_column(step), as_column(site), as_column(shape)
     return schema.Accesses(len(step), *columns, base.astype("<u8").tobytes())
 
 
 def as_column(numbers: Values) -> bytes:
-    """Numbers as a column of a trace."""
+    """Returns numbers as a column of little-endian u32."""
     return numbers.astype("<u4").tobytes()
 
 
 def _columns(rows: list[tuple[int, ...]], width: int) -> Iterator[Values]:
-    """Yield the columns of rows of so many numbers."""
+    """Yields the columns of rows of `width` numbers."""
     yield from np.array(rows, np.uint64).reshape(-1, width).T
 
 
 def _in_local(lane: int, address: int) -> int:
-    """Returns where a thread's local byte lies (CUDA C++ Programming Guide, "Local Memory")."""
+    """Returns the offset of a thread's local byte in the interleaved layout (CUDA C++ Programming
+    Guide, "Local Memory")."""
     return (address // 4 * 32 + lane) * 4 + address % 4
