@@ -1,4 +1,4 @@
-"""Lets one thread ask a launch that runs in another thread to stop."""
+"""Requests that a launch which runs in another thread stops."""
 
 from __future__ import annotations
 

@@ -109,8 +109,8 @@ def parked_splits(table: Table) -> tuple[tuple[int, int], ...]:
     """Returns the (lane mask, basic block) of each split that is not running, whatever it waits
     for."""
     return tuple(
-        (int(table[at + warp_table.S_MASK]), int(table[at + warp_table.S_BLOCK]))
-        for at in _parked_offsets(table)
+        (int(table[offset + warp_table.S_MASK]), int(table[offset + warp_table.S_BLOCK]))
+        for offset in _parked_offsets(table)
     )
 
 

@@ -229,35 +229,35 @@ def shared_bytes(program: Program, launch: Launch) -> int:
 def all_shared_bytes(program: Program, launch: Launch) -> int:
     """Returns the bytes of shared memory that a thread block can address: its own, then the
     system's."""
-    own = shared_bytes(program, launch)
+    block_bytes = shared_bytes(program, launch)
     if not program.reserved_shared_bytes:
-        return own
-    return _reserved_start(own) + program.reserved_shared_bytes
+        return block_bytes
+    return _reserved_start(block_bytes) + program.reserved_shared_bytes
 
 
 def shared_stride(program: Program, launch: Launch) -> int:
     """Returns the distance in bytes between the shared memories of consecutive thread blocks, which
     includes the tensor memory between them."""
-    own = -(-all_shared_bytes(program, launch) // 128) * 128
-    return own + (BLOCK_BYTES if program.has_tensor_memory else 0)
+    block_bytes = -(-all_shared_bytes(program, launch) // 128) * 128
+    return block_bytes + (BLOCK_BYTES if program.has_tensor_memory else 0)
 
 
-def _reserved_start(own: int) -> int:
+def _reserved_start(block_bytes: int) -> int:
     """Returns the offset of the system's part of shared memory, which follows a block's own."""
-    return -(-own // 128) * 128
+    return -(-block_bytes // 128) * 128
 
 
 def launch_values(program: Program, launch: Launch) -> dict[str, int]:
     """Returns the values of the special registers `LAUNCH_WIDE`, which are equal in all threads of
     a launch."""
-    own, size = shared_bytes(program, launch), program.reserved_shared_bytes
-    start = _reserved_start(own)
+    block_bytes, size = shared_bytes(program, launch), program.reserved_shared_bytes
+    start = _reserved_start(block_bytes)
     return {
         "%nsmid": launch.schedule.sms,
         "%nwarpid": launch.warps_per_block,
         "%dynamic_smem_size": launch.dynamic_shared_bytes,
-        "%total_smem_size": own,
-        "%aggr_smem_size": own + size,
+        "%total_smem_size": block_bytes,
+        "%aggr_smem_size": block_bytes + size,
         "%reserved_smem_offset_begin": start,
         "%reserved_smem_offset_end": start + size,
         "%reserved_smem_offset_cap": size,

@@ -123,10 +123,12 @@ class CompiledRecording:
     @cached_property
     def _instructions(self) -> Words:
         """Returns the instruction of each step."""
-        first = np.concatenate(([0], np.cumsum([len(shown) for shown in self._visible])[:-1]))
+        first_of_block = np.concatenate(
+            ([0], np.cumsum([len(shown) for shown in self._visible])[:-1])
+        )
         every = np.concatenate([*self._visible, np.zeros(0, np.int64)])
         within = np.arange(len(self._entry_of_step)) - self._first_steps[self._entry_of_step]
-        return every[first[self._entries[self._entry_of_step, words.E_BLOCK]] + within]
+        return every[first_of_block[self._entries[self._entry_of_step, words.E_BLOCK]] + within]
 
     @cached_property
     def _place_in_block(self) -> Words:
@@ -262,17 +264,21 @@ class CompiledRecording:
         pattern is built once."""
         if not strided.any():
             return
-        first = rows[strided, words.A_FIRST]
-        base[strided] = first - first % self._patterns.unit
-        columns = rows[strided, words.A_LANES], first - base[strided], rows[strided, words.A_STRIDE]
+        first_address = rows[strided, words.A_FIRST]
+        base[strided] = first_address - first_address % self._patterns.unit
+        columns = (
+            rows[strided, words.A_LANES],
+            first_address - base[strided],
+            rows[strided, words.A_STRIDE],
+        )
         keys = np.stack([site[strided], *columns], axis=1)
         kinds, which = np.unique(keys, axis=0, return_inverse=True)
         numbers = [self._strided_shape(*kind) for kind in kinds.tolist()]
         shape[strided] = np.array(numbers)[which.reshape(-1)]
 
-    def _strided_shape(self, site: int, lanes: int, first: int, stride: int) -> int:
+    def _strided_shape(self, site: int, lanes: int, first_offset: int, stride: int) -> int:
         active_lanes = [lane for lane in range(WARP_SIZE) if lanes >> lane & 1]
-        offsets = [first + (lane - active_lanes[0]) * stride for lane in active_lanes]
+        offsets = [first_offset + (lane - active_lanes[0]) * stride for lane in active_lanes]
         return self._patterns.shape(site, lanes, offsets)
 
     def _add_scattered(
@@ -286,8 +292,8 @@ class CompiledRecording:
         masks = selected[:, words.A_LANES]
         leaders = np.log2(masks & -masks).astype(np.int64)
         addresses = self._addresses(selected, leaders)
-        first = addresses[np.arange(len(selected)), leaders]
-        base[which] = first - first % self._patterns.unit
+        first_address = addresses[np.arange(len(selected)), leaders]
+        base[which] = first_address - first_address % self._patterns.unit
         offsets: list[list[int]] = (addresses - base[which][:, None]).tolist()
         lanes = {
             mask: [lane for lane in range(WARP_SIZE) if mask >> lane & 1]
@@ -326,19 +332,19 @@ def _table(mask: int, live: int, control: Words | None) -> Table:
     if control is None:
         return table
     nodes, splits, table[warp_table.TOP] = control[:3].tolist()
-    at = 3
+    offset = 3
     for _ in range(nodes):
-        node = int(control[at])
+        node = int(control[offset])
         table[warp_table.FREE] &= ~(1 << node)
-        for word, value in zip(_NODE, control[at + 1 : at + words.NODE_ROW], strict=True):
+        for word, value in zip(_NODE, control[offset + 1 : offset + words.NODE_ROW], strict=True):
             table[warp_table.node_at(node) + word] = value
-        at += words.NODE_ROW
+        offset += words.NODE_ROW
     for _ in range(splits):
-        split = int(control[at])
+        split = int(control[offset])
         table[warp_table.PARKED] |= 1 << split
-        for word, value in zip(_SPLIT, control[at + 1 : at + words.SPLIT_ROW], strict=True):
+        for word, value in zip(_SPLIT, control[offset + 1 : offset + words.SPLIT_ROW], strict=True):
             table[warp_table.split_at(table, split) + word] = value
-        at += words.SPLIT_ROW
+        offset += words.SPLIT_ROW
     return table
 
 

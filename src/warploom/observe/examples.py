@@ -74,8 +74,8 @@ Place = tuple[int, int]
 
 def _pairs(addresses: tuple[int, ...], lanes: tuple[int, ...]) -> list[tuple[Place, Place]]:
     """Returns the (address, lane) of each active lane paired with that of the next."""
-    places = list(zip(addresses, lanes, strict=True))
-    return list(pairwise(places))
+    accesses = list(zip(addresses, lanes, strict=True))
+    return list(pairwise(accesses))
 
 
 def find_examples(tally: Tally, rules: AccessRules) -> tuple[Example, ...]:
@@ -124,11 +124,11 @@ _BANKS = {
 
 def _return_passes(addresses: tuple[int, ...], lanes: tuple[int, ...], size: int) -> int:
     """Returns the number of passes in which the registers of an access are returned."""
-    where, mask = np.zeros(32, np.uint64), 0
+    by_lane, mask = np.zeros(32, np.uint64), 0
     for lane, address in zip(lanes, addresses, strict=True):
-        where[lane % 32] = address
+        by_lane[lane % 32] = address
         mask |= 1 << lane % 32
-    return registers_returned(where, mask, size)
+    return registers_returned(by_lane, mask, size)
 
 
 def colliding(

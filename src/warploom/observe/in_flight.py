@@ -132,7 +132,7 @@ class FlightLog:
             if barrier.place[0] == cluster and self._barrier_at.get(barrier.place) == number:
                 self._record_state(step, number, self._word(warp, barrier.place))
 
-    # ---- work -----------------------------------------------------------------------------------
+    # ---- operations -----------------------------------------------------------------------------
 
     def _begin_operation(self, step: int, warp: Warp, part: AsynchronousPart, mask: int) -> None:
         """Records the operations that an instruction issues: one for each mbarrier that lanes name,
@@ -258,7 +258,7 @@ class FlightLog:
         expected = word >> EXPECTED_AT & COUNTS
         self._states.append((step, number, barrier.phases, word & COUNTS, expected, bytes_))
 
-    # ---- what came of it ------------------------------------------------------------------------
+    # ---- results --------------------------------------------------------------------------------
 
     def recorded(self, steps: int) -> schema.Asynchronous | None:
         """Returns the trace's record of a launch of `steps` steps; None if there was no

@@ -91,18 +91,18 @@ class Origins:
             words = range(address // WORD, (address + access.size - 1) // WORD + 1)
             self._record(thread, access, data, [(block_or_global, word) for word in words])
 
-    def _record(self, thread: Thread, access: WarpAccess, data: bytes, places: list[Place]) -> None:
-        """Records one lane's access to the words `places`."""
+    def _record(self, thread: Thread, access: WarpAccess, data: bytes, words: list[Place]) -> None:
+        """Records one lane's access to the memory words `words`."""
         number = self._accesses[thread] = self._accesses.get(thread, 0) + 1
         if access.op != "store":
-            before = tuple(self.writers.get(place) for place in places)
+            before = tuple(self.writers.get(word) for word in words)
             read = ReadValue(self._time, access.instruction, data, before)
             self.findings.setdefault(thread, []).append(read)
         if access.op != "load":
-            for place in places:
-                previous = self.writers.get(place) if access.op == "atomic" else None
+            for word in words:
+                previous = self.writers.get(word) if access.op == "atomic" else None
                 history = hash((thread, number, previous.history if previous else 0))
-                self.writers[place] = Writer(access.instruction, thread, history)
+                self.writers[word] = Writer(access.instruction, thread, history)
 
 
 @dataclass(frozen=True, slots=True)

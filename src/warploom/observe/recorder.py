@@ -181,7 +181,7 @@ class Recorder:
         number = self._vectors[bits].find(row)
         return self._vectors[bits].add(row, row) if number is None else number
 
-    # ---- what came of it ------------------------------------------------------------------------
+    # ---- results --------------------------------------------------------------------------------
 
     def recorded(self) -> RecordedTrace:
         """Returns the recording, after the launch has ended."""

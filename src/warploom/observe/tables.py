@@ -56,7 +56,7 @@ class States:
         lanes that have a thread."""
         splits = parked_splits(table)
         active = int(table[MASK]) & int(table[LIVE])
-        for mask, _ in splits:  # the split that ran last, once it is put aside
+        for mask, _ in splits:  # the split that ran last, once it is parked
             # After the last turn, the table still names the split that ran last as active, though
             # it is parked.
             active &= ~mask
@@ -147,8 +147,8 @@ class Patterns:
         transactions = served(site_row.rule, addresses.tolist(), mask, site_row.size)
         if not shift:
             return Shape(mask, offsets, transactions, tuple(row[: len(NO_COST)].tolist()))
-        parts = tuple((transaction.start - (shift if transaction.size else 0), transaction.size, transaction.lanes)
-                      for transaction in transactions)  # fmt: skip
+        parts = tuple((part.start - (shift if part.size else 0), part.size, part.lanes)
+                      for part in transactions)  # fmt: skip
         return Shape(mask, offsets, parts, tuple(row[: len(NO_COST)].tolist()))
 
     def _counting_rules(self, site: Site) -> list[str]:

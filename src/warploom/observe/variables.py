@@ -35,26 +35,28 @@ def variables_of(
 ) -> dict[str, str]:
     """Returns the names of parameters and variables by register. `parameters` maps PTX parameters
     to source names, `lines` source files to their lines."""
-    written = Counter(r for made in program.instructions for r in dict.fromkeys(writes(made)))
-    found = _parameter_registers(program, parameters, written)
+    written = Counter(
+        r for instruction in program.instructions for r in dict.fromkeys(writes(instruction))
+    )
+    names = _parameter_registers(program, parameters, written)
     used = _use_lines(program)
     results: dict[tuple[str, int], list[Register]] = {}
-    for made in program.instructions:
-        if made.location is None:
+    for instruction in program.instructions:
+        if instruction.location is None:
             continue
-        place = made.location.written.file, made.location.written.line
-        for register in writes(made):
+        location = instruction.location.written.file, instruction.location.written.line
+        for register in writes(instruction):
             lines_of_uses = used.get(register, set())
-            is_result = bool(lines_of_uses) and place not in lines_of_uses
+            is_result = bool(lines_of_uses) and location not in lines_of_uses
             if register.type != PRED and written[register] == 1 and is_result:
-                results.setdefault(place, []).append(register)
+                results.setdefault(location, []).append(register)
     for (file, line), registers in results.items():
         text = lines.get(file, ())
         assigned = _ASSIGNED.fullmatch(text[line - 1]) if 0 < line <= len(text) else None
-        left = [one for one in registers if one.name not in found]
-        if assigned and len(left) == 1:
-            found[left[0].name] = assigned["name"]
-    return found
+        unnamed = [candidate for candidate in registers if candidate.name not in names]
+        if assigned and len(unnamed) == 1:
+            names[unnamed[0].name] = assigned["name"]
+    return names
 
 
 def _parameter_registers(

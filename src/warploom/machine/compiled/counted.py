@@ -48,11 +48,11 @@ class Counted:
     @classmethod
     def of(cls, works: Sequence[WorkerLaunch], serial_reason: str = "") -> Counted:
         """Returns the counts that the workers of a launch leave."""
-        first = works[0]
+        first_part = works[0]
         return cls(
-            first.launch_template.kernel,
-            first.launch_template.launched_warps,
-            (first.launch_template.rows_at - first.launch_template.counts_at) // 8,
+            first_part.launch_template.kernel,
+            first_part.launch_template.launched_warps,
+            (first_part.launch_template.rows_at - first_part.launch_template.counts_at) // 8,
             tuple(work.buffers.counts() for work in works),
             serial_reason,
         )

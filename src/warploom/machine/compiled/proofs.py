@@ -36,8 +36,10 @@ def proven(
     as the allocations that the analysis looked up do not change."""
 
     def allocation_of(address: int) -> range | None:
-        found = memory.find(address)
-        return range(found.address, found.address + found.size) if found else None
+        allocation = memory.find(address)
+        return (
+            range(allocation.address, allocation.address + allocation.size) if allocation else None
+        )
 
     answers = cast("dict[tuple[object, ...], _Proof]", program.kept.setdefault(analysis, {}))
     key = (launch.grid, launch.block, launch.parameters, launch.globals)
@@ -52,8 +54,10 @@ def proven(
             lookups[address] = allocation_of(address)
             return lookups[address]
 
-        given = Given(launch.grid, launch.block, launch.parameters, launch.globals, recorded_lookup)
-        proof = _Proof(analysis(program, given), lookups)
+        assumptions = Given(
+            launch.grid, launch.block, launch.parameters, launch.globals, recorded_lookup
+        )
+        proof = _Proof(analysis(program, assumptions), lookups)
         while len(answers) >= MOST_PROOFS:
             answers.pop(next(iter(answers)), None)
         answers[key] = proof

@@ -25,8 +25,8 @@ POLL_SECONDS = 0.1
 
 def run_all(works: Sequence[WorkerLaunch], progress: Progress | None) -> list[int]:
     """Runs each part and returns the Status in which it ended: PAUSED if it was cancelled."""
-    # An interrupt that comes in a function which machine code calls would be lost.
-    # So a kernel that calls the host runs in a pooled thread, and interrupts come to this one.
+    # An interrupt during a function that machine code calls would be lost.
+    # So a kernel that calls the host runs in a pooled thread, and this one handles interrupts.
     local = 0 if works[0].launch_template.calls_host else 1
     stop = works[0].launch.cancellation or Cancellation()
     if len(works) == local and progress is None:
@@ -51,7 +51,7 @@ def _run_with_threads(
         cores = other_cores() if len(works) > 1 else repeat(None)
         for runner, work, core in zip(running, works[local:], cores, strict=False):
             runner.start(partial(_run_until, stop, work), core)
-        own = [_run_until(stop, work, report) for work in works[:local]]
+        statuses = [_run_until(stop, work, report) for work in works[:local]]
         for runner in running:
             # Wake up regularly: a lock cannot be interrupted by Ctrl-C on every platform.
             while not runner.wait_until_idle(POLL_SECONDS):
@@ -63,7 +63,7 @@ def _run_with_threads(
                 pass
         raise
     report()
-    return [*own, *(runner.give_back() for runner in running)]
+    return [*statuses, *(runner.give_back() for runner in running)]
 
 
 def _run_until(

@@ -45,9 +45,7 @@ class Runner:
             cores_before = bind(self._thread, {core})
             # An interrupt may have ended an earlier `start` after its `bind`: the first mask is the
             # one to restore.
-            self._bound_from = (
-                self._bound_from or cores_before
-            )  # an interrupt may have come between
+            self._bound_from = self._bound_from or cores_before
         self._job = job
         self._job_ready.release()
 

@@ -87,7 +87,7 @@ class Tiers:
             return None
         try:
             return self.optimised()
-        except CompileError:  # it would take too long
+        except CompileError:  # too long
             self._stays_baseline = True
             return None
 

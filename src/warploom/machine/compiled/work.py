@@ -91,24 +91,26 @@ class WorkerLaunch:
         if there is more to do."""
         launch_template, environment = self.launch_template, self.buffers.environment
         kernel, pace, start = launch_template.kernel, launch_template.pace, self.buffers.address
-        first, last = self.blocks.start, self.blocks.stop
+        first_block, last_block = self.blocks.start, self.blocks.stop
         # A kernel that suspends checks its budget at loop back edges and barriers. One that cannot
         # has no loop: its slices are whole blocks.
         if kernel.suspends:
             environment[Slot.PAUSE_AT] = environment[Slot.BUDGET] - pace.instructions
         else:
-            first = int(environment[Slot.BLOCKS_DONE])
+            first_block = int(environment[Slot.BLOCKS_DONE])
             instructions = pace.instructions
             if self.launch.max_instructions is not None:
                 instructions = min(instructions, LIMIT_STEP)
-            last = min(last, first + max(1, instructions // self._instructions_per_block))
+            last_block = min(
+                last_block, first_block + max(1, instructions // self._instructions_per_block)
+            )
         counts, rows = start + launch_template.counts_at, start + launch_template.rows_at
         started = time.perf_counter()
-        status = kernel.run(start, counts, rows, first, last)
+        status = kernel.run(start, counts, rows, first_block, last_block)
         if kernel.baseline and self.configuration is not None:
             self.configuration.tiers.seconds += time.perf_counter() - started
         # The code ended the blocks of this slice, not the whole part.
-        if not kernel.suspends and status == Status.ENDED and last < self.blocks.stop:
+        if not kernel.suspends and status == Status.ENDED and last_block < self.blocks.stop:
             status = Status.PAUSED
         if status == Status.PAUSED:
             pace.took(time.perf_counter() - started)

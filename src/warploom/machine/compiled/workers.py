@@ -43,7 +43,7 @@ def split_blocks(blocks: int, workers: int) -> list[range]:
     fewer blocks than workers."""
     count = min(workers, blocks)
     ends = [blocks * part // count for part in range(count + 1)]
-    return [range(first, last) for first, last in pairwise(ends)]
+    return [range(start, end) for start, end in pairwise(ends)]
 
 
 _SUMS = (*COLUMNS, "accesses")

@@ -166,7 +166,7 @@ def _header_text(fault: Fault, program: Program) -> str:
 
 
 class _FaultLocation(TypedDict):
-    """The fields of a kernel error that say where it happened."""
+    """The source line, kernel, thread block and thread of a fault."""
 
     kernel: str
     line: str
@@ -184,7 +184,8 @@ def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation
     }[fault.kind]
     return (
         f"{title} of size {fault.size} bytes\n    {at}\n"
-        f"    Address {fault.address:#x} is {_locate(fault, nearest)}\n    {_advice(fault, program)}"
+        f"    Address {fault.address:#x} is {_locate(fault, nearest)}\n"
+        f"    {_advice(fault, program)}"
     )
 
 

@@ -376,10 +376,12 @@ class DeviceMemory:
         if _DONT_NEED is None or allocation.size < RETURNED_BYTES:
             self._bytes[start:end] = 0
             return
-        first, last = -(-start // mmap.PAGESIZE), end // mmap.PAGESIZE
-        self._bytes[start : first * mmap.PAGESIZE] = 0
-        self._map.madvise(_DONT_NEED, first * mmap.PAGESIZE, (last - first) * mmap.PAGESIZE)
-        self._bytes[last * mmap.PAGESIZE : end] = 0
+        first_page, last_page = -(-start // mmap.PAGESIZE), end // mmap.PAGESIZE
+        self._bytes[start : first_page * mmap.PAGESIZE] = 0
+        self._map.madvise(
+            _DONT_NEED, first_page * mmap.PAGESIZE, (last_page - first_page) * mmap.PAGESIZE
+        )
+        self._bytes[last_page * mmap.PAGESIZE : end] = 0
 
 
 WRITTEN_BITS = 32

@@ -34,7 +34,7 @@ class FinalizerLock:
     def _run_pending(self) -> None:
         """Makes the pending changes, unless another thread holds the lock: that thread does it when
         it releases the lock."""
-        # Whoever holds the lock looks here after letting go, so that nothing is forgotten.
+        # The holder of the lock runs this after releasing it, so that no change is lost.
         while self._pending and self._lock.acquire(blocking=False):
             try:
                 if self._pending:

@@ -80,4 +80,4 @@ class PageStore:
             raise OSError("this system does not promise room on the disk")
         os.posix_fallocate(self._file.fileno(), start, size)
         chunk = np.frombuffer(mmap.mmap(self._file.fileno(), size, offset=start), np.uint8)
-        self._free += [chunk[at : at + PAGE_BYTES] for at in range(0, size, PAGE_BYTES)]
+        self._free += [chunk[offset : offset + PAGE_BYTES] for offset in range(0, size, PAGE_BYTES)]

@@ -223,7 +223,9 @@ def _in_atomic_order(warp: Warp, accesses_by_lane: Sequence[LaneAccess]) -> list
     ordered: list[LaneAccess] = []
     for space in (Space.GLOBAL, Space.SHARED):
         for request in _lane_requests(warp, accesses_by_lane, space):
-            order = lane_order(request.where, request.mask, warp.run.plan, warp.block.number)
+            order = lane_order(
+                request.addresses_by_lane, request.mask, warp.run.plan, warp.block.number
+            )
             lanes = [(order + step * (order >> 5)) % LANES for step in range(LANES)]
             ordered += [request.lanes[lane] for lane in lanes if lane in request.lanes]
     return ordered
@@ -239,7 +241,9 @@ def _surviving_stores(warp: Warp, accesses_of_warp: Sequence[LaneAccess]) -> lis
     ]
     for space in (Space.GLOBAL, Space.SHARED):
         for request in _lane_requests(warp, accesses_of_warp, space):
-            surviving_mask = lasting(request.where, request.mask, warp.run.plan, warp.block.number)
+            surviving_mask = lasting(
+                request.addresses_by_lane, request.mask, warp.run.plan, warp.block.number
+            )
             surviving += [
                 lane_access
                 for lane, lane_access in request.lanes.items()
@@ -252,13 +256,13 @@ def _surviving_stores(warp: Warp, accesses_of_warp: Sequence[LaneAccess]) -> lis
 class LaneRequest:
     """The accesses of a warp that memory serves in one request: up to 32 lanes, numbered from 0.
 
-    `where` are the addresses, 0 for lanes that are not in `mask`; `first` is the warp's lane that
-    is lane 0 of the request.
+    `addresses_by_lane` has 0 for lanes that are not in `mask`; `first` is the warp's lane that is
+    lane 0 of the request.
     """
 
     first: int
     lanes: dict[int, LaneAccess]
-    where: Addresses
+    addresses_by_lane: Addresses
     mask: int
 
 
@@ -268,20 +272,22 @@ def _lane_requests(
     """Yields the requests of a warp's accesses to a space: one, or in a warp of 64 lanes one for
     each half, the lower half first."""
     in_space = [lane_access for lane_access in accesses_of_warp if lane_access.space is space]
-    for first in range(0, warp.size, LANES):
+    for first_lane in range(0, warp.size, LANES):
         lanes = {
-            lane_access.lane - first: lane_access
+            lane_access.lane - first_lane: lane_access
             for lane_access in in_space
-            if lane_access.lane // LANES * LANES == first
+            if lane_access.lane // LANES * LANES == first_lane
         }
         if lanes:
-            where = np.zeros(LANES, np.uint64)
+            addresses_by_lane = np.zeros(LANES, np.uint64)
             for lane, lane_access in lanes.items():
                 local = space is Space.LOCAL
-                where[lane] = (
+                addresses_by_lane[lane] = (
                     _local_offset(lane_access, warp.size) if local else lane_access.address
                 )
-            yield LaneRequest(first, lanes, where, sum(1 << lane for lane in lanes))
+            yield LaneRequest(
+                first_lane, lanes, addresses_by_lane, sum(1 << lane for lane in lanes)
+            )
 
 
 def _access_request(
@@ -472,7 +478,7 @@ def _count(
     cost = rules.cost(space.value, request.op, route=route_of(instruction))
     writes = rules.writes(space.value) if request.op == "store" else None
     for lane_request in _lane_requests(warp, accesses_of_warp, space):
-        request_addresses, mask = lane_request.where, lane_request.mask
+        request_addresses, mask = lane_request.addresses_by_lane, lane_request.mask
         before = int(row[TRANSACTIONS])
         RULES[cost](request_addresses, mask, request.size, row)
         costliest = int(row[EXAMPLE_COST])

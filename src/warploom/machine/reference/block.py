@@ -161,9 +161,10 @@ class Grid:
         if leader_slot not in self.clusters:
             self.clusters[leader_slot] = new_cluster(run)
         block = new_block(run, int(plan[schedule_layout.CURRENT_BLOCK]), self.clusters[leader_slot])
-        first = slot * warps
+        first_state = slot * warps
         self.resident[slot] = [
-            new_warp(block, i, run.states[first + i], run.tables[first + i]) for i in range(warps)
+            new_warp(block, i, run.states[first_state + i], run.tables[first_state + i])
+            for i in range(warps)
         ]
         if run.observer is not None:
             run.observer.block_begins(block.number)

@@ -65,8 +65,8 @@ def _wait_for_members(warp: Warp) -> int:
 
 
 def jump(warp: Warp, block: int) -> int:
-    """Jumps to a basic block. At a back edge the turn ends if its instructions are used up, or if
-    lanes have waited for a phase of an mbarrier in vain."""
+    """Jumps to a basic block. At a back edge the turn ends if its instructions are used up, or if a
+    wait for a phase of an mbarrier has failed in it."""
     is_back_edge = block <= warp.splits.block and block != warp.splits.exit
     if is_back_edge and (warp.failed_wait or warp.used > warp.run.plan[schedule_layout.LENGTH]):
         warp.splits.table[BLOCK] = block
@@ -98,7 +98,7 @@ def _rediverges(warp: Warp) -> bool:
 
 
 def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes `bra`: if lanes go both ways, they diverge until the branch's reconvergence
+    """Executes `bra`: if lanes take both paths, they diverge until the branch's reconvergence
     point."""
     program, splits = warp.run.program, warp.splits
     target = instruction.operands[0]

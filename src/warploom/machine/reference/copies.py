@@ -72,14 +72,14 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 def _copy_lanes(
     warp: Warp,
     to_shared: AccessRequest,
-    places: tuple[Address, Address],
+    endpoints: tuple[Address, Address],
     copied_bytes: Values,
     mask: int,
 ) -> None:
-    """Copies in each lane from the second of `places` to the first; `copied_bytes` are read, the
+    """Copies in each lane from the second of `endpoints` to the first; `copied_bytes` are read, the
     rest is zero."""
     index, size = to_shared.index, to_shared.size
-    target, source = places
+    target, source = endpoints
     source_addresses = addresses(warp, source)
     whole = mask & to_mask(copied_bytes == size)
     data = gather(warp, AccessRequest(index, Space.GLOBAL, "load", size), source_addresses, whole)

@@ -70,8 +70,8 @@ def _comparison(operation: Callable[[Values, Values], Values]) -> Node:
     """Returns the node of a comparison, by the type of the operands."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
-        first, second = (as_numbers(a, term.args[0].type) for a in args)
-        return operation(first, second)
+        left, right = (as_numbers(a, term.args[0].type) for a in args)
+        return operation(left, right)
 
     return node
 
@@ -85,8 +85,8 @@ def _extreme(operation: Callable[[Values, Values], Values]) -> Node:
     """Returns the node of an integer minimum or maximum."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
-        first, second = (as_numbers(a, term.type) for a in args)
-        return from_integers(operation(first, second), term.type)
+        left, right = (as_numbers(a, term.type) for a in args)
+        return from_integers(operation(left, right), term.type)
 
     return node
 

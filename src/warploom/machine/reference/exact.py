@@ -178,13 +178,12 @@ def square_root(a: int, format: Format, mode: str) -> int:
         return a if a == format.infinity else NAN[format.bits]
     if x.integer == 0:
         return a
-    # Twice as many bits as the result has places, and an even exponent.
-    # Twice as many bits as the result has make the root precise enough.
+    # Twice as many bits as the significand of the result has, and an even exponent.
     shift = 2 * format.precision + 4 + (x.exponent & 1)
     root = math.isqrt(x.integer << shift)
     exponent = (x.exponent - shift) // 2
     inexact = root * root != x.integer << shift
-    # One more place, which says that the root lies between two numbers, rounds as the root does.
+    # A sticky bit below the last one records that the root is inexact: it rounds as the root does.
     return rounded(False, Finite(False, 2 * root + inexact, exponent - 1).ratio, format, mode)
 
 

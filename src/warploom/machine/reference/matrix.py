@@ -80,9 +80,9 @@ def read_scales(
     warp: Warp, scales: Scales, operands: tuple[Operand, ...] | list[Operand]
 ) -> tuple[Matrix, Matrix]:
     """Returns the scales of A by (row, block), and those of B by (column, block)."""
-    first, at_a, second, at_b = operands
-    rows = _side_scales(warp, scales, A_SCALES, 2 * GROUPS, first, at_a)
-    return rows, _side_scales(warp, scales, B_SCALES, GROUPS, second, at_b)
+    data_a, selectors_a, data_b, selectors_b = operands
+    rows = _side_scales(warp, scales, A_SCALES, 2 * GROUPS, data_a, selectors_a)
+    return rows, _side_scales(warp, scales, B_SCALES, GROUPS, data_b, selectors_b)
 
 
 def _side_scales(

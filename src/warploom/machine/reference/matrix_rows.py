@@ -47,8 +47,9 @@ def load_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: V
     if layout.packed_bits:
         words = [np.ascontiguousarray(rows[:, 4 * n : 4 * n + 4]).view(np.uint32)[:, 0]
                  for n in range(WORDS)]  # fmt: skip
-        rows = as_lane_rows([evaluate(term, words, WARP) for term in unpacked_words(layout.packed_bits)],
-                      B32)  # fmt: skip
+        rows = as_lane_rows(
+            [evaluate(term, words, WARP) for term in unpacked_words(layout.packed_bits)], B32
+        )
     for register, written in enumerate(elements_of(destination)):
         write(warp, written, _register_values(layout, register, rows), B32, on)
 

@@ -41,7 +41,7 @@ class ObserverCalls:
             self._call_for_warp(words.ACCESS, warp, access.instruction, mask, *details)
 
     def branch(self, warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-        """Reports a branch, which the lanes of `mask` take."""
+        """Reports a branch, which is taken by the lanes of `mask`."""
         if is_observed_branch(warp.run.program, index, instruction):
             self._call_for_warp(words.BRANCH, warp, index, warp.splits.active, mask)
 

@@ -53,7 +53,7 @@ class Listener(Protocol):
         ...
 
     def accessed(self, warp: Warp, access: WarpAccess) -> None:
-        """Called before a warp's instruction accesses memory; the access is known to be legal."""
+        """Called before a warp's instruction accesses memory; the access has passed all checks."""
         ...
 
 
@@ -246,7 +246,7 @@ class Warp:
     next: int = 0
     used: int = 0
     failed_wait: bool = False
-    """True if lanes have waited for a phase of an mbarrier in vain in this turn."""
+    """True if a wait for a phase of an mbarrier has timed out in this turn."""
     in_flight: deque[Any] = field(default_factory=deque[Any])
     """Incomplete products of its warp group (`machine.reference.warp_group`), or loads of tensor
     memory."""
@@ -273,8 +273,8 @@ class Warp:
     @property
     def existing(self) -> int:
         """Returns the mask of lanes that have a thread; the last warp of a block may have few."""
-        left = self.run.launch.threads_per_block - self.number * self.size
-        return (1 << min(left, self.size)) - 1
+        remaining = self.run.launch.threads_per_block - self.number * self.size
+        return (1 << min(remaining, self.size)) - 1
 
     @property
     def level(self) -> int:
@@ -291,13 +291,13 @@ def new_block(run: LaunchState, number: int, cluster: Bytes) -> ThreadBlock:
     zero."""
     launch, size = run.launch, all_shared_bytes(run.program, run.launch)
     rank = launch.rank_of(number)
-    first = rank * shared_stride(run.program, launch)
-    end = first + shared_stride(run.program, launch)
+    start = rank * shared_stride(run.program, launch)
+    end = start + shared_stride(run.program, launch)
     if run.program.has_tensor_memory:
         # Columns of tensor memory are cleared when they are allocated.
         end -= LANES * LANE_BYTES
-    cluster[first:end] = 0
-    return ThreadBlock(run, number, cluster[first : first + size], cluster, rank)
+    cluster[start:end] = 0
+    return ThreadBlock(run, number, cluster[start : start + size], cluster, rank)
 
 
 def new_cluster(run: LaunchState) -> Bytes:

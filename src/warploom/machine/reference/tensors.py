@@ -53,12 +53,12 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
         operand_rows[row] = values.view(np.int64)
     rows = access_row(warp, index, Space.GLOBAL), access_row(warp, index, Space.SHARED)
     table = warp.run.memory.table_in_launch()
-    for first in range(0, warp.size, LANES):
-        scratch = new_scratch(warp, first)
+    for first_lane in range(0, warp.size, LANES):
+        scratch = new_scratch(warp, first_lane)
         scratch[entries.ALLOCATIONS] = table.count
         lanes, active_lanes = (
-            operand_rows[:, first : first + LANES].reshape(-1),
-            mask >> first & ALL_LANES,
+            operand_rows[:, first_lane : first_lane + LANES].reshape(-1),
+            mask >> first_lane & ALL_LANES,
         )
         work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
         if warp.run.sanitizer is not None and active_lanes:
@@ -78,11 +78,11 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
                 request.request,
             )
         if failed:
-            raise tensor_fault(warp, index, first, scratch.tolist())
+            raise tensor_fault(warp, index, first_lane, scratch.tolist())
 
 
-def new_scratch(warp: Warp, first: int) -> Words:
-    """Returns the scratch words of `asynchronous.tensors` for a warp's lanes from `first` on:
+def new_scratch(warp: Warp, first_lane: int) -> Words:
+    """Returns the scratch words of `asynchronous.tensors` for a warp's lanes from `first_lane` on:
     shared memory, block, warp and thread numbers."""
     scratch = np.zeros(entries.SCRATCH_WORDS, np.int64)
     block = warp.block
@@ -94,7 +94,7 @@ def new_scratch(warp: Warp, first: int) -> Words:
     scratch[entries.LIVE_BLOCKS] = live_blocks(run.plan, run.slots)
     scratch[entries.BLOCK], scratch[entries.WARP] = block.number, warp.number
     threads = (block.number * THREADS + warp.number) * THREADS
-    scratch[entries.FIRST_THREAD] = threads + first
+    scratch[entries.FIRST_THREAD] = threads + first_lane
     return scratch
 
 
@@ -110,17 +110,17 @@ def access_row(warp: Warp, index: int, space: Space) -> Words:
     return np.zeros(RECORD_WIDTH, np.int64) if row is None else warp.run.tally.rows_of_rules[row]
 
 
-def tensor_fault(warp: Warp, index: int, first: int, scratch: list[int]) -> Exception:
+def tensor_fault(warp: Warp, index: int, first_lane: int, scratch: list[int]) -> Exception:
     """Returns the error of the fault that the scratch words record."""
-    lane = first + scratch[entries.FAULT_LANE]
+    lane = first_lane + scratch[entries.FAULT_LANE]
     in_shared = scratch[entries.FAULT_IN_SHARED]
     space = Space.SHARED if in_shared else Space.GLOBAL
     address, size = scratch[entries.FAULT_ADDRESS], scratch[entries.FAULT_SIZE]
     kind = FaultKind(scratch[entries.FAULT_KIND])
     fault = Fault(kind, index, warp.block.number, warp.number, lane, address, size, space)
     run = warp.run
-    own = Allocation(0, len(warp.block.shared), "the block's shared memory")
-    nearest = own if in_shared else run.memory.nearest(address)
+    shared_memory = Allocation(0, len(warp.block.shared), "the block's shared memory")
+    nearest = shared_memory if in_shared else run.memory.nearest(address)
     return fault_error(fault, run.program, run.launch, nearest)
 
 
@@ -137,13 +137,13 @@ def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
         np.int64
     )
     operand_rows[VALUE_ROW] = resized(read(warp, request.value, request.type), 64).view(np.int64)
-    for first in range(0, warp.size, LANES):
+    for first_lane in range(0, warp.size, LANES):
         lanes, active_lanes = (
-            operand_rows[:, first : first + LANES].reshape(-1),
-            mask >> first & ALL_LANES,
+            operand_rows[:, first_lane : first_lane + LANES].reshape(-1),
+            mask >> first_lane & ALL_LANES,
         )
         work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
-        arrays = (new_scratch(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
+        arrays = (new_scratch(warp, first_lane), warp.run.plan, warp.run.queue, warp.run.held, work)
         wait_copies(host_memory(), lanes, *arrays, active_lanes, int(request.by_parity))
 
 
@@ -152,10 +152,10 @@ def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
     request = group_request(instruction)
     if request is None or not _pending(warp.run):
         return
-    for first in range(0, warp.size, LANES):
+    for first_lane in range(0, warp.size, LANES):
         work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
-        arrays = (new_scratch(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
-        active_lanes = mask >> first & ALL_LANES
+        arrays = (new_scratch(warp, first_lane), warp.run.plan, warp.run.queue, warp.run.held, work)
+        active_lanes = mask >> first_lane & ALL_LANES
         group_copies(
             host_memory(), *arrays, active_lanes, request.action, request.left, request.groups
         )

@@ -46,10 +46,10 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
         path = NO_PATH if rule_path is None else rule_path
     scratch = np.zeros(SCRATCH_WORDS, np.int64)
     launch_position = (path, warp.block.number)
-    for first in range(0, warp.size, LANES):
+    for first_lane in range(0, warp.size, LANES):
         lanes, active_lanes = (
-            operand_rows[:, first : first + LANES].reshape(-1),
-            mask >> first & ALL_LANES,
+            operand_rows[:, first_lane : first_lane + LANES].reshape(-1),
+            mask >> first_lane & ALL_LANES,
         )
         if run.sanitizer is not None and active_lanes:
             run.sanitizer.texels(
@@ -61,9 +61,9 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
                 *tables, run.caches, run.plan, active_lanes, request.request, *launch_position
             )
         if failed:
-            scratch[FAULT_LANE] += first
+            scratch[FAULT_LANE] += first_lane
             raise _fault(warp, index, space or Space.TEXTURE, scratch.tolist())
-        operand_rows[:, first : first + LANES] = lanes.reshape(DATA_ROWS, LANES)
+        operand_rows[:, first_lane : first_lane + LANES] = lanes.reshape(DATA_ROWS, LANES)
     for row, (target, type) in enumerate(request.results, RESULT_ROW):
         value = operand_rows[row] != 0 if type == PRED else resized(operand_rows[row], type.bits)
         write(warp, target, value, type, on)

@@ -32,13 +32,13 @@ def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[Wa
     if plan[p.CLUSTER] > 1:
         return []
     if plan[p.TOUCHED] != NONE:
-        first = plan[p.SLOT] * plan[p.WARPS]
-        settle_one(plan, run.states, run.tables, first, plan[p.TOUCHED])
+        first_state = plan[p.SLOT] * plan[p.WARPS]
+        settle_one(plan, run.states, run.tables, first_state, plan[p.TOUCHED])
         plan[p.TOUCHED] = NONE
     while True:
         while can_start(plan) and enter_slot(plan, run.slots, run.states, run.tables):
             begin_block()
-        runnable = [who for slot in range(len(run.slots)) for who in _runnable_in_slot(run, slot)]
+        runnable = [warp for slot in range(len(run.slots)) for warp in _runnable_in_slot(run, slot)]
         if not can_start(plan):
             return runnable
 

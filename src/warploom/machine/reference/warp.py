@@ -143,9 +143,9 @@ by name."""
 def _compute(warp: Warp, instruction: Instruction, on: Values) -> None:
     """Executes an instruction that computes the same function in each lane: evaluates its terms."""
     operation = instruction.operation
-    first = len(operation.spec.destinations)
-    targets = tuple(spread(instruction.operands[:first]))
-    sources = tuple(spread(instruction.operands[first:]))
+    destination_count = len(operation.spec.destinations)
+    targets = tuple(spread(instruction.operands[:destination_count]))
+    sources = tuple(spread(instruction.operands[destination_count:]))
     arguments = [
         read(warp, source, type)
         for source, type in zip(sources, operation.source_types, strict=False)
@@ -239,8 +239,8 @@ def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int) 
     count = instruction.operands[0]
     assert isinstance(count, Immediate)
     run, grows = warp.run, int("inc" in instruction.operation.modifiers.values.values())
-    first = int(run.plan[SLOT] * run.plan[WARPS])
-    states = run.states[first : first + int(run.plan[WARPS])]
+    first_warp = int(run.plan[SLOT] * run.plan[WARPS])
+    states = run.states[first_warp : first_warp + int(run.plan[WARPS])]
     error = set_registers(run.plan, states, warp.number, count.value, grows)
     if error:
         position = index, warp.block.number, warp.number, lanes_of(mask)[0], count.value, error

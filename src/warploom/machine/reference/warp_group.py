@@ -124,12 +124,12 @@ def _spread_lanes(
 
 
 def _read_shared_matrix(
-    warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, first: int
+    warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, first_block: int
 ) -> Matrix:
-    """Returns the matrix that a descriptor names, starting at block `first`: A has one block of
-    rows for each warp."""
+    """Returns the matrix that a descriptor names, starting at block `first_block`: A has one block
+    of rows for each warp."""
     blocks = [
-        _read_block(warp, issued, operand, descriptor, (first + block, block))
+        _read_block(warp, issued, operand, descriptor, (first_block + block, block))
         for block in range(operand.blocks)
     ]
     return np.concatenate(blocks)[: operand.rows]
