@@ -1,4 +1,4 @@
-"""Draws instructions of textures and surfaces, and makes what they read and write."""
+"""Draws instructions of textures and surfaces, and creates the objects that they access."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDTH, HEIGHT = 8, 4
 
 
 def textures(memory: DeviceMemory, rng: np.random.Generator) -> int:
-    """Make all three, with random texels; gives the address of the surface's."""
+    """Creates all three objects, with random texels; returns the address of the surface's."""
     line = memory.allocate(4 * WIDTH, "line")
     memory.write(line.address, rng.random(WIDTH, np.float32).tobytes())
     plane = memory.allocate(4 * WIDTH * HEIGHT, "plane")
@@ -41,7 +41,7 @@ def textures(memory: DeviceMemory, rng: np.random.Generator) -> int:
 
 
 def texels(w: Writer, _: int) -> None:
-    """A fetch, a gather, a query, or an access to the surface."""
+    """Draws a fetch, a gather, a query, or an access to the surface."""
     kind = w.draw(st.sampled_from(("line", "level", "plane", "gather", "query", "surface")))
     a, b, c, e, x, y = (w.register(32) for _ in range(6))
     four, at = f"{{{a}, {b}, {c}, {e}}}", f"{{{x}, {y}}}"
@@ -61,7 +61,7 @@ def texels(w: Writer, _: int) -> None:
 
 
 def _surface(w: Writer) -> None:
-    """Coordinates lie inside or, for what is clamped, anywhere."""
+    """Draws an access whose coordinates are inside or, if they are clamped, anywhere."""
     value, x, y = (w.register(32) for _ in range(3))
     w.emit(f"mov.u64 %at, {SURFACE}")
     w.emit(f"and.b32 %i, {x}, {WIDTH - 1}")

@@ -52,10 +52,10 @@ def prepared(
     return program, launch, memory, buffer
 
 
-def left_behind(
+def outcome_of(
     text: str, block: tuple[int, int], schedule: Schedule, engine: object, blocks: int = 2
 ) -> object:
-    """Returns the type of a run's error, or the memory and the counts that it leaves."""
+    """Returns the type of a run's error, or the memory and the counts after it."""
     program, launch, memory, buffer = prepared(text, block, schedule, blocks)
     try:
         tally: Tally = engine.launch(program, launch, memory)  # type: ignore[attr-defined]
@@ -66,5 +66,5 @@ def left_behind(
 
 
 def schedules() -> st.SearchStrategy[Schedule]:
-    """Draws both control models, with two resident blocks."""
+    """Draws both control-flow models, with two resident blocks."""
     return st.builds(Schedule, independent=st.booleans(), resident_blocks=st.just(2))

@@ -1,7 +1,7 @@
-"""Both machines count memory accesses alike by the rules of every family of devices.
+"""Checks that both machines count memory accesses alike by the rules of every device family.
 
-One kernel makes every kind of access; which addresses its lanes name, and which lanes are on, is
-data, so that each family needs one compilation.
+One kernel makes every kind of access; the addresses and the active lanes are data, so that each
+family needs one compilation.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MODELS = [(cc, options) for cc, several in FAMILIES.items() for options in sever
 
 
 def each_family_now() -> list[Any]:
-    """The first model of each family, and in the nightly job the others."""
+    """Returns the first model of each family; the others run in the nightly job."""
     ccs = [cc for cc, _ in MODELS]
     return [
         pytest.param(n, marks=[pytest.mark.nightly] if cc in ccs[:n] else [])
@@ -58,7 +58,8 @@ def each_family_now() -> list[Any]:
 
 
 def accesses() -> str:
-    """Every width in every space, each at its own alignment; then a load past L1 and atomics."""
+    """Returns accesses of every width in every space, each naturally aligned; then a load past L1
+    and atomics."""
     lines: list[str] = []
     for space, (base, ops) in SPACES.items():
         for width, size in WIDTHS.items():
@@ -123,8 +124,8 @@ def engines(model: int) -> tuple[ReferenceEngine, CompiledEngine]:
 
 
 def records(engine: ReferenceEngine | CompiledEngine, *warps: list[int]) -> dict[str, int]:
-    """What the engine counted, by instruction, space and column; example addresses relative to the
-    buffers that they fall into. Each block is a warp with offsets of its own."""
+    """Returns the engine's counts by instruction, space and column; example addresses are relative
+    to the buffers that contain them. Each block is a warp with offsets of its own."""
     module, program = prepared()
     memory = DeviceMemory(1 << 24)
     try:
@@ -154,7 +155,8 @@ def records(engine: ReferenceEngine | CompiledEngine, *warps: list[int]) -> dict
 
 @st.composite
 def patterns(draw: st.DrawFn) -> list[int]:
-    """An offset for each lane: strided, random, or alike in groups; SPAN for lanes that are off."""
+    """Draws an offset for each lane: strided, random, or equal in groups; SPAN for inactive
+    lanes."""
     kind = draw(st.sampled_from(["strided", "random", "groups"]))
     start = draw(st.sampled_from([0, 4, 16, 32, 64, 100, 128, 256]))
     stride = draw(st.sampled_from([0, 1, 2, 4, 8, 12, 16, 32, 64, 68, 128]))
@@ -178,7 +180,8 @@ def test_both_machines_count_alike(model: int, offsets: list[int]) -> None:
 @pytest.mark.parametrize("model", range(len(MODELS)))
 @pytest.mark.parametrize("start", [0, 4, 32, 128])
 def test_common_accesses_count_alike(model: int, start: int) -> None:
-    """Consecutive words, which compiled code only counts, from a line, a sector and a word on."""
+    """Accesses consecutive words, which compiled code only counts, from a line, a sector and a word
+    on."""
     reference, compiled = engines(model)
     for stride in (0, 1, 2, 4, 8, 16):
         offsets = [start + stride * lane for lane in range(32)]
@@ -187,8 +190,8 @@ def test_common_accesses_count_alike(model: int, start: int) -> None:
 
 @pytest.mark.parametrize("model", each_family_now())
 def test_patterns_that_come_again_after_many_that_do_not(model: int) -> None:
-    """Compiled code keeps few patterns after `TRIALS` that did not come again, one in `SELDOM`, and
-    finds those that do."""
+    """Checks that the pattern table finds repeated patterns after `TRIALS` that did not repeat,
+    when it inserts one in `SELDOM`."""
     reference, compiled = engines(model)
     drawn = np.random.default_rng(0).integers(0, SPAN, (TRIALS + 4, 32)).tolist()
     again = [[64 * lane % SPAN for lane in range(32)], [8 * lane for lane in range(32)]]

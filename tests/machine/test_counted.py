@@ -1,4 +1,4 @@
-"""Counts of several launches, added up before a tally is made of them."""
+"""Checks the tally of several launches whose counts are added up first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ __global__ void gather(const float *x, const int *at, float *y)
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
 def test_counts_are_sums_and_the_costliest_access_stands_for_all(engine: str) -> None:
-    """16 lanes load and store 64 bytes each, and gather: from one sector, from 8, from one."""
+    """Counts 16 lanes that load and store 64 bytes each, and gather: from one sector, from 8, from
+    one."""
     gpu = wl.Device("a100", engine=engine)
     kernel = gpu.compile(SOURCE)["gather"]
     x, y = gpu.zeros(16 * 8, np.float32), gpu.zeros(16, np.float32)

@@ -1,5 +1,5 @@
-"""Every form of the texture and surface instructions with every choice of every modifier, on both
-machines: the same bits. How texels are found is for test_texels_agree.py."""
+"""Checks every form of texture and surface instructions with every choice of every modifier, on
+both machines: results are equal bit by bit. Filtering is left to test_texels_agree.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMATTED = {"b32": "u32", "b64": "u32"}
 
 
 def objects(memory: DeviceMemory) -> None:
-    """A texture of each geometry, then a surface of each, of random words."""
+    """Creates a texture of each geometry, then a surface of each, with random words."""
     rng = np.random.default_rng(3)
     sampler = d.sampler_word((d.CLAMP, d.CLAMP, d.CLAMP), flags=0)
     for kind in (d.TEXTURE, d.SURFACE):
@@ -45,7 +45,7 @@ def objects(memory: DeviceMemory) -> None:
 
 
 def add(kernel: Kernel, operation: Operation) -> None:
-    """One instruction, with a texture or surface of its geometry."""
+    """Adds one instruction, with a texture or surface of its geometry."""
     m, spec = operation.modifiers, operation.spec
     geometry = m.text("geom", "2d")
     surface = operation.name.startswith("su")
@@ -73,7 +73,8 @@ def add(kernel: Kernel, operation: Operation) -> None:
 
 
 def _coordinates(kernel: Kernel, operation: Operation, geometry: str) -> str:
-    """Inside the surface where it could trap, at a multiple of what it moves; else anything."""
+    """Returns coordinates inside the surface if the instruction could trap, aligned to its access;
+    else random ones."""
     count = COORDINATES[geometry]
     words = [kernel.register(32) for _ in range(count)]
     if operation.name.startswith("su"):

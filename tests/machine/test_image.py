@@ -1,4 +1,4 @@
-"""A module's variables in memory: initial values byte by byte, addresses, constants."""
+"""Checks a module's variables in memory: initial values byte by byte, addresses, constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threads that run machine code: one job each at a time, and again after that."""
+"""Checks the threads that run machine code: one job at a time, and reuse."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def ran(runner: Runner, value: int) -> int:
     return runner.give_back()
 
 
-def test_a_runner_that_was_given_back_serves_again() -> None:
+def test_a_returned_runner_is_reused() -> None:
     first = Runner.borrow()
     assert ran(first, 5) == 5
     again = Runner.borrow()
@@ -37,7 +37,7 @@ def test_two_borrowers_have_two_runners() -> None:
 
 
 def test_a_runner_has_ended_only_when_its_job_has() -> None:
-    """And says so as often as it is asked: an interrupt may lose the first answer."""
+    """Checks that repeated calls return the same answer: an interrupt may lose the first one."""
     runner, gate = Runner.borrow(), threading.Event()
     runner.start(lambda: int(gate.wait(SECONDS)))
     assert not runner.wait_until_idle(0.01)

@@ -1,13 +1,13 @@
-"""Baseline code does and counts what optimised code does, and a launch may go on from one to the
-other wherever it pauses."""
+"""Checks that baseline code has the results and counts of optimised code, and that a launch may
+continue in the other wherever it pauses."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shaped_programs import known_courses, swept_kernels
-from shaped_runs import left_behind
+from shaped_programs import static_schedule_kernels, warp_loop_kernels
+from shaped_runs import outcome_of
 from test_machines_agree import agree_on_kernels
 from test_pauses import LOOPS, MEETS, assert_every_block_is_run_once
 
@@ -23,8 +23,8 @@ from warploom.machine.reference.machine import ReferenceEngine
 def handovers(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> list[WorkerLaunch]:
-    """Has launches begin in baseline code, pause as often as they can, and go on in optimised code
-    after so many pauses; gives the launches that did."""
+    """Makes launches begin in baseline code, pause as often as they can, and continue in optimised
+    code after a number of pauses; returns the launches that did."""
     changed: list[WorkerLaunch] = []
     pauses, run_slice = 0, WorkerLaunch.run_slice
 
@@ -59,26 +59,30 @@ def handovers(
 @pytest.mark.parametrize("text", [LOOPS, MEETS])
 @pytest.mark.parametrize("threads", [96, 100])
 def test_every_block_is_run_once(text: str, threads: int, handovers: list[WorkerLaunch]) -> None:
-    """Of the kernels of test_pauses, which write their thread's number."""
+    """Uses the kernels of test_pauses, which write their thread's number."""
     assert_every_block_is_run_once(text, threads)
     assert handovers
 
 
 @pytest.mark.usefixtures("handovers")
-def test_launches_go_on_in_better_code(random_examples: int) -> None:
+def test_launches_continue_in_optimised_code(random_examples: int) -> None:
     agree_on_kernels(random_examples, [(3, 40), (2, 96)])
 
 
 @pytest.mark.usefixtures("handovers")
 def test_launches_go_on_behind_barriers(random_examples: int) -> None:
-    """Where code has put what a warp needs into its context, and warps go one after the other."""
+    """Checks launches that pause after barriers, where code has saved each warp's registers to its
+    context and warps run one after the other."""
 
     @settings(max_examples=random_examples // 2)
-    @given(text=st.one_of(swept_kernels(), known_courses()), threads=st.sampled_from([100, 128]))
+    @given(
+        text=st.one_of(warp_loop_kernels(), static_schedule_kernels()),
+        threads=st.sampled_from([100, 128]),
+    )
     def agree(text: str, threads: int) -> None:
         alone = Schedule(resident_blocks=1)
-        expected = left_behind(text, (threads, 1), alone, ReferenceEngine(), 3)
-        assert left_behind(text, (threads, 1), alone, CompiledEngine(), 3) == expected
+        expected = outcome_of(text, (threads, 1), alone, ReferenceEngine(), 3)
+        assert outcome_of(text, (threads, 1), alone, CompiledEngine(), 3) == expected
 
     agree()
 

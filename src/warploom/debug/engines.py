@@ -22,7 +22,7 @@ from warploom.debug.target import Target
 from warploom.ir.variant import Debugging
 from warploom.lower.instrument.watchpoints import HITS
 from warploom.machine.compiled.engine import CompiledEngine
-from warploom.machine.compiled.launch_template import CURRENT, LaunchTemplate
+from warploom.machine.compiled.launch_template import CURRENT_BLOCK_SLOTS, LaunchTemplate
 from warploom.machine.compiled.work import WorkerLaunch
 from warploom.simt import schedule_layout
 from warploom.simt.scheduling import WHOLE_TURN
@@ -273,7 +273,9 @@ class TurnEngine:
         """Return the arrays that change, of as many slots as were in use."""
         environment = self.work.environment
         own = {slot: int(environment[slot]) for slot in _NUMBERS}
-        own |= {at: int(environment[at] - environment[base]) for base, at in CURRENT.items()}
+        own |= {
+            at: int(environment[at] - environment[base]) for base, at in CURRENT_BLOCK_SLOTS.items()
+        }
         arrays = {slot: part.copy() for slot, part in self._arrays(resident)}
         return BetweenTurns(own, arrays, resident, self._running())
 
@@ -289,7 +291,7 @@ class TurnEngine:
         environment = self.work.environment
         for slot in _NUMBERS:
             environment[slot] = state.numbers[slot]
-        for base, at in CURRENT.items():
+        for base, at in CURRENT_BLOCK_SLOTS.items():
             environment[at] = environment[base] + state.numbers[at]
         for slot, part in self._arrays(state.resident):
             part[:] = state.arrays[slot]

@@ -73,6 +73,7 @@ COPY_COLUMNS = (("warp", 4), ("instruction", 4), ("since", 8), ("until", 8))
 
 
 def _of_asynchronous(record: Asynchronous, steps: int) -> Iterator[Column]:
+    """Yields the columns of asynchronous operations and mbarriers."""
     states, flights = record.states, record.flights
     yield "states.step", states.step, states.count, 4, steps
     yield "states.barrier", states.barrier, states.count, 4, len(record.barriers)

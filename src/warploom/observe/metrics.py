@@ -15,6 +15,7 @@ _OPS = {"ld": "load", "st": "store"}
 
 
 def _table() -> dict[str, str]:
+    """Returns the counter of each metric."""
     table: dict[str, str] = {}
     for short, op in _OPS.items():
         for space in ("global", "local"):

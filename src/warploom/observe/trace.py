@@ -175,6 +175,7 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
         return history
 
     def __repr__(self) -> str:
+        """Returns a one-line summary of the trace."""
         launch = self.launch
         ended = f", ended by: {self.error.splitlines()[0]}" if self.error else ""
         return (
@@ -207,6 +208,8 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
 
 
 class _Versioned(msgspec.Struct):
+    """The part of a trace that is decoded first, to check its version."""
+
     version: int
 
 
@@ -251,6 +254,7 @@ class WarpTrace:
         return [self._step(int(time)) for time in times]
 
     def _step(self, time: int) -> Step:
+        """Returns the step at a time."""
         trace, columns = self.trace, self.trace.columns
         state = trace.states[int(columns["state"][time])]
         return Step(
@@ -279,6 +283,7 @@ class WarpTrace:
         ), base
 
     def _access(self, number: int) -> StepAccess:
+        """Returns access `number` of the trace with its lane addresses."""
         _, sites, shapes, bases = self._access_columns
         site, shape = self.trace.sites[sites[number]], self.trace.shapes[shapes[number]]
         lanes = tuple(lane for lane in range(self.trace.warp_size) if shape.lanes >> lane & 1)

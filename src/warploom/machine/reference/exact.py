@@ -155,6 +155,7 @@ def multiply_add(a: int, b: int, c: int, format: Format, mode: str) -> int:
 
 
 def divide(a: int, b: int, format: Format, mode: str) -> int:
+    """Returns a / b, rounded."""
     x, y = finite(a, format), finite(b, format)
     negative = bool((a ^ b) & format.sign)
     # Python raises an exception for division by zero, so the special cases are written out.
@@ -173,6 +174,7 @@ def divide(a: int, b: int, format: Format, mode: str) -> int:
 
 
 def square_root(a: int, format: Format, mode: str) -> int:
+    """Returns the square root of a, rounded."""
     x = finite(a, format)
     if x is None or (x.negative and x.integer):
         return a if a == format.infinity else NAN[format.bits]
