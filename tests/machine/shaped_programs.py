@@ -371,8 +371,8 @@ def _jump(draw: st.DrawFn, depth: int) -> str:
 @st.composite
 def warp_loop_kernels(draw: st.DrawFn) -> str:
     """Draws a kernel `k(buffer)` that loops over barriers, between which, mostly, the first threads
-    access consecutive addresses, with values that are equal or come from the warp before. The
-    buffer is that of `shaped_kernels`."""
+    access consecutive addresses, with values that are equal or that the warp before has written.
+    The buffer is that of `shaped_kernels`."""
 
     def one(*choices: str) -> str:
         return draw(st.sampled_from(choices))
