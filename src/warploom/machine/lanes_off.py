@@ -61,6 +61,7 @@ def lanes_off(table: Table, existing: int) -> LanesOff:
                 table[offset + warp_table.S_MASK]
             )
     gathering = live & _arrived_lanes(table)
+    # `MASK` holds the active lanes; whatever is live, inactive and not waiting is on another path.
     waiting = gathering | parked[warp_table.AT_SYNC] | parked[warp_table.AT_BARRIER]
     return LanesOff(
         (1 << int(table[warp_table.LANES])) - 1 & ~existing,
@@ -99,6 +100,7 @@ def reconvergence_points(table: Table) -> tuple[ReconvergencePoint, ...]:
     while node != warp_table.NONE:
         fields = table[warp_table.node_at(node) :]
         point, expected, arrived, side = (int(fields[offset]) for offset in NODE_FIELDS)
+        # Words of the other side are stale once it has run, and `OTHER_MASK` is 0.
         start = int(fields[warp_table.OTHER_BLOCK]) if side else warp_table.NONE
         points.append(ReconvergencePoint(point, expected, arrived, start, side))
         node = int(fields[warp_table.PARENT])

@@ -144,6 +144,7 @@ class Launch:
     ) -> Launch:
         """Returns a copy of this launch with its arguments. Every launch needs one, and
         `dataclasses.replace` is slow."""
+        # Positional arguments in the order of the fields.
         return Launch(
             self.grid,
             self.block,

@@ -44,6 +44,7 @@ class Observation:
         table = np.zeros(words.TABLE_WORDS, np.int64)
         for number, kind in enumerate(words.KINDS):
             table[number] = self.functions.get(kind, 0)
+        # The object keeps the array alive, since the table holds only its address.
         source_lines = source_lines.astype(np.int64)
         table[words.LINES_AT] = source_lines.ctypes.data
         table[words.STATE_AT] = self.state.ctypes.data

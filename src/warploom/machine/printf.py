@@ -54,6 +54,7 @@ def format_printf(format: bytes, arguments: PrintfArguments) -> str:
     text, end = bytearray(), 0
     for match in SPECIFIER.finditer(format):
         text += format[end : match.start()]
+        # Stop early: the rest of the format cannot change the first MOST_BYTES.
         if len(text) >= MOST_BYTES:
             break
         text += _convert(match, arguments)
@@ -82,6 +83,7 @@ def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
     if precision and precision.startswith("-"):
         precision = None
     width, precision = _capped_count(width), _capped_count(precision)
+    # Floats are promoted to double, and pointers have 8 bytes, as in a C variadic call.
     size = 8 if kind in "psfFeEgGaA" or length in LONG else 4
     data = arguments.take(size)
     if data is None:

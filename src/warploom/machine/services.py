@@ -66,6 +66,7 @@ class Services:
 
         values = PrintfArguments(read, arguments)
         text = format_printf(read_string(read, format), values)
+        # A launch from the callback would wait for the kernel that waits for the callback.
         with callback():
             (self.launch.output or sys.stdout.write)(text)
         return values.taken
@@ -87,6 +88,7 @@ class Services:
             return data.decode(errors="replace")
 
         block, thread = self._thread_of(call, lane)
+        # The line is passed as a 32-bit unsigned value.
         where = f"{text(file)}:{line & 0xFFFFFFFF}"
         raise DeviceAssert(
             f"Assertion `{text(message)}` failed\n    at {where} in {text(function)}, kernel"

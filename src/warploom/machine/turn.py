@@ -50,6 +50,8 @@ class LaunchLock:
         refuse_in_callback("launch a kernel")
         try:
             with self._changed:
+                # Tickets are issued in rising order and removed in any, so the first one left is
+                # the lowest.
                 self._changed.wait_for(lambda: next(iter(self._tickets), number) >= number)
         except KeyboardInterrupt:
             if self._holder is not None:
@@ -77,6 +79,8 @@ class LaunchLock:
         try:
             self._lock.acquire()
         except KeyboardInterrupt:
+            # The thread that runs the kernel cannot receive Ctrl-C, so the waiting thread passes it
+            # on.
             if self._holder is not None:
                 self._holder.request()
             raise

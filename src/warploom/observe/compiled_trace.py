@@ -232,6 +232,7 @@ class CompiledRecording:
     def _accesses(self) -> schema.Accesses:
         """Returns the columns of the accesses."""
         rows = self.log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
+        # Bulk copies of the TMA have no lane addresses, and a trace has no texture accesses.
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)  # no copies of the TMA
         rows = rows[by_lanes & ((rows[:, words.A_KIND] & 0xFF) < SPACES.index(TEXEL_SPACES[0]))]
         step, is_recorded = self._steps_of(rows[:, words.A_ENTRY], rows[:, words.A_INSTRUCTION])
@@ -290,6 +291,7 @@ class CompiledRecording:
             return
         selected = rows[which]
         masks = selected[:, words.A_LANES]
+        # Isolates the lowest set bit: the first active lane.
         leaders = np.log2(masks & -masks).astype(np.int64)
         addresses = self._addresses(selected, leaders)
         first_address = addresses[np.arange(len(selected)), leaders]
@@ -317,6 +319,7 @@ class CompiledRecording:
         distances = region[rows[scattered, words.A_SCATTERED]]
         addresses[scattered] = rows[scattered, words.A_FIRST, None] + distances
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
+        # The log has offsets in a thread's local memory.
         offsets = addresses[local]
         addresses[local] = (offsets // 4 * WARP_SIZE + numbers) * 4 + offsets % 4
         return addresses

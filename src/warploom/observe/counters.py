@@ -84,6 +84,7 @@ class Counts(Mapping[str, int]):
         return len(self._values)
 
     def __getattr__(self, name: str) -> int:
+        # Private names must fail fast: copy and pickle probe them before `_values` exists.
         if name.startswith("_") or name not in self._values:
             raise AttributeError(f"there is no counter {name!r}; there are {', '.join(self)}")
         return self._values[name]
@@ -180,6 +181,7 @@ def _add_accesses(tally: Tally, columns: Mapping[str, npt.NDArray[np.int64]]) ->
         cost: dict[str, int] = dict(zip(FIELDS, costs.tolist(), strict=True))
         for field in _ACCESSES.get((row.space, row.op), ()):
             columns[_counter_name(row.space, row.op, field)][row.instruction] += cost[field]
+        # Atomics are counted over all spaces as well.
         if row.op == "atomic":
             columns["atomic_requests"][row.instruction] += cost["requests"]
             columns["atomic_passes"][row.instruction] += cost["passes"]

@@ -140,12 +140,16 @@ def colliding(
     if rule not in _BANKS:
         return ()
     banks, width = _BANKS[rule]
+    # Wide accesses are served for part of the warp at a time; lanes of different parts do not
+    # conflict.
     lanes_at_once = banks * max(1, width // 4) * 4 // max(size, 4) if banks == 32 else banks
     if rule == "shared_32_banks_read":
         lanes_at_once = banks // _return_passes(addresses, lanes, size)
     words_by_bank: dict[tuple[int, int], dict[int, list[int]]] = {}
     for lane, address in zip(lanes, addresses, strict=True):
         bank, word = (address // width) % banks, address // width
+        # In the 4-byte mode of compute capability 3.x, words of a bank that are in one row of 256
+        # bytes do not conflict.
         if rule == "shared_wide_banks_of_words":
             bank, word = address // 4 % banks, address // 256
         group = lane // min(32, max(1, lanes_at_once))

@@ -123,6 +123,7 @@ class FlightLog:
     def settle(self, step: int, warp: Warp, instruction: int, mask: int) -> None:
         """Records what an instruction has done, after it was executed."""
         for operation in self._issued:
+            # Copies of lanes to several mbarriers share the bytes of the instruction evenly.
             operation.size = self._bytes // len(self._issued)
         part = self._parts[instruction]
         if part is not None and part.role is Role.LOOK and part.barrier is not None:
@@ -249,11 +250,13 @@ class FlightLog:
             barrier.word = word
             return
         if is_valid(barrier.word) and barrier.word != -1:
+            # An mbarrier holds its phase modulo 4.
             barrier.phases += (phase(word) - phase(barrier.word)) % 4
         else:
             barrier.phases = 0
         barrier.word = word
         bytes_ = word >> TX_AT & ((1 << TX_BITS) - 1)
+        # Sign-extends the field of pending bytes.
         bytes_ -= (bytes_ >> TX_BITS - 1) << TX_BITS
         expected = word >> EXPECTED_AT & COUNTS
         self._states.append((step, number, barrier.phases, word & COUNTS, expected, bytes_))

@@ -118,6 +118,7 @@ def _compile(
 ) -> Any:
     """Returns the machine code of a user's function, with the signature that both machines call."""
     numba: Any = import_module("numba")  # without types for what is used here
+    # Bounds checks, since an index error in user code would otherwise corrupt memory.
     inner = numba.njit(boundscheck=True)(function)
     number, pointer = numba.types.int64, numba.types.voidptr
     numbers = numba.types.CPointer(number)

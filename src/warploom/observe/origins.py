@@ -100,6 +100,8 @@ class Origins:
             self.findings.setdefault(thread, []).append(read)
         if access.op != "load":
             for word in words:
+                # A store overwrites what was there, so its history begins anew; an atomic depends
+                # on the old value.
                 previous = self.writers.get(word) if access.op == "atomic" else None
                 history = hash((thread, number, previous.history if previous else 0))
                 self.writers[word] = Writer(access.instruction, thread, history)

@@ -151,6 +151,8 @@ class Recorder:
         """Records the effects of the last step, after it was executed: divergence, written
         registers and memory."""
         tally = warp.run.tally
+        # The counts have risen if the last step's branch diverged, or if entering its successor
+        # reconverged lanes.
         divergences, reconvergences = int(tally.divergent.sum()), int(tally.reconvergences.sum())
         if self._last is not None:
             marks = schema.DIVERGED * (divergences > self._divergences)
@@ -188,6 +190,8 @@ class Recorder:
         if self._last is not None:
             self._finish_step(self._last.warp)
         warps = sorted(self._warps.items())
+        # A trace has warps sorted by block and number; they were numbered in the order in which
+        # they began.
         order = np.empty(len(warps), np.uint32)
         for position, (_, record) in enumerate(warps):
             order[record.number] = position

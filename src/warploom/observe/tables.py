@@ -105,6 +105,7 @@ class Patterns:
         if number is not None:
             return number
         rule, best = "", 0
+        # Accesses to the call stack are not counted.
         if instruction not in self._program.private:
             route = route_of(self._program.instructions[instruction])
             rule = self._rules.cost(space.value, op, route=route)

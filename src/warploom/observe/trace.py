@@ -185,6 +185,7 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
 
     def to_bytes(self) -> bytes:
         """Returns the trace as compressed MessagePack, the content of a trace file."""
+        # No modification time, so that equal traces are equal files.
         return gzip.compress(msgspec.msgpack.encode(self), compresslevel=3, mtime=0)
 
     @staticmethod
@@ -193,6 +194,7 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
         for data that unpacks to more than `most_bytes`."""
         try:
             plain = gunzip(data, most_bytes)
+            # Check the version first: another schema may not decode as this one.
             version = msgspec.msgpack.decode(plain, type=_Versioned).version
             if version != VERSION:
                 raise WarploomError(

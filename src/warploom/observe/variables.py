@@ -66,6 +66,7 @@ def _parameter_registers(
     names: dict[str, str] = {}
     for instruction in program.instructions:
         results = tuple(writes(instruction))
+        # A register with several definitions, or a guarded one, may hold other values as well.
         if len(results) != 1 or written[results[0]] != 1 or instruction.guard is not None:
             continue
         name = _loaded_parameter(instruction, parameters)

@@ -41,6 +41,7 @@ def empty_caches(
         CONSTANT: spec.constant_cache_bytes,
         L2: spec.l2_bytes,
     }
+    # SMs without a thread block have no accesses.
     sms = min(spec.sms, launch.blocks)
     header = np.zeros(HEADER_WORDS, np.int64)
     header[SMS], header[ORIGIN] = sms, memory.base

@@ -53,6 +53,7 @@ class Counted:
             first_part.launch_template.kernel,
             first_part.launch_template.launched_warps,
             (first_part.launch_template.rows_at - first_part.launch_template.counts_at) // 8,
+            # The buffers may serve another launch after this.
             tuple(work.buffers.counts() for work in works),
             serial_reason,
         )
@@ -106,6 +107,7 @@ def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
     # user's.
     hidden = [*program.hidden]
     tally.warps[hidden] = tally.threads[hidden] = 0
+    # Only guarded instructions have a count of their own.
     tally.threads_on[:] = tally.threads
     for instruction, count_at in layout.guarded.items():
         if instruction not in program.hidden:
@@ -125,6 +127,7 @@ def _add_rows(tally: Tally, layout: CountLayout, rows: Words) -> None:
     # The costliest access is the first of its cost, as if one worker had seen them all.
     parts = rows[:, :, EXAMPLE_COST].argmax(axis=0)
     tally.records[...] = rows[parts, np.arange(len(parts)), :RECORD_WIDTH]
+    # The pattern table has counted hits only; a hit costs what the pattern's first access did.
     patterns = rows[:, :, PATTERNS_AT:PATTERNS_END].reshape(*rows.shape[:2], SLOTS, PATTERN_WIDTH)
     repeated = patterns[..., REPEATS, None] * patterns[..., COSTS:]
     tally.accesses[...] = rows[:, :, : len(FIELDS)].sum(axis=0) + repeated.sum(axis=(0, 2))

@@ -87,6 +87,8 @@ class CompiledEngine:
         - `baseline`: baseline code, which compiles faster.
         """
         variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
+        # Code for one block size runs warps in a static schedule, in which events would be out of
+        # order.
         if observes is not None:
             variant = replace(variant, size=None, observes=observes)
         if debugging is not None:
@@ -168,6 +170,7 @@ class CompiledEngine:
         if configuration is None:
             variant = self._variant(program, launch, records=False, sanitizes=sanitizes)
             configuration = Configuration(self._tiers(program, variant), launch)
+            # Dictionaries keep insertion order, so the first key is the oldest.
             while len(self._configurations) >= MOST_CONFIGURATIONS:
                 oldest = self._configurations.pop(next(iter(self._configurations)), None)
                 if oldest is not None:
@@ -212,6 +215,7 @@ class CompiledEngine:
         counted = Counted.of(works, serial_reason)
         for work in works:
             work.launch_template.give_back(work.buffers)
+        # Otherwise the last slice may have exceeded the limit, which only the tally shows.
         if launch.max_instructions is None:
             return counted
         tally = counted()

@@ -31,8 +31,10 @@ def hand_over(before: LaunchTemplate, old: LaunchBuffers, after: LaunchTemplate)
     copied[after.address_slots] = False
     copied[Slot.CONTEXT_BYTES] = False
     new.environment[copied] = old.environment[copied]
+    # Everything from the plan up to the arrays of the block slots has one layout in both codes.
     same_layout = slice(after.starts[Slot.PLAN_AT], after.starts[Slot.STATES_BASE])
     new.arena[same_layout] = old.arena[same_layout]
+    # Without suspended warps there are no contexts to convert.
     if not after.kernel.suspends:
         return new  # it paused between two blocks
     new.environment[Slot.BLOCK] = _NO_BLOCK

@@ -100,6 +100,7 @@ class HostCallbacks:
         parameters, name = call.operands[2], service_of(call)
         assert isinstance(parameters, Vector)
         assert name is not None
+        # A call without arguments has a row too, for its result.
         rows = max(1, len(parameters.elements))
         words = (ctypes.c_uint64 * (rows * WARP_SIZE)).from_address(data)
         table = [words[row * WARP_SIZE : (row + 1) * WARP_SIZE] for row in range(rows)]
@@ -149,6 +150,7 @@ class HostCallbacks:
         stride = local_stride(self.services.program.local_bytes)
         start = int(self.environment[Slot.LOCAL_AT]) + fault.warp * stride
         addresses = (
+            # Byte by byte, since consecutive words of a lane are 128 bytes apart.
             start + (byte // 4 * WARP_SIZE + fault.lane) * 4 + byte % 4
             for byte in range(offset, offset + size)
         )

@@ -86,11 +86,13 @@ class LaunchTemplate:
     def of(cls, kernel: CompiledKernel, launch: Launch) -> LaunchTemplate:
         """Returns the template for launches like this one, whatever their arguments."""
         plan = launch.schedule.plan(launch, kernel.program)
+        # Code that never suspends runs its blocks one after the other in a single slot.
         slots = int(plan[schedule_layout.SLOTS]) if kernel.suspends else 1
         environment = np.zeros(len(Slot), np.int64)
         initial = _initial_arrays(kernel, launch, plan)
         initial[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)
         bytes_per_slot = _bytes_per_slot(kernel, launch)
+        # Two words of cached bounds (16 bytes) for each access record.
         zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
         if launch.schedule.shuffles and completes_later(kernel.program):
             zeros[Slot.QUEUE_AT] = 8 * queue_words(kernel.program.has_tensor_memory)
@@ -130,6 +132,7 @@ class LaunchTemplate:
         """Returns the buffers of one launch in their initial state."""
         try:
             buffers = self._free.pop()
+        # Not a length test first: another thread may take the last buffers in between.
         except IndexError:
             return LaunchBuffers(self)
         buffers.clear()
@@ -208,6 +211,7 @@ class LaunchBuffers:
     def forget_bounds(self) -> None:
         """Invalidates all cached bounds, after allocations were made or freed."""
         self._bounds[:] = 0
+        # An entry without capacity matches no address; its counts remain valid.
         self._caches[self._launch_template.kernel.layout.caches.entry_capacities()] = 0
 
     def words(self, start: int, count: int) -> Words:
@@ -290,6 +294,7 @@ def _full_lane_sets(block: tuple[int, int, int], sets: int) -> Words:
     `sets`. They are in the range caches from the start (`abi.range_cache`), so that masks at the
     edge of a grid, which may come first, cannot fill the table."""
     has_runs = RUNS[warp_layout_of(block)] > 1
+    # Half of the sets stay free for masks of partial warps.
     layouts = min(1 + max(warp_layouts(block)), sets // 2) if has_runs else 1
     keys = np.zeros(sets, np.int64)
     keys[0] = ALL_LANES

@@ -58,6 +58,7 @@ class Log:
         if blocks is not None:
             excluded = np.ones(launch.blocks, bool)
             excluded[[block for block in blocks if 0 <= block < launch.blocks]] = False
+            # Warps of other blocks have the number NONE, with which compiled code records nothing.
             log.numbers(launch)[np.repeat(excluded, launch.warps_per_block)] = warp_table.NONE
             data[words.LEFT_WARPS] = int(excluded.sum()) * launch.warps_per_block
         return log

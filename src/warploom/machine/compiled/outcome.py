@@ -35,6 +35,7 @@ def check_limit(tally: Tally, work: WorkerLaunch) -> None:
 def error_of(work: WorkerLaunch, status: Status) -> BaseException:
     """Returns the exception for a part of a launch that ended with `status`."""
     if work.host_callbacks is not None and work.host_callbacks.error is not None:
+        # An exception of a callback ended the kernel, whatever status it reports.
         return work.host_callbacks.error
     if status is Status.PAUSED:
         return cancellation_error()

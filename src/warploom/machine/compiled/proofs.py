@@ -50,6 +50,8 @@ def proven(
     ):
         lookups: dict[int, range | None] = {}
 
+        # Note every lookup, so that the proof is dropped when one of them would have another
+        # result.
         def recorded_lookup(address: int) -> range | None:
             lookups[address] = allocation_of(address)
             return lookups[address]

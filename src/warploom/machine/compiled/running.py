@@ -48,6 +48,7 @@ def _run_with_threads(
         progress(sum(map(_blocks_done, works)), works[0].launch.blocks)
 
     try:
+        # A single thread may run on any core; only parallel ones are placed.
         cores = other_cores() if len(works) > 1 else repeat(None)
         for runner, work, core in zip(running, works[local:], cores, strict=False):
             runner.start(partial(_run_until, stop, work), core)
@@ -56,6 +57,7 @@ def _run_with_threads(
             # Wake up regularly: a lock cannot be interrupted by Ctrl-C on every platform.
             while not runner.wait_until_idle(POLL_SECONDS):
                 report()
+    # The threads use buffers of this launch, so they have to stop before the exception propagates.
     except BaseException:
         stop.request()
         for runner in running:

@@ -67,6 +67,7 @@ class WorkerLaunch:
         environment[Slot.ALLOCATIONS_AT] = table.address
         environment[Slot.ALLOCATIONS] = table.count
         environment[Slot.TEXTURES_AT] = textures.address
+        # The number of the next block, from which the progress of this part is computed.
         environment[Slot.BLOCKS_DONE] = blocks.start
         environment[Slot.HIERARCHY_AT] = caches.ctypes.data
         host_callbacks = None
@@ -137,6 +138,7 @@ class WorkerLaunch:
                 self.host_callbacks.services, self.buffers.forget_bounds, self.environment
             )
             self.host_callbacks.stop = stop
+            # The old callback object writes to the old environment.
             self.environment[Slot.SERVICE_AT] = self.host_callbacks.address
         old_template.give_back(old_buffers)
 

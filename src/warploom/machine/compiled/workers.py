@@ -27,6 +27,7 @@ def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches:
     caches the proof."""
     if launch.schedule.policy != "converge":
         return "a policy mixes the blocks"
+    # Parallel workers could not stop at the same instruction as one worker.
     if launch.max_instructions is not None:
         return "a limit counts the instructions of all blocks"
     if launch.cluster_blocks > 1:

@@ -93,6 +93,7 @@ def waiting_lanes(
             yield WaitingLanes(block, warp, 0, NONE, "", barrier, int(state[ARRIVALS + barrier]))
     if state[STATUS] == ENDED:
         return
+    # The warp waits as a whole, so its splits wait for nothing else.
     if state[STATUS] == BARRIER_WAIT:
         awaited = int(state[BARRIER]), int(state[BARRIER_THREADS])
         offset = int(state[INSTRUCTION])
@@ -154,6 +155,7 @@ def _reads_in_loop(program: Program, start: int) -> bool:
 
 def _loop(program: Program, start: int) -> list[Block]:
     """Returns the basic blocks that are on a cycle with basic block `start`, and that block."""
+    # A basic block is on a cycle with `start` if each can be reached from the other.
     after = _reachable({b.index: b.successors for b in program.blocks}, start)
     before: dict[int, list[int]] = {}
     for block in program.blocks:
@@ -221,6 +223,7 @@ def deadlock_error(
             f" end, so nobody may wait for them without a cooperative launch"
         )
     text = "\n".join(lines)
+    # Only loops that cannot end at all; one lane that waits for something makes it a deadlock.
     endless = bool(groups) and all(group.waits_for == LOOPS for group in groups)
     title, advice = ("endless loop", END_LOOPS) if endless else ("deadlock", FIND_WAITS)
     return DeadlockError(

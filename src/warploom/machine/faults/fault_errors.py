@@ -129,6 +129,7 @@ def fault_error(
         f"at {line}{_header_text(fault, program)} in kernel {program.title}, by thread"
         f" {location['thread']} in block {location['block']}"
     )
+    # Order matters: a call-stack overflow is recorded as an out-of-bounds access to local memory.
     trap = _trap_message(fault, program, launch, at)
     if trap is not None:
         return DeviceTrap(trap, kind=fault.kind.name.lower().replace("_", " "), **location)
@@ -271,6 +272,7 @@ def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -
     if fault.kind is not FaultKind.REGISTER_COUNT:
         return None
     opcode = program.instructions[fault.instruction].operation.opcode
+    # `register_pool` packs both into the one word that a fault has for them.
     code, number = fault.size >> CODE_AT, fault.size & (1 << CODE_AT) - 1
     if code == BEYOND_BLOCK:
         warps = launch.warps_per_block
@@ -343,6 +345,7 @@ def _locate(fault: Fault, nearest: Allocation | None) -> str:
         return f"{fault.address - end} bytes after the nearest allocation, {name}."
     if fault.address < nearest.address:
         return f"{nearest.address - fault.address} bytes before the nearest allocation, {name}."
+    # The access begins in the allocation and ends behind it.
     if fault.address + fault.size > end:
         return f"{end - fault.address} bytes before the end of {name}, too few."
     return f"inside {name}."

@@ -44,6 +44,7 @@ class Allocator:
         for index, (start, end) in enumerate(self._gaps):
             address = _round_up(start, alignment)
             if end - address >= extent:
+                # Alignment may leave a free range in front of the allocation as well as behind it.
                 rest = [(start, address), (address + extent, end)]
                 self._gaps[index : index + 1] = [gap for gap in rest if gap[0] < gap[1]]
                 return address

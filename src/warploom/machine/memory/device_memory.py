@@ -161,6 +161,7 @@ class DeviceMemory:
         allocation = Allocation(address, size, name)
         with self._lock:
             index = bisect_right(self._addresses, address)
+            # Only the allocation that begins at or below the address and the next one can overlap.
             neighbours = (
                 self._live[other] for other in self._addresses[max(0, index - 1) : index + 1]
             )
@@ -220,6 +221,7 @@ class DeviceMemory:
     def _free_or_retain(self, address: int, *, in_kernel: bool = False) -> bool:
         """Ends an allocation now, or retains it until no launch can access it; the caller holds the
         lock. Returns False if there is none."""
+        # Freed already, though still in memory for a running launch.
         if address in self._retained:
             return False
         if in_kernel or not self._launches or address not in self._live:
@@ -236,6 +238,7 @@ class DeviceMemory:
         del self._addresses[bisect_right(self._addresses, address) - 1]
         self._constants.discard(address)
         self._table = None
+        # Lent memory is the host's: it is neither cleared nor counted.
         if address in self._lent:
             del self._lent[address]
             return True
@@ -312,6 +315,7 @@ class DeviceMemory:
     def table(self) -> AllocationTable:
         """Returns the live allocations as compiled code reads them."""
         table = self._table
+        # Without the lock: tables are immutable, and the attribute is read once.
         if table is not None:
             return table
         with self._lock:
@@ -346,6 +350,7 @@ class DeviceMemory:
         self._bytes = np.empty(0, np.uint8)
         try:
             self._map.close()
+        # NumPy views of the range still exist; the mapping ends with the last of them.
         except BufferError:
             return
 
@@ -415,6 +420,7 @@ def _reserve(size: int) -> mmap.mmap:
             resource="host memory",
             requested=size,
         ) from None
+    # Large pages make first touches and TLB misses of large buffers cheaper.
     huge = getattr(mmap, "MADV_HUGEPAGE", None)
     if huge is not None:
         _advise(reserved, huge)

@@ -40,6 +40,8 @@ class ModuleGlobals:
         if addresses is not None:
             self._addresses = dict(addresses)
             return
+        # All variables are placed before any is initialised, since initialisers may name later
+        # ones.
         self._addresses = {name: self._allocate(v) for name, v in self._variables.items()}
         for variable in self._variables.values():
             if variable.initial is not None:
@@ -128,6 +130,7 @@ class ModuleGlobals:
             value = self._address(item.name) + item.offset
         elif isinstance(item, Masked):
             address = self._address(item.symbol.name) + item.symbol.offset
+            # Divides by the lowest bit of the mask, which shifts the selected byte to bit 0.
             value = (address & item.mask) // (item.mask & -item.mask)
         elif type.is_float:
             value = _float_bits(item, type)

@@ -44,6 +44,7 @@ class PageStore:
         if file_page is None:
             copied = page.copy()
             self.in_memory += size
+            # The caller owns the copy; its space is accounted for until the last reference is gone.
             weakref.finalize(copied, self._drop, size)
             return copied
         copied = file_page[:size]

@@ -70,6 +70,7 @@ class MemorySnapshots:
             self._memory.restore(image.state)
         for address, content in self._contents():
             for page, current in zip(image.pages[address], _pages(content), strict=True):
+                # Writing would allocate pages of the device that were never touched.
                 if not _equal(page, current):
                     current[:] = page
         self._latest = image
@@ -78,6 +79,7 @@ class MemorySnapshots:
         """Yields the pages of an allocation: a page of the snapshot before where it is equal, else
         a new copy."""
         for number, content_page in enumerate(_pages(bytes_now)):
+            # Fresh device memory is zero, so untouched pages share one page of zeros.
             page = before[number] if number < len(before) else _ZERO[: len(content_page)]
             is_equal = len(page) == len(content_page) and _equal(page, content_page)
             yield page if is_equal else self._store.keep(content_page)

@@ -76,6 +76,7 @@ class TextureTable:
         self._lock.run_locked(partial(self._forget, handle))
 
     def _forget(self, handle: int) -> None:
+        # All zeros is a row of no kind, which rules reject as an invalid handle.
         self._rows[handle - d.HANDLE_TAG] = np.zeros(d.ROW_WORDS, np.int64)
         self._table = None
 

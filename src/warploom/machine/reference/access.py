@@ -234,6 +234,7 @@ def _in_atomic_order(warp: Warp, accesses_by_lane: Sequence[LaneAccess]) -> list
 def _surviving_stores(warp: Warp, accesses_of_warp: Sequence[LaneAccess]) -> list[LaneAccess]:
     """Returns the stores whose value remains if several lanes store to one address of a space that
     lanes share."""
+    # Local memory and parameters are private to a lane, so their stores never conflict.
     surviving = [
         lane_access
         for lane_access in accesses_of_warp
@@ -319,6 +320,7 @@ def lane_accesses(
         space_of_lane, offset = _locate(request.space, addresses_by_lane[lane])
         store = _store_of(warp, space_of_lane, lane, request.framed)
         accesses_of_warp.append(LaneAccess(lane, space_of_lane, offset, store))
+    # Before the checks, so that a sanitizer can report and suppress invalid accesses.
     if warp.run.sanitizer is not None and not request.framed:
         accesses_of_warp = _admitted(warp, request, accesses_of_warp, data)
     if _is_in_cluster(warp, request):
@@ -328,6 +330,7 @@ def lane_accesses(
             else lane_access
             for lane_access in accesses_of_warp
         ]
+    # Check every lane first: a faulting instruction must have no effect.
     for lane_access in accesses_of_warp:
         _check(warp, request, lane_access)
     for accessed_space in accessible_spaces(request.space):
@@ -479,6 +482,7 @@ def _count(
     writes = rules.writes(space.value) if request.op == "store" else None
     for lane_request in _lane_requests(warp, accesses_of_warp, space):
         request_addresses, mask = lane_request.addresses_by_lane, lane_request.mask
+        # The rule adds to the record; the difference is this request's cost.
         before = int(row[TRANSACTIONS])
         RULES[cost](request_addresses, mask, request.size, row)
         costliest = int(row[EXAMPLE_COST])
@@ -506,6 +510,7 @@ def _count_caches(
     route = route_of(run.program.instructions[request.index])
     path = run.rules.path(space.value, request.op, route=route)
     if path is not None:
+        # Local memory of different warps must not share lines in the cache model.
         local_base = local_address(run.program, run.launch, warp.block.number, warp.number)
         offset = local_base if space is Space.LOCAL else 0
         block = warp.block.number

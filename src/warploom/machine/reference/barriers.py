@@ -62,12 +62,14 @@ def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int)
     if not mask:
         return RUNNABLE
     table, next_block = warp.splits.table, warp.run.program.blocks[warp.splits.block].successors[-1]
+    # `bar.arrive` counts the threads and does not wait.
     if "arrive" in instruction.operation.modifiers:
         number, threads = _operands(warp, index, instruction, mask)
         table[ARGUMENT], table[ARGUMENT_2] = number, threads
         _report_arrival(warp, index, mask, number, threads)
         table[BLOCK] = next_block
         return schedule_layout.ARRIVED_ONLY
+    # Converged with no reconvergence pending: the warp can wait as a whole.
     together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
     return _wait_at_barrier(warp, index, instruction, mask, next_block, together=together)
 
@@ -132,6 +134,7 @@ def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tu
     operands = sources(instruction)[: -1 if votes(instruction) else None]
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in operands)
     threads = count[0] if count else 0
+    # Each warp group of a block has a barrier number of its own, above those of programs.
     if is_group_barrier(instruction.operation):
         return number + warp.number // schedule_layout.GROUP_WARPS, threads
     if number >= schedule_layout.BARRIERS or threads % warp.size:

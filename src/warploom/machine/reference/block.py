@@ -78,6 +78,7 @@ class Grid:
             and running is not None
             and (running.block.number, running.number) != warp
         ):
+            # It may be in the middle of a basic block, where no turn can end otherwise.
             interrupt(running)
             self._handle_status(running, schedule_layout.TURN_END)
 
@@ -110,6 +111,7 @@ class Grid:
         run = self.run
         number = scheduling.next_warp(run.plan, run.slots, run.states, run.tables)
         if self.choose is not None and number >= 0:
+            # The chooser records every turn, also those that it does not decide.
             self.choose([(int(run.plan[schedule_layout.CURRENT_BLOCK]), number)])
         return number
 

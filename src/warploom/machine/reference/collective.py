@@ -98,4 +98,6 @@ def _float_extreme(m: Modifiers, a: Values, type: ScalarType) -> int:
         return CANONICAL_NAN[32]
     bits: list[int] = values[~nan].tolist()
     choose = min if m["op"] == "min" else max
+    # Orders bit patterns by value: for negative numbers larger magnitudes are lower, and -0 is
+    # below 0.
     return choose(bits, key=lambda b: -(b & 0x7FFFFFFF) - 1 if b >> 31 else b)

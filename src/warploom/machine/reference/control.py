@@ -39,6 +39,7 @@ def enter_block(warp: Warp, block: int) -> int:
     if status != RUNNABLE:
         return status
     warp.next = run.program.blocks[splits.block].start
+    # Masks are checked on entry, before lanes wait for members that can never arrive.
     check_members(warp, warp.next, run.program.instructions[warp.next])
     status = _wait_for_members(warp)
     return barriers.wait_to_vote(warp) if status == RUNNABLE else status
@@ -106,6 +107,7 @@ def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     block = program.blocks[splits.block]
     taken = BranchSide(program.targets[target.name], mask)
     fall_through = BranchSide(block.successors[-1], splits.active & ~mask)
+    # Uniform branch: no divergence.
     if not (taken.mask and fall_through.mask):
         return jump(warp, taken.block if taken.mask else fall_through.block)
     warp.run.tally.divergent[index] += 1
@@ -166,6 +168,8 @@ def _run_side(warp: Warp, block: int) -> int:
 
 def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Executes `exit` and `ret`: the lanes of `mask` end."""
+    # All active lanes exit, so the warp enters the virtual exit block, where other lanes
+    # reconverge.
     if warp.splits.active == mask:
         return enter_block(warp, warp.splits.exit)
     warp.splits.exit_lanes(mask)

@@ -1,9 +1,9 @@
 """Executes copies that lanes issue: `cp.async` and `cp.async.bulk`, stores (`st.async` and
 `st.bulk` included), and `red.async` with its mbarrier update.
 
-If the schedule completes a copy late, what it overwrote is restored until then
-(`asynchronous.late_copies`). Lanes that copy part of their bytes (`src-size` less than `cp-size`)
-read byte by byte, so that nothing behind the part is accessed.
+If the schedule completes a copy late, the bytes that it overwrote are restored until then
+(`asynchronous.late_copies`). Lanes that copy only part of their bytes (`src-size` less than
+`cp-size`) read byte by byte, so that nothing past that part is accessed.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ def _copy_lanes(
     index, size = to_shared.index, to_shared.size
     target, source = endpoints
     source_addresses = addresses(warp, source)
+    # Lanes that copy everything access memory in one request, as hardware does.
     whole = mask & to_mask(copied_bytes == size)
     data = gather(warp, AccessRequest(index, Space.GLOBAL, "load", size), source_addresses, whole)
     for offset in range(size):
@@ -130,6 +131,7 @@ def _copy_pieces(
     assert isinstance(source, Address)
     starts, ends = addresses(warp, source), addresses(warp, destination)
     for offset in range(0, int(copied_bytes.max()), BULK_PIECE_BYTES):
+        # Lanes may copy different sizes; short ones drop out.
         active = mask & to_mask(copied_bytes >= offset + BULK_PIECE_BYTES)
         if active:
             load = AccessRequest(index, source_space, "load", BULK_PIECE_BYTES)
@@ -210,6 +212,7 @@ def _bytes_to_read(warp: Warp, instruction: Instruction, size: int) -> Values:
     makes them 0."""
     operands = instruction.operands[3:]
     if "L2::cache_hint" in instruction.operation.modifiers:
+        # The cache-policy operand has no effect on results.
         operands = operands[:-1]
     if not operands:
         return splat(size, U32, warp.size)

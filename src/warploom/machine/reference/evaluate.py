@@ -30,6 +30,7 @@ Node = Callable[[Term, Sequence[Values]], Values]
 
 def evaluate(term: Term, arguments: Sequence[Values], width: int) -> Values:
     """Returns the value of a term in `width` lanes; operand i is `arguments[i]`."""
+    # IEEE exceptions are results here, not errors.
     with np.errstate(all="ignore"):
         return _evaluate(term, arguments, width, {})
 
@@ -182,6 +183,7 @@ def _fused(term: Term, args: Sequence[Values]) -> Values:
         a, b, c = (as_numbers(x, type).astype(np.float64) for x in args)
         product = a * b
         total = product + c
+        # Infinities and NaNs would make the error terms NaN.
         if np.isfinite(total).all():
             return from_floats(_round_to_odd(total, _rounding_error(product, c, total)), type)
     format = exact.FORMATS[type.bits]
@@ -202,6 +204,7 @@ def _round_to_odd(total: Values, error: Values) -> Values:
     """Returns the float next to the exact sum whose last bit is 1; `total` itself if the sum is
     exact."""
     bits = total.view(np.int64)
+    # Adding 1 to the bits moves away from zero, so the direction depends on the sign of the sum.
     step = np.where((error > 0) == (total > 0), 1, -1)
     return np.where((error != 0) & (bits & 1 == 0), bits + step, bits).view(np.float64)
 

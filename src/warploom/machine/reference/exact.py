@@ -62,8 +62,10 @@ def rounded(negative: bool, ratio: Ratio, format: Format, mode: str) -> int:
     if numerator == 0:
         return sign
     exponent = numerator.bit_length() - denominator.bit_length() - format.precision
+    # Below the normal range the precision shrinks (gradual underflow).
     exponent = max(exponent, format.lowest)
     quotient, remainder, divisor = _divide_scaled(numerator, denominator, exponent)
+    # The estimate from bit lengths may be one too low.
     if quotient >> format.precision:
         exponent += 1
         quotient, remainder, divisor = _divide_scaled(numerator, denominator, exponent)
@@ -164,6 +166,7 @@ def divide(a: int, b: int, format: Format, mode: str) -> int:
             return format.infinity | (format.sign if negative else 0)
         zero_result = x is not None and not math.isnan(format.value(b))
         return (format.sign if negative else 0) if zero_result else NAN[format.bits]
+    # x / 0 is an infinity, 0 / 0 a NaN.
     if y.integer == 0:
         sign = format.sign if negative else 0
         return format.infinity | sign if x.integer else NAN[format.bits]

@@ -51,6 +51,7 @@ def resized(value: Values, bits: int, *, sign: bool = False) -> Values:
         return value
     width = 128 if value.dtype == np.object_ else 8 * value.dtype.itemsize
     if bits == 128:
+        # Sign extension: reinterpret as signed before widening to Python integers.
         wide = value.view(_SIGNED[width]) if sign else value
         return wide.astype(np.object_) & ((1 << 128) - 1)
     if width == 128:

@@ -62,6 +62,7 @@ def multiply(warp: Warp, index: int, instruction: Instruction, mask: int, on: Va
     fragments = (product.a, product.b, product.c)
     a, b, c = (read_matrix(warp, f, o) for f, o in zip(fragments, sources, strict=False))
     metadata = None if product.sparsity is None else read_metadata(warp, *sources[3:5])
+    # Scale data and selectors are the last four operands.
     scales = None if product.scales is None else read_scales(warp, product.scales, sources[-4:])
     write_matrix(warp, product.d, d, matrix_product(product, a, b, c, metadata, scales), on)
 
@@ -152,6 +153,7 @@ def assemble(fragment: Fragment, words: list[Values]) -> Matrix:
     result = np.zeros((fragment.rows, fragment.columns), _numpy(fragment.type))
     for element in range(fragment.count):
         register, position = divmod(element, fragment.packed)
+        # Small elements are packed, lowest first.
         bits = words[register] >> collect([position * fragment.bits], type)
         numbers = as_numbers(
             evaluate(number(fragment.type), [bits], WARP), calculated(fragment.type)
@@ -251,6 +253,7 @@ def move_fragment(warp: Warp, index: int, instruction: Instruction, mask: int, o
     leading_stride = read(warp, stride[0], U32).tolist() if stride else [move.leading] * WARP
     type = U64 if move.fragment.bits == 64 else U32
     words = [read(warp, register, type) for register in elements_of(registers)]
+    # Pieces are merged into the registers with OR, which must start at 0.
     if not move.stores:
         words = [collect([0] * WARP, type) for _ in words]
     for piece in pieces(move):

@@ -78,6 +78,7 @@ def write(warp: Warp, operand: Operand, value: Values, type: ScalarType, on: Val
     if not isinstance(operand, Register):
         raise TypeError(f"{operand} cannot be written")
     old = warp.registers[operand.name]
+    # Predicates are arrays of booleans, which have no width to extend.
     new = value if type == PRED else resized(value, operand.type.bits, sign=type.is_signed)
     warp.registers[operand.name] = np.where(on, new, old)
 

@@ -117,6 +117,7 @@ class Splits:
         table = self.table
         if block == self.exit:
             table[LIVE] &= ~table[MASK]
+        # A block may end several nested branches.
         while self._gathers_at(block, level):
             top = int(table[TOP])
             at = node_at(top)
@@ -143,5 +144,6 @@ class Splits:
         table = self.table
         table[LIVE] &= ~mask
         table[MASK] &= ~mask
+        # Exited lanes count as arrived, so that the others do not wait for them.
         if table[TOP] != NONE:
             table[node_at(table[TOP]) + ARRIVED] |= mask

@@ -296,6 +296,7 @@ def new_block(run: LaunchState, number: int, cluster: Bytes) -> ThreadBlock:
     if run.program.has_tensor_memory:
         # Columns of tensor memory are cleared when they are allocated.
         end -= LANES * LANE_BYTES
+    # Blocks reuse slots, so the memory may hold another block's data.
     cluster[start:end] = 0
     return ThreadBlock(run, number, cluster[start : start + size], cluster, rank)
 

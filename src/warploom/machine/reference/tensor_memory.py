@@ -63,6 +63,7 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
     if not loads or not completes_late(run.plan, warp.block.number, warp.number):
         _issue(warp, issued)
         return
+    # The list is full: complete all loads early, which a schedule is free to do.
     if len(warp.in_flight) == CAPACITY:
         _complete_loads(warp)
     warp.in_flight.append(issued)

@@ -53,6 +53,7 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
         operand_rows[row] = values.view(np.int64)
     rows = access_row(warp, index, Space.GLOBAL), access_row(warp, index, Space.SHARED)
     table = warp.run.memory.table_in_launch()
+    # The rules process 32 lanes at a time, also in a warp of 64.
     for first_lane in range(0, warp.size, LANES):
         scratch = new_scratch(warp, first_lane)
         scratch[entries.ALLOCATIONS] = table.count
@@ -195,6 +196,7 @@ def deferring(
     they overwrote are restored afterwards. `rows` are the operands of
     `asynchronous.late_copies.hold.hold_copies`."""
     copy, run = late_copy(instruction), warp.run
+    # Without shuffling, copies complete at once.
     if copy is None or not run.launch.schedule.shuffles or warp.size != LANES:
         yield
         return

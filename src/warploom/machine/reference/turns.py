@@ -74,5 +74,6 @@ def _can_run(run: LaunchState, index: int) -> bool:
     if state[p.STATUS] != p.RUNNABLE or state[p.RESUME] != p.FROM_TABLE:
         return bool(state[p.STATUS] == p.RUNNABLE)
     if run.plan[p.INDEPENDENT] and not has_ready(table):
+        # Wakes lanes that waited for memory to change, as the scheduler would.
         find_more(table, run.plan[p.CHANGES], run.plan[p.EXIT])
     return bool(has_ready(table))

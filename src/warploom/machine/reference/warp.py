@@ -54,6 +54,7 @@ def step_in_turn(warp: Warp) -> int:
     has ended."""
     status = step(warp)
     if status == RUNNABLE and warp.next in warp.run.launch.schedule.interrupts:
+        # `next` is the instruction before which the schedule asks for a switch.
         interrupt(warp)
         status = TURN_END
     return status
@@ -64,6 +65,7 @@ def step(warp: Warp) -> int:
     index, run = warp.next, warp.run
     instruction = run.program.instructions[index]
     active = warp.splits.active
+    # Instructions that calls were lowered to are not counted against the turn.
     warp.used += index not in run.program.hidden
     mask = active & guard_mask(warp, instruction)
     run.issue(index, active, mask)
@@ -252,6 +254,8 @@ def _member_groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]
     """Returns the masks of lanes that name the same members. For a shuffle the groups make no
     difference."""
     members = member_mask(instruction)
+    # A shuffle reads from a source lane by number; other instructions combine the lanes of one
+    # mask.
     if members is None or instruction.operation.name == "shfl":
         return [mask]
     groups: dict[int, int] = {}

@@ -70,6 +70,7 @@ def _issue(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     """Reads the operands of a product and completes it, or puts it in flight."""
     operands = group_operands(instruction)
     lane = lanes_of(mask)[0]
+    # The last warps of a block may be fewer than a group.
     if warp.number // GROUP_WARPS * GROUP_WARPS + GROUP_WARPS > warp.run.launch.warps_per_block:
         _fault(warp, FaultKind.PART_OF_A_WARP_GROUP, index, lane)
     a, b = (int(read(warp, operand, U64)[lane]) for operand in operands.descriptors)
@@ -108,6 +109,7 @@ def _complete(warp: Warp, issued: Issued) -> None:
     b = _read_shared_matrix(warp, issued, group_product.shared_b, issued.descriptors[1], 0)
     c = read_matrix(warp, product.d, operands.d)
     adds_d = _spread_lanes(product.d.holders, issued.scaled, c.shape)
+    # `imm-scale-a` and `imm-scale-b` of -1 negate the product.
     a = -a if group_product.negated else a
     total = matrix_product(product, a, b, np.where(adds_d, c, np.zeros_like(c)), issued.metadata)
     write_matrix(warp, product.d, operands.d, total, issued.on)
