@@ -15,7 +15,7 @@ from warploom.debug.timeline import Words
 from warploom.devices.catalog import find_device
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.program.build import build
 from warploom.program.program import Program
 from warploom.ptx.parser import parse
@@ -33,7 +33,7 @@ def target_of(
     module = parse(text)
     program = build(module, "k")
     memory = DeviceMemory(1 << 30)
-    image = Image(module, memory)
+    image = ModuleGlobals(module, memory)
     buffer = memory.allocate(size, "buffer")
     drawn = np.random.default_rng(seed).integers(0, 256, size, np.uint8)
     memory.write(buffer.address, drawn.tobytes())

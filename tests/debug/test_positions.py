@@ -18,7 +18,7 @@ from warploom.debug.stepper import Events, Stepper
 from warploom.debug.target import Target
 from warploom.debug.transfer import grid_at
 from warploom.machine.launch import Schedule
-from warploom.machine.memory.snapshots import MemoryImages
+from warploom.machine.memory.snapshots import MemorySnapshots
 
 LIMIT = 3000
 """Warp instructions of a kernel that are compared."""
@@ -43,7 +43,7 @@ def state_of(stepper: Stepper) -> dict[Any, Any]:
     return found
 
 
-def begin(target: Target, engine: TurnEngine, images: MemoryImages) -> Checkpoint:
+def begin(target: Target, engine: TurnEngine, images: MemorySnapshots) -> Checkpoint:
     """The begin of a launch."""
     counts = np.zeros(1, np.int64)
     return Checkpoint(0, 0, images.take(), counts, BetweenBlocks(0))
@@ -56,7 +56,7 @@ def stepper_at(target: Target, engine: TurnEngine, at: Checkpoint) -> Stepper:
 
 def compare(target: Target, quanta: list[int]) -> None:
     """Stops compiled code after about so many warp instructions, again and again, and compares."""
-    images = MemoryImages(target.memory, allocates=False)
+    images = MemorySnapshots(target.memory, allocates=False)
     engine = TurnEngine(target)
     start = begin(target, engine, images)
     points = [start]
@@ -65,18 +65,18 @@ def compare(target: Target, quanta: list[int]) -> None:
         if points[-1].position > LIMIT or not engine.advance(quantum):
             break
         points.append(Checkpoint(engine.executed, 0, images.take(), start.counts, engine.save()))
-    images.put_back(start.memory)
+    images.restore(start.memory)
     reference = stepper_at(target, engine, start)
     for point in points:
         while reference.position < point.position and not reference.ended:
             reference.step()
         expected, memory = state_of(reference), images.take()
-        images.put_back(point.memory)
+        images.restore(point.memory)
         assert state_of(stepper_at(target, engine, point)) == expected
         after = images.take()
         for address, pages in memory.pages.items():
             assert [p.tobytes() for p in pages] == [p.tobytes() for p in after.pages[address]]
-        images.put_back(memory)
+        images.restore(memory)
 
 
 def test_compiled_code_stands_where_the_reference_machine_does(random_examples: int) -> None:

@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
-from spoilt_programs import ALIKE, HEAD, PROGRAM, spoilt
+from spoilt_programs import ALIKE, HEAD, PROGRAM, mutated
 
 import warploom as wl
 from warploom.core.errors import PtxError
@@ -32,7 +32,7 @@ def test_every_program_ends(engine: str, random_examples: int) -> None:
     @settings(
         max_examples=random_examples if engine == "reference" else random_examples // 2,
     )
-    @given(spoilt())
+    @given(mutated())
     @example(PROGRAM)
     @example(changed("own[16]", "own[4294967295]"))
     @example(changed("[%d0], 4; cp", "[%d0], 4096; cp"))

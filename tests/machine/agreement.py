@@ -1,4 +1,4 @@
-"""Runs one program on either machine, and gives everything that they must agree on."""
+"""Runs one program on either machine, and returns everything on which the machines must agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.faults.deadlock import SPINS
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.tally import COLUMNS, Tally
 from warploom.program.build import build
@@ -39,12 +39,12 @@ def outcome(
     warp_size: int = 32,
 ) -> Any:
     """Runs a kernel `k` on memory drawn by `seed`; returns the error that ended it, or the memory
-    and the counts that it leaves. `launch_shape` is the number of blocks and of threads."""
+    and the counts. `launch_shape` is the number of blocks and of threads."""
     module = parse(text)
     verify(module)
     program = build(module, "k")
     memory = DeviceMemory(1 << 30)
-    image = Image(module, memory)
+    image = ModuleGlobals(module, memory)
     blocks, threads = launch_shape
     size = blocks * threads * THREAD_BYTES
     buffer = memory.allocate(size, "buffer")
@@ -75,15 +75,15 @@ def outcome(
 
 
 def never_ends(compiled: Any, reference: Any) -> bool:
-    """Returns whether the compiled engine has proven a loop endless that the reference machine ran
-    to the limit: the reference compares registers that are dead, too."""
+    """Returns true if the compiled engine has proven a loop endless that the reference machine ran
+    to the limit: the reference compares dead registers, too."""
     spins = isinstance(compiled, list) and any(g.waits_for == SPINS for g in compiled)
     return spins and reference is InstructionLimit
 
 
 def counts(tally: Tally) -> dict[str, object]:
-    """Returns all counts; of the examples of costly accesses only what they cost, for which of
-    several is kept is not promised."""
+    """Returns all counts; of the examples of costly accesses only their costs, since either of two
+    equally costly ones may be stored."""
     found: dict[str, object] = {name: getattr(tally, name).tolist() for name in COLUMNS}
     return found | {"records": tally.records[:, : EXAMPLE_COST + 1].tolist()}
 
@@ -91,7 +91,7 @@ def counts(tally: Tally) -> dict[str, object]:
 def check_agreement(
     text: str, launch_shape: tuple[int, int], seed: int, schedule: Schedule
 ) -> None:
-    """Asserts that both machines do the same."""
+    """Asserts that both machines have the same outcome."""
     expected = outcome(text, launch_shape, seed, schedule, ReferenceEngine())
     found = outcome(text, launch_shape, seed, schedule, CompiledEngine())
     assert found == expected or never_ends(found, expected)

@@ -1,9 +1,9 @@
-"""Writes random programs of clusters, copies of tensors and products of warp groups, in which every
-step is synchronised: they leave the same under every schedule and on any number of workers.
+"""Draws random programs of clusters, tensor copies and warp-group products in which every step is
+synchronised: the results are equal under every schedule and with any number of workers.
 
-A program is a list of steps that every block takes; a step begins and ends where the block, or the
-cluster, has met. Slots of shared memory hold matrices in the canonical layout without a swizzle: a
-box of a tensor that is 16 bytes wide is a column of core matrices.
+A program is a list of steps that every block executes; at the begin and the end of a step, the
+block or the cluster synchronises. Slots of shared memory hold matrices in the canonical layout
+without a swizzle: a box of a tensor that is 16 bytes wide is a column of core matrices.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ MEET = "barrier.cluster.arrive; barrier.cluster.wait;"
 
 
 class Writer:
-    """Writes a program step by step; knows the phase of the mbarrier."""
+    """Writes a program step by step, and tracks the phase of the mbarrier."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.phase, self.stored = rng, 0, 0
@@ -77,7 +77,7 @@ class Writer:
         return self.rng.randrange(SLOTS)
 
     def load(self) -> None:
-        """Load a matrix, for each block its own or by the first block for both."""
+        """Loads a matrix: each block its own, or the first block for both."""
         rng = self.rng
         map, place, size = rng.choice(
             [("%wide", f"%a+{A_BYTES * self.slot()}", A_BYTES),
@@ -105,7 +105,7 @@ class Writer:
         self.phase ^= 1
 
     def multiply(self) -> None:
-        """Multiply matrices of random slots, with one to three products in flight."""
+        """Multiplies matrices of random slots, with one to three products in flight."""
         self.lines.append("wgmma.fence.sync.aligned;")
         sums = ", ".join(f"%d{n}" for n in range(SUMS))
         for _ in range(self.rng.randrange(1, 4)):
@@ -123,7 +123,7 @@ class Writer:
         self.lines.append("wgmma.wait_group.sync.aligned 0; bar.sync 0;")
 
     def store(self) -> None:
-        """Store a matrix of a slot to a place of this block."""
+        """Stores a slot's matrix to this block's part of the output."""
         place = self.stored % STORED
         self.stored += 1
         slot = A_BYTES * self.slot()
@@ -139,7 +139,7 @@ class Writer:
         )
 
     def send(self) -> None:
-        """Write a word for each thread of the other block, and add what came from there."""
+        """Writes a word for each thread of the other block, and adds the word received."""
         self.lines.append(
             f"mad.lo.u32 %v, %t, 4, %peer; mad.lo.u32 %w, %t, {self.rng.randrange(1, 99)}, %sum;"
             f"st.shared::cluster.u32 [%v], %w; {MEET}"
@@ -148,7 +148,7 @@ class Writer:
         )
 
     def change(self) -> None:
-        """Write a number into each row of a slot, as threads do."""
+        """Writes a number into each row of a slot with ordinary stores."""
         base, size = self.rng.choice([("%a", A_BYTES), ("%b", B_BYTES)])
         offset = size * self.slot() + 2 * self.rng.randrange(8)
         value = self.rng.choice([0x3C00, 0xB800, 0x4000])
@@ -159,7 +159,7 @@ class Writer:
 
 
 def program(seed: int, steps: int) -> str:
-    """Return a random program; it first fills all slots."""
+    """Returns a random program, which first fills all slots."""
     writer = Writer(random.Random(seed))
     for slot in range(SLOTS):
         writer.lines.append(

@@ -1,8 +1,9 @@
-"""Kernels that execute one form of the instruction tables after the other, on both machines.
+"""Builds kernels that execute all forms of the instruction tables one after the other, and compares
+both machines.
 
-Compiling is what takes time here, so that many instructions share a kernel: each reads registers as
-memory gives them, or places of its thread in memory, and what it writes goes to the results.
-`assert_agreement` looks at what the machines counted: a form which no lane executed is an error.
+Compiling dominates the time, so many instructions share a kernel: each reads registers with values
+from memory, or its thread's own memory, and its results are stored to the output.
+`assert_agreement` checks the machines' counts: a form that no lane executed is an error.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from warploom.isa.spec import OperandSpec, Operation, OpSpec, Slot, UnknownOpcod
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.program.build import build
 from warploom.program.program import PARAMETERS
@@ -54,7 +55,8 @@ MOST_VALUES = 64
 
 
 def values(slot: Slot) -> tuple[str, ...]:
-    """What can stand in a slot; of very many, sixteen that lie far apart."""
+    """Returns the values that a slot can have; of very many, sixteen that are evenly
+    distributed."""
     some = slot.choices
     if len(some) > MOST_VALUES:
         some = some[:: len(some) // 15]
@@ -62,19 +64,19 @@ def values(slot: Slot) -> tuple[str, ...]:
 
 
 def choices(spec: OpSpec) -> set[Choice]:
-    """All that the slots of a form can be."""
+    """Returns all values that the slots of a form can have."""
     return {(slot.name, choice) for slot in spec.slots for choice in values(slot)}
 
 
 def chosen(operation: Operation) -> set[Choice]:
-    """What the slots of an operation are."""
+    """Returns the values of an operation's slots."""
     return {(s.name, operation.modifiers.text(s.name, "")) for s in operation.spec.slots}
 
 
 def covering(
     spec: OpSpec, rng: random.Random, legal: Callable[[Operation], bool] = lambda _: True
 ) -> list[Operation]:
-    """Operations of a form in which every choice occurs, in combinations that are legal."""
+    """Returns operations of a form in which every choice occurs, in legal combinations."""
     made: list[Operation] = []
     wanted = choices(spec) or {("", "")}
     while wanted:
@@ -89,7 +91,7 @@ def covering(
 def _drawn(
     spec: OpSpec, rng: random.Random, fixed: Choice, wanted: set[Choice]
 ) -> Operation | None:
-    """An operation with one choice fixed; None where its text means another form."""
+    """Returns an operation with one choice fixed; None if its text parses as another form."""
     parts = [spec.name]
     for slot in spec.slots:
         some = [one for one in values(slot) if (slot.name, one) in wanted]
@@ -108,11 +110,11 @@ def _drawn(
 
 @dataclass
 class Kernel:
-    """A kernel under way: its lines, and how many bytes of results a thread has so far.
+    """A kernel in construction: its lines, and the bytes of results per thread so far.
 
-    Beside its registers a thread has %own, its memory of 128 bytes, which `own` also names in local
+    Beside its registers a thread has %own, its 128 bytes of memory, which `own` also names in local
     memory and %cell in shared memory; `fixed` is constant, `given` a parameter. %both is one of two
-    places that the lanes of a warp share, %near the same in shared memory.
+    addresses that the lanes of a warp share, %near the same in shared memory.
     """
 
     rng: random.Random
@@ -124,7 +126,7 @@ class Kernel:
     """The opcode whose results begin there."""
 
     def add(self, operation: Operation, shown: Sequence[str] | None = None) -> None:
-        """One instruction, with all operands that it can have, and its results stored."""
+        """Adds one instruction with all its possible operands, and stores of its results."""
         self.at[self.size] = operation.text
         forms = operation.spec.shown
         if shown is not None and not operation.spec.destinations:
@@ -150,7 +152,7 @@ class Kernel:
             self.put("b32", "%t")
 
     def outputs(self, operation: Operation) -> list[tuple[int, str]]:
-        """The registers that it writes, with their widths."""
+        """Returns the registers that an instruction writes, with their widths."""
         found: list[tuple[int, str]] = []
         for form in operation.spec.destinations:
             if form.implicit:
@@ -178,7 +180,7 @@ class Kernel:
         return f"{NAMES[bits]}{self.rng.randrange(INPUTS.get(bits, 4))}"
 
     def store(self, bits: int, name: str) -> None:
-        """A result goes out; a predicate as a number, 128 bits in two parts."""
+        """Stores a result; a predicate as a number, 128 bits in two halves."""
         if bits == 1:
             self.lines.append(f"selp.b16 %o16_0, 1, 0, {name}")
             name = "%o16_0"
@@ -240,14 +242,14 @@ class Kernel:
 
 
 def width(operation: Operation, form: OperandSpec) -> int:
-    """Bits of the register of an operand."""
+    """Returns the bits of an operand's register."""
     type = operation.type_of(form)
     assert type is not None, (operation.text, form)
     return max(16, type.bits) if type.bits > 1 else 1
 
 
 def elements(operation: Operation, form: OperandSpec) -> int:
-    """How many registers an operand has."""
+    """Returns the number of registers in an operand."""
     vector = operation.modifiers.text("vec", "") if form.type == "type" else ""
     return VECTORS.get(vector, form.count)
 
@@ -256,7 +258,8 @@ def elements(operation: Operation, form: OperandSpec) -> int:
 
 
 def inputs(seed: int) -> bytes:
-    """What every thread has: registers of random bits, small numbers and edges, and memory."""
+    """Returns the input of every thread: registers with random bits, small numbers and edge values,
+    and memory."""
     rng = np.random.default_rng(seed)
     columns: list[np.ndarray] = []
     for bits, count in INPUTS.items():
@@ -276,8 +279,8 @@ Prepare = Callable[[DeviceMemory], object]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What each thread (row) stored for each result (column), the rest of memory, and which
-    operations some lane executed."""
+    """The value that each thread (row) stored for each result (column), the rest of memory, and the
+    operations that some lane executed."""
 
     results: np.ndarray
     memory: bytes
@@ -290,13 +293,13 @@ def run(
     engine: ReferenceEngine | CompiledEngine,
     prepare: Prepare = lambda _: None,
 ) -> Outcome:
-    """Launch a kernel of two warps; `prepare` can make objects that it uses."""
+    """Launches a kernel of two warps; `prepare` can create objects that it uses."""
     module = parse(kernel.text())
     verify(module)
     program = build(module, "k")
     memory = DeviceMemory(1 << 30)
     prepare(memory)
-    image = Image(module, memory)
+    image = ModuleGlobals(module, memory)
     given = inputs(seed)
     source = memory.allocate(len(given))
     memory.write(source.address, given)
@@ -320,7 +323,8 @@ def run(
 def assert_agreement(
     kernel: Kernel, specs: Sequence[OpSpec], seed: int, prepare: Prepare = lambda _: None
 ) -> None:
-    """Both machines give the same, and both executed every choice of every slot of the forms."""
+    """Asserts that both machines have equal outcomes, and that both executed every choice of every
+    slot of the forms."""
     expected = run(kernel, seed, ReferenceEngine(), prepare)
     got = run(kernel, seed, CompiledEngine(), prepare)
     wrong = np.flatnonzero((got.results != expected.results).any(axis=0)).tolist()

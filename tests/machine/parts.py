@@ -1,4 +1,4 @@
-"""Parts of long tests, most of which only the nightly job runs."""
+"""Selects parts of long tests; the rest runs in the nightly job only."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 
 def some_now(cases: Iterable[Any], every: int) -> list[Any]:
-    """Returns the cases of a parametrized test: one in `every` of them, the first included, runs
-    each time, the others in the nightly job."""
+    """Returns the cases of a parametrised test: one in `every` of them, the first included, runs
+    each time, the others only in the nightly job."""
     return [
         pytest.param(case, marks=[pytest.mark.nightly] if number % every else [])
         for number, case in enumerate(cases)

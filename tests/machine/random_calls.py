@@ -1,6 +1,8 @@
-"""Draws functions and calls of them: direct ones, through a register, and of themselves.
+"""Draws functions and calls of them: direct, indirect and recursive ones.
 
-A function takes two words and gives one. One that calls itself is given how deep it may go."""
+A function has two words as parameters and returns one. A recursive one has its remaining depth as a
+parameter.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ Body = Callable[[Writer, int, int], None]
 
 
 def functions(draw: st.DrawFn, body: Body, *, alone: bool) -> tuple[str, tuple[str, ...]]:
-    """The text of up to three functions, and their names. A later one may call those before it."""
+    """Draws the text of up to three functions, and their names. A later one may call those before
+    it."""
     texts: list[str] = []
     names: tuple[str, ...] = ()
     for name in NAMES[: draw(st.sampled_from((0, 0, 1, 2, 3, 3)))]:
@@ -55,7 +58,7 @@ DONE:
 
 
 def _call_itself(w: Writer) -> None:
-    """One level deeper, if the second argument has not come down to a multiple of 4."""
+    """Returns a recursive call, which is skipped when the second argument is a multiple of 4."""
     w.emit("setp.eq.u32 %p3, %left, 0")
     w.emit("@%p3 bra DONE")
     w.emit("sub.u32 %left, %left, 1")
@@ -63,7 +66,7 @@ def _call_itself(w: Writer) -> None:
 
 
 def call(w: Writer, _: int) -> None:
-    """A call of any function there is; through a register, lanes may call different ones."""
+    """Draws a call of any function; in an indirect call, lanes may call different functions."""
     if not w.functions:
         return
     name = w.draw(st.sampled_from(w.functions))
@@ -78,7 +81,7 @@ def call(w: Writer, _: int) -> None:
 
 
 def _passed(w: Writer, call: str, first: str, second: str) -> None:
-    """A call with its parameters around it."""
+    """Returns a call with the parameter passing around it."""
     w.lines.append("\t{")
     for name in "abq":
         w.emit(f".param .b32 {name}")

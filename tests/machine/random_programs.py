@@ -1,7 +1,8 @@
-"""Draws PTX kernels: any instruction that has terms, under any control flow, with memory between.
+"""Draws PTX kernels: any instruction that has terms, under any control flow, with memory accesses
+in between.
 
-A drawn kernel reads its registers from a buffer, does what was drawn, and writes every register
-back, so that whatever a machine got wrong shows in memory or in the counts.
+A kernel reads its registers from a buffer, executes what was drawn, and writes every register back,
+so that any error of a machine shows in memory or in the counts.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ FLOAT_EDGES = ("0f00000000", "0f80000000", "0f7F800000", "0f7FC00001", "0f000000
 
 
 def kernels(*, statements: int = 12, alone: bool = False) -> st.SearchStrategy[str]:
-    """Whole PTX modules with a kernel `k(buffer)`. With `alone`, no thread depends on others."""
+    """Draws PTX modules with a kernel `k(buffer)`. With `alone`, no thread depends on others."""
 
     @st.composite
     def build(draw: st.DrawFn) -> str:
@@ -46,7 +47,7 @@ def kernels(*, statements: int = 12, alone: bool = False) -> st.SearchStrategy[s
 
 
 def module(body: str, functions: str = "") -> str:
-    """A module around the statements of a kernel; the registers come from and go to memory."""
+    """Returns a module around the statements of a kernel, which loads and stores its registers."""
     places = [
         (bits, f"{prefix}{i}", 8 * (4 * n + i) if bits > 1 else 8 * 16 + i)
         for n, (bits, prefix) in enumerate(PREFIXES.items())
@@ -109,7 +110,7 @@ def _body(w: Writer, statements: int, depth: int) -> None:
 
 
 def _compute(w: Writer, _: int) -> None:
-    """Any instruction of the tables that has terms."""
+    """Draws any instruction of the tables that has terms."""
     operation = w.draw(operations())
     forms = [s for s in operation.spec.operands if not s.optional and not s.implicit]
     if any(s.optional for s in operation.spec.operands) and w.draw(st.booleans()):
@@ -119,7 +120,7 @@ def _compute(w: Writer, _: int) -> None:
 
 
 def statement(operation: Operation, operands: list[str]) -> str:
-    """An instruction's text: its opcode, and its operands with what stands at them."""
+    """Returns an instruction's text: its opcode and its operands with their modifiers."""
     forms = [form for form in operation.spec.operands if not form.implicit]
     shown: list[str] = []
     for form, operand in zip(forms, operands, strict=False):
@@ -130,7 +131,7 @@ def statement(operation: Operation, operands: list[str]) -> str:
 
 @st.composite
 def operations(draw: st.DrawFn) -> Operation:
-    """An opcode with drawn modifiers."""
+    """Draws an opcode with modifiers."""
     spec: OpSpec = draw(st.sampled_from(COMPUTING))
     parts = [spec.name]
     for slot in spec.slots:
@@ -163,7 +164,7 @@ def _vector_move(w: Writer, _: int) -> None:
 
 
 def _agreed(w: Writer, _: int) -> None:
-    """What all lanes agree on, in a register that they differ in, or in memory."""
+    """Draws a uniform value, in a register that differs between lanes or in memory."""
     if not w.alone and w.draw(st.booleans()):
         place = w.draw(st.sampled_from(AGREED_PLACES))
         w.emit(f"{w.guard()}st.{place}, {w.draw(st.sampled_from((w.register(32), '7')))}")
@@ -184,7 +185,7 @@ AGREED_VALUES = (
 
 
 def _memory(w: Writer, _: int) -> None:
-    """A load, a store or an atomic at an address that lanes may share."""
+    """Draws a load, a store or an atomic at an address that lanes may share."""
     spaces = ("local", "const") if w.alone else SPACES
     space = w.draw(st.sampled_from(spaces))
     shape, bits, count = w.draw(st.sampled_from(SHAPES))
@@ -255,7 +256,8 @@ def _atomic(w: Writer, space: str) -> None:
 
 
 def _members(w: Writer) -> str:
-    """A member mask: mostly everyone, else the lanes that are here, or some that may not be."""
+    """Draws a member mask: mostly all lanes, else the active ones, or a mask with lanes that may be
+    inactive."""
     kind = w.draw(st.integers(0, 9))
     if kind == 9:
         w.emit("activemask.b32 %j")
@@ -310,7 +312,7 @@ def _if(w: Writer, depth: int) -> None:
 
 
 def _loop(w: Writer, depth: int) -> None:
-    """A loop that ends after eight laps at most, with several ways out and in."""
+    """Draws a loop of at most eight iterations, with several exits and entries."""
     head, out, inside = w.label(), w.label(), w.label()
     if w.draw(st.booleans()):
         w.emit(f"@{w.register(1)} bra {inside}")
@@ -328,8 +330,8 @@ def _loop(w: Writer, depth: int) -> None:
 
 
 def _switch(w: Writer, depth: int) -> None:
-    """An indexed branch. Some sides fall into the next one, and some indices are beyond the last:
-    rarely, for that ends the kernel."""
+    """Draws an indexed branch. Some targets fall through to the next one, and rarely an index is
+    out of range, since that ends the kernel."""
     ways = w.draw(st.integers(1, 4))
     labels, end, targets = [w.label() for _ in range(ways)], w.label(), w.label()
     listed = [w.draw(st.sampled_from(labels)) for _ in range(w.draw(st.integers(ways, 6)))]
@@ -347,7 +349,7 @@ def _switch(w: Writer, depth: int) -> None:
 
 
 def _leave(w: Writer, _: int) -> None:
-    """Some lanes leave early: to the end, or for good."""
+    """Draws an early exit of some lanes: to the end of the body, or of the kernel."""
     way = w.draw(st.sampled_from(("bra DONE", "ret", "exit")))
     w.emit(f"@{w.register(1)} {way}")
 

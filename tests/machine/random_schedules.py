@@ -1,4 +1,4 @@
-"""Random schedules of launches."""
+"""Draws random schedules of launches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from warploom.machine.launch import POLICIES, Schedule
 
 
 def schedules() -> st.SearchStrategy[Schedule]:
-    """Draws both control models and every policy."""
+    """Draws both control-flow models and every policy."""
     return st.builds(
         Schedule,
         policy=st.sampled_from(POLICIES),

@@ -1,4 +1,4 @@
-"""Draws instructions of textures and surfaces, and makes what they read and write."""
+"""Draws instructions of textures and surfaces, and creates the objects that they access."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from random_writer import Writer
 
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.textures import Description
+from warploom.machine.memory.textures import TextureDescription
 from warploom.texture import descriptors as d
 
 LINE, PLANE, SURFACE = (d.HANDLE_TAG + row for row in range(3))
@@ -17,7 +17,7 @@ WIDTH, HEIGHT = 8, 4
 
 
 def textures(memory: DeviceMemory, rng: np.random.Generator) -> int:
-    """Make all three, with random texels; gives the address of the surface's."""
+    """Creates all three objects, with random texels; returns the address of the surface's."""
     line = memory.allocate(4 * WIDTH, "line")
     memory.write(line.address, rng.random(WIDTH, np.float32).tobytes())
     plane = memory.allocate(4 * WIDTH * HEIGHT, "plane")
@@ -27,11 +27,13 @@ def textures(memory: DeviceMemory, rng: np.random.Generator) -> int:
     borders = d.sampler_word((d.BORDERED, d.CLAMP, d.CLAMP), flags=0)
     size = (WIDTH, HEIGHT, 1)
     made = (
-        Description(d.TEXTURE, "1d", "f32", 1, (WIDTH, 1, 1), (line.address,), sampler=wraps),
-        Description(
+        TextureDescription(
+            d.TEXTURE, "1d", "f32", 1, (WIDTH, 1, 1), (line.address,), sampler=wraps
+        ),
+        TextureDescription(
             d.TEXTURE, "2d", "u8", 4, size, (plane.address,), as_float=True, sampler=borders
         ),
-        Description(d.SURFACE, "2d", "u32", 1, size, (surface.address,)),
+        TextureDescription(d.SURFACE, "2d", "u32", 1, size, (surface.address,)),
     )
     handles = [memory.textures.add(one) for one in made]
     assert handles == [LINE, PLANE, SURFACE]
@@ -39,7 +41,7 @@ def textures(memory: DeviceMemory, rng: np.random.Generator) -> int:
 
 
 def texels(w: Writer, _: int) -> None:
-    """A fetch, a gather, a query, or an access to the surface."""
+    """Draws a fetch, a gather, a query, or an access to the surface."""
     kind = w.draw(st.sampled_from(("line", "level", "plane", "gather", "query", "surface")))
     a, b, c, e, x, y = (w.register(32) for _ in range(6))
     four, at = f"{{{a}, {b}, {c}, {e}}}", f"{{{x}, {y}}}"
@@ -59,7 +61,7 @@ def texels(w: Writer, _: int) -> None:
 
 
 def _surface(w: Writer) -> None:
-    """Coordinates lie inside or, for what is clamped, anywhere."""
+    """Draws an access whose coordinates are inside or, if they are clamped, anywhere."""
     value, x, y = (w.register(32) for _ in range(3))
     w.emit(f"mov.u64 %at, {SURFACE}")
     w.emit(f"and.b32 %i, {x}, {WIDTH - 1}")

@@ -1,4 +1,4 @@
-"""The text of a drawn PTX kernel under way, and what all its parts know: registers, labels."""
+"""Holds the text of a drawn PTX kernel in construction, with its registers and labels."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ COUNTS = {1: 4, 16: 3, 32: 6, 64: 4}
 
 @dataclass
 class Writer:
-    """Lines, how many labels there are, and the functions that can be called here.
-
-    `alone` leaves out what depends on other threads: what one thread does is then its own.
-    """
+    """Lines, the number of labels, and the functions that can be called. `alone` leaves out
+    instructions that depend on other threads."""
 
     draw: st.DrawFn
     lines: list[str] = field(default_factory=list[str])
@@ -37,13 +35,13 @@ class Writer:
         return f"{PREFIXES[bits]}{self.draw(st.integers(0, COUNTS[bits] - 1))}"
 
     def guard(self) -> str:
-        """No guard mostly, else a predicate or its negation."""
+        """Draws no guard mostly, else a predicate or its negation."""
         kind = self.draw(st.integers(0, 5))
         return "" if kind > 1 else f"@{'!' * kind}{self.register(1)} "
 
 
 def declared() -> str:
-    """The declarations of a function's registers, and of its own memory."""
+    """Returns the declarations of a function's registers, and of its own memory."""
     drawn = (
         f"\t.reg .{'pred' if bits == 1 else f'b{bits}'} {prefix}<{COUNTS[bits]}>;"
         for bits, prefix in PREFIXES.items()

@@ -1,6 +1,7 @@
-"""Runs one PTX program as its `// launch:` line says, and raises what is wrong with it.
+"""Runs one PTX program as its `// launch:` line describes, and raises an error if the machines
+disagree.
 
-The line names a runner and gives its options as JSON:
+The line names a runner and its options as JSON:
 
     // launch: agree {"shape": [2, 40], "seed": 7, "schedule": {"policy": "fair", ...}}
 """
@@ -29,11 +30,11 @@ LAUNCH = re.compile(r"^// launch: (\w+) (\{.*\})$", re.MULTILINE)
 
 
 class Disagreement(AssertionError):
-    """The two machines do different things with a program; the message says which."""
+    """The machines have different outcomes; the message contains the first difference."""
 
 
 def replay(text: str) -> None:
-    """Runs a text that has a launch line. Raises Disagreement, or what a machine raised."""
+    """Runs a text that has a launch line. Raises Disagreement, or the error of a machine."""
     found = LAUNCH.search(text)
     assert found is not None, "the program has no `// launch:` line"
     RUNNERS[found[1]](text, **json.loads(found[2]))
@@ -61,8 +62,8 @@ def agree(text: str, shape: tuple[int, int], seed: int, schedule: dict[str, Any]
 def agree_shaped(text: str, block: tuple[int, int], blocks: int, schedule: dict[str, Any]) -> None:
     """Runs a kernel `k(buffer)` of `shaped_programs` on both machines."""
     given = text, (block[0], block[1]), _schedule(schedule)
-    expected = shaped_runs.left_behind(*given, ReferenceEngine(), blocks)
-    compare(expected, shaped_runs.left_behind(*given, CompiledEngine(), blocks))
+    expected = shaped_runs.outcome_of(*given, ReferenceEngine(), blocks)
+    compare(expected, shaped_runs.outcome_of(*given, CompiledEngine(), blocks))
 
 
 def agree_stepped(
@@ -75,12 +76,12 @@ def agree_stepped(
     """Runs a kernel of `stepped_programs` on both machines."""
     places = [Places(**one) for one in runs]
     given = text, places, (block[0], block[1]), lanes, _schedule(schedule)
-    expected = stepped_runs.left_behind(*given, ReferenceEngine())
-    compare(expected, stepped_runs.left_behind(*given, CompiledEngine()))
+    expected = stepped_runs.outcome_of(*given, ReferenceEngine())
+    compare(expected, stepped_runs.outcome_of(*given, CompiledEngine()))
 
 
 def ends(text: str, engine: str) -> None:
-    """Loads a text and launches its kernels: each ends well, or with a WarploomError."""
+    """Loads a text and launches its kernels: each ends normally, or with a WarploomError."""
     gpu = wl.Device("h100", engine=engine, output=lambda _: None, memory_bytes=1 << 28)
     with contextlib.suppress(wl.WarploomError):
         module = gpu.compile(text, "ptx")
@@ -97,13 +98,13 @@ RUNNERS: dict[str, Callable[..., None]] = {
 
 
 def compare(expected: Any, found: Any) -> None:
-    """Raises Disagreement, with the first difference, where two outcomes are not the same."""
+    """Raises Disagreement with the first difference if two outcomes are not equal."""
     if found != expected:
         raise Disagreement(difference(expected, found))
 
 
 def difference(expected: Any, found: Any, at: str = "outcome") -> str:
-    """Returns the first place at which two unequal outcomes differ, and how."""
+    """Returns the first position at which two unequal outcomes differ, and how."""
     if type(expected) is not type(found) or isinstance(expected, type):
         return f"{at}: {brief(found)}, where the reference machine has {brief(expected)}"
     if isinstance(expected, dict):
@@ -123,7 +124,7 @@ def difference(expected: Any, found: Any, at: str = "outcome") -> str:
 
 
 def differ(pair: tuple[Any, Any]) -> bool:
-    """Returns whether two parts of outcomes differ."""
+    """Returns true if two parts of outcomes differ."""
     return bool(pair[0] != pair[1])
 
 

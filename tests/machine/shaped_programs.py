@@ -1,6 +1,6 @@
-"""Random kernels of index arithmetic: values on which lanes agree, or that have strides, some of
-which wrap around; branches and loops, agreed on and not; loads and stores at such addresses; what
-all agree on, written by some lanes while the others wait."""
+"""Draws random kernels for uniformity analysis: index arithmetic with uniform and affine values,
+some of which wrap around; uniform and divergent branches and loops; loads and stores at such
+addresses; uniform values that only some lanes write while others are inactive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 WORDS = 6
 OUT_BYTES = 128
-"""Each thread's own stretch of the buffer."""
+"""The bytes of the buffer that each thread owns."""
 
 STARTS = (
     "mov.u32 {d}, %tid.x;",
@@ -63,7 +63,7 @@ STEPS = (
     "bar.sync 0;",
 )
 
-AGREED = (
+UNIFORM_STEPS = (
     "mov.u32 {d}, {u};",
     "mov.u32 {d}, {n};",
     "mov.u32 {d}, %ctaid.x;",
@@ -83,15 +83,16 @@ AGREED = (
     "@{p} mov.u32 {d}, {u};",
     "@{p} st.shared.u32 [block+{o}], {u};",
 )
-"""What only some lanes do: values and places that no lane disagrees on, in registers of each."""
+"""Instructions for lanes of one side of a branch: their values and addresses are uniform, but held
+in registers of each lane."""
 
-APART = (
+DIVERGING_CONDITIONS = (
     "setp.lt.u32 {p}, %t, {limit};",
     "setp.ge.u32 {p}, %t, {limit};",
     "setp.eq.u32 {p}, %t, {limit};",
     "setp.lt.u32 {p}, {a}, {b};",
 )
-"""Who goes there."""
+"""Conditions that select the lanes of such a side."""
 
 _R, _D, _P, _U = (
     st.sampled_from([f"%{name}{n}" for n in range(count)])
@@ -101,12 +102,12 @@ _R, _D, _P, _U = (
 
 @st.composite
 def steps(draw: st.DrawFn, depth: int, barriers: bool) -> str:
-    """Some instructions, and branches and loops around more of them."""
+    """Draws instructions, and branches and loops that contain more of them."""
     lines: list[str] = []
     for _ in range(draw(st.integers(1, 6))):
         kind = draw(st.integers(0, 8)) if depth else 8
         if kind == 2:
-            lines += _aside(draw)
+            lines += _predicated_block(draw)
         elif kind == 0:
             lines += _branch(draw(_P), draw(steps(depth - 1, False)))
         elif kind == 1:
@@ -118,6 +119,7 @@ def steps(draw: st.DrawFn, depth: int, barriers: bool) -> str:
 
 
 def _filled(draw: st.DrawFn, line: str) -> str:
+    """Returns an instruction template with drawn operands."""
     wide = draw(_D), draw(_D)
     return line.format(
         d=draw(_R), a=draw(_R), b=draw(_R), c=draw(_R), w=wide[0], v=wide[1], p=draw(_P),
@@ -129,11 +131,13 @@ def _filled(draw: st.DrawFn, line: str) -> str:
     )  # fmt: skip
 
 
-def _aside(draw: st.DrawFn) -> list[str]:
-    """An `if` without `else` in which lanes agree."""
+def _predicated_block(draw: st.DrawFn) -> list[str]:
+    """Draws an `if` without `else` whose body has uniform values."""
     guard = draw(_P)
-    who = _filled(draw, draw(st.sampled_from(APART)).replace("{p}", guard))
-    inside = [_filled(draw, draw(st.sampled_from(AGREED))) for _ in range(draw(st.integers(1, 4)))]
+    who = _filled(draw, draw(st.sampled_from(DIVERGING_CONDITIONS)).replace("{p}", guard))
+    inside = [
+        _filled(draw, draw(st.sampled_from(UNIFORM_STEPS))) for _ in range(draw(st.integers(1, 4)))
+    ]
     return [who, *_branch(guard, "\n".join(inside))]
 
 
@@ -142,7 +146,8 @@ def _branch(guard: str, inside: str) -> list[str]:
 
 
 def _loop(draw: st.DrawFn, inside: str, depth: int) -> list[str]:
-    """Three laps; or as many as the lowest bits of a register say, which lanes may differ in."""
+    """Returns a loop of three iterations, or of as many as the lowest bits of a register, which may
+    differ between lanes."""
     counter, limit = f"%lap{depth}", f"%laps{depth}"
     laps = "mov.u32 {0}, 3;" if draw(st.booleans()) else "and.b32 {0}, {1}, 3;"
     return [
@@ -160,14 +165,14 @@ def _loop(draw: st.DrawFn, inside: str, depth: int) -> list[str]:
 
 @st.composite
 def predicated_blocks(draw: st.DrawFn) -> str:
-    """One `if` without `else` after the other, and something between."""
+    """Draws several `if`s without `else`, with an instruction after each."""
     lines: list[str] = []
     for _ in range(draw(st.integers(2, 6))):
-        lines += [*_aside(draw), _filled(draw, draw(st.sampled_from(STEPS)))]
+        lines += [*_predicated_block(draw), _filled(draw, draw(st.sampled_from(STEPS)))]
     return "\n".join(lines)
 
 
-WALKED = (
+CHAIN_BODY = (
     "ld.global.u32 {d}, [{w}]; add.s64 {v}, {w}, {s}; ld.global.u32 {a}, [{v}+{o}];",
     "add.s64 {w}, {w}, {s}; ld.global.u32 {d}, [{w}];",
     "add.u64 {w}, {s}, {w}; ld.global.u32 {d}, [{w}];",
@@ -181,7 +186,7 @@ WALKED = (
     "mov.u64 {w}, %row;",
     "add.s64 {s}, {s}, 4;",
 )
-"""In the body of a loop; the last two and what is guarded are rarer."""
+"""Instructions of a loop body; the last two and the guarded ones are drawn less often."""
 
 STRIDES = (
     "mov.u64 {s}, {n};",
@@ -190,15 +195,16 @@ STRIDES = (
     "ld.global.s32 {s}, [%base+16]; and.b64 {s}, {s}, 60;",
     "mul.wide.u32 {s}, %x, 4;",
 )
-"""The same in all lanes, but for the last; another one in another block, or read from memory."""
+"""Definitions of a stride: uniform but for the last, constant over the launch or different in each
+block or read from memory."""
 
 _W, _X = (st.sampled_from([f"%{name}{n}" for n in range(2)]) for name in "wx")
 _S = st.sampled_from(["%s0", "%s0", "%s0", "%s1"])
 
 
 @st.composite
-def walks(draw: st.DrawFn) -> str:
-    """A loop of one block in which pointers walk on by strides, read and store."""
+def strided_chains(draw: st.DrawFn) -> str:
+    """Draws a loop of one basic block in which pointers advance by strides, read and store."""
     lengths = st.sampled_from([4, 4, 8, 16, 64, 64, 128, 0, -4, -8, -64, 2, 1 << 41])
     begin = [
         draw(st.sampled_from(STRIDES)).format(s=f"%s{n}", n=abs(draw(lengths))) for n in range(2)
@@ -207,7 +213,9 @@ def walks(draw: st.DrawFn) -> str:
     starts = st.sampled_from(["%row", "%base"])
     begin += [f"add.u64 %w{n}, {draw(starts)}, {draw(st.integers(60, 66)) * 32};" for n in range(2)]
     begin += [f"cvt.u64.u32 %x{n}, %spot; add.u64 %x{n}, %x{n}, 256;" for n in range(2)]
-    seldom = st.integers(0, 9).flatmap(lambda n: st.sampled_from(WALKED if n == 0 else WALKED[:-4]))
+    seldom = st.integers(0, 9).flatmap(
+        lambda n: st.sampled_from(CHAIN_BODY if n == 0 else CHAIN_BODY[:-4])
+    )
     lines = [
         draw(seldom).format(
             w=draw(_W), v=draw(_W), x=draw(_X), y=draw(_X), s=draw(_S), d=draw(_R), a=draw(_R),
@@ -220,9 +228,9 @@ def walks(draw: st.DrawFn) -> str:
 
 
 @st.composite
-def idle_rounds(draw: st.DrawFn) -> str:
-    """Laps between barriers in which only the threads below some number, or from it on, have work:
-    mostly the first ones, and mostly fewer of them each lap."""
+def empty_warp_laps(draw: st.DrawFn) -> str:
+    """Draws a loop with a barrier in which only threads below, or from, some index have work:
+    mostly the first ones, and mostly fewer of them in each iteration."""
     cmp = draw(st.sampled_from(["ge", "ge", "gt", "hs", "lt", "le", "eq", "ne"]))
     type = "u32" if cmp == "hs" else draw(st.sampled_from(["s32", "u32"]))
     compared = draw(st.sampled_from(["%x, %s", "%x, %s", "%s, %x"]))
@@ -263,28 +271,29 @@ def idle_rounds(draw: st.DrawFn) -> str:
     )
 
 
-AWAY = (
+EXIT_CONDITIONS = (
     "setp.ge.u32 %away, %t, {limit}; setp.ge.and.u32 %away, %round, {k}, %away;",
     "setp.ge.u32 %away, %round, %mine_only;",
     "and.b32 %low, {a}, 7; setp.eq.u32 %away, %low, %round;",
     "setp.gt.u32 %away, %round, {limit};",
 )
-"""Which lanes leave a loop in which round; by the first one, most often some never do."""
+"""Conditions that select the lanes that leave a loop, by iteration; with the first one, most often
+some lanes never leave."""
 
 
 @st.composite
-def leavings(draw: st.DrawFn, *, turns: bool = True) -> str:
-    """Loops that lanes leave one by one: before the first round, in the middle of one, or at its
-    end; with `turns`, some are so long that a turn ends while others have left. What is counted
-    and computed inside is read behind."""
-    return "\n".join(_leaving(draw, turns=turns) for _ in range(draw(st.integers(1, 2))))
+def masked_loops(draw: st.DrawFn, *, turns: bool = True) -> str:
+    """Draws loops that lanes leave one by one: before the first iteration, in the middle of one, or
+    at its end. With `turns`, some are so long that a turn ends while some lanes have left. Values
+    that are computed in the loop are read after it."""
+    return "\n".join(_masked_loop(draw, turns=turns) for _ in range(draw(st.integers(1, 2))))
 
 
-def _leaving(draw: st.DrawFn, *, turns: bool) -> str:
+def _masked_loop(draw: st.DrawFn, *, turns: bool) -> str:
     long = turns and draw(st.integers(0, 5)) == 0
     rounds = 1100 if long else draw(st.sampled_from([2, 7, 40]))
     kinds = st.just(1) if long else st.integers(0, 4)
-    parts = [_ahead(draw, draw(kinds)) for _ in range(1 if long else draw(st.integers(1, 2)))]
+    parts = [_lap_part(draw, draw(kinds)) for _ in range(1 if long else draw(st.integers(1, 2)))]
     sooner = "setp.lt.and.u32 %stays, %round, %mine_only, %stays;"
     return "\n".join(
         [
@@ -308,15 +317,17 @@ def _leaving(draw: st.DrawFn, *, turns: bool) -> str:
     )
 
 
-def _ahead(draw: st.DrawFn, kind: int) -> str:
-    """A part of a round: lanes leave, or all do something, or some of them."""
+def _lap_part(draw: st.DrawFn, kind: int) -> str:
+    """Draws part of an iteration: lanes leave the loop, or all lanes or some of them compute."""
     plain = [_filled(draw, draw(st.sampled_from(STEPS[:-1]))) for _ in range(3)]
-    away = _filled(draw, draw(st.sampled_from(AWAY[:1] if kind == 1 else AWAY)))
+    away = _filled(
+        draw, draw(st.sampled_from(EXIT_CONDITIONS[:1] if kind == 1 else EXIT_CONDITIONS))
+    )
     match kind:
         case 0 | 1:
             return "\n".join([away, "@%away bra away;", *plain])
         case 2:
-            return "\n".join([plain[0], *_aside(draw), away, "@%away bra away;"])
+            return "\n".join([plain[0], *_predicated_block(draw), away, "@%away bra away;"])
         case 3:
             return "\n".join([plain[0], *_loop(draw, "\n".join(plain[1:]), 1), plain[0]])
         case _:
@@ -325,13 +336,16 @@ def _ahead(draw: st.DrawFn, kind: int) -> str:
 
 @st.composite
 def jumps(draw: st.DrawFn) -> str:
-    """Branches over several blocks, to one place from several of them; some from inside of loops.
-    What is computed inside is read behind."""
+    """Draws branches over several basic blocks, to one target from several of them, also out of
+    loops. Values that are computed in between are read afterwards."""
     return "\n".join(_jump(draw, 2) for _ in range(draw(st.integers(1, 2))))
 
 
 def _jump(draw: st.DrawFn, depth: int) -> str:
-    who = [_filled(draw, draw(st.sampled_from(APART)).replace("{p}", "%off")) for _ in range(3)]
+    who = [
+        _filled(draw, draw(st.sampled_from(DIVERGING_CONDITIONS)).replace("{p}", "%off"))
+        for _ in range(3)
+    ]
     over = draw(st.sampled_from(["@%off bra past;", "@!%off bra past;"]))
     parts: list[str] = []
     for _ in range(draw(st.integers(2, 4))):
@@ -342,23 +356,23 @@ def _jump(draw: st.DrawFn, depth: int) -> str:
             case 1:
                 parts += [plain[0], who[1], over, plain[1]]
             case 2:
-                parts += _aside(draw)
+                parts += _predicated_block(draw)
             case 3:
                 out = [who[2], "@%off bra past;"] if draw(st.booleans()) else []
                 parts += _loop(draw, "\n".join([plain[0], *out, plain[1]]), depth)
             case 4:
                 parts += [plain[0], _jump(draw, depth - 1)]
             case _:
-                parts += [plain[0], _leaving(draw, turns=False)]
+                parts += [plain[0], _masked_loop(draw, turns=False)]
     behind = [_filled(draw, draw(st.sampled_from(STEPS))) for _ in range(2)]
     return "\n".join(["{", ".reg .pred %off;", who[0], over, *parts, "past:", *behind, "}"])
 
 
 @st.composite
-def swept_kernels(draw: st.DrawFn) -> str:
-    """A kernel `k(buffer)` of laps between barriers in which the first threads, mostly, work at
-    consecutive places: all the same, or each what a warp before it has left. The buffer is that of
-    `shaped_kernels`."""
+def warp_loop_kernels(draw: st.DrawFn) -> str:
+    """Draws a kernel `k(buffer)` that loops over barriers, between which, mostly, the first threads
+    access consecutive addresses, with values that are equal or that the warp before has written.
+    The buffer is that of `shaped_kernels`."""
 
     def one(*choices: str) -> str:
         return draw(st.sampled_from(choices))
@@ -427,16 +441,16 @@ ret;
 
 
 @st.composite
-def known_courses(draw: st.DrawFn) -> str:
-    """A kernel `k(buffer)` of which mostly the size of a block says what it does from its begin to
-    its end: laps as in a sum by halves or in a scan, or none; then all threads, the first ones or
-    one of them write words behind each other. The buffer is that of `shaped_kernels`."""
+def static_schedule_kernels(draw: st.DrawFn) -> str:
+    """Draws a kernel `k(buffer)` whose control flow mostly depends only on the block size:
+    iterations of a tree reduction or a scan, or none; then all threads, the first ones or one of
+    them store consecutive words. The buffer is that of `shaped_kernels`."""
 
     def one(*choices: str) -> str:
         return draw(st.sampled_from(choices))
 
     type = one("s32", "u32")
-    asked = f"setp.{one('ge', 'ge', 'ge', 'gt', 'lt', 'ne')}.{type} %q, "
+    compared = f"setp.{one('ge', 'ge', 'ge', 'gt', 'lt', 'ne')}.{type} %q, "
     begin, bound, step = one(
         "%n|setp.gt.u32 %w, %s, 0;|shr.u32 %s, %s, 1;",
         "%n|setp.gt.u32 %w, %s, 3;|shr.u32 %s, %s, 1;",
@@ -468,7 +482,7 @@ mov.u32 %block, block;
 add.u32 %spot, %words, %block;
 mov.u32 %r, {one("%x", "%c", "9")};
 mov.u32 %v, 7;
-{one("", "", f"{asked} %i, {one('64', '128', '512', '640')}; @%q bra none;")}
+{one("", "", f"{compared} %i, {one('64', '128', '512', '640')}; @%q bra none;")}
 {one("ld.global.u32 %v, [%row+8];", "mov.u32 %v, %x;", "ld.global.u32 %v, [%row];")}
 none:
 st.shared.u32 [%spot], %v;
@@ -478,7 +492,7 @@ mov.u32 %s, {begin};
 {bound}
 @!%w bra last;
 lap:
-{asked} {one(*["%x, %s"] * 5, "%s, %x", "%x, 0", "%i, %s")};
+{compared} {one(*["%x, %s"] * 5, "%s, %x", "%x, 0", "%i, %s")};
 @{one("", "", "", "", "!")}%q bra past;
 shl.b32 %half, %s, 2;
 {one("add.u32 %at, %spot, %half;", "add.u32 %at, %spot, 64;", "sub.u32 %at, %spot, %half;")}
@@ -497,7 +511,7 @@ mov.u32 %blocks, %nctaid.x;
 mul.lo.u32 %all, %blocks, %n;
 mul.wide.u32 %far, %i, 4;
 add.u64 %mine, %base, %far;
-{one("", "", f"{asked} %x, {one('0', '0', '1', '40', '64')}; @%q bra over;")}
+{one("", "", f"{compared} %x, {one('0', '0', '1', '40', '64')}; @%q bra over;")}
 ld.shared.u32 %o, [{one("%spot", "block", "%spot")}];
 st.global.u32 [%mine+4096], %o;
 mul.wide.u32 %plane, %all, 4;
@@ -511,8 +525,9 @@ ret;
 
 @st.composite
 def tiled_kernels(draw: st.DrawFn) -> str:
-    """A kernel `k(buffer)` for blocks 16 wide, in which rows bring words into shared memory, read
-    rows and columns there, and go on to the next. The buffer is that of `shaped_kernels`."""
+    """Draws a kernel `k(buffer)` for blocks 16 wide that loads tiles into shared memory by rows,
+    reads rows and columns there, and continues with the next tile. The buffer is that of
+    `shaped_kernels`."""
 
     def one(*choices: str) -> str:
         return draw(st.sampled_from(choices))
@@ -581,8 +596,8 @@ ret;
 
 @st.composite
 def shaped_kernels(draw: st.DrawFn, body: st.SearchStrategy[str] | None = None) -> str:
-    """A kernel `k(buffer)` that does `body`, or what `steps` gives: the buffer has a page of 4096
-    bytes that is read and never written, then OUT_BYTES for each thread."""
+    """Draws a kernel `k(buffer)` with `body`, or with `steps`. The buffer has a page of 4096 bytes
+    that is read and never written, then OUT_BYTES for each thread."""
     begin = "\n".join(draw(st.sampled_from(STARTS)).format(d=f"%r{n}") for n in range(WORDS))
     middle = draw(steps(2, True) if body is None else body)
     end = "\n".join(f"st.global.u32 [%mine+{64 + 4 * n}], %r{n};" for n in range(WORDS))

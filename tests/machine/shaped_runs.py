@@ -12,7 +12,7 @@ from shaped_programs import OUT_BYTES
 from warploom.core.errors import WarploomError
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.tally import Tally
 from warploom.program.build import build
 from warploom.program.program import Program
@@ -45,17 +45,17 @@ def prepared(
         (blocks, 1, 1),
         (*block, 1),
         struct.pack("<Q", buffer),
-        Image(module, memory).addresses(program.globals),
+        ModuleGlobals(module, memory).addresses(program.globals),
         max_instructions=200_000,
         schedule=schedule,
     )
     return program, launch, memory, buffer
 
 
-def left_behind(
+def outcome_of(
     text: str, block: tuple[int, int], schedule: Schedule, engine: object, blocks: int = 2
 ) -> object:
-    """Returns the type of a run's error, or the memory and the counts that it leaves."""
+    """Returns the type of a run's error, or the memory and the counts after it."""
     program, launch, memory, buffer = prepared(text, block, schedule, blocks)
     try:
         tally: Tally = engine.launch(program, launch, memory)  # type: ignore[attr-defined]
@@ -66,5 +66,5 @@ def left_behind(
 
 
 def schedules() -> st.SearchStrategy[Schedule]:
-    """Draws both control models, with two resident blocks."""
+    """Draws both control-flow models, with two resident blocks."""
     return st.builds(Schedule, independent=st.booleans(), resident_blocks=st.just(2))

@@ -1,5 +1,5 @@
-"""Draws PTX texts that are mostly wrong: a program that runs, of which tokens are dropped, doubled
-or changed for others of their kind."""
+"""Draws PTX texts that are mostly invalid: a valid program in which tokens are dropped, doubled or
+replaced by others of their kind."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ for token in dict.fromkeys(TOKENS):
 
 
 @st.composite
-def spoilt(draw: st.DrawFn) -> str:
+def mutated(draw: st.DrawFn) -> str:
     """Draws PROGRAM with up to three changes, mostly of one token for another of its kind."""
     tokens = list(TOKENS)
     for _ in range(draw(st.integers(1, 3))):

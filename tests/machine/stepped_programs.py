@@ -1,5 +1,5 @@
-"""Random kernels that write several words a lane, at places that follow from lane to lane by a step
-which is an argument; with loads between them, some from where they write."""
+"""Draws kernels whose lanes store several words each, at addresses with a stride that is an
+argument, with loads in between, some from the stored words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 BYTES = 8192
-"""Of each of the two buffers."""
+"""The size of each of the two buffers."""
 
 STORES = (
     "st.{s}.u32 [%place+{o}], %r{a};",
@@ -49,8 +49,9 @@ MOVES = (0, 0, 0, 0, 0, 4, 8, 128, 128, -128, 1000)
 
 @dataclass(frozen=True)
 class Places:
-    """Where lanes write: from `first` on, `step` bytes from lane to lane, `move` from lap to lap;
-    `seen` is where they read in the same buffer."""
+    """The stored addresses: `first` is that of lane 0, `step` the bytes from lane to lane, `move`
+    those from iteration to iteration; `seen` is the offset at which lanes read in the same
+    buffer."""
 
     first: int
     step: int
@@ -59,7 +60,7 @@ class Places:
 
 
 def places() -> st.SearchStrategy[Places]:
-    """Mostly inside of the buffer, without meeting each other."""
+    """Draws addresses that are mostly in the buffer and disjoint."""
     return st.builds(
         Places,
         st.sampled_from(FIRSTS),
@@ -71,7 +72,7 @@ def places() -> st.SearchStrategy[Places]:
 
 @st.composite
 def stepped_kernels(draw: st.DrawFn) -> str:
-    """A kernel `k(out, source, first, step, move, seen, lanes)` of eight laps."""
+    """Draws a kernel `k(out, source, first, step, move, seen, lanes)` of eight iterations."""
     shared = draw(st.integers(0, 5)) == 0
     body: list[str] = []
     for _ in range(draw(st.integers(1, 3))):

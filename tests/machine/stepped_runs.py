@@ -14,7 +14,7 @@ from stepped_programs import BYTES, Places
 from warploom.core.errors import MemoryFault, WarploomError
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.program.build import build
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
@@ -23,7 +23,7 @@ BLOCKS = [(32, 1), (32, 1), (32, 1), (64, 1), (20, 1), (16, 2)]
 FIELDS = ("kind", "thread", "block", "line", "size")
 
 
-def left_behind(
+def outcome_of(
     text: str,
     runs: Sequence[Places],
     block: tuple[int, int],
@@ -31,7 +31,7 @@ def left_behind(
     schedule: Schedule,
     engine: object,
 ) -> Any:
-    """Returns of each run its fault or its counts, and both buffers."""
+    """Returns the fault or the counts of each run, and both buffers."""
     module = parse(text)
     verify(module)
     program = build(module, "k")
@@ -47,7 +47,7 @@ def left_behind(
             (2, 1, 1),
             (*block, 1),
             struct.pack("<QQqi4xqQI", *given),
-            Image(module, memory).addresses(program.globals),
+            ModuleGlobals(module, memory).addresses(program.globals),
             max_instructions=50_000,
             schedule=schedule,
         )
@@ -62,5 +62,5 @@ def left_behind(
 
 
 def schedules() -> st.SearchStrategy[Schedule]:
-    """Draws both control models, with one resident block."""
+    """Draws both control-flow models, with one resident block."""
     return st.builds(Schedule, independent=st.booleans(), resident_blocks=st.just(1))

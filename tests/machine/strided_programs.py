@@ -1,5 +1,5 @@
-"""Random kernels whose threads stride through arrays: grid-stride loops, up and down, by index and
-by pointer, unrolled, nested, left early, over arrays that overlap and that end too soon."""
+"""Draws kernels whose threads stride through arrays: grid-stride loops, up and down, by index and
+by pointer, unrolled, nested, with early exits, over arrays that overlap and that are too short."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ COMPARISONS = (*["lt.s32"] * 5, "le.s32", "lt.u32", "ne.s32", "gt.s32", "ge.s32"
 
 @st.composite
 def strided_kernels(draw: st.DrawFn) -> str:
-    """A kernel with one or two loops whose addresses advance by strides."""
+    """Draws a kernel with one or two loops whose addresses advance by strides."""
     loops = [_loop(draw, number) for number in range(draw(st.integers(1, 2)))]
     between = draw(st.sampled_from(["\n", "\nbar.sync 0;\n"]))
     return HEAD + between.join([*loops, ""]) + TAIL

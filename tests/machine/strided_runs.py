@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from warploom.core.errors import MemoryFault, WarploomError
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.tally import Tally
 from warploom.program.build import build
 from warploom.ptx.parser import parse
@@ -23,8 +23,8 @@ FIRST, SECOND = 9000, 5100
 
 @dataclass(frozen=True)
 class Setting:
-    """Describes a launch: its threads, where in which array the three pointers lead, and the bounds
-    of its loops."""
+    """A launch: its threads, the array and offset of its three pointers, and the bounds of its
+    loops."""
 
     block: tuple[int, int]
     blocks: int
@@ -34,7 +34,7 @@ class Setting:
 
 
 def settings_of_launches() -> st.SearchStrategy[Setting]:
-    """Draws blocks with whole and with partial warps, and pointers that overlap."""
+    """Draws blocks with full and partial warps, and pointers that overlap."""
     places = st.tuples(st.sampled_from([0, 0, 1]), st.sampled_from([0, 0, 4, 128, 512, 132, 2000]))
     return st.builds(
         Setting,
@@ -47,7 +47,7 @@ def settings_of_launches() -> st.SearchStrategy[Setting]:
 
 
 def strided_run(text: str, setting: Setting, schedule: Schedule, engine: object) -> object:
-    """Returns what a run leaves: the memory and the counts, or its error and where that is."""
+    """Returns the memory and the counts after a run, or its error and the line of that."""
     module = parse(text)
     program, memory = build(module, "k"), DeviceMemory(1 << 28)
     arrays = [memory.allocate(size, "array").address for size in (FIRST, SECOND)]
@@ -61,7 +61,7 @@ def strided_run(text: str, setting: Setting, schedule: Schedule, engine: object)
         (setting.blocks, 1, 1),
         (*setting.block, 1),
         struct.pack("<QQQQii", *pointers, out, setting.count, setting.far),
-        Image(module, memory).addresses(program.globals),
+        ModuleGlobals(module, memory).addresses(program.globals),
         max_instructions=60_000,
         schedule=schedule,
     )

@@ -1,7 +1,7 @@
-"""Both machines count memory accesses alike by the rules of every family of devices.
+"""Checks that both machines count memory accesses alike by the rules of every device family.
 
-One kernel makes every kind of access; which addresses its lanes name, and which lanes are on, is
-data, so that each family needs one compilation.
+One kernel makes every kind of access; the addresses and the active lanes are data, so that each
+family needs one compilation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from warploom.devices.catalog import find_device
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.program.build import build
 from warploom.program.program import Program
@@ -59,7 +59,8 @@ def oldest_and_newest_now() -> list[Any]:
 
 
 def accesses() -> str:
-    """Every width in every space, each at its own alignment; then a load past L1 and atomics."""
+    """Returns accesses of every width in every space, each naturally aligned; then a load past L1
+    and atomics."""
     lines: list[str] = []
     for space, (base, ops) in SPACES.items():
         for width, size in WIDTHS.items():
@@ -124,12 +125,12 @@ def engines(model: int) -> tuple[ReferenceEngine, CompiledEngine]:
 
 
 def records(engine: ReferenceEngine | CompiledEngine, *warps: list[int]) -> dict[str, int]:
-    """What the engine counted, by instruction, space and column; example addresses relative to the
-    buffers that they fall into. Each block is a warp with offsets of its own."""
+    """Returns the engine's counts by instruction, space and column; example addresses are relative
+    to the buffers that contain them. Each block is a warp with offsets of its own."""
     module, program = prepared()
     memory = DeviceMemory(1 << 24)
     try:
-        image = Image(module, memory)
+        image = ModuleGlobals(module, memory)
         buffer = memory.allocate(SPAN, "buffer")
         table = memory.allocate(128 * len(warps), "offsets")
         memory.write(table.address, np.array(warps, np.uint32).tobytes())
@@ -155,7 +156,8 @@ def records(engine: ReferenceEngine | CompiledEngine, *warps: list[int]) -> dict
 
 @st.composite
 def patterns(draw: st.DrawFn) -> list[int]:
-    """An offset for each lane: strided, random, or alike in groups; SPAN for lanes that are off."""
+    """Draws an offset for each lane: strided, random, or equal in groups; SPAN for inactive
+    lanes."""
     kind = draw(st.sampled_from(["strided", "random", "groups"]))
     start = draw(st.sampled_from([0, 4, 16, 32, 64, 100, 128, 256]))
     stride = draw(st.sampled_from([0, 1, 2, 4, 8, 12, 16, 32, 64, 68, 128]))
@@ -179,7 +181,8 @@ def test_both_machines_count_alike(model: int, offsets: list[int]) -> None:
 @pytest.mark.parametrize("model", range(len(MODELS)))
 @pytest.mark.parametrize("start", [0, 4, 32, 128])
 def test_common_accesses_count_alike(model: int, start: int) -> None:
-    """Consecutive words, which compiled code only counts, from a line, a sector and a word on."""
+    """Accesses consecutive words, which compiled code only counts, from a line, a sector and a word
+    on."""
     reference, compiled = engines(model)
     for stride in (0, 1, 2, 4, 8, 16):
         offsets = [start + stride * lane for lane in range(32)]
@@ -188,8 +191,8 @@ def test_common_accesses_count_alike(model: int, start: int) -> None:
 
 @pytest.mark.parametrize("model", oldest_and_newest_now())
 def test_patterns_that_come_again_after_many_that_do_not(model: int) -> None:
-    """Compiled code keeps few patterns after `TRIAL_PATTERNS` that did not come again, one in
-    `SAMPLE_PERIOD`, and finds those that do."""
+    """Checks that the pattern table finds repeated patterns after TRIAL_PATTERNS that did not
+    repeat, when it inserts one in `SAMPLE_PERIOD`."""
     reference, compiled = engines(model)
     drawn = np.random.default_rng(0).integers(0, SPAN, (TRIAL_PATTERNS + 4, 32)).tolist()
     again = [[64 * lane % SPAN for lane in range(32)], [8 * lane for lane in range(32)]]

@@ -1,7 +1,7 @@
-"""Threads that are off at a shared address below 0, beside others of their warp that are inside.
+"""Checks inactive threads with a shared address below 0, beside active ones of their warp.
 
-A shared address is 32 bits: four bytes before the first one is 0xFFFFFFFC, and the sum of it and 4
-begins again at 0 (PTX ISA, "Addresses as Operands": the sum is as wide as the register).
+A shared address has 32 bits: four bytes before the first one is 0xFFFFFFFC, and the sum of it and 4
+wraps around to 0 (PTX ISA, "Addresses as Operands": the sum is as wide as the register).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Random programs of clusters, tensor copies and warp groups: both machines, every schedule, one
-and two workers leave the same."""
+"""Checks random programs of clusters, tensor copies and warp groups: both machines, every schedule,
+one and two workers have equal results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEPS = 8
 
 
 def left(text: str, seed: int, engine: str, policy: str, workers: int) -> tuple[bytes, dict]:
-    """What a program leaves in memory, and what was counted."""
+    """Returns the memory and the counts after a program."""
     gpu = wl.Device("h100", engine=engine, schedule=policy, seed=seed, workers=workers)
     rng = np.random.default_rng(seed)
     data = gpu.to_device(rng.integers(-3, 4, (SIDE, SIDE)).astype(np.float16))

@@ -1,4 +1,4 @@
-"""What a block finds when it begins, where another has run in its place: registers hold zeros."""
+"""Checks the initial state of a block in a slot that another one has used: registers are zero."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ ret;
 """
 
 
-def test_a_launch_finds_nothing_of_the_one_before_in_any_slot() -> None:
+def test_reused_buffers_are_cleared_in_every_slot() -> None:
     # Each block awaits the others: all have to be resident at once.
     engine, memory = CompiledEngine(), DeviceMemory(1 << 30)
     program = build(parse(BESIDE_EACH_OTHER), "k")

@@ -1,4 +1,4 @@
-"""Threads that run side by side begin on cores of their own."""
+"""Checks that threads which run in parallel start on cores of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from warploom.machine.compiled.cores import bind, cores_beside
+from warploom.machine.compiled.cores import bind, other_cores
 from warploom.machine.compiled.threads import Runner
 
 SECONDS = 60.0
@@ -20,12 +20,13 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there can 
 
 
 def own_core() -> int:
-    """Field 39 of this thread's stat (proc_pid_stat(5)); the second, its name, is in brackets."""
+    """Returns field 39 of this thread's stat (proc_pid_stat(5)); the second, its name, is in
+    brackets."""
     return int(Path("/proc/thread-self/stat").read_text().rpartition(")")[2].split()[36])
 
 
 def begun(runner: Runner, core: int) -> tuple[int, set[int]]:
-    """The core on which a job found itself, and those that it was allowed."""
+    """Returns the core on which a job started, and those that it was allowed."""
     found = list[set[int]]()
 
     def job() -> int:
@@ -33,7 +34,7 @@ def begun(runner: Runner, core: int) -> tuple[int, set[int]]:
         return own_core()
 
     runner.start(job, core)
-    assert runner.ended(SECONDS)
+    assert runner.wait_until_idle(SECONDS)
     at = runner.give_back()
     assert Runner.borrow() is runner
     return at, found[0]
@@ -42,26 +43,26 @@ def begun(runner: Runner, core: int) -> tuple[int, set[int]]:
 def test_a_job_begins_on_its_core_and_may_leave_it() -> None:
     allowed, runner = os.sched_getaffinity(0), Runner.borrow()
     runner.start(lambda: 0)  # its thread has begun when this has ended
-    assert runner.ended(SECONDS)
+    assert runner.wait_until_idle(SECONDS)
     for core in sorted(allowed) * 2:
         # On a busy computer the system may have moved it on before it looks.
         assert (core, allowed) in [begun(runner, core) for _ in range(5)]
     runner.give_back()
 
 
-def test_every_core_comes_once_before_one_comes_again() -> None:
+def test_every_core_is_yielded_once_per_cycle() -> None:
     allowed = os.sched_getaffinity(0)
     for core in allowed:
         with ThreadPoolExecutor(1) as pool:
             # Pinned, so that it is known which is its own.
             pool.submit(os.sched_setaffinity, 0, {core}).result()
-            assert pool.submit(lambda: list(islice(cores_beside(), 2))).result() == [core, core]
-    found = list(islice(cores_beside(), 2 * len(allowed)))
+            assert pool.submit(lambda: list(islice(other_cores(), 2))).result() == [core, core]
+    found = list(islice(other_cores(), 2 * len(allowed)))
     assert set(found[: len(allowed)]) == allowed
     assert found[len(allowed) :] == found[: len(allowed)]
 
 
-def test_a_core_that_is_not_there_is_left_alone() -> None:
+def test_binding_to_a_missing_core_does_nothing() -> None:
     allowed = os.sched_getaffinity(0)
     with ThreadPoolExecutor(1) as pool:
         thread = pool.submit(threading.get_native_id).result()

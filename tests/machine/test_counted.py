@@ -1,4 +1,4 @@
-"""Counts of several launches, added up before a tally is made of them."""
+"""Checks the tally of several launches whose counts are added up first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import warploom as wl
 from warploom.cost.fields import EXAMPLE_COST, EXAMPLE_MASK
-from warploom.machine.compiled.counted import together
+from warploom.machine.compiled.counted import combined_tally
 from warploom.observe.counters import Counters
 
 SOURCE = """
@@ -22,13 +22,14 @@ __global__ void gather(const float *x, const int *at, float *y)
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
 def test_counts_are_sums_and_the_costliest_access_stands_for_all(engine: str) -> None:
-    """16 lanes load and store 64 bytes each, and gather: from one sector, from 8, from one."""
+    """Counts 16 lanes that load and store 64 bytes each, and gather: from one sector, from 8, from
+    one."""
     gpu = wl.Device("a100", engine=engine)
     kernel = gpu.compile(SOURCE)["gather"]
     x, y = gpu.zeros(16 * 8, np.float32), gpu.zeros(16, np.float32)
     near, far = (gpu.to_device(np.arange(16, dtype=np.int32) // 2 * step) for step in (0, 16))
     runs = [kernel[1, 32](x, at, y) for at in (near, far, near)]
-    tally = together([run.counted for run in runs])
+    tally = combined_tally([run.counted for run in runs])
     counters = Counters(tally)
     assert counters.global_store_sectors == 3 * 2
     assert counters.global_load_sectors == 3 * 2 + 1 + 8 + 1

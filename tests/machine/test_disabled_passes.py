@@ -1,4 +1,4 @@
-"""Both machines agree whatever passes of the compiler are left out."""
+"""Checks that both machines agree whichever passes of the compiler are disabled."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shaped_programs import (
-    idle_rounds,
+    empty_warp_laps,
     jumps,
-    known_courses,
-    leavings,
+    masked_loops,
     predicated_blocks,
     shaped_kernels,
-    swept_kernels,
+    static_schedule_kernels,
+    strided_chains,
     tiled_kernels,
-    walks,
+    warp_loop_kernels,
 )
-from shaped_runs import BLOCKS, LONG_BLOCKS, WIDE, left_behind, schedules
+from shaped_runs import BLOCKS, LONG_BLOCKS, WIDE, outcome_of, schedules
 from test_machines_agree import agree_on_kernels
 
 import warploom as wl
@@ -29,11 +29,16 @@ SETS = [*Pass, ALL]
 
 IN_ANY_BLOCKS = st.one_of(
     shaped_kernels(),
-    *(shaped_kernels(body()) for body in (walks, predicated_blocks, jumps, leavings, idle_rounds)),
+    *(
+        shaped_kernels(body())
+        for body in (strided_chains, predicated_blocks, jumps, masked_loops, empty_warp_laps)
+    ),
 )
 KERNELS = st.one_of(
     st.tuples(IN_ANY_BLOCKS, st.sampled_from(BLOCKS)),
-    st.tuples(st.one_of(swept_kernels(), known_courses()), st.sampled_from(LONG_BLOCKS)),
+    st.tuples(
+        st.one_of(warp_loop_kernels(), static_schedule_kernels()), st.sampled_from(LONG_BLOCKS)
+    ),
     st.tuples(tiled_kernels(), st.sampled_from(WIDE)),
 )
 """Kernels that passes were made for, and blocks to launch: index arithmetic, tiles, pointers that
@@ -58,8 +63,8 @@ def test_machines_agree_on_what_passes_are_for_without_a_pass(
     @given(drawn=KERNELS, schedule=schedules())
     def agree(drawn: tuple[str, tuple[int, int]], schedule: Schedule) -> None:
         text, block = drawn
-        expected = left_behind(text, block, schedule, ReferenceEngine(), 4)
-        assert left_behind(text, block, schedule, CompiledEngine(), 4) == expected
+        expected = outcome_of(text, block, schedule, ReferenceEngine(), 4)
+        assert outcome_of(text, block, schedule, CompiledEngine(), 4) == expected
 
     agree()
 

@@ -1,4 +1,5 @@
-"""How much LLVM optimises a kernel changes how fast it runs, and nothing that it does."""
+"""Checks that LLVM's optimisation level changes the speed of a kernel, but neither results nor
+counts."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def test_every_effort_agrees(
 def test_code_for_large_kernels_agrees(
     random_examples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Code is emitted in another way where a kernel is large; here each counts as such."""
+    """Treats every kernel as large; code of large kernels is emitted in another way."""
     find = disk_cache.find
     monkeypatch.setattr(disk_cache, "find", lambda k, key: None if k == "kernel" else find(k, key))
     monkeypatch.setattr(disk_cache, "keep", lambda *_: None)

@@ -1,4 +1,5 @@
-"""Every form that moves bytes, or tells caches about them, on both machines: the same bits."""
+"""Checks every form of instructions that move bytes or hint caches, on both machines: results are
+equal bit by bit."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ NAMES = (
 
 
 def is_access(spec: OpSpec) -> bool:
-    """Whether it reaches memory by an address, or orders copies."""
+    """Returns true for operations that access memory by an address, or order copies."""
     reaches = any(operand.type == "address" for operand in spec.operands)
     if spec.name in ("mbarrier", "cp"):
         return spec not in TENSOR_SPECS
@@ -54,7 +55,8 @@ ALL_WORDS = tuple(range(0, 32, 8))
 
 
 def legal(operation: Operation) -> bool:
-    """At most 32 bytes at once, and those of 32 or 64 bits; 128 bits only alone (PTX ISA, ld)."""
+    """Returns true for at most 32 bytes at once, and those of 32 or 64 bits; 128 bits only alone
+    (PTX ISA, ld)."""
     m = operation.modifiers
     if operation.name not in ("ld", "ldu", "st") or "type" not in m:
         return True
@@ -64,7 +66,7 @@ def legal(operation: Operation) -> bool:
 
 
 def place(operation: Operation, name: str = "space") -> str:
-    """Where 32 bytes of the thread are in a space."""
+    """Returns the address of the thread's 32 bytes in a space."""
     space = operation.modifiers.text(name, "").partition("::")[0]
     return {
         "": "%own", "global": "%own", "shared": "%cell", "local": "own", "const": "fixed+32",
@@ -73,7 +75,7 @@ def place(operation: Operation, name: str = "space") -> str:
 
 
 def add(kernel: Kernel, operation: Operation) -> None:
-    """One instruction, what it needs before, and what it left."""
+    """Adds one instruction, its preparation, and stores of its effects."""
     name, m = operation.name, operation.modifiers
     if name in ("ld", "ldu", "st") and "type" in m and "async" not in m:
         _plain(kernel, operation)
@@ -106,7 +108,7 @@ def _map(space: str) -> str:
 
 
 def _plain(kernel: Kernel, operation: Operation) -> None:
-    """A load or a store, with all bytes around it seen."""
+    """Adds a load or a store, and stores all bytes around the address."""
     m, name = operation.modifiers, operation.name
     space = m.text("space", "")
     called = space in ("param", "param::func") and (name == "st" or space == "param::func")
@@ -139,7 +141,8 @@ def _plain(kernel: Kernel, operation: Operation) -> None:
 
 
 def _converted(kernel: Kernel, operation: Operation) -> None:
-    """What is converted is taken from the result, for addresses differ from launch to launch."""
+    """Adds an address conversion; the base is subtracted from the result, since addresses differ
+    from launch to launch."""
     m = operation.modifiers
     space, size = m.text("space", ""), m.text("size", "")
     named = {
@@ -162,7 +165,8 @@ def _converted(kernel: Kernel, operation: Operation) -> None:
 
 
 def _at_barrier(kernel: Kernel, operation: Operation) -> None:
-    """An mbarrier of the thread, with a few arrivals to come; its word afterwards."""
+    """Adds an operation on the thread's mbarrier with a few pending arrivals, and stores its word
+    afterwards."""
     m, spec = operation.modifiers, operation.spec
     count = kernel.rng.randrange(1, 4)
     kernel.lines += [
@@ -205,7 +209,8 @@ def _at_barrier(kernel: Kernel, operation: Operation) -> None:
 
 
 def _copied(kernel: Kernel, operation: Operation) -> None:
-    """A copy of 16 bytes between the thread's places, or what orders copies."""
+    """Adds a copy of 16 bytes between the thread's addresses, or an instruction that orders
+    copies."""
     m, spec = operation.modifiers, operation.spec
     into_shared = m.text("to", "shared").startswith("shared")
     ends = {"d": "[%cell]", "a": "[%own]"} if into_shared else {"d": "[%own]", "a": "[%cell]"}

@@ -1,5 +1,5 @@
-"""Every form of `atom` and `red` with every choice of every modifier, on both machines: in turn
-each lane at an address of its own, and all lanes of a warp at two; over edge values."""
+"""Checks every form of `atom` and `red` with every choice of every modifier, on both machines: each
+lane at an address of its own, then all lanes of a warp at two; over edge values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KERNELS = 12
 
 
 def add(kernel: Kernel, operation: Operation, *, alone: bool) -> None:
-    """One atomic at memory that has just got a value, which the results show afterwards."""
+    """Adds one atomic on memory that was just initialised, and stores the memory afterwards."""
     m, spec = operation.modifiers, operation.spec
     shared = m.text("space", "").startswith("shared")
     own = "%cell" if shared else "%own"

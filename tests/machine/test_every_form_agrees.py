@@ -1,4 +1,5 @@
-"""Every form of the instruction tables that computes, on both machines: the same bits."""
+"""Checks every computing form of the instruction tables on both machines: results are equal bit by
+bit."""
 
 from __future__ import annotations
 

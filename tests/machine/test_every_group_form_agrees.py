@@ -1,5 +1,5 @@
-"""Every form of the instructions of a warp group on both machines, in random order and under every
-policy: the same bits, whatever is waited for or changed in between."""
+"""Checks every form of warp-group instructions on both machines, in random order and under every
+policy: results are equal bit by bit, whatever waits and writes are in between."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROGRAMS = 16
 
 
 def opcode_of(spec: OpSpec, rng: random.Random) -> str:
-    """An opcode of a form, of a shape that the registers have room for."""
+    """Returns an opcode of a form, with a shape that fits in the registers."""
     parts = [spec.name]
     for slot in spec.slots:
         some = slot.choices
@@ -36,7 +36,7 @@ def opcode_of(spec: OpSpec, rng: random.Random) -> str:
 
 
 def program(number: int) -> tuple[str, list[str]]:
-    """A random program, and the opcodes that it has."""
+    """Returns a random program, and its opcodes."""
     rng = random.Random(number)
     mine = [spec for spec in SPECS if "shape" in spec.syntax]
     products = [opcode_of(spec, rng) for spec in mine[number % 4 :: 4]]
@@ -77,7 +77,7 @@ copy:
 
 
 def product(opcode: str, rng: random.Random) -> str:
-    """A product with random operands; its descriptors lead into shared memory."""
+    """Returns a product with random operands, whose descriptors address shared memory."""
     operation = decode(opcode)
     spec, names = operation.spec, [form.name for form in operation.spec.shown]
     count = operation.count_of(spec.operands[0])
@@ -98,14 +98,14 @@ def product(opcode: str, rng: random.Random) -> str:
 
 
 def descriptor(rng: random.Random) -> int:
-    """Any fields, such that the matrix lies in the first 48 KiB."""
+    """Returns a descriptor with random fields for a matrix in the first 48 KiB."""
     start, leading, stride = (rng.randrange(limit) for limit in (512, 64, 32))
     base, mode = rng.randrange(8), rng.randrange(4)
     return start | leading << 16 | stride << 32 | base << 49 | mode << 62
 
 
 def between(rng: random.Random) -> str:
-    """What stands between products."""
+    """Returns instructions between products."""
     a, b, d = rng.randrange(8), rng.randrange(8), rng.randrange(REGISTERS)
     return rng.choice(
         [

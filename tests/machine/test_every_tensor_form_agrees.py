@@ -1,5 +1,5 @@
-"""Every form of tensor copies, reductions in bulk, tensor maps and clusters on both machines, under
-every policy: the same memory and the same counts, whatever is waited for."""
+"""Checks every form of tensor copies, bulk reductions, tensor maps and clusters on both machines,
+under every policy: memory and counts are equal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RANKS = range(1, 6)
 
 
 def is_of_tensors(spec: OpSpec) -> bool:
-    """Whether a form of `cp` is for `asynchronous.tensors`."""
+    """Returns true if a form of `cp` is executed by `asynchronous.tensors`."""
     parts = [slot.name for slot in spec.slots]
     whole = "tensor" in parts or "reduce" in parts or "cp_mask" in parts
     return spec.name == "cp" and (whole or {"bulk", "shared::cluster"} <= {*parts})
@@ -40,8 +40,8 @@ WIDE_MODES = ("im2col::w", "im2col::w::128")
 
 
 def maps(gpu: wl.Device, data: wl.Buffer) -> bytes:
-    """A map of boxes for each rank, then maps of columns of pixels for each from 3 on, then a map
-    for `tensormap.replace`."""
+    """Returns tiled maps for each rank, then im2col maps for each rank from 3 on, then a map for
+    `tensormap.replace`."""
     shapes = [(6, 5, 4, 3, 8)[5 - rank :] for rank in RANKS]
     boxes = [(2, 1, 2, 2, 8)[5 - rank :] for rank in RANKS]
     found = [
@@ -63,12 +63,12 @@ def maps(gpu: wl.Device, data: wl.Buffer) -> bytes:
 
 
 def strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Bytes between the elements of 4 bytes along all axes but the last."""
+    """Returns the bytes between elements of 4 bytes along all axes but the last."""
     return tuple(4 * int(np.prod(shape[axis:])) for axis in range(1, len(shape)))
 
 
 def place_of_map(operation: Operation) -> str:
-    """Where the map stands that an operation needs."""
+    """Returns the address of the map that an operation needs."""
     m, rank = operation.modifiers, int(operation.modifiers.text("dim", "1d")[0])
     number = rank - 1
     if any(name in m for name in ("tile::gather4", "tile::scatter4")):
@@ -81,7 +81,7 @@ def place_of_map(operation: Operation) -> str:
 
 
 def line(operation: Operation, rng: random.Random) -> str:
-    """The instruction with operands; copies are made by the first thread of the block."""
+    """Returns the instruction with operands; copies are issued by the first thread of the block."""
     m, forms = operation.modifiers, operation.spec.shown
     rank, gathers = int(m.text("dim", "1d")[0]), "tile::gather4" in m or "tile::scatter4" in m
     offsets = [rng.randrange(2) for _ in range(rank - 2)]
@@ -123,7 +123,7 @@ def coordinates(rng: random.Random, count: int) -> str:
 
 
 def step(operation: Operation, rng: random.Random) -> str:
-    """An operation, with what has to stand around it."""
+    """Returns an operation with the instructions that it needs around it."""
     if operation.name == "barrier":
         arrives = "arrive" in operation.modifiers
         pair = (operation.text, "barrier.cluster.wait")
@@ -137,7 +137,7 @@ def step(operation: Operation, rng: random.Random) -> str:
 
 
 def between(rng: random.Random) -> str:
-    """What stands between copies."""
+    """Returns instructions between copies."""
     parity = rng.randrange(2)
     return rng.choice(
         [
@@ -153,7 +153,7 @@ def between(rng: random.Random) -> str:
 
 
 def program(part: int) -> tuple[str, list[Operation]]:
-    """A random program with all forms of a part, and what it executes."""
+    """Returns a random program with all forms of a part, and the operations that it executes."""
     rng = random.Random(part)
     operations = [each for spec in SPECS[part::4] for each in covering(spec, rng)]
     lines = [f"{step(each, rng)} {between(rng)}" for each in operations]

@@ -1,5 +1,5 @@
-"""Every form of `tcgen05` and of `multimem` on both machines, under all policies: the same tensor
-memory, registers and counts."""
+"""Checks every form of `tcgen05` and of `multimem` on both machines, under all policies: tensor
+memory, registers and counts are equal."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ALLOCATIONS = {"alloc", "dealloc", "relinquish_alloc_permit"}
 
 
 def descriptor(operation: Operation) -> int:
-    """The instruction descriptor of a small product."""
+    """Returns the instruction descriptor of a small product."""
     m = operation.modifiers
     rows, columns = 64, 16
     if m["cta_group"] == "cta_group::2" or "block_scale" in m or "ashift" in m:
@@ -64,7 +64,7 @@ def registers(count: int) -> str:
 
 
 def line(operation: Operation, rng: random.Random) -> str:
-    """The instruction, with what has to stand around it."""
+    """Returns the instruction with the instructions that it needs around it."""
     m, text = operation.modifiers, operation.text
     if operation.name == "multimem":
         return reached(operation, rng)
@@ -108,7 +108,7 @@ def line(operation: Operation, rng: random.Random) -> str:
 
 
 def reached(operation: Operation, rng: random.Random) -> str:
-    """A multimem access of the thread's own words."""
+    """Returns a multimem access of the thread's own words."""
     m = operation.modifiers
     register = TYPES.get(m.text("type", ""), "%v0")
     count = int(m.text("vec", "v1")[1:])
@@ -122,7 +122,7 @@ def reached(operation: Operation, rng: random.Random) -> str:
 
 
 def operations_of(part: int) -> list[Operation]:
-    """Operations in which all forms of a part occur, in a random order."""
+    """Returns operations in which all forms of a part occur, in random order."""
     rng = random.Random(part)
     operations = [each for spec in SPECS[part::PARTS] for each in covering(spec, rng)]
     rng.shuffle(operations)
@@ -130,7 +130,8 @@ def operations_of(part: int) -> list[Operation]:
 
 
 def program(operations: list[Operation], seed: int) -> str:
-    """A program that executes operations at random places, between which blocks meet at times."""
+    """Returns a program that executes operations at random addresses, with block barriers now and
+    then."""
     rng = random.Random(seed)
     meet = "barrier.cluster.arrive; barrier.cluster.wait;"
     lines, last = list[str](), list[str]()

@@ -1,5 +1,5 @@
-"""Every form of the texture and surface instructions with every choice of every modifier, on both
-machines: the same bits. How texels are found is for test_texels_agree.py."""
+"""Checks every form of texture and surface instructions with every choice of every modifier, on
+both machines: results are equal bit by bit. Filtering is left to test_texels_agree.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from form_kernels import Kernel, assert_agreement, covering, elements
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.isa.spec import FORMS, Operation, Unit
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.textures import Description
+from warploom.machine.memory.textures import TextureDescription
 from warploom.ptx.texture_rules import COORDINATES, LAYERED
 from warploom.texture import descriptors as d
 
@@ -26,7 +26,7 @@ FORMATTED = {"b32": "u32", "b64": "u32"}
 
 
 def objects(memory: DeviceMemory) -> None:
-    """A texture of each geometry, then a surface of each, of random words."""
+    """Creates a texture of each geometry, then a surface of each, with random words."""
     rng = np.random.default_rng(3)
     sampler = d.sampler_word((d.CLAMP, d.CLAMP, d.CLAMP), flags=0)
     for kind in (d.TEXTURE, d.SURFACE):
@@ -38,14 +38,14 @@ def objects(memory: DeviceMemory) -> None:
             extents = (4, 4, 1) if square else (WIDTH, 4 if axes > 1 else 1, 4 if axes > 2 else 1)
             layers = {"cube": 6, "acube": 12}.get(geometry, 3 if geometry in LAYERED else 1)
             memory.textures.add(
-                Description(
+                TextureDescription(
                     kind, geometry, "u32", 1, extents, (buffer.address,), layers, sampler=sampler
                 )
             )
 
 
 def add(kernel: Kernel, operation: Operation) -> None:
-    """One instruction, with a texture or surface of its geometry."""
+    """Adds one instruction, with a texture or surface of its geometry."""
     m, spec = operation.modifiers, operation.spec
     geometry = m.text("geom", "2d")
     surface = operation.name.startswith("su")
@@ -73,7 +73,8 @@ def add(kernel: Kernel, operation: Operation) -> None:
 
 
 def _coordinates(kernel: Kernel, operation: Operation, geometry: str) -> str:
-    """Inside the surface where it could trap, at a multiple of what it moves; else anything."""
+    """Returns coordinates inside the surface if the instruction could trap, aligned to its access;
+    else random ones."""
     count = COORDINATES[geometry]
     words = [kernel.register(32) for _ in range(count)]
     if operation.name.startswith("su"):

@@ -1,5 +1,5 @@
-"""Every form of what lanes and threads do together, of control flow and of matrix instructions, on
-both machines: the same bits."""
+"""Checks every form of collective, control-flow and matrix instructions on both machines: results
+are equal bit by bit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KERNELS = 8
 
 
 def add(kernel: Kernel, operation: Operation) -> None:
-    """One instruction, with operands of the kind that it takes."""
+    """Adds one instruction, with operands of the kinds that it has."""
     name, spec = operation.name, operation.spec
     if name in ("bra", "brx", "exit"):
         _jump(kernel, operation)
@@ -69,7 +69,7 @@ def add(kernel: Kernel, operation: Operation) -> None:
 
 
 def _jump(kernel: Kernel, operation: Operation) -> None:
-    """A branch past what would change a result; with .uni all lanes take it."""
+    """Adds a branch over an instruction that would change a result; with .uni all lanes branch."""
     label = f"L{len(kernel.lines)}"
     guard = "" if "uni" in operation.modifiers else "@%p0 "
     kernel.at[kernel.size] = operation.text
@@ -87,7 +87,7 @@ def _jump(kernel: Kernel, operation: Operation) -> None:
 
 
 def _operand(kernel: Kernel, operation: Operation, name: str) -> str | None:
-    """What is given for an operand of this name; None for a register of its type."""
+    """Returns the text of an operand with this name; None for a register of its type."""
     if operation.name in ("bar", "barrier"):
         return {"membermask": "0xFFFFFFFF", "a": "4", "b": "64"}.get(name)
     if name == "membermask":
@@ -118,7 +118,8 @@ def _operand(kernel: Kernel, operation: Operation, name: str) -> str | None:
 
 
 def _matrix(kernel: Kernel, operation: Operation) -> str:
-    """A matrix in memory that all lanes of a warp reach: its rows, or where it begins."""
+    """Returns a matrix in memory that all lanes of a warp access: the address of its rows, or of
+    its start."""
     if operation.name in ("ldmatrix", "stmatrix"):
         if "space" in operation.modifiers:
             return "[%cell]"
@@ -136,7 +137,8 @@ def _matrix(kernel: Kernel, operation: Operation) -> str:
 
 
 def kernel(rng: random.Random) -> Kernel:
-    """With random words in shared memory, for the target that has all of these instructions."""
+    """Returns a kernel with random words in shared memory, for a target that has all of these
+    instructions."""
     made = Kernel(rng, target="sm_120a")
     made.lines += [f"st.shared.b64 [%cell+{i}], {made.register(64)}" for i in range(0, 128, 8)]
     made.lines.append("bar.sync 0")
@@ -168,7 +170,7 @@ TWICE = """
 
 @pytest.mark.parametrize("uni", ["", ".uni"])
 def test_calls_return(uni: str) -> None:
-    """Twice a number, by a function and by an addition, on both machines."""
+    """Doubles a number by a function and by an addition, on both machines."""
     made = Kernel(random.Random(1), functions=TWICE.format(uni))
     made.lines += ["{", ".param .b32 a", ".param .b32 d", "st.param.b32 [a], %r0"]
     made.lines += [f"call{uni} (d), twice, (a)", "ld.param.b32 %i, [d]", "}"]

@@ -1,5 +1,5 @@
-"""How a block's threads become warps: by their linear id, x fastest, 32 at a time, on both machines
-(CUDA C++ Programming Guide, "Thread Hierarchy" and "SIMT Architecture")."""
+"""Checks how a block's threads form warps: by their linear id, x fastest, 32 at a time, on both
+machines (CUDA C++ Programming Guide, "Thread Hierarchy" and "SIMT Architecture")."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def test_threads_fill_warps_x_fastest(
 
 
 def test_halves_and_quarters_are_neighbouring_lanes(made: tuple[wl.Device, wl.Module]) -> None:
-    """The lower half-warp is lanes 0 to 15; the quarters of the upper one 16 to 23 and 24 to 31."""
+    """Expects the lower half-warp to be lanes 0 to 15, and the quarters of the upper one 16 to 23
+    and 24 to 31."""
     gpu, module = made
     active = gpu.zeros(32, np.uint32)
     module["parts"][1, 32](active)

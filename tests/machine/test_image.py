@@ -1,4 +1,4 @@
-"""A module's variables in memory: initial values byte by byte, addresses, constants."""
+"""Checks a module's variables in memory: initial values byte by byte, addresses, constants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from warploom.core.errors import LaunchError
 from warploom.core.types import F16, F32, F64, S16, U8, U32, U64, ScalarType
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.ptx.ir import (
     Function,
     Immediate,
@@ -48,7 +48,7 @@ def module(*variables: Variable, functions: tuple[Function, ...] = ()) -> Module
 
 
 def content(memory: DeviceMemory, made: Variable) -> bytes:
-    [address] = Image(module(made), memory).addresses((made.name,))
+    [address] = ModuleGlobals(module(made), memory).addresses((made.name,))
     found = memory.find(address)
     assert found is not None
     return memory.read(address, found.size)
@@ -96,20 +96,20 @@ def test_floats_are_rounded_to_the_type(memory: DeviceMemory) -> None:
 def test_symbols_become_addresses_wherever_they_are_declared(memory: DeviceMemory) -> None:
     pointer = variable("pointer", U64, Symbol("target", 8))
     target = variable("target", U32, None, (4,))
-    image = Image(module(pointer, target), memory)
+    image = ModuleGlobals(module(pointer, target), memory)
     at, aim = image.addresses(("pointer", "target"))
     assert struct.unpack("<Q", memory.read(at, 8))[0] == aim + 8
 
 
 def test_a_masked_symbol_gives_one_part_of_its_address(memory: DeviceMemory) -> None:
     parts = tuple(Masked(Symbol("target"), 0xFF << 8 * k) for k in range(8))
-    image = Image(module(variable("a", U8, parts, (8,)), variable("target", U32)), memory)
+    image = ModuleGlobals(module(variable("a", U8, parts, (8,)), variable("target", U32)), memory)
     at, aim = image.addresses(("a", "target"))
     assert memory.read(at, 8) == struct.pack("<Q", aim)
 
 
 def test_constants_are_read_only_and_globals_are_not(memory: DeviceMemory) -> None:
-    image = Image(module(variable("c", U32, space=Space.CONST), variable("g", U32)), memory)
+    image = ModuleGlobals(module(variable("c", U32, space=Space.CONST), variable("g", U32)), memory)
     constant, plain = image.addresses(("c", "g"))
     assert memory.is_constant(constant)
     assert not memory.is_constant(plain)
@@ -118,13 +118,13 @@ def test_constants_are_read_only_and_globals_are_not(memory: DeviceMemory) -> No
 def test_variables_of_functions_are_placed_and_shared_ones_are_not(memory: DeviceMemory) -> None:
     inner = variable("inner", U32, Immediate(5))
     function = Function("k", True, body=(inner, variable("tile", U32, space=Space.SHARED)))
-    image = Image(module(functions=(function,)), memory)
+    image = ModuleGlobals(module(functions=(function,)), memory)
     assert memory.read(image.addresses(("inner",))[0], 4) == b"\5\0\0\0"
     with pytest.raises(LaunchError):
         image.addresses(("tile",))
 
 
 def test_an_extern_variable_without_a_definition_is_named(memory: DeviceMemory) -> None:
-    image = Image(module(variable("table", U32, linkage="extern")), memory)
+    image = ModuleGlobals(module(variable("table", U32, linkage="extern")), memory)
     with pytest.raises(LaunchError, match="table has no address"):
         image.addresses(("table",))

@@ -1,5 +1,5 @@
-"""Atomics on shared words that compiled code counts many at once: as the reference machine does,
-which counts each, and with the same effects and the same faults."""
+"""Checks atomics on shared words, which compiled code defers and counts in batches: the counts,
+effects and faults equal those of the reference machine, which counts each of them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OFF = 100000
 
 
 def run(engine: str, kind: int, places: npt.NDArray[np.uint32]) -> object:
-    """What is left in memory, and all counters; of a fault, where it was."""
+    """Returns the memory and all counters after a launch; of a fault, its location."""
     gpu = wl.Device("a100", engine=engine)
     out, rounds = gpu.zeros(WORDS + 64, np.uint32), len(places)
     module = gpu.compile(SOURCE.replace("KIND", str(kind)))
@@ -62,8 +62,8 @@ def run(engine: str, kind: int, places: npt.NDArray[np.uint32]) -> object:
 
 @st.composite
 def rounds(draw: st.DrawFn) -> npt.NDArray[np.uint32]:
-    """Which word each thread wants in each round: first in one stretch of words, until compiled
-    code has given up to look for patterns; then in others, in part, or all over."""
+    """Draws the word that each thread accesses in each iteration: first in one range, until
+    compiled code has stopped searching for patterns; then in other ranges, or anywhere."""
     rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
     start = draw(st.sampled_from([0, 40, 96, 340, 344, 360]))
     width = draw(st.sampled_from([1, 30, 200, 256, 240]))
@@ -86,7 +86,8 @@ def test_both_machines_leave_and_count_the_same(kind: int, places: npt.NDArray[n
 @pytest.mark.parametrize("wrong", [WORDS * 4, WORDS * 4 + 1, 6, WORDS * 4 + 4, 70000])
 @pytest.mark.parametrize("start", [0, WORDS * 4 - 1024])
 def test_faults_name_the_same_lane(wrong: int, start: int) -> None:
-    """Words of a window, at the end of shared memory too, and then one behind or a crooked one."""
+    """Accesses words of a window, also at the end of shared memory, and then one that is out of
+    bounds or misaligned."""
     rng = np.random.default_rng(1)
     places = (start + 4 * rng.integers(0, 256, (100, 64))).astype(np.uint32)
     places[90, 41] = wrong

@@ -1,4 +1,4 @@
-"""Both machines, on random kernels: the same registers, memory, counts, and the same errors."""
+"""Checks both machines on random kernels: registers, memory, counts and errors are equal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warploom.machine.reference.machine import ReferenceEngine
 
 
 def agree_on_kernels(examples: int, shapes: list[tuple[int, int]]) -> None:
-    """Both machines do the same with random kernels, in as many blocks and threads as drawn."""
+    """Checks random kernels, in random numbers of blocks and threads."""
 
     @settings(max_examples=examples)
     @given(
@@ -33,8 +33,8 @@ def test_machines_agree(random_examples: int) -> None:
 
 
 def test_wavefronts_do_what_warps_do(random_examples: int) -> None:
-    """Kernels whose threads do nothing for each other leave the same memory, however many lanes go
-    together; what they cost differs."""
+    """Checks that kernels with independent threads have the same results whatever the warp size;
+    their costs differ."""
 
     @settings(
         max_examples=random_examples // 2,

@@ -1,4 +1,5 @@
-"""Device memory: exact lengths, room between neighbours, zeros, and what is found where."""
+"""Checks device memory: exact lengths, guards between allocations, zeros, and lookups by
+address."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def test_a_device_of_64_gib_costs_nothing_until_it_is_used() -> None:
     memory.close()
 
 
-def test_allocations_are_aligned_exact_and_apart(memory: DeviceMemory) -> None:
+def test_allocations_are_aligned_exact_and_disjoint(memory: DeviceMemory) -> None:
     first, second = memory.allocate(10, "a"), memory.allocate(1000, "b")
     assert first.address % 256 == second.address % 256 == 0
     assert second.address - (first.address + first.size) >= 256
@@ -57,7 +58,7 @@ def test_nearest_is_by_distance_to_either_end(memory: DeviceMemory) -> None:
 
 
 @pytest.mark.parametrize("size", [100, 5000, 3 * MIB + 77])
-def test_freed_memory_is_zero_when_it_comes_back(memory: DeviceMemory, size: int) -> None:
+def test_freed_memory_is_zero_when_reallocated(memory: DeviceMemory, size: int) -> None:
     neighbour = memory.allocate(8, "neighbour")
     memory.write(neighbour.address, b"\xaa" * 8)
     first = memory.allocate(size)
@@ -91,7 +92,7 @@ def test_the_table_lists_what_is_live_in_order(memory: DeviceMemory) -> None:
     assert not memory.is_constant(b.address + 100)
 
 
-def test_running_out_names_what_was_asked_and_what_is_there(memory: DeviceMemory) -> None:
+def test_out_of_memory_reports_requested_and_available_bytes(memory: DeviceMemory) -> None:
     with pytest.raises(LaunchError, match="weights wants 1,073,741,824 bytes") as caught:
         memory.allocate(1 << 30, "weights")
     assert caught.value.requested == 1 << 30
@@ -107,10 +108,11 @@ def test_freeing_twice_is_an_error(memory: DeviceMemory) -> None:
         memory.free(made.address)
 
 
-def test_a_buffer_may_be_collected_in_the_midst_of_an_allocation(
+def test_a_buffer_may_be_collected_during_an_allocation(
     memory: DeviceMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python collects garbage anywhere, also while this thread holds the memory's lock."""
+    """Runs a finalizer while this thread holds the memory's lock, since Python collects garbage at
+    any point."""
     garbage = [memory.allocate(16).address for _ in range(2)]
     take, made = Allocator.take, list[Allocation]()
 
@@ -129,7 +131,7 @@ def test_a_buffer_may_be_collected_in_the_midst_of_an_allocation(
     assert set(memory.live()) == set(made)
 
 
-def test_closing_leaves_views_alone() -> None:
+def test_closing_keeps_views_valid() -> None:
     memory = DeviceMemory(256 * MIB)
     view = memory.view(memory.allocate(64).address, 64)
     memory.close()
@@ -138,7 +140,7 @@ def test_closing_leaves_views_alone() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4000)), max_size=60))
-def test_allocations_never_meet_and_all_space_comes_back(steps: list[tuple[bool, int]]) -> None:
+def test_allocations_are_disjoint_and_all_space_is_reused(steps: list[tuple[bool, int]]) -> None:
     start, end = 4096 + 17, 4096 + 40_000
     allocator = Allocator(start, end)
     whole = allocator.largest
@@ -170,7 +172,7 @@ def test_memory_reads_as_numpy_of_any_type(memory: DeviceMemory) -> None:
 def test_a_finalizer_may_release_in_the_middle_of_a_change(
     memory: DeviceMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The collector runs where it likes: here, while an allocation is being made."""
+    """Runs a finalizer in the middle of an allocation."""
     before = memory.free_bytes
     first = memory.allocate(64)
     take = Allocator.take

@@ -1,4 +1,4 @@
-"""Messages of faults: addresses as they are, nouns for what instructions do, lines of the user."""
+"""Checks messages of faults: unsigned addresses, nouns for accesses, source lines of the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ ENGINES = pytest.mark.parametrize("engine", ["compiled", "reference"])
 
 
 def message(engine: str, body: str, tail: str = "", head: str = "", **options: Any) -> str:
-    """What a kernel with that body raises, launched with a buffer of 4 bytes."""
+    """Returns the message that a kernel with that body raises, launched with a buffer of 4
+    bytes."""
     gpu = wl.Device("a100", engine=engine)
     text = f"{HEAD}{head}{ENTRY}{POINTER}{body}\nret;\n}}\n{tail}"
     kernel = gpu.compile(text, "ptx", name="k.ptx")["k"]
@@ -87,7 +88,7 @@ def test_faults_are_at_lines_of_the_user(engine: str, locations: str, line: str)
         ("k.cu", False),
     ],
 )
-def test_headers_of_the_toolkit_are_known(file: str, in_toolkit: bool) -> None:
+def test_toolkit_headers_are_recognised(file: str, in_toolkit: bool) -> None:
     assert Location(file, 1).in_toolkit == in_toolkit
 
 

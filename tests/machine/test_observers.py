@@ -1,4 +1,4 @@
-"""Observers that users write in Python: what they are called with, in which order, on both
+"""Checks observers that users write in Python: the arguments and the order of their calls, on both
 machines."""
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ ROOM, WORDS = 20_000, 42
 
 @wl.observer
 class Log:
-    """Writes every event into a row of the state, of which row 0 has the number of events, and the
-    address that counts as 0."""
+    """Writes every event into a row of the state; row 0 holds the number of events, and the base
+    address."""
 
     @staticmethod
     def on_access(block, warp, instruction, line, mask, space, kind, size, addresses, state):  # type: ignore[no-untyped-def]
@@ -83,7 +83,7 @@ def events(state: np.ndarray) -> list[list[int]]:
 
 
 class Observed:
-    """An engine that has a launch observed; `events` are those of the last launch."""
+    """An engine whose launches are observed; `events` are those of the last launch."""
 
     def __init__(self, engine: CompiledEngine | ReferenceEngine) -> None:
         self._engine = engine
@@ -145,7 +145,7 @@ ENGINES = "reference", "compiled"
 
 
 def observed(engine: str, name: str, threads: int, *args: Any, blocks: int = 1) -> list[list[int]]:
-    """Returns the events of a launch; addresses count from the buffer, which is the last
+    """Returns the events of a launch; addresses are relative to the buffer, which is the last
     argument."""
     gpu = wl.Device("h100", engine=engine)
     buffer = gpu.zeros(256, np.int32)
@@ -159,9 +159,9 @@ def kernel(gpu: wl.Device, name: str) -> Kernel:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_launch_tells_its_accesses_branches_barriers_and_blocks(engine: str) -> None:
-    """40 of 64 threads store what the thread at the other end of the block has kept: 8 lanes of
-    the second warp. Lines are those of SOURCE."""
+def test_a_launch_reports_its_accesses_branches_barriers_and_blocks(engine: str) -> None:
+    """Has 40 of 64 threads store what the thread at the other end of the block has written: 8 lanes
+    of the second warp. Lines are those of SOURCE."""
     told = observed(engine, "tail", 64, 40)
     assert (told[0][:2], told[-1][:2]) == ([BEGIN, 0], [END, 0])
     rest = told[1:-1]
@@ -235,7 +235,7 @@ def test_a_launch_that_is_recorded_for_timing_is_observed_too() -> None:
 # ---- code, errors --------------------------------------------------------------------------------
 
 
-def test_code_without_an_observer_has_nothing_of_it() -> None:
+def test_code_without_an_observer_contains_no_calls() -> None:
     text = kernel(wl.Device("h100"), "tail")[1, 64].llvm_ir()
     assert f", i64 {int(Slot.PLAN_AT)}\n" in text
     assert f", i64 {int(Slot.OBSERVER_AT)}\n" not in text

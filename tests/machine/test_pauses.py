@@ -1,4 +1,4 @@
-"""A launch comes back now and then, and goes on: nobody can tell from what it does or counts."""
+"""Checks that pauses of a launch change neither results nor counts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shaped_programs import known_courses, swept_kernels
-from shaped_runs import left_behind
+from shaped_programs import static_schedule_kernels, warp_loop_kernels
+from shaped_runs import outcome_of
 from test_machines_agree import agree_on_kernels
 
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.pace import Pace
-from warploom.machine.compiled.work import Work
+from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.reference.machine import ReferenceEngine
@@ -26,16 +26,16 @@ BLOCKS = 5
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """What each call of machine code answered, where it comes back as often as it can."""
+    """Returns the status of each call of machine code, which pauses as often as it can."""
     answers: list[int] = []
-    go_on = Work.go_on
+    run_slice = WorkerLaunch.run_slice
 
-    def noted(work: Work) -> int:
+    def noted(work: WorkerLaunch) -> int:
         work.launch_template.pace.instructions = 1
-        answers.append(go_on(work))
+        answers.append(run_slice(work))
         return answers[-1]
 
-    monkeypatch.setattr(Work, "go_on", noted)
+    monkeypatch.setattr(WorkerLaunch, "run_slice", noted)
     return answers
 
 
@@ -70,7 +70,7 @@ def test_every_block_is_run_once(text: str, threads: int, pauses: list[int]) -> 
 
 
 def assert_every_block_is_run_once(text: str, threads: int) -> None:
-    """Launches a kernel that writes each thread's number, and looks at these and at its counts."""
+    """Launches a kernel that writes each thread's number, and checks these and its counts."""
     memory = DeviceMemory(1 << 30)
     words = memory.allocate(4 * BLOCKS * threads)
     given = struct.pack("<Q", words.address)
@@ -83,28 +83,33 @@ def assert_every_block_is_run_once(text: str, threads: int) -> None:
 
 @pytest.mark.usefixtures("pauses")
 def test_pauses_change_nothing(random_examples: int) -> None:
-    """Under every policy, with several blocks resident."""
+    """Checks every policy, with several resident blocks."""
     agree_on_kernels(random_examples // 4, [(3, 40)])
 
 
 @pytest.mark.usefixtures("pauses")
-def test_pauses_change_nothing_where_warps_go_together(random_examples: int) -> None:
-    """From barrier to barrier, and whole blocks at once."""
+def test_pauses_change_nothing_in_warp_loops(random_examples: int) -> None:
+    """Checks barrier regions that run as loops over warps, and whole blocks with a static
+    schedule."""
 
     @settings(
         max_examples=random_examples // 4,
     )
-    @given(text=st.one_of(swept_kernels(), known_courses()), threads=st.sampled_from([100, 128]))
+    @given(
+        text=st.one_of(warp_loop_kernels(), static_schedule_kernels()),
+        threads=st.sampled_from([100, 128]),
+    )
     def agree(text: str, threads: int) -> None:
         alone = Schedule(resident_blocks=1)
-        expected = left_behind(text, (threads, 1), alone, ReferenceEngine(), 3)
-        assert left_behind(text, (threads, 1), alone, CompiledEngine(), 3) == expected
+        expected = outcome_of(text, (threads, 1), alone, ReferenceEngine(), 3)
+        assert outcome_of(text, (threads, 1), alone, CompiledEngine(), 3) == expected
 
     agree()
 
 
-def test_a_pace_is_found_by_trying() -> None:
-    """So many instructions as take 0.03 to 0.1 s, here at 10 ns each, and then at 1 us."""
+def test_the_pace_adapts() -> None:
+    """Expects as many instructions as run for 0.03 to 0.1 s, here at 10 ns each, and then at 1
+    us."""
     pace = Pace()
     for nanoseconds in (10, 1000):
         for _ in range(20):

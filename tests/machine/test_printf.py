@@ -1,4 +1,4 @@
-"""printf: what each conversion makes of its argument, by the rules of C and CUDA's limits."""
+"""Checks the text that each printf conversion prints, by the rules of C and CUDA's limits."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import struct
 import pytest
 
 from warploom.machine import printf
-from warploom.machine.printf import MAX_ARGUMENTS, Arguments, formatted, string
+from warploom.machine.printf import MAX_ARGUMENTS, PrintfArguments, format_printf, read_string
 
 BASE = 1000
 
 
 def show(format: str, *given: int | float | str, words: int = 8) -> str:
-    """The text of a call; integers stand in 4 bytes where they are the type's own width."""
+    """Returns the text of a call; integers have 4 bytes where that is the type's own width."""
     data, strings = bytearray(), bytearray()
     for value in given:
         if isinstance(value, int) and words == 4:
@@ -32,7 +32,7 @@ def show(format: str, *given: int | float | str, words: int = 8) -> str:
         where, start = (data, BASE) if address < 2 * BASE else (strings, 2 * BASE)
         return bytes(where[address - start : address - start + size])
 
-    return formatted(format.encode(), Arguments(read, BASE))
+    return format_printf(format.encode(), PrintfArguments(read, BASE))
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,10 @@ def test_wide_arguments(format: str, value: int | float | str, text: str) -> Non
     assert show(format, value) == text
 
 
-def test_arguments_stand_at_multiples_of_their_size() -> None:
+def test_arguments_are_aligned_to_their_size() -> None:
     data = struct.pack("<I4xdI4xQ", 7, 0.5, 8, 9)
     read = lambda at, size: data[at : at + size]  # noqa: E731
-    assert formatted(b"%d %.1f %u %llu", Arguments(read, 0)) == "7 0.5 8 9"
+    assert format_printf(b"%d %.1f %u %llu", PrintfArguments(read, 0)) == "7 0.5 8 9"
 
 
 def test_width_and_precision_from_arguments() -> None:
@@ -100,12 +100,12 @@ def test_a_format_takes_32_arguments_at_most() -> None:
     assert text == "".join(str(n) for n in range(MAX_ARGUMENTS)) + "%d"
 
 
-def test_what_is_no_conversion_stays() -> None:
+def test_invalid_conversions_are_printed_unchanged() -> None:
     assert show("a %y b %") == "a %y b %"
 
 
 def test_a_string_ends_at_its_zero() -> None:
-    assert string(lambda at, size: b"abc\0def"[at : at + size], 0) == b"abc"
+    assert read_string(lambda at, size: b"abc\0def"[at : at + size], 0) == b"abc"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_string_ends_at_its_zero() -> None:
         ("%99999999x%99999999x", (1, 1)),
     ],
 )
-def test_a_call_has_room_for_a_mebibyte_of_text(format: str, given: tuple[int, ...]) -> None:
+def test_the_text_of_a_call_is_limited_to_a_mebibyte(format: str, given: tuple[int, ...]) -> None:
     assert len(show(format, *given, words=4)) == 1 << 20
 
 
@@ -133,5 +133,5 @@ def test_long_conversions_of_other_types_are_cut(monkeypatch: pytest.MonkeyPatch
     assert show("%-2147483648p|", 1) == "0x1" + " " * 97
 
 
-def test_a_precision_in_front_of_zeros_is_a_small_one() -> None:
+def test_leading_zeros_of_a_width_or_precision_are_ignored() -> None:
     assert show("%.00000000003d|%000000000000005d", 7, 7, words=4) == "007|00007"

@@ -1,5 +1,5 @@
-"""Accesses that go a short way because an earlier one did: never beyond an allocation, and counted
-as the reference machine counts them, which remembers nothing."""
+"""Checks accesses that hit the range cache: they never leave an allocation, and are counted as by
+the reference machine, which caches nothing."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ extern "C" __global__ void columns(float *y, const float *x, const long long *pi
 
 
 def outcome(engine: str, source: str, run: Callable[[wl.Device, wl.Module], wl.Run]) -> object:
-    """The counters of a run; of one that faults, the access that did, from its allocation on."""
+    """Returns the counters of a run; if it faults, the access relative to its allocation."""
     gpu = wl.Device("a100", engine=engine)
     try:
         return dict(run(gpu, gpu.compile(source)).counters)
@@ -119,15 +119,15 @@ def outcome(engine: str, source: str, run: Callable[[wl.Device, wl.Module], wl.R
 
 
 def same(source: str, run: Callable[[wl.Device, wl.Module], wl.Run]) -> object:
-    """What both machines say, who must agree."""
+    """Returns the outcome, after asserting that both machines have the same."""
     reference, compiled = (outcome(engine, source, run) for engine in ENGINES)
     assert compiled == reference
     return compiled
 
 
 @pytest.mark.parametrize("missing", range(5))
-def test_the_last_row_may_lack_something(missing: int) -> None:
-    """64 threads read up to 3 elements behind their own, in 4 rows."""
+def test_out_of_bounds_lanes_of_the_last_row(missing: int) -> None:
+    """Reads up to 3 elements past their own in 64 threads, in 4 rows."""
 
     def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
         x = gpu.zeros(4 * 64 + 3 - missing, np.float32)
@@ -137,7 +137,7 @@ def test_the_last_row_may_lack_something(missing: int) -> None:
     assert isinstance(found, dict) == (missing == 0)
 
 
-def test_what_comes_before_an_allocation_is_a_fault() -> None:
+def test_an_access_before_an_allocation_faults() -> None:
     def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
         return module["sums"][2, 32](gpu.zeros(256, np.float32), gpu.zeros(512, np.float32), -1, 4)
 
@@ -154,7 +154,7 @@ def test_the_end_of_one_buffer_is_not_that_of_another(sizes: tuple[int, int]) ->
     assert isinstance(same(TWO, run), dict) == (sizes == (64, 64))
 
 
-def test_what_was_freed_is_forgotten() -> None:
+def test_freed_allocations_are_not_cached() -> None:
     def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
         return module["freed"][1, 32](gpu.zeros(32, np.float32))
 
@@ -166,7 +166,7 @@ def test_what_was_freed_is_forgotten() -> None:
     st.sampled_from([0, 1, 8, 16, 20, 32, 64, 100]),
 )
 @settings(max_examples=20)
-def test_rows_anywhere_cost_what_they_cost(starts: list[int], pitch: int) -> None:
+def test_costs_of_half_warps_at_random_offsets(starts: list[int], pitch: int) -> None:
     def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
         where = gpu.to_device(np.array(starts, np.int32))
         x = gpu.zeros(70 + 15 * pitch + 32, np.float32)
@@ -189,10 +189,8 @@ PITCHES = st.one_of(
 @example([16, 288], 4, 16)
 @given(st.lists(PITCHES, min_size=1, max_size=5), st.integers(1, 4), st.sampled_from([16, 32]))
 @settings(max_examples=40)
-def test_columns_of_one_pitch_say_nothing_of_another(
-    pitches: list[int], laps: int, width: int
-) -> None:
-    """From the middle of 8000 elements, where 15 steps of up to 264 stay inside of them."""
+def test_columns_of_different_pitches(pitches: list[int], laps: int, width: int) -> None:
+    """Starts in the middle of 8000 elements, where 15 steps of up to 264 stay in bounds."""
 
     def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
         x, y = gpu.zeros(8000, np.float32), gpu.zeros(64 * len(pitches), np.float32)
@@ -207,7 +205,7 @@ def test_columns_of_one_pitch_say_nothing_of_another(
 
 @given(st.integers(1, 64), st.integers(0, 40))
 @settings(max_examples=20)
-def test_some_lanes_at_consecutive_places(bound: int, offset: int) -> None:
+def test_some_lanes_at_consecutive_addresses(bound: int, offset: int) -> None:
     def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
         x = gpu.zeros(bound + offset, np.float32)
         return module["partly"][3, 64](gpu.zeros(64, np.float32), x, bound, offset)

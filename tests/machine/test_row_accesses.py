@@ -1,7 +1,7 @@
-"""Accesses by rows cost in compiled code what the rules say of them, on every kind of device.
+"""Checks the costs of half-warp accesses in compiled code by the rules of every device family.
 
-The reference machine asks the device's rules for every access; compiled code only for one of each
-kind. Each half of a warp reads one place, or consecutive places, from an index of its own.
+The reference machine applies the device's rules to every access; compiled code only to one of each
+pattern. Each half of a warp reads one address, or consecutive ones, from an index of its own.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def modules():
 @given(
     st.sampled_from(DEVICES), st.sampled_from(KERNELS), INDICES, INDICES, st.sampled_from([0, 1])
 )
-def test_rows_cost_what_the_rules_say(modules, device, name, a, b, step) -> None:
+def test_costs_of_half_warp_loads(modules, device, name, a, b, step) -> None:
     dtype = np.int64 if "wides" in name else np.int32
     host = np.arange(512 * 4).reshape(512, 4).astype(dtype)
     host = host if name == "fours" else host[:, 0].copy()
@@ -92,8 +92,9 @@ def test_rows_cost_what_the_rules_say(modules, device, name, a, b, step) -> None
 
 
 def test_a_tile_row_is_one_wavefront_and_two_lines() -> None:
-    """16 x 16 threads: a warp is two rows. Rows of 512 floats are in lines of their own: 64 bytes,
-    2 sectors each; one place a row: 1 sector each. Two words in banks 16 apart: one wavefront."""
+    """Checks 16 x 16 threads: a warp is two rows. Rows of 512 floats are in different lines: 64
+    bytes, 2 sectors each; one address a row: 1 sector each. Two words in banks 16 apart: one
+    wavefront."""
     source = """
     extern "C" __global__ void k(const float *x, float *y) {
         __shared__ float tile[16][16];
@@ -151,7 +152,7 @@ __global__ void shared_wides(wide_t *y, ROWS) { write_shared<wide_t>(y, LANE, a,
     st.integers(0, 400) | st.sampled_from([0, 16, 32, 48, 64, 256]),
     st.sampled_from([0, 16, 32, 33]),
 )
-def test_rows_that_are_written_cost_what_the_rules_say(modules, device, name, a, b, n) -> None:
+def test_costs_of_half_warp_stores(modules, device, name, a, b, n) -> None:
     dtype = np.int64 if "wides" in name else np.int32
     expected = np.full(512, -1, dtype)
     for lap in range(3):
@@ -205,8 +206,8 @@ READS = ("bytes3", "halves2", "words2", "words3", "words4", "words7", "wides2", 
     st.integers(0, 16),
     st.sampled_from([32, 32, 31, 8, 1]),
 )
-def test_members_of_structures_cost_what_the_rules_say(modules, device, name, block, a, n) -> None:
-    """Neighbours read places a few elements apart, in warps of which some lanes may be off."""
+def test_costs_of_structure_members(modules, device, name, block, a, n) -> None:
+    """Reads addresses a few elements apart, in warps of which some lanes may be inactive."""
     apart, dtype = int(name[-1]), TYPES[name.removeprefix("shared_")[:-1]]
     length = 512  # elements, as shared memory has
     host, lanes = (np.arange(length) * 37 % 120).astype(dtype), np.arange(32)
@@ -248,8 +249,8 @@ ret;
 
 
 def test_the_first_of_several_accesses_is_kept_as_the_costliest() -> None:
-    """Its rows are 128 bytes apart, in the same banks: 2 wavefronts (CUDA C++ Programming Guide,
-    "Shared Memory")."""
+    """Uses rows that are 128 bytes apart, in the same banks: 2 wavefronts (CUDA C++ Programming
+    Guide, "Shared Memory")."""
     launch = Launch((1, 1, 1), (16, 8, 1), b"")
     tally = CompiledEngine().launch(build(parse(PITCHED), "k"), launch, DeviceMemory(1 << 28))
     assert tally.records[:, EXAMPLE_COST].tolist() == [2] * 4

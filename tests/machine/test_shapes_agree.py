@@ -1,4 +1,5 @@
-"""Index arithmetic on both machines; and that shapes say of registers what is true of them."""
+"""Checks index arithmetic on both machines, and that inferred vector shapes hold for the registers'
+values."""
 
 from __future__ import annotations
 
@@ -9,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shaped_programs import (
-    idle_rounds,
+    empty_warp_laps,
     jumps,
-    known_courses,
-    leavings,
+    masked_loops,
     predicated_blocks,
     shaped_kernels,
-    swept_kernels,
+    static_schedule_kernels,
+    strided_chains,
     tiled_kernels,
-    walks,
+    warp_loop_kernels,
 )
-from shaped_runs import BLOCKS, LONG_BLOCKS, WIDE, left_behind, prepared, schedules
+from shaped_runs import BLOCKS, LONG_BLOCKS, WIDE, outcome_of, prepared, schedules
 
 from warploom.analysis.shape_transfer import warp_layout_of
 from warploom.analysis.uniformity import shapes_of
@@ -28,13 +29,13 @@ from warploom.core.errors import WarploomError
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
-from warploom.machine.reference.state import Access, Warp
+from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.program.program import Program
 from warploom.ptx.ir import Register
 
 
 class Watch:
-    """Looks at the registers that a block will read, where all living lanes come to it."""
+    """Checks the registers that a basic block will read when all live lanes enter it."""
 
     def __init__(self, program: Program, block: tuple[int, int]) -> None:
         self.program = program
@@ -61,7 +62,7 @@ class Watch:
         rows = {lane // part for lane in lanes}
         assert len({(r, f) for f, r in firsts.items()}) <= len(rows), (register, shape, values)
 
-    def accessed(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: WarpAccess) -> None:
         pass
 
 
@@ -69,44 +70,46 @@ def test_machines_agree_on_shapes(random_examples: int) -> None:
     @settings(max_examples=random_examples)
     @given(text=shaped_kernels(), block=st.sampled_from(BLOCKS), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
-        expected = left_behind(text, block, schedule, ReferenceEngine())
-        assert left_behind(text, block, schedule, CompiledEngine()) == expected
+        expected = outcome_of(text, block, schedule, ReferenceEngine())
+        assert outcome_of(text, block, schedule, CompiledEngine()) == expected
 
     agree()
 
 
-def test_machines_agree_on_walks(random_examples: int) -> None:
-    """Of pointers in a loop, whose places are known by the first of each lap."""
+def test_machines_agree_on_strided_chains(random_examples: int) -> None:
+    """Checks pointers in a loop whose addresses are computed from the first of each iteration."""
 
     @settings(max_examples=random_examples)
-    @given(text=shaped_kernels(walks()), block=st.sampled_from(BLOCKS), schedule=schedules())
+    @given(
+        text=shaped_kernels(strided_chains()), block=st.sampled_from(BLOCKS), schedule=schedules()
+    )
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
-        expected = left_behind(text, block, schedule, ReferenceEngine(), 3)
-        assert left_behind(text, block, schedule, CompiledEngine(), 3) == expected
+        expected = outcome_of(text, block, schedule, ReferenceEngine(), 3)
+        assert outcome_of(text, block, schedule, CompiledEngine(), 3) == expected
 
     agree()
 
 
-@pytest.mark.parametrize("body", [predicated_blocks, leavings, jumps])
-def test_lanes_part_and_meet(
+@pytest.mark.parametrize("body", [predicated_blocks, masked_loops, jumps])
+def test_machines_agree_on_divergence_and_reconvergence(
     random_examples: int, body: Callable[[], st.SearchStrategy[str]]
 ) -> None:
-    """Lanes that wait keep what they have while others write what all of these agree on; those that
-    leave loops, or jump over regions, let the others go on without them."""
+    """Checks that inactive lanes keep their registers while others write uniform values, and that
+    lanes which leave loops or jump over regions do not stop the others."""
 
     @settings(max_examples=random_examples)
     @given(text=shaped_kernels(body()), block=st.sampled_from(BLOCKS), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
-        expected = left_behind(text, block, schedule, ReferenceEngine())
-        assert left_behind(text, block, schedule, CompiledEngine()) == expected
+        expected = outcome_of(text, block, schedule, ReferenceEngine())
+        assert outcome_of(text, block, schedule, CompiledEngine()) == expected
 
     agree()
 
 
-def test_shapes_are_true(random_examples: int) -> None:
+def test_inferred_shapes_hold(random_examples: int) -> None:
     @settings(max_examples=random_examples)
     @given(
-        text=shaped_kernels() | shaped_kernels(leavings(turns=False)) | shaped_kernels(jumps()),
+        text=shaped_kernels() | shaped_kernels(masked_loops(turns=False)) | shaped_kernels(jumps()),
         block=st.sampled_from(BLOCKS),
         schedule=schedules(),
     )
@@ -120,46 +123,48 @@ def test_shapes_are_true(random_examples: int) -> None:
     hold()
 
 
-def test_warps_that_have_nothing_to_do_are_counted(random_examples: int) -> None:
-    """Between barriers, where others of their block have."""
+def test_machines_agree_on_empty_warps(random_examples: int) -> None:
+    """Checks barrier regions in which only some warps of a block have active lanes."""
 
     @settings(max_examples=random_examples)
     @given(
-        text=shaped_kernels(idle_rounds()),
+        text=shaped_kernels(empty_warp_laps()),
         block=st.sampled_from(LONG_BLOCKS),
         schedule=schedules(),
     )
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
-        expected = left_behind(text, block, schedule, ReferenceEngine())
-        assert left_behind(text, block, schedule, CompiledEngine()) == expected
+        expected = outcome_of(text, block, schedule, ReferenceEngine())
+        assert outcome_of(text, block, schedule, CompiledEngine()) == expected
 
     agree()
 
 
 @pytest.mark.parametrize(
-    ("kernels", "blocks"), [(swept_kernels(), LONG_BLOCKS), (tiled_kernels(), WIDE)]
+    ("kernels", "blocks"), [(warp_loop_kernels(), LONG_BLOCKS), (tiled_kernels(), WIDE)]
 )
-def test_warps_that_go_in_one_sweep_do_what_they_do_in_turns(
+def test_machines_agree_on_warp_loops(
     random_examples: int, kernels: st.SearchStrategy[str], blocks: list[tuple[int, int]]
 ) -> None:
-    """Between barriers, where the first threads of a block work side by side, or all in rows."""
+    """Checks barrier regions in which the first threads of a block access consecutive addresses, or
+    all access rows."""
 
     @settings(max_examples=random_examples)
     @given(text=kernels, block=st.sampled_from(blocks), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
-        expected = left_behind(text, block, schedule, ReferenceEngine())
-        assert left_behind(text, block, schedule, CompiledEngine()) == expected
+        expected = outcome_of(text, block, schedule, ReferenceEngine())
+        assert outcome_of(text, block, schedule, CompiledEngine()) == expected
 
     agree()
 
 
-def test_blocks_whose_course_is_known_do_what_they_do_in_turns(random_examples: int) -> None:
-    """From their begin to their end; the first block goes in turns, which later ones know by it."""
+def test_machines_agree_on_static_schedules(random_examples: int) -> None:
+    """Checks kernels whose barrier regions all have a static schedule; the first block runs warp by
+    warp and fills the range caches."""
 
     @settings(max_examples=random_examples)
-    @given(text=known_courses(), block=st.sampled_from(LONG_BLOCKS), schedule=schedules())
+    @given(text=static_schedule_kernels(), block=st.sampled_from(LONG_BLOCKS), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
-        expected = left_behind(text, block, schedule, ReferenceEngine(), 5)
-        assert left_behind(text, block, schedule, CompiledEngine(), 5) == expected
+        expected = outcome_of(text, block, schedule, ReferenceEngine(), 5)
+        assert outcome_of(text, block, schedule, CompiledEngine(), 5) == expected
 
     agree()

@@ -1,4 +1,4 @@
-"""Special registers on both machines, by their definitions in the manual."""
+"""Checks special registers on both machines by their definitions in the manual."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ NAMES = sorted(SPECIAL_REGISTERS)
 
 
 def kernel() -> str:
-    """Every thread stores every special register, eight bytes for each."""
+    """Returns a kernel in which every thread stores every special register, eight bytes for
+    each."""
     lines: list[str] = []
     for at, name in enumerate(NAMES):
         bits = SPECIAL_REGISTERS[name].type.bits
@@ -63,7 +64,7 @@ ret;
 
 @pytest.fixture(scope="module", params=[ReferenceEngine, CompiledEngine], ids=["reference", "jit"])
 def values(request: pytest.FixtureRequest) -> dict[str, np.ndarray]:
-    """By name, what each thread of each block stored."""
+    """Returns by name the value that each thread of each block stored."""
     module = parse(kernel())
     verify(module)
     program = build(module, "k")
@@ -80,7 +81,7 @@ def values(request: pytest.FixtureRequest) -> dict[str, np.ndarray]:
 
 
 def thread(values: dict[str, np.ndarray], name: str) -> np.ndarray:
-    """A register of the first block, by thread."""
+    """Returns a register of the first block by thread."""
     return values[name][0]
 
 

@@ -1,5 +1,5 @@
-"""Stores of several words a lane, one step from lane to lane: both machines leave the same memory
-and the same counts, or the same fault in the same memory."""
+"""Checks batched stores of several words a lane with a stride between lanes: memory, counts and
+faults are equal on both machines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stepped_programs import Places, places, stepped_kernels
-from stepped_runs import BLOCKS, left_behind, schedules
+from stepped_runs import BLOCKS, outcome_of, schedules
 
 import warploom as wl
 from warploom.machine.compiled.engine import CompiledEngine
@@ -60,7 +60,8 @@ ENGINES = ("reference", "compiled")
 
 
 def run(engine: str, source: str, name: str, given: Callable[[wl.Device], Any]) -> Any:
-    """What a kernel of one warp writes, and its counters or where it faults."""
+    """Returns the memory that a kernel of one warp writes, and its counters or the location of its
+    fault."""
     gpu = wl.Device("a100", engine=engine)
     kernel, arguments = gpu.compile(source)[name], given(gpu)
     try:
@@ -72,8 +73,8 @@ def run(engine: str, source: str, name: str, given: Callable[[wl.Device], Any]) 
 
 @pytest.mark.parametrize("step", [3, 4, 16, 100, 2, 0, -8])
 @pytest.mark.parametrize("missing", range(4))
-def test_the_last_lap_may_lack_something(step: int, missing: int) -> None:
-    """Of 4 laps over 32 lanes, three words each."""
+def test_out_of_bounds_lanes_of_the_last_iteration(step: int, missing: int) -> None:
+    """Checks 4 iterations over 32 lanes, with three words each."""
 
     def given(gpu: wl.Device) -> Any:
         places = 31 * max(step, 0) + 3 * 128 + 3
@@ -86,7 +87,7 @@ def test_the_last_lap_may_lack_something(step: int, missing: int) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_loads_see_what_was_stored_before_them(engine: str) -> None:
-    """Lanes go in step: each stores its first word, then all read, then each stores its second."""
+    """Stores one word in each lane, reads in all lanes, then stores the second word."""
     gpu = wl.Device("a100", engine=engine)
     y = gpu.zeros(4 * 32, np.int32)
     gpu.compile(BETWEEN)["between"][1, 32](y, y, 4, 4, 32)
@@ -98,8 +99,8 @@ def test_loads_see_what_was_stored_before_them(engine: str) -> None:
 
 
 @pytest.mark.parametrize("lane", [2, 17, 31])
-def test_one_lane_may_be_elsewhere(lane: int) -> None:
-    """After three laps in which all follow by one step."""
+def test_one_lane_has_another_address(lane: int) -> None:
+    """Moves one lane after three iterations in which all lanes had one stride."""
     where = np.tile(8 * np.arange(32, dtype=np.int32), (4, 1))
     where[3, lane] += 4
 
@@ -115,8 +116,9 @@ def test_one_lane_may_be_elsewhere(lane: int) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_fault_finds_what_was_stored_before_it(engine: str) -> None:
-    """The third lap's load reaches one element too far, after the lap's first store."""
+def test_stores_before_a_fault_are_visible(engine: str) -> None:
+    """Has the load of the third iteration access one element too far, after the iteration's first
+    store."""
 
     def given(gpu: wl.Device) -> Any:
         x = gpu.to_device(np.arange(1, 32 * 3, dtype=np.int32))
@@ -141,6 +143,6 @@ def test_machines_agree_on_steps(random_examples: int) -> None:
         text: str, runs: list[Places], block: tuple[int, int], lanes: int, schedule: Schedule
     ) -> None:
         given = text, runs, block, lanes, schedule
-        assert left_behind(*given, CompiledEngine()) == left_behind(*given, ReferenceEngine())
+        assert outcome_of(*given, CompiledEngine()) == outcome_of(*given, ReferenceEngine())
 
     agree()

@@ -1,4 +1,5 @@
-"""Batches of iterations leave what iterations one by one leave, whatever arrays overlap or end."""
+"""Checks that batches of iterations have the results of single iterations, whichever arrays overlap
+or end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Every form of the texture and surface instructions, on both machines: the same bits and counts.
+"""Checks every form of texture and surface instructions on both machines: results and counts are
+equal.
 
-Coordinates are drawn: inside, around, between texels, huge, infinite, NaN. What fetches should give
-is for tests/programs/test_textures.py and tests/texture/test_fetch.py.
+Coordinates are drawn: inside, around, between texels, huge, infinite, NaN. The correct results of
+fetches are checked in tests/programs/test_textures.py and tests/texture/test_fetch.py.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ AXES = {"1d": 1, "a1d": 1, "2d": 2, "a2d": 2, "3d": 4, "cube": 4, "acube": 4}
 
 
 def fetches(geometry: str) -> list[tuple[str, str]]:
-    """Destination and instruction of all that reads a texture of that geometry."""
+    """Returns the destination and the text of all instructions that read a texture of that
+    geometry."""
     made: list[tuple[str, str]] = []
     axes = AXES[geometry]
     steps = [("{" + ", ".join(f"%f{4 + (i + j) % 3}" for i in range(axes)) + "}") for j in (0, 1)]
@@ -72,8 +74,8 @@ QUERIES = [
 
 
 def kernel(lines: list[tuple[str, str]], variables: str = "") -> str:
-    """A kernel in which every thread reads 8 words and stores 4 for each instruction; where what
-    was asked for is not resident, the first of them is wrong."""
+    """Returns a kernel in which every thread reads 8 words and stores 4 for each instruction; the
+    first of them is wrong if the texels are not resident."""
     body: list[str] = []
     for number, (target, line) in enumerate(lines):
         names = target.strip("{}").split(", ") if target else []
@@ -116,7 +118,7 @@ SHAPES = {
 
 
 def levels(geometry: str, dtype: str, channels: int) -> list[npt.NDArray[np.generic]]:
-    """Two levels of random texels; floats may be infinite and no number."""
+    """Returns two mipmap levels of random texels, with infinities and NaNs among floats."""
     rng = np.random.default_rng(5)
     lead = int(geometry.startswith("a") or geometry == "cube")
     shape = SHAPES[geometry]
@@ -137,7 +139,7 @@ THREADS = 8
 
 
 def inputs(seed: int) -> npt.NDArray[np.uint32]:
-    """Eight words a thread: coordinates, edges and small integers."""
+    """Returns eight words a thread: coordinates, edge values and small integers."""
     rng = np.random.default_rng(seed)
     some = rng.uniform(-2, 3, (40, 8)) * rng.choice([1, 4, 8, 1e6], (40, 8))
     words = some.astype(np.float32).view(np.uint32)
@@ -190,7 +192,8 @@ def test_fetches(geometry: str, data: st.DataObject) -> None:
 
 
 def surfaces(geometry: str) -> list[tuple[str, str]]:
-    """Loads, stores and reductions of a surface, every boundary mode but the one that traps."""
+    """Returns loads, stores and reductions of a surface, in every boundary mode but the one that
+    traps."""
     at = COORDINATES[geometry].replace("X", "%r")
     made: list[tuple[str, str]] = []
     for mode in ("clamp", "zero"):
@@ -249,7 +252,7 @@ REFERENCES = """
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
 def test_variables_of_the_module(engine: str) -> None:
-    """Textures by name, by the address of a variable, with samplers, and as a parameter."""
+    """Uses textures by name, by the address of a variable, with samplers, and as a parameter."""
     gpu = wl.Device("h100", engine=engine)
     lines = [
         ("{%o0, %o1, %o2, %o3}", f"{opcode} {{%o0, %o1, %o2, %o3}}|%q, {place};")

@@ -1,4 +1,4 @@
-"""The threads that run machine code: one job each at a time, and again after that."""
+"""Checks the threads that run machine code: one job at a time, and reuse."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def ran(runner: Runner, value: int) -> int:
         return value
 
     runner.start(job)
-    assert runner.ended(SECONDS)
+    assert runner.wait_until_idle(SECONDS)
     assert where[0] != threading.get_ident()
     return runner.give_back()
 
 
-def test_a_runner_that_was_given_back_serves_again() -> None:
+def test_a_returned_runner_is_reused() -> None:
     first = Runner.borrow()
     assert ran(first, 5) == 5
     again = Runner.borrow()
@@ -37,12 +37,12 @@ def test_two_borrowers_have_two_runners() -> None:
 
 
 def test_a_runner_has_ended_only_when_its_job_has() -> None:
-    """And says so as often as it is asked: an interrupt may lose the first answer."""
+    """Checks that repeated calls return the same answer: an interrupt may lose the first one."""
     runner, gate = Runner.borrow(), threading.Event()
     runner.start(lambda: int(gate.wait(SECONDS)))
-    assert not runner.ended(0.01)
+    assert not runner.wait_until_idle(0.01)
     gate.set()
-    assert runner.ended(SECONDS)
-    assert runner.ended(0.0)
+    assert runner.wait_until_idle(SECONDS)
+    assert runner.wait_until_idle(0.0)
     assert runner.give_back() == 1
     assert ran(Runner.borrow(), 3) == 3

@@ -1,5 +1,5 @@
-"""How threads lie in warps, by hand: 32 threads at a time, x fastest (CUDA C++ Programming Guide,
-"Thread Hierarchy")."""
+"""Checks the layouts of threads in warps by hand: 32 threads at a time, x fastest (CUDA C++
+Programming Guide, "Thread Hierarchy")."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_warps_of_one_layout_differ_by_the_same(
 
 
 def test_indices_by_hand() -> None:
-    """Of 12 x 5 threads, number 31 is in row 2 at x 7, and the second warp begins behind it."""
+    """Expects thread 31 of 12 x 5 in row 2 at x 7, and the second warp to begin after it."""
     x, y, z = thread_indices((12, 5, 1))
     assert (x[0, 31], y[0, 31], z[0, 31]) == (7, 2, 0)
     assert (x[1, 0], y[1, 0]) == (8, 2)

@@ -1,4 +1,4 @@
-"""match, redux and elect on both machines: results worked out by hand from the manual."""
+"""Checks match, redux and elect on both machines: results worked out by hand from the manual."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ALL = 0xFFFFFFFF
 
 @pytest.fixture(params=[ReferenceEngine, CompiledEngine], ids=["reference", "compiled"])
 def execute(request: pytest.FixtureRequest) -> Execute:
-    """Run instructions in one warp: lane i has word i of `words` in %r0 and %x (as 64 bits with a
-    high word of 7); what is in %r1 after them comes back by lane."""
+    """Runs instructions in one warp: lane i has word i of `words` in %r0 and %x (as 64 bits with a
+    high word of 7); returns the final %r1 by lane."""
 
     def run(body: str, words: list[int]) -> list[int]:
         module = parse(
@@ -153,7 +153,7 @@ def test_elect_chooses_the_lowest_lane(execute: Execute) -> None:
 def test_each_lane_gets_the_result_of_its_own_members(
     execute: Execute, instruction: str, expected: Callable[[int], int]
 ) -> None:
-    """Quarters of a warp that come together name themselves only: PTX ISA, membermask."""
+    """Has quarters of a warp name only themselves in one instruction: PTX ISA, membermask."""
     own = "mov.u32 %r1, %laneid; and.b32 %r2, %r1, 24; mov.u32 %r3, 0xFF;"
     got = execute(f"{own} shl.b32 %r2, %r3, %r2; {instruction}", [5] * 32)
     assert got == [expected(lane // 8) for lane in range(32)]
@@ -185,5 +185,5 @@ def test_each_lane_gets_the_result_of_its_own_members(
     ],
 )
 def test_forms_without_sync(execute: Execute, made: str, answers: list[int]) -> None:
-    """The forms of targets before sm_70: the lanes that execute one take part in it."""
+    """Checks the forms of targets before sm_70, in which the active lanes take part."""
     assert execute(made, [100 + i for i in range(32)]) == answers

@@ -1,4 +1,4 @@
-"""Counts of copies of tensors, products of warp groups and tensor memory, and barriers of clusters,
+"""Checks counts of tensor copies, products of warp groups and tensor memory, and cluster barriers,
 worked out by hand; both machines count alike."""
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ JOIN:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_copies_of_tensors_and_barriers_of_clusters(engine: str) -> None:
-    """Each of four blocks loads a box of 8 x 32 floats (1,024 bytes) and 512 bytes beside it, and
-    stores a box; two warps come to each barrier."""
+    """Has each of four blocks load a box of 8 x 32 floats (1,024 bytes) and 512 contiguous bytes,
+    and store a box; two warps arrive at each barrier."""
     gpu = wl.Device("h100", engine=engine)
     data = gpu.to_device(np.arange(16 * 32, dtype=np.float32).reshape(16, 32))
     map = gpu.tensor_map(data, box=(8, 32))
@@ -63,7 +63,8 @@ def test_copies_of_tensors_and_barriers_of_clusters(engine: str) -> None:
 
 
 def test_both_machines_count_what_tells_an_mbarrier_alike() -> None:
-    """The store that completes a copy of bytes has eight bytes, its pieces have sixteen."""
+    """Counts the store that signals the mbarrier (eight bytes) and the pieces of the copy (sixteen
+    each)."""
     counted = []
     for engine in ENGINES:
         gpu = wl.Device("h100", engine=engine)

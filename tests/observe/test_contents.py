@@ -1,5 +1,5 @@
-"""What a trace holds of memory and of the source: contents before and behind every write, shared
-arrays by name, where branches jump, and which registers hold a parameter or a variable."""
+"""Checks memory and source information in a trace: contents before and after every write, names of
+shared arrays, branch targets, and registers that hold a parameter or a variable."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def launched(engine: str = "reference", size: int = 64) -> tuple[Trace, np.ndarr
 
 
 def replayed(trace: Trace, address: int, size: int, first: bytes, space: str) -> bytes:
-    """The content of a stretch of memory behind all recorded changes."""
+    """Returns the content of an allocation after all recorded changes."""
     content = bytearray(first)
     columns = [
         np.frombuffer(c, "<u4").tolist() for c in (trace.changes.access, trace.changes.value)
@@ -86,8 +86,8 @@ def test_registers_have_the_names_of_parameters_and_variables() -> None:
     assert set(trace.register(named["out"], end)) == {trace.allocations[1].address}
 
 
-def test_branches_say_where_they_jump() -> None:
-    """The target of each branch begins where the PTX has its label."""
+def test_branches_record_their_targets() -> None:
+    """Expects the target of each branch to begin at its label in the PTX."""
     trace, _ = launched()
     branches = [code for code in trace.code if code.is_branch]
     assert branches
@@ -102,7 +102,7 @@ def test_branches_say_where_they_jump() -> None:
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_a_fault_says_where_it_reached(engine: str) -> None:
+def test_a_fault_records_its_address(engine: str) -> None:
     gpu = wl.Device("v100")
     out = gpu.zeros(40, np.int32, "out")
     kernel = gpu.compile("__global__ void k(int *out) { out[threadIdx.x] = 1; }")["k"]

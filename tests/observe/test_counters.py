@@ -1,4 +1,5 @@
-"""Counters from a tally filled by hand: names, sums, lines, units, and Nsight Compute's metrics."""
+"""Checks counters derived from a tally that is filled by hand: names, sums, lines, units, and
+Nsight Compute's metrics."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ LOAD_PARAM, LOAD_CONST, LOAD, STORE_SHARED, BARRIER, SETP, BRANCH, ATOMIC, WARP_
 
 
 def made() -> Counters:
-    """Four full warps; one of them does not reach the atomic, another parts at the branch."""
+    """Returns the counters of four full warps; one of them skips the atomic, another diverges at
+    the branch."""
     tally = Tally.empty(build(parse(PTX, "k.ptx"), "k"), launched_warps=4)
     tally.warps[:] = WARPS
     tally.threads[:] = np.array(WARPS) * 32

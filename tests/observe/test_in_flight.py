@@ -1,5 +1,5 @@
-"""Asynchronous work in traces: from its issue to the wait for it, and the states of mbarriers, as
-the kernels say."""
+"""Checks asynchronous operations in traces, from issue to wait, and the states of mbarriers,
+against the kernels' sources."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Rows = npt.NDArray[np.int64]
 
 
 def asynchronous(trace: Trace) -> Asynchronous:
-    """Returns what was in flight, through a file of the trace."""
+    """Returns the asynchronous operations of a trace after writing and reading its file."""
     found = Trace.from_bytes(trace.to_bytes()).asynchronous
     assert found is not None
     return found
 
 
 def rows(columns: object, *names: str) -> Rows:
-    """Returns columns side by side."""
+    """Returns columns as rows."""
     found = [np.frombuffer(getattr(columns, name), "<i4") for name in names]
     return np.stack(found, axis=1).astype(np.int64)
 
@@ -37,7 +37,7 @@ def flights(found: Asynchronous) -> Rows:
 
 
 def steps_of(trace: Trace, ptx: str) -> list[int]:
-    """Returns the steps at which an instruction is, by the beginning of its text."""
+    """Returns the steps that execute an instruction whose text begins with `text`."""
     chosen = [n for n, code in enumerate(trace.code) if code.text.startswith(ptx)]
     return np.flatnonzero(np.isin(trace.columns["instruction"], chosen)).tolist()
 
@@ -51,7 +51,8 @@ def pipeline() -> Trace:
 
 
 def test_copies_are_in_flight_until_their_phase_is_awaited() -> None:
-    """Four tiles of 512 bytes go through two places; a thread waits for each by its mbarrier."""
+    """Pipelines four tiles of 512 bytes through two buffers; a thread waits for each by its
+    mbarrier."""
     trace = pipeline()
     found = asynchronous(trace)
     made = flights(found)
@@ -68,8 +69,8 @@ def test_copies_are_in_flight_until_their_phase_is_awaited() -> None:
 
 
 def test_the_states_of_mbarriers() -> None:
-    """Each phase of a full one awaits an arrival and 512 bytes; of an empty one, 128 arrivals, of
-    which a warp brings 32 at a time."""
+    """Expects each phase of a full mbarrier to await an arrival and 512 bytes; of an empty one, 128
+    arrivals, 32 by each warp."""
     trace = pipeline()
     found = asynchronous(trace)
     assert found.barriers[0].block == 0
@@ -148,7 +149,7 @@ def test_products_of_a_warp_group_are_those_of_each_of_its_warps() -> None:
     assert KINDS[PRODUCT] == "warp group product"
 
 
-def test_what_nobody_waits_for_is_in_flight_to_the_end() -> None:
+def test_operations_without_a_wait_are_in_flight_to_the_end() -> None:
     gpu = wl.Device("a100")
     text = "\n".join(row for row in GROUPS.splitlines() if "wait_group 0" not in row)
     x, y = gpu.zeros((32, 4), np.float32), gpu.zeros((32, 4), np.float32)

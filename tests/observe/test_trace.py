@@ -1,4 +1,4 @@
-"""Traces: what they hold is what the counters say, and two ways of recording hold the same."""
+"""Checks traces: their content matches the counters, and both ways of recording give the same."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_steps_of_a_trace_add_up_to_the_counters(device: str, engine: str) -
     assert counted["local_load_sectors"] > 0
 
 
-def test_lanes_that_meet_again_are_marked_once_for_each_meeting() -> None:
+def test_reconvergences_are_marked_once_each() -> None:
     ready, arguments = launcher("gtx-1080")
     trace = ready.trace(*arguments)
     marked = sum(bool(mark & MET) for mark in trace.steps.marks)
@@ -75,7 +75,7 @@ def test_lanes_that_meet_again_are_marked_once_for_each_meeting() -> None:
 
 
 def told(step: Step) -> dict[str, Any]:
-    """What a step holds, but for addresses: each device has its own."""
+    """Returns the content of a step without addresses, which differ between devices."""
     shown = {f.name: getattr(step, f.name) for f in dataclasses.fields(step)}
     shown["accesses"] = [(a.space, a.op, a.size, a.lanes, a.cost) for a in step.accesses]
     return shown
@@ -111,7 +111,7 @@ def test_a_fault_ends_a_trace_at_its_instruction(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
-def test_chosen_blocks_alone_are_recorded(engine: str) -> None:
+def test_only_selected_blocks_are_recorded(engine: str) -> None:
     ready, arguments = launcher("v100")
     limits = wl.TraceLimits(blocks=frozenset({1}))
     trace = ready.trace(*arguments, limits=limits, engine=engine)
@@ -120,8 +120,8 @@ def test_chosen_blocks_alone_are_recorded(engine: str) -> None:
     assert trace.left_out.steps + trace.steps.count == ready(*arguments).counters.warp_instructions
 
 
-def test_registers_are_there_at_any_step() -> None:
-    """Lane l has l in %tid.x; the sum of two doubles it, step by step."""
+def test_registers_can_be_read_at_any_step() -> None:
+    """Doubles %tid.x, which is l in lane l, step by step."""
     ptx = """
 .version 8.0
 .target sm_60
@@ -147,7 +147,7 @@ def test_registers_are_there_at_any_step() -> None:
         trace.register("%c", 0)
 
 
-def test_what_is_no_trace_is_refused() -> None:
+def test_invalid_traces_are_rejected() -> None:
     with pytest.raises(wl.WarploomError, match="no trace"):
         Trace.from_bytes(b"PK\x03\x04")
     trace = wl.Device("v100").compile("__global__ void k() {}")["k"][1, 32].trace()
@@ -164,7 +164,8 @@ def small() -> Trace:
 
 
 def test_a_damaged_trace_is_refused(small: Trace) -> None:
-    """Each bit of some bytes flipped, and each length cut: read as it was, or refused."""
+    """Flips each bit of some bytes and cuts at each length: the trace is read as it was, or
+    rejected."""
     data, refused = small.to_bytes(), 0
     for at in range(0, len(data), max(1, len(data) // 40)):
         broken = bytearray(data)

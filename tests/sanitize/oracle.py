@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from warploom.machine.launch import shared_stride
-from warploom.machine.reference.state import Access, Warp
+from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.ptx.ir import Immediate, Space
 
 Thread = tuple[int, int]
@@ -97,7 +97,7 @@ class Oracle:
             numbers = [o.value for o in made.operands if isinstance(o, Immediate)]
             self._arrive(threads, numbers[0], numbers[1] if len(numbers) > 1 else self.threads)
 
-    def accessed(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: WarpAccess) -> None:
         if access.space not in (Space.GLOBAL, Space.SHARED):
             return
         modifiers = warp.run.program.instructions[access.instruction].operation.modifiers

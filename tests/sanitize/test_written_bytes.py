@@ -12,7 +12,7 @@ import pytest
 
 import warploom as wl
 from warploom.analysis.block_uniformity import comes_to_barriers_together
-from warploom.machine.reference.state import Access, Warp
+from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.ptx.ir import Space
 
 SHAPES = ((96, 1), (16, 6), (8, 12), (24, 4), (32, 3))
@@ -94,7 +94,7 @@ class WrittenBytes:
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
         """Hear of an instruction: nothing to keep."""
 
-    def accessed(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: WarpAccess) -> None:
         if access.space is not Space.SHARED:
             return
         for address in access.addresses:

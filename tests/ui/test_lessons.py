@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from warploom.observe.schema import DIVERGED
-from warploom.observe.trace import Reached, Step, Trace
+from warploom.observe.trace import Step, StepAccess, Trace
 from warploom.ui.lessons import ORDER, find_lesson, lessons, requests_of
 from warploom.ui.record import record
 
@@ -32,12 +32,12 @@ def parts(trace: Trace, block: int, warp: int) -> int:
     return sum(bool(step.marks & DIVERGED) for step in steps(trace, block, warp))
 
 
-def accesses(trace: Trace, space: str, op: str) -> list[Reached]:
+def accesses(trace: Trace, space: str, op: str) -> list[StepAccess]:
     every = (a for step in steps(trace) for a in step.accesses)
     return [a for a in every if (a.space, a.op) == (space, op)]
 
 
-def loads(trace: Trace) -> list[Reached]:
+def loads(trace: Trace) -> list[StepAccess]:
     return accesses(trace, "global", "load")
 
 

@@ -69,10 +69,10 @@ class KernelRuns:
     def total(self) -> Run:
         """Return a run that stands for all launches together: counters are sums."""
         if len(self.runs) > 1:
-            from warploom.machine.compiled.counted import together  # imports the compiler
+            from warploom.machine.compiled.counted import combined_tally  # imports the compiler
 
             first = self.runs[0]
-            tally = together([run.counted for run in self.runs])
+            tally = combined_tally([run.counted for run in self.runs])
             done = Done(Execution(lambda: tally, self.seconds, self.compile_seconds))
             self.runs = [Run(first.kernel, first.launch, done)]
         return self.runs[0]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.debug.engines import State
-from warploom.machine.memory.snapshots import MemoryImage
+from warploom.machine.memory.snapshots import MemorySnapshot
 
 Words = npt.NDArray[np.int64]
 
@@ -20,7 +20,7 @@ class Checkpoint:
 
     position: int
     prints: int
-    memory: MemoryImage
+    memory: MemorySnapshot
     counts: Words
     state: State
 

@@ -22,8 +22,8 @@ from warploom.debug.target import Target
 from warploom.ir.variant import Debugging
 from warploom.lower.instrument.watchpoints import HITS
 from warploom.machine.compiled.engine import CompiledEngine
-from warploom.machine.compiled.launch_template import CURRENT, LaunchTemplate
-from warploom.machine.compiled.work import Work
+from warploom.machine.compiled.launch_template import CURRENT_BLOCK_SLOTS, LaunchTemplate
+from warploom.machine.compiled.work import WorkerLaunch
 from warploom.simt import schedule_layout
 from warploom.simt.scheduling import WHOLE_TURN
 
@@ -146,7 +146,7 @@ class BlockEngine:
         count = int(instructions / self._rate) if self._rate else 1
         last = min(self.last, self._following + max(1, count))
         part = range(self._following, last)
-        work = Work.prepare(
+        work = WorkerLaunch.prepare(
             self._launch_template,
             self._target.compiled_launch,
             self._target.memory,
@@ -160,7 +160,7 @@ class BlockEngine:
         status, began = Status.PAUSED, time.monotonic()
         while status == Status.PAUSED and time.monotonic() - began < LONGEST:
             self._look_up()
-            status = Status(work.go_on())
+            status = Status(work.run_slice())
         layout = self.kernel.layout
         counted = work.buffers.counted[: 8 * layout.size].view(np.int64)
         executed = layout.executed(counted)
@@ -195,12 +195,12 @@ class TurnEngine:
         return self._compiled.kernel(whole, launch, debugging=debugging)  # type: ignore[arg-type]
 
     @cached_property
-    def work(self) -> Work:
+    def work(self) -> WorkerLaunch:
         """Return the arrays of the launch."""
         target = self._target
         launch_template = LaunchTemplate.of(self.kernel, target.compiled_launch)
         blocks = range(target.launch.blocks)
-        work = Work.prepare(
+        work = WorkerLaunch.prepare(
             launch_template, target.compiled_launch, target.memory, _NO_CACHES, blocks
         )
         if self._watch is not None:
@@ -215,7 +215,7 @@ class TurnEngine:
     def load(self, state: State) -> None:
         work, fresh = self.work, self._fresh
         for slot, part in self._arrays(int(work.buffers.plan[schedule_layout.MOST_RESIDENT]) or 1):
-            if slot in work.launch_template.by_slot:
+            if slot in work.launch_template.bytes_per_slot:
                 part[:] = 0
         self._put(fresh)
         if isinstance(state, BetweenTurns):
@@ -226,7 +226,7 @@ class TurnEngine:
         work.buffers.forget_bounds()
         if work.host_callbacks is not None:
             work.host_callbacks.error = None
-            work.host_callbacks.show_allocations(anew=True)
+            work.host_callbacks.publish_allocations(anew=True)
         self._start = int(work.environment[Slot.BUDGET])
         self.executed, self.failed = 0, False
         self._before = self._counted()
@@ -273,7 +273,9 @@ class TurnEngine:
         """Return the arrays that change, of as many slots as were in use."""
         environment = self.work.environment
         own = {slot: int(environment[slot]) for slot in _NUMBERS}
-        own |= {at: int(environment[at] - environment[base]) for base, at in CURRENT.items()}
+        own |= {
+            at: int(environment[at] - environment[base]) for base, at in CURRENT_BLOCK_SLOTS.items()
+        }
         arrays = {slot: part.copy() for slot, part in self._arrays(resident)}
         return BetweenTurns(own, arrays, resident, self._running())
 
@@ -289,7 +291,7 @@ class TurnEngine:
         environment = self.work.environment
         for slot in _NUMBERS:
             environment[slot] = state.numbers[slot]
-        for base, at in CURRENT.items():
+        for base, at in CURRENT_BLOCK_SLOTS.items():
             environment[at] = environment[base] + state.numbers[at]
         for slot, part in self._arrays(state.resident):
             part[:] = state.arrays[slot]
@@ -299,7 +301,7 @@ class TurnEngine:
         work = self.work
         launch_template, arena = work.launch_template, work.buffers.arena
         sizes = {Slot.PLAN_AT: work.buffers.plan.nbytes, Slot.SLOTS_AT: work.slots.nbytes}
-        sizes |= {slot: resident * size for slot, size in launch_template.by_slot.items()}
+        sizes |= {slot: resident * size for slot, size in launch_template.bytes_per_slot.items()}
         for slot, size in sizes.items():
             yield slot, arena[launch_template.starts[slot] :][:size]
 

@@ -21,7 +21,7 @@ from warploom.debug.target import Target
 from warploom.debug.timeline import Timeline
 from warploom.debug.values import Value
 from warploom.host.loaded import LoadedKernel
-from warploom.machine.reference.state import Block, Warp, new_warp
+from warploom.machine.reference.state import ThreadBlock, Warp, new_warp
 
 
 class DebugError(WarploomError):
@@ -140,7 +140,7 @@ class Inspection:
         """Return a thread that sees memory alone, where none runs, as if it was at an
         instruction."""
         run, nothing = self.stepper.grid.run, np.zeros(1, np.uint8)
-        block = Block(run, self.focus.block, nothing, nothing, 0)
+        block = ThreadBlock(run, self.focus.block, nothing, nothing, 0)
         warp = new_warp(block, 0, run.states[0].copy(), run.tables[0].copy())
         warp.next = instruction
         return Thread(self.stepper, warp, 0)

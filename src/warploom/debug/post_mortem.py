@@ -11,7 +11,7 @@ from warploom.debug.target import Target
 from warploom.host.core_files.format import Core
 from warploom.host.core_files.opening import open_core
 from warploom.host.core_files.saving import Cause, Snapshot
-from warploom.machine.memory.snapshots import MemoryImages
+from warploom.machine.memory.snapshots import MemorySnapshots
 
 
 def opened_session(file: Path) -> tuple[Session, Stop]:
@@ -45,7 +45,7 @@ def save_core(session: Session, file: Path) -> None:
     cause = None if error is None else Cause.of(error, position)
     memory = session.target.memory
     with session.timeline.at_begin():
-        image = MemoryImages(memory, allocates=session.target.allocates, constants=True).take()
+        image = MemorySnapshots(memory, allocates=session.target.allocates, constants=True).take()
         snapshot = Snapshot(session.kernel, session.launch, image)
         snapshot.save(file, cause or Cause("position", "", position))
     session.goto(position)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from warploom.core.errors import DeadlockError, InstructionLimit, KernelFault
 from warploom.machine.reference.block import Grid
 from warploom.machine.reference.operands import guard_mask
-from warploom.machine.reference.state import Access, Warp
+from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.ptx.ir import Instruction
 
 KernelError = KernelFault | DeadlockError | InstructionLimit
@@ -25,13 +25,13 @@ Edits = Mapping[int, Sequence[Edit]]
 class Events:
     """The accesses of the last instruction."""
 
-    accesses: list[Access] = field(default_factory=list[Access])
+    accesses: list[WarpAccess] = field(default_factory=list[WarpAccess])
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
         """Begin with an instruction."""
         self.accesses.clear()
 
-    def accessed(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: WarpAccess) -> None:
         """Keep an access."""
         self.accesses.append(access)
 

@@ -26,7 +26,7 @@ from warploom.debug.engines import SLICE, BetweenBlocks, BlockEngine, Engine, Tu
 from warploom.debug.stepper import Edit, Events, Stepper
 from warploom.debug.target import Target
 from warploom.debug.transfer import grid_at
-from warploom.machine.memory.snapshots import MemoryImage, MemoryImages
+from warploom.machine.memory.snapshots import MemorySnapshot, MemorySnapshots
 
 Words = npt.NDArray[np.int64]
 
@@ -93,8 +93,8 @@ class Timeline:
     def __init__(self, target: Target, limit_bytes: int = LIMIT_BYTES) -> None:
         self.target, self._limit_bytes = target, limit_bytes
         self.interrupted = False
-        self._images = MemoryImages(target.memory, allocates=target.allocates)
-        self._memory: MemoryImage | None = None
+        self._images = MemorySnapshots(target.memory, allocates=target.allocates)
+        self._memory: MemorySnapshot | None = None
         """The image that memory is like now, if nothing has run since."""
         self._by_block = target.goes_block_by_block
         self._complete = not target.compiles
@@ -359,7 +359,7 @@ class Timeline:
     def _remember(self, checkpoint: Checkpoint) -> None:
         """Make memory what it was at a checkpoint."""
         if self._memory is not checkpoint.memory:
-            self._images.put_back(checkpoint.memory)
+            self._images.restore(checkpoint.memory)
         self.target.output.count = checkpoint.prints
 
     def _after(self, start: Checkpoint, engine: Engine) -> Checkpoint:

@@ -18,11 +18,11 @@ from warploom.debug.checkpoints import Checkpoint
 from warploom.debug.engines import BetweenBlocks, TurnEngine
 from warploom.debug.target import Target
 from warploom.machine.compiled.caches import empty_caches
-from warploom.machine.compiled.work import Work
+from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.launch import all_shared_bytes, shared_stride
 from warploom.machine.reference.block import Grid, register_digest, schedule_arrays
 from warploom.machine.reference.lanes import Values
-from warploom.machine.reference.state import Block, Listener, Run, Warp, new_warp
+from warploom.machine.reference.state import LaunchState, Listener, ThreadBlock, Warp, new_warp
 from warploom.machine.tally import Tally
 from warploom.program.program import Program
 from warploom.simt import schedule_layout, scheduling
@@ -34,7 +34,7 @@ Bytes = npt.NDArray[np.uint8]
 LANES = 32
 
 
-def new_run(target: Target, listener: Listener | None = None) -> Run:
+def new_run(target: Target, listener: Listener | None = None) -> LaunchState:
     """Return a launch on the reference machine that has not begun."""
     program, launch = target.program, target.launch
     tally = Tally.empty(program, launch.blocks * launch.warps_per_block)
@@ -44,7 +44,7 @@ def new_run(target: Target, listener: Listener | None = None) -> Run:
     caches = empty_caches(target.spec, rules, program, launch, target.memory)
     slots, states, tables = schedule_arrays(launch, plan)
     given = (program, launch, target.memory, tally, rows, rules, plan, slots, caches)
-    return Run(*given, states, tables, listener)
+    return LaunchState(*given, states, tables, listener)
 
 
 def grid_at(
@@ -66,7 +66,7 @@ def grid_at(
 class _Transfer:
     """Reads the arrays of a launch of compiled code into a run of the reference machine."""
 
-    def __init__(self, run: Run, work: Work) -> None:
+    def __init__(self, run: LaunchState, work: WorkerLaunch) -> None:
         self.run, self.work = run, work
         self.program: Program = run.program
         self.pieces = frame_pieces(self.program)
@@ -97,7 +97,7 @@ class _Transfer:
         warp = grid.resident[int(plan[schedule_layout.SLOT])][number]
         used = int(plan[schedule_layout.LENGTH] - environment[Slot.TURN_LEFT])
         warp.state[schedule_layout.ISSUED] -= used
-        grid.go_on(warp, used)
+        grid.resume_at(warp, used)
 
     def _warps(self, grid: Grid, slot: int, number: int) -> list[Warp]:
         """Return the warps of the block in a slot."""
@@ -110,11 +110,11 @@ class _Transfer:
         first = (slot - leader) * stride
         cluster = grid.clusters[leader]
         own = cluster[first : first + all_shared_bytes(self.program, launch)]
-        block = Block(run, number, own, cluster, launch.rank_of(number))
+        block = ThreadBlock(run, number, own, cluster, launch.rank_of(number))
         warps = launch.warps_per_block
         return [self._warp(block, i, slot * warps + i) for i in range(warps)]
 
-    def _warp(self, block: Block, number: int, index: int) -> Warp:
+    def _warp(self, block: ThreadBlock, number: int, index: int) -> Warp:
         """Return a warp of a block, by its index in the arrays."""
         run = self.run
         state, table = run.states[index], run.tables[index]

@@ -12,7 +12,7 @@ from warploom.devices.spec import DeviceSpec
 from warploom.host.engines import Execute, checking_engine, find_engine
 from warploom.machine.launch import INDEPENDENT_SINCE, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.turn import Turn
+from warploom.machine.turn import LaunchLock
 from warploom.program.build import STACK_BYTES
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Context:
     """The tools that check each launch."""
     core: CoreSaver | None = None
     """Saves launches that go wrong."""
-    turn: Turn = field(default_factory=Turn)
+    turn: LaunchLock = field(default_factory=LaunchLock)
     """Held while a kernel runs: streams run beside the host, and by turns among themselves."""
 
     @cached_property

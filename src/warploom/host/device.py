@@ -40,7 +40,7 @@ from warploom.host.textures.tensor_map_options import MakesTensorMaps
 from warploom.host.textures.textures import MakesTextures
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.memory.device_memory import DeviceMemory, unwritten_bits
-from warploom.machine.turn import Turn
+from warploom.machine.turn import LaunchLock
 from warploom.program.build import STACK_BYTES
 from warploom.ptx.ir import Module as Ptx
 from warploom.ptx.link import link
@@ -162,7 +162,7 @@ class Device(MakesTextures, MakesTensorMaps):
         return self.spec.name
 
     @property
-    def turn(self) -> Turn:
+    def turn(self) -> LaunchLock:
         """Held while a kernel runs; whoever takes it waits until none does."""
         return self._context.turn
 

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from warploom.core.errors import LaunchError
 from warploom.host.option_types import Cluster, Count, Policy, Seed, Tools
-from warploom.machine.launch import Who
+from warploom.machine.launch import WarpId
 from warploom.machine.observation import Observation
 
 
@@ -42,7 +42,7 @@ class LaunchOptions(TypedDict, total=False):
     observe: Observation | None
 
 
-def turns_of(given: Sequence[Sequence[int]]) -> tuple[Who, ...]:
+def turns_of(given: Sequence[Sequence[int]]) -> tuple[WarpId, ...]:
     """Return the warps of an order's first turns. Raises LaunchError where one is no pair."""
     for one in given:
         if len(one) != 2:

@@ -114,7 +114,7 @@ class Launcher:
         before."""
         turn = self.kernel.context.turn
         try:
-            turn.await_place(place)
+            turn.await_ticket(place)
             return work()
         finally:
             turn.leave(place)

@@ -13,7 +13,7 @@ from warploom.host.programs.builds import Builds
 from warploom.host.programs.resources import Resources
 from warploom.host.programs.signatures import Parameter, signature_of
 from warploom.machine.launch import Launch, shared_bytes
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.program.program import Program
 from warploom.ptx.ir import Function, Module
 
@@ -25,7 +25,7 @@ class LoadedKernel:
         self,
         context: Context,
         ptx: Module,
-        image: Image,
+        image: ModuleGlobals,
         name: str,
         source: Text = NO_TEXT,
         terms: str = "cuda",

@@ -10,7 +10,7 @@ from warploom.host.kernel import Kernel
 from warploom.host.programs.builds import Builds
 from warploom.host.programs.names import find_kernel
 from warploom.host.textures.textures import Handle
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.ptx.ir import Module as Ptx
 
 
@@ -34,7 +34,7 @@ class Module:
         self.name = name
         self.source = source
         self.terms = terms
-        self.image = Image(ptx, context.memory)
+        self.image = ModuleGlobals(ptx, context.memory)
 
     @property
     def ptx(self) -> str:

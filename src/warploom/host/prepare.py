@@ -10,7 +10,7 @@ from warploom.host.clusters import check_cluster, cluster_of
 from warploom.host.context import schedule_of
 from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.resources import launched_registers
-from warploom.machine.launch import Launch, Who, shared_bytes
+from warploom.machine.launch import Launch, WarpId, shared_bytes
 from warploom.ptx.ir import Function
 
 KEPT = 64
@@ -33,7 +33,7 @@ class Configuration:
     schedule: str | None = None
     seed: int | None = None
     interrupts: frozenset[int] = frozenset()
-    turns: tuple[Who, ...] = ()
+    turns: tuple[WarpId, ...] = ()
     cluster: Dim3 | None = None
 
 

@@ -1,4 +1,4 @@
-"""The request that a running launch should stop."""
+"""Requests that a launch which runs in another thread stops."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from warploom.core.errors import LaunchCancelled
 
 
 class Cancellation:
-    """A flag that one thread sets and the thread that runs a launch looks at: compiled code each
-    time that it returns to the host, the reference machine before each instruction."""
+    """A flag that one thread sets and the thread of a launch polls: compiled code each time that it
+    returns to the host, the reference machine before each instruction."""
 
     __slots__ = ("requested",)
 
@@ -15,16 +15,16 @@ class Cancellation:
         self.requested = False
 
     def request(self) -> None:
-        """Ask the launch to stop as soon as it can."""
+        """Requests that the launch stops at its next poll."""
         self.requested = True
 
     def check(self) -> None:
-        """Raise LaunchCancelled where the launch should stop."""
+        """Raises LaunchCancelled if a stop was requested."""
         if self.requested:
-            raise cancelled()
+            raise cancellation_error()
 
 
-def cancelled() -> LaunchCancelled:
+def cancellation_error() -> LaunchCancelled:
     """Returns the error of a launch that was stopped."""
     return LaunchCancelled(
         "the launch was cancelled before it ended: its results are incomplete. Launch it again."

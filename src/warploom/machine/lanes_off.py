@@ -1,7 +1,10 @@
-"""Tells of each lane of a warp whether it runs, or for which reason it is off.
+"""Reports for each lane of a warp whether it is active, or why it is not.
 
-A lane that does not run has exited, is on another path, waits, or never existed (CUDA C++
-Programming Guide, "SIMT Architecture"). The warp's table (`simt.warp_table`) tells which.
+A lane is inactive because it has exited, is on the other path of a divergent branch, waits, or has
+no thread (CUDA C++ Programming Guide, "SIMT Architecture"). All of this is read from the warp's
+state table (`simt.warp_table`); traces and the debugger show it. Example: a block of 40 threads has
+two warps; in the second, lanes 8 to 31 are `absent`. Behind `if (lane < 4)`, while the taken side
+runs, lanes 4 to 7 are on `other_path`.
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ from warploom.simt.warp_table import Table
 
 @dataclass(frozen=True, slots=True)
 class LanesOff:
-    """The lanes of a warp that do not run, as a mask for each reason; no lane is in two.
+    """The inactive lanes of a warp, as one mask for each reason; the masks are disjoint.
 
-    `absent` never existed: the block has fewer threads than its warps have lanes. `gathering` wait
-    where lanes that parted meet again, `syncing` for the lanes that a member mask names, and
-    `at_barrier` at a barrier of the block. `other_path` can run, but another path has its turn.
+    `absent` lanes have no thread: the block has fewer threads than its warps have lanes.
+    `gathering` lanes wait at a reconvergence point, `syncing` lanes for the other lanes of a member
+    mask (`__syncwarp`), and `at_barrier` lanes at a barrier of the thread block. `other_path` lanes
+    are runnable, but another path of the warp is active.
     """
 
     absent: int = 0
@@ -32,10 +36,11 @@ class LanesOff:
 
 @dataclass(frozen=True, slots=True)
 class ReconvergencePoint:
-    """A place where lanes that parted will meet: an entry of the reconvergence stack.
+    """An entry of the SIMT stack: a point where diverged lanes reconverge.
 
-    `block` is the basic block before which they meet, `other_block` where `other_side`, the lanes
-    of the side that has not begun, will start (-1 without any).
+    `block` is the basic block before which the lanes reconverge. `expected` and `arrived` are lane
+    masks. `other_side` is the mask of the lanes whose side of the branch has not started,
+    `other_block` the basic block where that side starts (-1 if there is none).
     """
 
     block: int
@@ -46,13 +51,17 @@ class ReconvergencePoint:
 
 
 def lanes_off(table: Table, existing: int) -> LanesOff:
-    """Return the reasons of a warp's lanes, of which `existing` have a thread."""
+    """Returns why lanes of a warp are inactive; `existing` is the mask of lanes that have a
+    thread."""
     live = int(table[warp_table.LIVE])
     parked = {warp_table.AT_SYNC: 0, warp_table.AT_BARRIER: 0}
-    for at in _parked(table):
-        if int(table[at + warp_table.S_STATUS]) in parked:
-            parked[int(table[at + warp_table.S_STATUS])] |= int(table[at + warp_table.S_MASK])
-    gathering = live & _arrived(table)
+    for offset in _parked_offsets(table):
+        if int(table[offset + warp_table.S_STATUS]) in parked:
+            parked[int(table[offset + warp_table.S_STATUS])] |= int(
+                table[offset + warp_table.S_MASK]
+            )
+    gathering = live & _arrived_lanes(table)
+    # `MASK` holds the active lanes; whatever is live, inactive and not waiting is on another path.
     waiting = gathering | parked[warp_table.AT_SYNC] | parked[warp_table.AT_BARRIER]
     return LanesOff(
         (1 << int(table[warp_table.LANES])) - 1 & ~existing,
@@ -64,9 +73,12 @@ def lanes_off(table: Table, existing: int) -> LanesOff:
     )
 
 
-def _arrived(table: Table) -> int:
+def _arrived_lanes(table: Table) -> int:
+    """Returns the mask of lanes that wait at any reconvergence point."""
     lanes = 0
     for node in range(warp_table.node_count(int(table[warp_table.LANES]))):
+        # Nodes in the free list keep the words of their last use, so their `ARRIVED` masks are
+        # stale.
         if not int(table[warp_table.FREE]) >> node & 1:
             lanes |= int(table[warp_table.node_at(node) + warp_table.ARRIVED])
     return lanes
@@ -78,32 +90,34 @@ NODE_FIELDS = (
     warp_table.ARRIVED,
     warp_table.OTHER_MASK,
 )
-"""Where a node of the table says what a meeting is."""
+"""The words of a SIMT-stack node that `ReconvergencePoint` is made from."""
 
 
 def reconvergence_points(table: Table) -> tuple[ReconvergencePoint, ...]:
-    """Returns where the running lanes will meet others, the innermost place last."""
-    found: list[ReconvergencePoint] = []
+    """Returns the SIMT stack of the active lanes, the innermost reconvergence point last."""
+    points: list[ReconvergencePoint] = []
     node = int(table[warp_table.TOP])
     while node != warp_table.NONE:
-        words = table[warp_table.node_at(node) :]
-        point, expected, arrived, side = (int(words[place]) for place in NODE_FIELDS)
-        start = int(words[warp_table.OTHER_BLOCK]) if side else warp_table.NONE
-        found.append(ReconvergencePoint(point, expected, arrived, start, side))
-        node = int(words[warp_table.PARENT])
-    return tuple(reversed(found))
+        fields = table[warp_table.node_at(node) :]
+        point, expected, arrived, side = (int(fields[offset]) for offset in NODE_FIELDS)
+        # Words of the other side are stale once it has run, and `OTHER_MASK` is 0.
+        start = int(fields[warp_table.OTHER_BLOCK]) if side else warp_table.NONE
+        points.append(ReconvergencePoint(point, expected, arrived, start, side))
+        node = int(fields[warp_table.PARENT])
+    return tuple(reversed(points))
 
 
 def parked_splits(table: Table) -> tuple[tuple[int, int], ...]:
-    """(mask, basic block) of each split that is put aside, whatever it waits for."""
+    """Returns the (lane mask, basic block) of each split that is not running, whatever it waits
+    for."""
     return tuple(
-        (int(table[at + warp_table.S_MASK]), int(table[at + warp_table.S_BLOCK]))
-        for at in _parked(table)
+        (int(table[offset + warp_table.S_MASK]), int(table[offset + warp_table.S_BLOCK]))
+        for offset in _parked_offsets(table)
     )
 
 
-def _parked(table: Table) -> Iterator[int]:
-    """Yield where the splits that are put aside stand in the table."""
+def _parked_offsets(table: Table) -> Iterator[int]:
+    """Yields the offset in the table of each split that is not running."""
     for split in range(int(table[warp_table.LANES])):
         if int(table[warp_table.PARKED]) >> split & 1:
             yield warp_table.split_at(table, split)

@@ -1,4 +1,9 @@
-"""One launch of a kernel, as both machines receive it."""
+"""Describes one launch of a kernel for both machines: grid, block, arguments, schedule and limits.
+
+Both the compiled engine and the reference machine take a `Launch`, and derive from it the sizes of
+shared memory and the values of launch-wide special registers. Converting what the user passes into
+parameter bytes is left to `host`.
+"""
 
 from __future__ import annotations
 
@@ -24,22 +29,22 @@ INDEPENDENT_SINCE = (7, 0)
 Guide, "Independent Thread Scheduling")."""
 
 POLICIES = ("converge", "fair", "random", "adversarial")
-"""The names of the policies, in the order of their numbers in `simt.split_policy`."""
+"""The names of the scheduling policies, in the order of their numbers in `simt.split_policy`."""
 
 
-Who = tuple[int, int]
-"""A warp of a launch: its block and its number in it."""
+WarpId = tuple[int, int]
+"""Identifies a warp of a launch: (linear thread block number, warp number in the block)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The order that the architecture leaves open: who goes first (`policy`, one of POLICIES, with
-    `seed`).
+    """The execution order where the architecture leaves it open: `policy`, one of POLICIES, with
+    its `seed`.
 
-    `independent` says whether each thread has its own program counter (compute capability 7.0 and
-    later); `resident_blocks` how many blocks the device holds at once, `sms` how many SMs it has.
-    On the reference machine a warp gives up its turn each time before it executes one of the
-    instructions `interrupts`, and `turns` name the warps that have the first turns.
+    `independent` is true if each thread has its own program counter (compute capability 7.0 and
+    later); `resident_blocks` is how many thread blocks the device holds at once, `sms` its number
+    of SMs. On the reference machine a warp yields each time before it executes one of the
+    instructions `interrupts`, and `turns` lists the warps that run first.
     """
 
     policy: str = "converge"
@@ -47,26 +52,29 @@ class Schedule:
     independent: bool = True
     resident_blocks: int = 1024
     interrupts: frozenset[int] = frozenset()
-    turns: tuple[Who, ...] = ()
+    turns: tuple[WarpId, ...] = ()
     sms: int = 1
 
     @property
     def needs_reference(self) -> bool:
-        """Returns whether only the reference machine has such an order."""
+        """Returns true if only the reference machine can run this order."""
         return bool(self.interrupts or self.turns)
 
     @property
     def shuffles(self) -> bool:
-        """Returns whether warps and blocks go in another order than that of their numbers."""
+        """Returns true if warps and thread blocks run in another order than that of their
+        numbers."""
         return self.policy != "converge"
 
     @property
     def mixes(self) -> bool:
-        """Returns whether lanes that part take turns, instead of one side after the other."""
+        """Returns true if the paths of a divergent branch interleave; else one path runs to the
+        reconvergence point before the other starts."""
         return self.independent and self.policy != "converge"
 
     def plan(self, launch: Launch, program: Program) -> npt.NDArray[np.int64]:
-        """Return the plan from which both machines schedule (`simt.scheduling`)."""
+        """Returns the array of scheduling parameters that both machines read (`simt.scheduling`),
+        indexed by `simt.schedule_layout`."""
         plan, size = np.zeros(schedule_layout.LAYOUT_WORDS, np.int64), launch.cluster_blocks
         values = {
             schedule_layout.POLICY: POLICIES.index(self.policy),
@@ -75,6 +83,8 @@ class Schedule:
             schedule_layout.WARPS: launch.warps_per_block,
             schedule_layout.THREADS: launch.threads_per_block,
             schedule_layout.BLOCKS: launch.blocks,
+            # A cluster is resident as a whole or not at all, so slots come in multiples of its
+            # size.
             schedule_layout.SLOTS: max(
                 size, min(self.resident_blocks, launch.blocks) // size * size
             ),
@@ -95,18 +105,18 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A launch: all that a machine needs beside the program and the memory.
+    """One launch of a kernel: everything that a machine needs beside the program and the memory.
 
     `parameters` is the kernel's parameter block, laid out as `Program.places` says. `globals` are
-    the addresses of `Program.globals`, in that order, and behind them, where the program has a
-    place for `PARAMETERS`, that of the parameters in device memory. `dynamic_shared_bytes` come on
-    top of the program's own. `max_instructions` bounds warp instructions; None means no bound.
-    `output` takes what the kernel prints; None means the standard output. `grid_workspace` is the
-    address of the memory in which the blocks of a cooperative launch wait for each other. Only the
-    reference machine runs warps of another `warp_size` than 32. `cancellation` is what stops the
-    launch from another thread, where something can. `cluster` is how many blocks a cluster has
-    along each axis; `explicit_cluster`: the launch or the kernel has named it. `registers` are
-    those of a thread that the kernel's directives give it, 0 where they give none.
+    the addresses of `Program.globals`, in that order, followed, if the program has a place for
+    `PARAMETERS`, by the address of the parameters in device memory. `dynamic_shared_bytes` are
+    added to the program's own shared memory. `max_instructions` limits the warp instructions; None
+    means no limit. `output` receives the text that the kernel prints; None means standard output.
+    `grid_workspace` is the address of the memory in which the thread blocks of a cooperative launch
+    synchronise. Only the reference machine runs warps of a `warp_size` other than 32.
+    `cancellation` lets another thread stop the launch. `cluster` is the cluster size in blocks
+    along each axis; `explicit_cluster` is true if the launch or the kernel sets it. `registers` are
+    those that the kernel's directives give a thread, 0 if they give none.
     """
 
     grid: Dim3
@@ -132,7 +142,9 @@ class Launch:
         grid_workspace: int = 0,
         cancellation: Cancellation | None = None,
     ) -> Launch:
-        """Returns this launch with its arguments; every launch needs it, and `replace` is slow."""
+        """Returns a copy of this launch with its arguments. Every launch needs one, and
+        `dataclasses.replace` is slow."""
+        # Positional arguments in the order of the fields.
         return Launch(
             self.grid,
             self.block,
@@ -153,8 +165,8 @@ class Launch:
 
     @property
     def configuration(self) -> tuple[object, ...]:
-        """Returns all in which a launch may differ from another one of its kernel, beside its
-        arguments, its output and what may stop it."""
+        """Returns a key of all fields in which launches of a kernel may differ beside arguments,
+        output and cancellation."""
         return (
             self.grid,
             self.block,
@@ -169,16 +181,17 @@ class Launch:
 
     @property
     def cluster_blocks(self) -> int:
-        """Return the blocks of a cluster."""
+        """Returns the number of thread blocks in a cluster."""
         return self.cluster[0] * self.cluster[1] * self.cluster[2]
 
     def rank_of(self, block: int) -> int:
-        """Return the rank in its cluster of a block of the grid."""
+        """Returns the rank that a thread block of the grid has in its cluster
+        (`%cluster_ctarank`)."""
         (x, y, z), (wide, high, deep) = self.block_index(block), self.cluster
         return x % wide + wide * (y % high + high * (z % deep))
 
     def sm_of(self, block: int) -> int:
-        """Return the SM of a block of the grid (`simt.placement`)."""
+        """Returns the SM that runs a thread block of the grid (`simt.placement`)."""
         (x, y, z), (wide, high, deep) = self.block_index(block), self.cluster
         across, down = self.grid[0] // wide, self.grid[1] // high
         cluster = x // wide + across * (y // high + down * (z // deep))
@@ -197,52 +210,55 @@ class Launch:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     def block_index(self, linear: int) -> Dim3:
-        """Block number `linear` of the grid as (x, y, z), x fastest."""
+        """Returns the index (x, y, z) of thread block `linear` of the grid, x fastest."""
         return unravel(linear, self.grid)
 
     def thread_index(self, warp: int, lane: int) -> Dim3:
-        """Return a lane's thread in the block as (x, y, z), x fastest (CUDA guide, "Thread
-        Hierarchy")."""
+        """Returns the index (x, y, z) of a lane's thread in its block, x fastest (CUDA guide,
+        "Thread Hierarchy")."""
         return unravel(warp * self.warp_size + lane, self.block)
 
 
 def shared_bytes(program: Program, launch: Launch) -> int:
-    """Bytes of shared memory that a block has; dynamic memory may begin after a gap."""
+    """Returns the bytes of shared memory of a thread block; dynamic memory may begin after an
+    alignment gap."""
     if launch.dynamic_shared_bytes == 0:
         return program.shared_bytes
     return program.dynamic_shared_offset + launch.dynamic_shared_bytes
 
 
 def all_shared_bytes(program: Program, launch: Launch) -> int:
-    """Bytes of shared memory that a block can reach: its own, then the system's."""
-    own = shared_bytes(program, launch)
+    """Returns the bytes of shared memory that a thread block can address: its own, then the
+    system's."""
+    block_bytes = shared_bytes(program, launch)
     if not program.reserved_shared_bytes:
-        return own
-    return _reserved_start(own) + program.reserved_shared_bytes
+        return block_bytes
+    return _reserved_start(block_bytes) + program.reserved_shared_bytes
 
 
 def shared_stride(program: Program, launch: Launch) -> int:
-    """Bytes from the shared memory of one block to that of the next; tensor memory is between
-    them."""
-    own = -(-all_shared_bytes(program, launch) // 128) * 128
-    return own + (BLOCK_BYTES if program.has_tensor_memory else 0)
+    """Returns the distance in bytes between the shared memories of consecutive thread blocks, which
+    includes the tensor memory between them."""
+    block_bytes = -(-all_shared_bytes(program, launch) // 128) * 128
+    return block_bytes + (BLOCK_BYTES if program.has_tensor_memory else 0)
 
 
-def _reserved_start(own: int) -> int:
-    """Returns where the system's part of shared memory begins, behind a block's own."""
-    return -(-own // 128) * 128
+def _reserved_start(block_bytes: int) -> int:
+    """Returns the offset of the system's part of shared memory, which follows a block's own."""
+    return -(-block_bytes // 128) * 128
 
 
 def launch_values(program: Program, launch: Launch) -> dict[str, int]:
-    """Return the special registers of `LAUNCH_WIDE`."""
-    own, size = shared_bytes(program, launch), program.reserved_shared_bytes
-    start = _reserved_start(own)
+    """Returns the values of the special registers `LAUNCH_WIDE`, which are equal in all threads of
+    a launch."""
+    block_bytes, size = shared_bytes(program, launch), program.reserved_shared_bytes
+    start = _reserved_start(block_bytes)
     return {
         "%nsmid": launch.schedule.sms,
         "%nwarpid": launch.warps_per_block,
         "%dynamic_smem_size": launch.dynamic_shared_bytes,
-        "%total_smem_size": own,
-        "%aggr_smem_size": own + size,
+        "%total_smem_size": block_bytes,
+        "%aggr_smem_size": block_bytes + size,
         "%reserved_smem_offset_begin": start,
         "%reserved_smem_offset_end": start + size,
         "%reserved_smem_offset_cap": size,
@@ -261,6 +277,6 @@ def launch_values(program: Program, launch: Launch) -> dict[str, int]:
 
 
 def unravel(linear: int, shape: Dim3) -> Dim3:
-    """Return the (x, y, z) of a linear index, x fastest."""
+    """Returns the (x, y, z) of a linear index, x fastest."""
     x, rest = linear % shape[0], linear // shape[0]
     return x, rest % shape[1], rest // shape[1]

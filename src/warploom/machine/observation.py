@@ -1,5 +1,9 @@
-"""An observer of a launch, as both machines receive it: functions in machine code, by address, and
-an array that is their state (`simt.event_layout`)."""
+"""Passes a user-defined observer to a machine: functions in machine code, by address, and the array
+that is their state.
+
+`observe.observer` compiles the functions; `simt.event_layout` defines the table and the events that
+they are called with.
+"""
 
 from __future__ import annotations
 
@@ -20,41 +24,44 @@ Words = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """The functions of an observer, by the kinds of events that they take, and their state, which
-    is written in place. `name` is the observer's in errors, `kept` what holds the functions."""
+    """An observer: the addresses of its functions by event kind, and the state array that they
+    write in place. `name` is the observer's name in errors, `compiled` keeps the functions
+    alive."""
 
     name: str
     functions: Mapping[str, int]
     state: npt.NDArray[Any]
-    kept: object = None
+    compiled: object = None
 
     @property
     def wanted(self) -> Observing:
-        """Return the kinds of events that it takes."""
+        """Returns the kinds of events for which the observer has a function."""
         return Observing(*(kind in self.functions for kind in words.KINDS))
 
     def begin(self, program: Program) -> ObservedLaunch:
-        """Return what a launch of a program calls it by."""
-        lines = np.array([source_line(program, i) for i in range(len(program.instructions))])
+        """Returns the table through which a launch of a program calls the observer."""
+        source_lines = np.array([source_line(program, i) for i in range(len(program.instructions))])
         table = np.zeros(words.TABLE_WORDS, np.int64)
         for number, kind in enumerate(words.KINDS):
             table[number] = self.functions.get(kind, 0)
-        lines = lines.astype(np.int64)
-        table[words.LINES_AT] = lines.ctypes.data
+        # The object keeps the array alive, since the table holds only its address.
+        source_lines = source_lines.astype(np.int64)
+        table[words.LINES_AT] = source_lines.ctypes.data
         table[words.STATE_AT] = self.state.ctypes.data
-        return ObservedLaunch(self, table, lines)
+        return ObservedLaunch(self, table, source_lines)
 
 
 @dataclass(frozen=True, eq=False)
 class ObservedLaunch:
-    """The table by which a launch calls an observer."""
+    """The table through which a launch calls an observer (`simt.event_layout`), with the arrays
+    that it points to."""
 
     observation: Observation
     table: Words
     lines: Words
 
     def check(self) -> None:
-        """Raise WarploomError where a function of the observer raised an exception."""
+        """Raises WarploomError if a function of the observer raised an exception."""
         failed = int(self.table[words.FAILED])
         if failed:
             raise WarploomError(
@@ -65,6 +72,6 @@ class ObservedLaunch:
 
 
 def source_line(program: Program, instruction: int) -> int:
-    """Return the line of the source from which an instruction comes; of the PTX where that does not
-    say."""
+    """Returns the source line of an instruction, or its line of the PTX if the PTX has no line
+    information."""
     return int(program.line(instruction).rpartition(":")[2])

@@ -1,9 +1,10 @@
-"""printf as CUDA formats it: a format, and a buffer that holds the arguments one after another.
+"""Formats the text of a kernel's printf calls as CUDA does.
 
-Each argument stands at a multiple of its size. Source: CUDA C++ Programming Guide, "Formatted
-Output": conversions of the C library, `%s` of device strings, at most 32 arguments, and a buffer
-of 1 MiB if the host asks for no other size (cudaLimitPrintfFifoSize). Here each call has that much
-for its text; what is beyond is dropped.
+A call passes a format string and the address of a buffer in which the arguments follow each other,
+each aligned to its size: for `printf("%d %f", 7, 0.5)`, the int is at offset 0 and the double at
+offset 8. Source: CUDA C++ Programming Guide, "Formatted Output": conversions of the C library, `%s`
+of device strings, at most 32 arguments, and a buffer of 1 MiB if the host sets no other size
+(cudaLimitPrintfFifoSize). Here each call may print that many bytes; the rest is dropped.
 """
 
 from __future__ import annotations
@@ -19,17 +20,18 @@ LONG = ("l", "ll", "z", "j", "t")
 NARROW = {"h": 16, "hh": 8}
 
 Read = Callable[[int, int], bytes]
-"""Bytes of memory by address and number."""
+"""Reads memory: (address, number of bytes) to bytes."""
 
 
-class Arguments:
-    """The arguments of one thread, taken in order."""
+class PrintfArguments:
+    """Reads the arguments of one thread's call in order. `taken` counts the arguments that the
+    format used, `at` is the address of the next one."""
 
     def __init__(self, read: Read, at: int) -> None:
         self.read, self.at, self.taken = read, at, 0
 
     def take(self, size: int) -> bytes | None:
-        """Return the next argument's bytes; None where there have been too many."""
+        """Returns the `size` bytes of the next argument; None after MAX_ARGUMENTS."""
         self.taken += 1
         if self.taken > MAX_ARGUMENTS:
             return None
@@ -38,30 +40,33 @@ class Arguments:
         return self.read(start, size)
 
 
-def string(read: Read, at: int) -> bytes:
-    """Returns the bytes from an address up to the next zero, MOST_BYTES at most."""
-    found = bytearray()
-    while len(found) < MOST_BYTES and (byte := read(at + len(found), 1)) != b"\0":
-        found += byte
-    return bytes(found)
+def read_string(read: Read, at: int) -> bytes:
+    """Returns the bytes from an address up to the next zero, at most MOST_BYTES."""
+    text = bytearray()
+    while len(text) < MOST_BYTES and (byte := read(at + len(text), 1)) != b"\0":
+        text += byte
+    return bytes(text)
 
 
-def formatted(format: bytes, arguments: Arguments) -> str:
-    """Returns the text that a format and its arguments make, cut at MOST_BYTES; conversions that
-    C does not have stay as they are."""
+def format_printf(format: bytes, arguments: PrintfArguments) -> str:
+    """Returns the text of a format and its arguments, cut at MOST_BYTES; conversions that C does
+    not have stay as they are."""
     text, end = bytearray(), 0
     for match in SPECIFIER.finditer(format):
         text += format[end : match.start()]
+        # Stop early: the rest of the format cannot change the first MOST_BYTES.
         if len(text) >= MOST_BYTES:
             break
-        text += _converted(match, arguments)
+        text += _convert(match, arguments)
         end = match.end()
     else:
         text += format[end:]
     return text[:MOST_BYTES].decode(errors="replace")
 
 
-def _converted(match: re.Match[bytes], arguments: Arguments) -> bytes:
+def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
+    """Returns the text of one conversion specification, which SPECIFIER matched, and consumes its
+    arguments."""
     flags, width, precision, length, kind = (
         part.decode("latin-1") if part is not None else None for part in match.groups()
     )
@@ -71,54 +76,60 @@ def _converted(match: re.Match[bytes], arguments: Arguments) -> bytes:
         return b"%"
     if kind not in "diuxXocpsfFeEgGaA":
         return match.group()
-    width, precision = (_counted(count, arguments) for count in (width, precision))
+    width, precision = (_resolved_count(count, arguments) for count in (width, precision))
+    # A negative `*` width means left-justified, a negative precision none at all (C11 7.21.6.1).
     if width and width.startswith("-"):
         flags, width = flags + "-", width[1:]
     if precision and precision.startswith("-"):
         precision = None
-    width, precision = _capped(width), _capped(precision)
+    width, precision = _capped_count(width), _capped_count(precision)
+    # Floats are promoted to double, and pointers have 8 bytes, as in a C variadic call.
     size = 8 if kind in "psfFeEgGaA" or length in LONG else 4
     data = arguments.take(size)
     if data is None:
         return match.group()
     if kind in "fFeEgG":
-        shown = _python(flags, width, precision, kind) % struct.unpack("<d", data)
+        shown = _python_conversion(flags, width, precision, kind) % struct.unpack("<d", data)
         return shown.encode()
     if kind in "aA":
-        return _padded(_hexadecimal(data, precision, kind, flags), flags, width)
+        return _pad(_format_hexadecimal(data, precision, kind, flags), flags, width)
     if kind == "s":
-        text = string(arguments.read, int.from_bytes(data, "little"))
+        text = read_string(arguments.read, int.from_bytes(data, "little"))
         text = text if precision is None else text[: int(precision or 0)]
-        return _padded(text, flags.replace("0", ""), width)
+        return _pad(text, flags.replace("0", ""), width)
     if kind == "c":
-        return _padded(data[:1], flags.replace("0", ""), width)
+        return _pad(data[:1], flags.replace("0", ""), width)
     if kind == "p":
-        return _padded(f"0x{int.from_bytes(data, 'little'):x}".encode(), flags, width)
+        return _pad(f"0x{int.from_bytes(data, 'little'):x}".encode(), flags, width)
     value = int.from_bytes(data, "little", signed=kind in "di")
     if length in NARROW:
         bits = NARROW[length]
         value &= (1 << bits) - 1
         value -= (value >> (bits - 1) << bits) if kind in "di" else 0
-    return _integer(value, flags, width, precision, kind)
+    return _format_integer(value, flags, width, precision, kind)
 
 
-def _counted(count: str | None, arguments: Arguments) -> str | None:
-    """Return a width or precision; `*` takes it from the arguments."""
+def _resolved_count(count: str | None, arguments: PrintfArguments) -> str | None:
+    """Returns a width or a precision; `*` is replaced by the next argument."""
     if count != "*":
         return count
     data = arguments.take(4)
     return str(int.from_bytes(data, "little", signed=True)) if data else ""
 
 
-def _capped(count: str | None) -> str | None:
-    """Return a width or a precision, but no more characters than a call has room for."""
+def _capped_count(count: str | None) -> str | None:
+    """Returns a width or a precision, limited to MOST_BYTES so that `%2000000000d` cannot exhaust
+    memory."""
     most = str(MOST_BYTES)
     digits = (count or "").lstrip("0")
     return most if (len(digits), digits) > (len(most), most) else count
 
 
-def _integer(value: int, flags: str, width: str | None, precision: str | None, kind: str) -> bytes:
-    """C's integer conversions; Python's own differ in `#o` and know no unsigned one."""
+def _format_integer(
+    value: int, flags: str, width: str | None, precision: str | None, kind: str
+) -> bytes:
+    """Returns an integer as C's conversions print it; Python's differ in `#o` and have no unsigned
+    ones."""
     digits = {"x": "x", "X": "X", "o": "o"}.get(kind, "d")
     body = format(abs(value), digits)
     if precision is not None:
@@ -136,17 +147,18 @@ def _integer(value: int, flags: str, width: str | None, precision: str | None, k
         prefix = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
     if "0" in flags and "-" not in flags:
         body = body.rjust(int(width or 0) - len(prefix), "0")
-    return _padded((prefix + body).encode(), flags.replace("0", ""), width)
+    return _pad((prefix + body).encode(), flags.replace("0", ""), width)
 
 
-def _python(flags: str, width: str | None, precision: str | None, kind: str) -> str:
-    """Return the conversion as Python's `%` spells it."""
+def _python_conversion(flags: str, width: str | None, precision: str | None, kind: str) -> str:
+    """Returns the conversion specification for Python's `%` operator."""
     after = "" if precision is None else f".{precision or 0}"
     return f"%{flags}{width or ''}{after}{kind}"
 
 
-def _hexadecimal(data: bytes, precision: str | None, kind: str, flags: str) -> bytes:
-    """`%a`: all digits that the value has (C leaves the choice of the exponent open)."""
+def _format_hexadecimal(data: bytes, precision: str | None, kind: str, flags: str) -> bytes:
+    """Returns a float as `%a` prints it, with all digits that it has (C leaves the choice of the
+    exponent open)."""
     (value,) = struct.unpack("<d", data)
     text = float(value).hex()
     if "p" in text and "." in text:
@@ -159,6 +171,7 @@ def _hexadecimal(data: bytes, precision: str | None, kind: str, flags: str) -> b
     return (text.upper() if kind == "A" else text).encode()
 
 
-def _padded(text: bytes, flags: str, width: str | None) -> bytes:
+def _pad(text: bytes, flags: str, width: str | None) -> bytes:
+    """Returns the text padded to its width, to the right with the flag `-`, else to the left."""
     size = int(width or 0)
     return text.ljust(size) if "-" in flags else text.rjust(size)

@@ -1,7 +1,7 @@
-"""Serves kernels that call printf, assert, malloc or free.
+"""Implements the device functions printf, assert, malloc and free on the host.
 
-Both machines come here with one warp's call, its lanes in rising order; so one thread's lines stay
-in order, and a run gives the same text and the same addresses every time.
+Both machines pass one warp's call, which is served lane by lane in rising order; so the lines of
+one thread stay in order, and every run prints the same text and returns the same addresses.
 """
 
 from __future__ import annotations
@@ -14,17 +14,22 @@ from functools import partial
 from warploom.core.errors import DeviceAssert, KernelFault
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.printf import Arguments, formatted, string
+from warploom.machine.printf import PrintfArguments, format_printf, read_string
 from warploom.machine.turn import callback
 from warploom.program.program import Program
 
 Reader = Callable[[int, int, int], bytes]
-"""Bytes by lane, generic address and number; raises KernelFault where they are not all there."""
+"""Reads device memory for a lane: (lane, generic address, number of bytes) to bytes. Raises
+KernelFault if the bytes are not all accessible."""
 
 
 @dataclass(frozen=True)
-class Call:
-    """One warp's call: which service, where, the lanes, and each argument in all lanes."""
+class ServiceCall:
+    """One warp's call of a device function.
+
+    `name` is the function, `instruction`, `block` and `warp` say where the call is, `lanes` which
+    lanes are active; `arguments` has a sequence for each argument, indexed by lane.
+    """
 
     name: str
     instruction: int
@@ -37,42 +42,53 @@ class Call:
 
 @dataclass(frozen=True)
 class Services:
-    """The services of one launch."""
+    """Serves the calls of one launch."""
 
     program: Program
     launch: Launch
     memory: DeviceMemory
 
-    def answer(self, call: Call) -> list[int]:
-        """Do it in each lane; gives a result for every one. Raises KernelFault."""
+    def serve(self, call: ServiceCall) -> list[int]:
+        """Executes a call in each active lane and returns the results by lane, 0 for inactive
+        lanes. Raises KernelFault."""
         results = [0] * self.launch.warp_size
         for lane in call.lanes:
-            given = [argument[lane] for argument in call.arguments]
-            results[lane] = _ANSWERS[call.name](self, call, lane, *given)
+            arguments = [argument[lane] for argument in call.arguments]
+            results[lane] = _HANDLERS[call.name](self, call, lane, *arguments)
         return results
 
-    def print(self, call: Call, lane: int, format: int, arguments: int) -> int:
-        """`vprintf`: gives how many arguments the format took (CUDA's printf returns that)."""
+    def print(self, call: ServiceCall, lane: int, format: int, arguments: int) -> int:
+        """Executes `vprintf`: prints the text and returns the number of arguments that the format
+        used, as CUDA's printf does."""
 
         def read(address: int, size: int) -> bytes:
             return call.read(lane, address, size)
 
-        taken = Arguments(read, arguments)
-        text = formatted(string(read, format), taken)
+        values = PrintfArguments(read, arguments)
+        text = format_printf(read_string(read, format), values)
+        # A launch from the callback would wait for the kernel that waits for the callback.
         with callback():
             (self.launch.output or sys.stdout.write)(text)
-        return taken.taken
+        return values.taken
 
     def fail(
-        self, call: Call, lane: int, message: int, file: int, line: int, function: int, width: int
+        self,
+        call: ServiceCall,
+        lane: int,
+        message: int,
+        file: int,
+        line: int,
+        function: int,
+        width: int,
     ) -> int:
-        """`__assertfail`: stops the kernel."""
+        """Executes `__assertfail`: raises DeviceAssert, which ends the kernel."""
 
         def text(address: int) -> str:
-            found = string(lambda at, size: call.read(lane, at, size), address)
-            return found.decode(errors="replace")
+            data = read_string(lambda at, size: call.read(lane, at, size), address)
+            return data.decode(errors="replace")
 
-        block, thread = self._place(call, lane)
+        block, thread = self._thread_of(call, lane)
+        # The line is passed as a 32-bit unsigned value.
         where = f"{text(file)}:{line & 0xFFFFFFFF}"
         raise DeviceAssert(
             f"Assertion `{text(message)}` failed\n    at {where} in {text(function)}, kernel"
@@ -83,29 +99,30 @@ class Services:
             thread=thread,
         )
 
-    def allocate(self, call: Call, lane: int, size: int) -> int:
-        """`malloc`."""
-        block, thread = self._place(call, lane)
+    def allocate(self, call: ServiceCall, lane: int, size: int) -> int:
+        """Executes `malloc`: returns the address, or 0 if the heap is full."""
+        block, thread = self._thread_of(call, lane)
         name = f"malloc by thread {thread} of block {block}"
         line = self.program.line(call.instruction)
-        take = partial(self._take, name)
-        return self.memory.heap.allocate(size, take, line)
+        allocate_memory = partial(self._allocate_for_kernel, name)
+        return self.memory.heap.allocate(size, allocate_memory, line)
 
-    def _take(self, name: str, size: int) -> int:
-        """Return the address of a new allocation."""
-        made = self.memory.allocate(size, name)
+    def _allocate_for_kernel(self, name: str, size: int) -> int:
+        """Allocates device memory for a kernel and reports it to the heap's watcher."""
+        allocation = self.memory.allocate(size, name)
         if self.memory.heap.watcher is not None:
-            self.memory.heap.watcher.allocated(made)
-        return made.address
+            self.memory.heap.watcher.allocated(allocation)
+        return allocation.address
 
-    def release(self, call: Call, lane: int, address: int) -> int:
-        """`free`; nothing happens to a null pointer."""
+    def release(self, call: ServiceCall, lane: int, address: int) -> int:
+        """Executes `free`; a null pointer is ignored. Raises KernelFault for an address that is not
+        a live malloc of a kernel."""
         if self.memory.heap.release(address):
             if self.memory.heap.watcher is not None:
                 self.memory.heap.watcher.released(address, call, lane)
             self.memory.free(address, in_kernel=True)
         elif address:
-            block, thread = self._place(call, lane)
+            block, thread = self._thread_of(call, lane)
             line = self.program.line(call.instruction)
             raise KernelFault(
                 f"free of {address:#x}, which no malloc of a kernel gave, or which is free already"
@@ -118,14 +135,19 @@ class Services:
             )
         return 0
 
-    def _place(self, call: Call, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    def _thread_of(
+        self, call: ServiceCall, lane: int
+    ) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """Returns the block index and the thread index of a lane."""
         thread = self.launch.thread_index(call.warp, lane)
         return self.launch.block_index(call.block), thread
 
 
-_ANSWERS: Mapping[str, Callable[..., int]] = {
+_HANDLERS: Mapping[str, Callable[..., int]] = {
     "vprintf": Services.print,
     "__assertfail": Services.fail,
     "malloc": Services.allocate,
     "free": Services.release,
 }
+"""The method that executes each device function, called with the call, the lane and the lane's
+arguments."""

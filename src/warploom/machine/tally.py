@@ -1,4 +1,5 @@
-"""The raw counts of one launch, instruction by instruction: what a machine hands to observers."""
+"""Holds the raw counts of one launch, by instruction and by memory access, from which counters are
+derived."""
 
 from __future__ import annotations
 
@@ -18,25 +19,26 @@ COLUMNS = (
     *("warps", "threads", "threads_on", "divergent", "reconvergences", "exited_members"),
     "routine_calls",
 )
-"""The counts that a tally keeps for each instruction."""
+"""The counts that a tally has for each instruction."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts by instruction of the program (arrays of shape (instructions,)) and by access row.
+    """Counts of a launch by instruction of the program (arrays of shape (instructions,)) and by
+    access record.
 
-    - `warps`: times a warp issued it; `threads`: lanes active then, summed; `threads_on`: lanes
-      active and with a true guard, summed.
-    - `divergent`: times this branch sent active lanes both ways; `reconvergences`: times that the
-      lanes which this branch parted met again.
+    - `warps`: times a warp issued the instruction; `threads`: lanes active at that, summed;
+      `threads_on`: lanes active and with a true guard, summed.
+    - `divergent`: times this branch diverged; `reconvergences`: times that the lanes which this
+      branch split reconverged.
     - `exited_members`: times that its member mask named a lane which had exited.
     - `routine_calls`: times that a lane had a result for which machine code calls a routine
       (`isa.routines`).
-    - `rows_of_rules`, shape (rows, RECORD_WIDTH): what memory accesses cost, as rules write it
-      (`cost.fields`); `rows` names the rows. `records` are their records, `accesses` the costs
-      alone, in order of FIELDS.
-    - `launched_warps`: how many warps the launch had. `workers`: how many threads ran its blocks;
-      `serial_reason` says why it was one where there could have been more.
+    - `rows_of_rules`, shape (rows, RECORD_WIDTH): the costs of memory accesses, as the cost rules
+      write them (`cost.fields`); `rows` names the (instruction, space, operation) of each row.
+      `records` are their records, `accesses` the costs alone, in order of FIELDS.
+    - `launched_warps`: the number of warps of the launch. `workers`: the number of threads that ran
+      its blocks; `serial_reason` says why that was one though more were available.
     """
 
     program: Program
@@ -65,7 +67,8 @@ class Tally:
     def empty(
         cls, program: Program, launched_warps: int, rows: tuple[AccessRow, ...] | None = None
     ) -> Tally:
-        """Return all counts zero; `rows` are the program's access rows, where somebody has them."""
+        """Returns a tally of zeros; `rows` are the program's access rows if the caller has computed
+        them."""
         rows = access_rows(program) if rows is None else rows
         n = len(program.instructions)
 

@@ -1,4 +1,10 @@
-"""The lock under which kernels of a device run: one at a time, in the order of their calls."""
+"""Serialises kernels of a device: one runs at a time, in the order of the launch calls.
+
+`LaunchLock` is a ticket lock: a launch to a stream draws a ticket when it is called and runs when
+all launches with lower tickets have ended, though streams have threads of their own. `callback`
+marks host code that runs in the middle of a kernel (the output callback of printf), from which a
+launch would deadlock.
+"""
 
 from __future__ import annotations
 
@@ -10,71 +16,81 @@ from warploom.core.forked import forget_in_child
 from warploom.machine.cancellation import Cancellation
 
 
-class _Place(local):
-    """Has the place of the launch that the thread runs, None where it runs none or has none."""
+class _CurrentTicket(local):
+    """Holds the ticket of the launch that this thread runs; None if it runs none, or one without a
+    ticket."""
 
     number: int | None = None
 
 
-class Turn:
-    """A lock that knows which launch holds it; `with` holds it for work that is no launch. Launches
-    that have a place take it one after the other: one of a stream may change what a later one of
-    another stream waits for in memory."""
+class LaunchLock:
+    """A mutex over kernel execution that records which launch holds it.
+
+    `with` holds it for work that is not a launch. Launches that have a ticket hold it in the order
+    of their tickets, because an earlier launch of one stream may write memory that a later launch
+    of another stream polls.
+    """
 
     def __init__(self) -> None:
-        self._place = _Place()
+        self._current = _CurrentTicket()
         self.forget()
         forget_in_child(self)
 
     def issue(self) -> int:
-        """Return a place behind all launches so far. Its launch has to `leave` it."""
-        with self._left:
+        """Returns a ticket that is higher than those of all launches so far. The launch has to
+        `leave` it, or no later ticket is served."""
+        with self._changed:
             self._issued += 1
-            self._places[self._issued] = None
+            self._tickets[self._issued] = None
             return self._issued
 
-    def await_place(self, number: int) -> None:
-        """Wait until all launches before a place have run, or have left theirs; from here on this
-        thread runs its launch. Ctrl-C cancels the launch that runs."""
+    def await_ticket(self, number: int) -> None:
+        """Waits until every launch with a lower ticket has run or left; this thread then runs the
+        launch of ticket `number`. Ctrl-C cancels the launch that is running."""
         refuse_in_callback("launch a kernel")
         try:
-            with self._left:
-                self._left.wait_for(lambda: next(iter(self._places), number) >= number)
+            with self._changed:
+                # Tickets are issued in rising order and removed in any, so the first one left is
+                # the lowest.
+                self._changed.wait_for(lambda: next(iter(self._tickets), number) >= number)
         except KeyboardInterrupt:
             if self._holder is not None:
                 self._holder.request()
             raise
-        self._place.number = number
+        self._current.number = number
 
     def leave(self, number: int | None) -> None:
-        """Let those behind a place go on, if there is one."""
+        """Removes a ticket and wakes the launches that wait for it; does nothing for None."""
         if number is None:
             return
-        self._place.number = None
-        with self._left:
-            self._places.pop(number, None)
-            self._left.notify_all()
+        self._current.number = None
+        with self._changed:
+            self._tickets.pop(number, None)
+            self._changed.notify_all()
 
     def take(self, cancellation: Cancellation | None = None) -> None:
-        """Waits until no kernel runs. `cancellation` stops the launch that takes the turn.
+        """Acquires the lock: waits until no kernel runs. `cancellation` stops the launch that
+        acquires it.
 
-        Ctrl-C while it waits cancels the launch that it waits for. Raises LaunchError in a
-        callback of the kernel that runs, which would wait for itself.
+        Ctrl-C during the wait cancels the launch that holds the lock. Raises LaunchError in a
+        callback of the running kernel, which would wait for itself.
         """
         refuse_in_callback("launch a kernel")
         try:
             self._lock.acquire()
         except KeyboardInterrupt:
+            # The thread that runs the kernel cannot receive Ctrl-C, so the waiting thread passes it
+            # on.
             if self._holder is not None:
                 self._holder.request()
             raise
         self._holder = cancellation
 
     def give_back(self) -> None:
-        """Lets the next one run."""
+        """Releases the lock, and the ticket of this thread's launch."""
         self._holder = None
         self._lock.release()
-        self.leave(self._place.number)
+        self.leave(self._current.number)
 
     def __enter__(self) -> None:
         self.take()
@@ -83,15 +99,16 @@ class Turn:
         self.give_back()
 
     def forget(self) -> None:
-        """Frees the turn in a forked child: the thread that held it is not there."""
-        self._lock, self._left = Lock(), Condition()
+        """Resets the lock in a forked child process, in which the thread that held it does not
+        exist."""
+        self._lock, self._changed = Lock(), Condition()
         self._holder: Cancellation | None = None
-        self._places: OrderedDict[int, None] = OrderedDict()  # the lowest first
+        self._tickets: OrderedDict[int, None] = OrderedDict()  # the lowest first
         self._issued = 0
 
 
 class _Callback(local):
-    """Set in the thread that runs the user's code in the middle of a kernel."""
+    """Holds, per thread, a flag that is set while user code runs in the middle of a kernel."""
 
     running = False
 
@@ -100,7 +117,7 @@ _callback = _Callback()
 
 
 class callback:  # noqa: N801  (used as `with callback():`)
-    """Marks the user's code that runs in the middle of a kernel, in this thread."""
+    """Marks the `with` body as user code that this thread runs in the middle of a kernel."""
 
     def __enter__(self) -> None:
         _callback.running = True
@@ -110,7 +127,8 @@ class callback:  # noqa: N801  (used as `with callback():`)
 
 
 def refuse_in_callback(action: str) -> None:
-    """Raises LaunchError where the calling code runs in the middle of a kernel."""
+    """Raises LaunchError if the caller runs in the middle of a kernel; `action` is a verb phrase
+    for the message."""
     if _callback.running:
         raise LaunchError(
             f"cannot {action} from the output callback: the kernel that prints waits for the"

@@ -1,5 +1,5 @@
-"""Says how the threads of a block lie in its warps (CUDA C++ Programming Guide, "Thread
-Hierarchy")."""
+"""Computes the thread indices of the lanes of each warp, and which warps have the same lane layout
+(CUDA C++ Programming Guide, "Thread Hierarchy")."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Indices = npt.NDArray[np.uint32]
 
 
 def thread_indices(block: tuple[int, int, int]) -> Indices:
-    """Returns x, y and z of every thread of a block in whole warps, shape (3, warps, 32), x
+    """Returns x, y and z of every thread of a block, padded to whole warps; shape (3, warps, 32), x
     fastest."""
     x, y, z = block
     warps = -(-x * y * z // WARP_SIZE)
@@ -24,9 +24,11 @@ def thread_indices(block: tuple[int, int, int]) -> Indices:
 
 @lru_cache(maxsize=256)
 def warp_layouts(block: tuple[int, int, int]) -> tuple[int, ...]:
-    """Returns a number for each warp of a block; warps of one number are those whose lanes differ
-    from their first by the same in all thread indices."""
+    """Returns a layout number for each warp of a block. Warps have the same number if the thread
+    indices of their lanes differ from those of lane 0 by the same amounts: in a block of (48, 2),
+    warps 0 and 2 differ (warp 1 wraps around in the middle), in (64, 2) all warps have layout 0."""
+    # Signed, since a thread index may be smaller than that of lane 0.
     indices = thread_indices(block).astype(np.int64)
     steps = (indices - indices[:, :, :1]).transpose(1, 0, 2)
-    numbers: dict[bytes, int] = {}
-    return tuple(numbers.setdefault(one.tobytes(), len(numbers)) for one in steps)
+    layouts: dict[bytes, int] = {}
+    return tuple(layouts.setdefault(step.tobytes(), len(layouts)) for step in steps)

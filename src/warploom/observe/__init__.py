@@ -1,1 +1,2 @@
-"""Observes the events that a machine publishes: counts, and what follows from them."""
+"""Derives what users see of a run from the events and counts of a machine: counters, traces,
+observers."""

@@ -1,8 +1,8 @@
-"""Counts of what runs beside a warp's instructions: copies by the Tensor Memory Accelerator,
-products of warp groups and of tensor memory, barriers of clusters.
+"""Defines counters of work that runs beside a warp's instructions: copies by the Tensor Memory
+Accelerator, products of warp groups and of tensor memory, cluster barriers.
 
-All of them are counts of instructions and accesses by what an instruction is, so that both machines
-count alike. A warp group's product is counted for each of its four warps.
+All of them count instructions and accesses by the kind of instruction, so both machines count
+alike. A warp group's product is counted for each of its four warps.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Test = Callable[[Operation], bool]
 
 
 def is_tensor_copy(operation: Operation) -> bool:
-    """Returns whether the Tensor Memory Accelerator moves bytes for it: boxes of tensors, and bytes
-    or numbers side by side."""
+    """Returns true if the Tensor Memory Accelerator executes the copy: boxes of tensors, and
+    contiguous bytes (`cp.async.bulk`)."""
     if operation.name != "cp":
         return False
     return is_bulk_copy(operation) or is_tensor_operation(operation)
 
 
-def _tensor_memory(part: str) -> Test:
-    """Returns a test for `tcgen05` instructions of a kind."""
+def _is_tensor_memory(part: str) -> Test:
+    """Returns a test for `tcgen05` instructions with a modifier, such as `ld` or `mma`."""
 
     def test(operation: Operation) -> bool:
         return is_tensor_memory_operation(operation) and part in operation.modifiers
@@ -44,21 +44,21 @@ def _waits_for_cluster(operation: Operation) -> bool:
 
 BY_WARP: dict[str, Test] = {
     "warp_group_products": is_group_product,
-    "tensor_memory_loads": _tensor_memory("ld"),
-    "tensor_memory_stores": _tensor_memory("st"),
+    "tensor_memory_loads": _is_tensor_memory("ld"),
+    "tensor_memory_stores": _is_tensor_memory("st"),
     "cluster_barriers": _waits_for_cluster,
 }
-"""Counters of warp instructions, and which ones: `wgmma.mma_async`, `tcgen05.ld` and `.st`,
+"""Counters of warp instructions, and the test for each: `wgmma.mma_async`, `tcgen05.ld` and `.st`,
 `barrier.cluster.wait`."""
 
 BY_THREAD: dict[str, Test] = {
     "tensor_copies": is_tensor_copy,
-    "tensor_memory_products": _tensor_memory("mma"),
-    "tensor_memory_copies": _tensor_memory("cp"),
+    "tensor_memory_products": _is_tensor_memory("mma"),
+    "tensor_memory_copies": _is_tensor_memory("cp"),
     "launch_cancellations": is_cancellation,
 }
-"""Counters of what single threads ask for: `cp.async.bulk` and its kin, `tcgen05.mma`, `tcgen05.cp`
-and `clusterlaunchcontrol.try_cancel`."""
+"""Counters of operations that single threads issue: `cp.async.bulk` and its variants,
+`tcgen05.mma`, `tcgen05.cp` and `clusterlaunchcontrol.try_cancel`."""
 
 LOADED, STORED = "tensor_copy_bytes_loaded", "tensor_copy_bytes_stored"
 """Counters of the bytes that such copies move into shared memory, and out of it."""
@@ -68,9 +68,10 @@ _BYTE_ENDS = {(Space.GLOBAL, "load"): LOADED, (Space.GLOBAL, "store"): STORED}
 
 
 def copied_bytes(operation: Operation, space: Space, op: str) -> str | None:
-    """Returns the counter of the bytes of a copy's access, None where the other end has them: a
-    box's bytes are those in shared memory, for what is out of bounds is filled; of bytes side by
-    side, those in global memory, for the other end tells an mbarrier as well."""
+    """Returns the counter for the bytes of a copy's access, None if the other end of the copy is
+    the one that is counted. A box is counted in shared memory, because elements out of bounds are
+    filled in; contiguous bytes are counted in global memory, because the shared end updates an
+    mbarrier as well."""
     if not is_tensor_copy(operation):
         return None
     return (_BYTE_ENDS if is_bulk_copy(operation) else _BOX_ENDS).get((space, op))

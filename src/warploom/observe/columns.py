@@ -1,4 +1,5 @@
-"""Checks the columns of a trace that was read: their lengths, and the tables that they index."""
+"""Validates the columns of a trace that was read from a file: their lengths, and the tables that
+they index."""
 
 from __future__ import annotations
 
@@ -12,22 +13,23 @@ if TYPE_CHECKING:
     from warploom.observe.trace import Trace
 
 Column = tuple[str, bytes, int, int, int | None]
-"""Name, content, entries, bytes of an entry, and the length of the table that entries are indices
-of, if any."""
+"""Name, content, number of entries, bytes of an entry, and the length of the table that entries are
+indices of (None: not indices)."""
 
 
 def check_columns(trace: Trace) -> None:
-    """Raise ValueError where a column is too short or too long, or numbers what is not there."""
+    """Raises ValueError if a column has the wrong length, or an index that is out of range."""
     for name, content, count, size, table in _columns(trace):
         if len(content) != count * size:
             raise ValueError(f"{name} has {len(content)} bytes for {count} entries of {size}")
         if table is not None and count:
-            greatest = int(np.frombuffer(content, f"<u{size}").max())
-            if greatest >= table:
-                raise ValueError(f"{name} has number {greatest} of a table of {table}")
+            largest = int(np.frombuffer(content, f"<u{size}").max())
+            if largest >= table:
+                raise ValueError(f"{name} has number {largest} of a table of {table}")
 
 
 def _columns(trace: Trace) -> Iterator[Column]:
+    """Yields all columns of a trace."""
     lanes = trace.device.warp_size
     if lanes not in (32, 64):
         raise ValueError(f"its warps have {lanes} lanes")
@@ -70,14 +72,15 @@ COPY_COLUMNS = (("warp", 4), ("instruction", 4), ("since", 8), ("until", 8))
 """The columns of modelled copies, with the bytes of an entry."""
 
 
-def _of_asynchronous(made: Asynchronous, steps: int) -> Iterator[Column]:
-    states, flights = made.states, made.flights
+def _of_asynchronous(record: Asynchronous, steps: int) -> Iterator[Column]:
+    """Yields the columns of asynchronous operations and mbarriers."""
+    states, flights = record.states, record.flights
     yield "states.step", states.step, states.count, 4, steps
-    yield "states.barrier", states.barrier, states.count, 4, len(made.barriers)
+    yield "states.barrier", states.barrier, states.count, 4, len(record.barriers)
     for name in ("phase", "pending", "expected", "bytes_left"):
         yield f"states.{name}", getattr(states, name), states.count, 4, None
     yield "flights.step", flights.step, flights.count, 4, steps
     yield "flights.until", flights.until, flights.count, 4, steps + 1
-    yield "flights.kind", flights.kind, flights.count, 4, len(made.kinds)
+    yield "flights.kind", flights.kind, flights.count, 4, len(record.kinds)
     yield "flights.size", flights.size, flights.count, 4, None
-    yield "flights.barrier", flights.barrier, flights.count, 4, len(made.barriers) + 1
+    yield "flights.barrier", flights.barrier, flights.count, 4, len(record.barriers) + 1

@@ -1,8 +1,9 @@
-"""Makes a recording of what compiled code wrote into a log: the same as the reference machine's,
-but for registers, which such a recording has not.
+"""Converts the log of a recorded launch of compiled code into a trace, equal to that of the
+reference machine but without registers.
 
-The log has a row for each basic block that a warp entered (`abi.log`); here it becomes a row
-for each instruction.
+The log has an entry for each basic block that a warp executed (`abi.log`); here it becomes one step
+per instruction, with its active lanes, state and accesses. Log entries are processed as NumPy
+columns, and equal states and access patterns once.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.observe import schema
 from warploom.observe.contents import NO_CHANGES
-from warploom.observe.recorder import Recorded, accesses_of, as_column
+from warploom.observe.recorder import RecordedTrace, accesses_of, as_column
 from warploom.observe.tables import Patterns, States
 from warploom.program.program import Program
 from warploom.ptx.ir import Space
@@ -37,15 +38,15 @@ NO_WRITES = schema.Writes(0, b"", b"", b"", b"", b"")
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of a recorded launch: the instruction at which a fault was found (None without one),
-    and the tables of the warps that had not ended, by their number in the launch."""
+    """How a recorded launch ended: the instruction at which a fault was found (None without a
+    fault), and the state tables of the unfinished warps, by their number in the launch."""
 
     faulted: int | None
     tables: dict[int, Table]
 
 
 class CompiledRecording:
-    """A log, and what it is read by."""
+    """Builds the trace of one log."""
 
     def __init__(
         self, program: Program, rules: AccessRules, launch: Launch, log: Log, ending: Ending
@@ -55,14 +56,14 @@ class CompiledRecording:
         self._patterns = Patterns(program, rules, count_compiled)
         self._entries = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
 
-    def recorded(self, live: Sequence[schema.Allocated]) -> Recorded:
-        """Return the recording; `live` is what was allocated."""
+    def recorded(self, live: Sequence[schema.Allocated]) -> RecordedTrace:
+        """Returns the trace's parts; `live` are the allocations."""
         order, warps = self._warps()
-        state = self._entry_states()[self._of_step]
+        state = self._entry_states()[self._entry_of_step]
         entries = self._entries
         steps = schema.Steps(
-            len(self._of_step),
-            as_column(order[entries[self._of_step, words.E_WARP]]),
+            len(self._entry_of_step),
+            as_column(order[entries[self._entry_of_step, words.E_WARP]]),
             as_column(self._instructions),
             as_column(state),
             as_column(self._executing()),
@@ -71,7 +72,7 @@ class CompiledRecording:
         accesses = self._accesses()
         data = self.log.data
         left_out = schema.LeftOut(int(data[words.LEFT_STEPS]), int(data[words.LEFT_WARPS]))
-        return Recorded(
+        return RecordedTrace(
             warps,
             self._states.rows,
             steps,
@@ -87,100 +88,111 @@ class CompiledRecording:
     # ---- steps ------------------------------------------------------------------------------
 
     @cached_property
-    def _shown(self) -> list[Words]:
-        """Return the instructions of each basic block that are steps."""
+    def _visible(self) -> list[Words]:
+        """Returns the instructions of each basic block that are steps of the trace."""
         hidden = self.program.hidden
         return [
-            np.array([i for i in range(b.start, b.stop) if i not in hidden], np.int64)
-            for b in self.program.blocks
+            np.array(
+                [index for index in range(block.start, block.stop) if index not in hidden], np.int64
+            )
+            for block in self.program.blocks
         ]
 
     @cached_property
-    def _sizes(self) -> Words:
-        """Return the number of steps of each entry; the last one ends with a fault, if there was
-        one."""
-        sizes = np.array([len(shown) for shown in self._shown], np.int64)
-        found = sizes[self._entries[:, words.E_BLOCK]]
+    def _entry_steps(self) -> Words:
+        """Returns the number of steps of each log entry; the current entry ends at the fault, if
+        there was one."""
+        sizes = np.array([len(visible) for visible in self._visible], np.int64)
+        steps = sizes[self._entries[:, words.E_BLOCK]]
         current = int(self.log.data[words.CURRENT])
         if self.ending.faulted is not None and current != warp_table.NONE:
-            shown = self._shown[int(self._entries[current, words.E_BLOCK])]
-            found[current] = int(np.searchsorted(shown, self.ending.faulted, "right"))
-        return found
+            visible = self._visible[int(self._entries[current, words.E_BLOCK])]
+            steps[current] = int(np.searchsorted(visible, self.ending.faulted, "right"))
+        return steps
 
     @cached_property
-    def _starts(self) -> Words:
-        """Return the first step of each entry."""
-        return np.concatenate(([0], np.cumsum(self._sizes)[:-1]))[: len(self._sizes)]
+    def _first_steps(self) -> Words:
+        """Returns the first step of each log entry."""
+        return np.concatenate(([0], np.cumsum(self._entry_steps)[:-1]))[: len(self._entry_steps)]
 
     @cached_property
-    def _of_step(self) -> Words:
-        """Return the entry of each step."""
-        return np.repeat(np.arange(len(self._sizes)), self._sizes)
+    def _entry_of_step(self) -> Words:
+        """Returns the log entry of each step."""
+        return np.repeat(np.arange(len(self._entry_steps)), self._entry_steps)
 
     @cached_property
     def _instructions(self) -> Words:
-        """Return the instruction of each step."""
-        first = np.concatenate(([0], np.cumsum([len(shown) for shown in self._shown])[:-1]))
-        every = np.concatenate([*self._shown, np.zeros(0, np.int64)])
-        within = np.arange(len(self._of_step)) - self._starts[self._of_step]
-        return every[first[self._entries[self._of_step, words.E_BLOCK]] + within]
+        """Returns the instruction of each step."""
+        first_of_block = np.concatenate(
+            ([0], np.cumsum([len(shown) for shown in self._visible])[:-1])
+        )
+        every = np.concatenate([*self._visible, np.zeros(0, np.int64)])
+        within = np.arange(len(self._entry_of_step)) - self._first_steps[self._entry_of_step]
+        return every[first_of_block[self._entries[self._entry_of_step, words.E_BLOCK]] + within]
 
     @cached_property
-    def _places(self) -> Words:
-        """Return the number of each instruction among the steps of its basic block."""
-        found = np.zeros(len(self.program.instructions), np.int64)
-        for shown in self._shown:
-            found[shown] = np.arange(len(shown))
-        return found
+    def _place_in_block(self) -> Words:
+        """Returns the index of each instruction among the steps of its basic block."""
+        positions = np.zeros(len(self.program.instructions), np.int64)
+        for visible in self._visible:
+            positions[visible] = np.arange(len(visible))
+        return positions
 
     def _steps_of(self, entry: Words, instruction: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
-        """Return the steps of instructions in entries, and which of them there are: not those
-        behind a fault."""
-        place = self._places[instruction]
-        return self._starts[entry] + place, place < self._sizes[entry]
+        """Returns the steps of instructions in log entries, and which of them were executed: those
+        after a fault were not."""
+        position = self._place_in_block[instruction]
+        return self._first_steps[entry] + position, position < self._entry_steps[entry]
 
     def _executing(self) -> Words:
-        """Return the lanes of each step whose guard holds."""
-        found = self._entries[self._of_step, words.E_MASK]
+        """Returns the lanes of each step whose guard is true."""
+        lanes = self._entries[self._entry_of_step, words.E_MASK]
         guards = self.log.rows(words.GUARDS, words.GUARDS_AT, words.GUARD_WORDS)
-        step, there = self._steps_of(guards[:, words.G_ENTRY], guards[:, words.G_INSTRUCTION])
-        found[step[there]] = guards[there, words.G_LANES]
-        return found
+        step, is_recorded = self._steps_of(guards[:, words.G_ENTRY], guards[:, words.G_INSTRUCTION])
+        lanes[step[is_recorded]] = guards[is_recorded, words.G_LANES]
+        return lanes
 
     def _marks(self) -> bytes:
-        """Return the marks of each step: those of an entry are its last step's."""
-        found = np.zeros(len(self._of_step), np.uint8)
-        some = self._sizes > 0
-        found[(self._starts + self._sizes - 1)[some]] = self._entries[some, words.E_MARKS]
-        return found.tobytes()
+        """Returns the marks of each step: those of an entry belong to its last step."""
+        marks = np.zeros(len(self._entry_of_step), np.uint8)
+        has_steps = self._entry_steps > 0
+        marks[(self._first_steps + self._entry_steps - 1)[has_steps]] = self._entries[
+            has_steps, words.E_MARKS
+        ]
+        return marks.tobytes()
 
     # ---- states -----------------------------------------------------------------------------
 
     def _entry_states(self) -> Words:
-        """Return the number of each entry's state. Where lanes are together, few differ."""
+        """Returns the number of each entry's warp state."""
         columns = [words.E_WARP, words.E_MASK, words.E_LIVE, words.E_CONTROL]
         rows = self._entries[:, columns].copy()
         existing = np.array([self._existing(w) for w in self._launched], np.int64)
         rows[:, 0] = existing[rows[:, 0]] if len(existing) else 0
-        found = np.zeros(len(rows), np.int64)
-        together = rows[:, 3] == warp_table.NONE
-        if together.any():
-            kinds, which = np.unique(rows[together], axis=0, return_inverse=True)
-            numbers = [self._states.number(_table(k[1], k[2], None), int(k[0])) for k in kinds]
-            found[together] = np.array(numbers)[which.reshape(-1)]
-        known: dict[tuple[int, int, int, bytes], int] = {}
-        for entry in np.flatnonzero(~together).tolist():
-            has, mask, live, at = rows[entry].tolist()
-            control = self._control(at)
-            key = has, mask, live, control.tobytes()
-            if key not in known:
-                known[key] = self._states.number(_table(mask, live, control), has)
-            found[entry] = known[key]
-        return found
+        states = np.zeros(len(rows), np.int64)
+        # Converged warps have few different states, so these are found by columns; diverged ones
+        # are built one by one.
+        converged = rows[:, 3] == warp_table.NONE
+        if converged.any():
+            kinds, which = np.unique(rows[converged], axis=0, return_inverse=True)
+            numbers = [
+                self._states.number(_table(kind[1], kind[2], None), int(kind[0])) for kind in kinds
+            ]
+            states[converged] = np.array(numbers)[which.reshape(-1)]
+        state_of_key: dict[tuple[int, int, int, bytes], int] = {}
+        for entry in np.flatnonzero(~converged).tolist():
+            existing_lanes, mask, live, offset = rows[entry].tolist()
+            control = self._control(offset)
+            key = existing_lanes, mask, live, control.tobytes()
+            if key not in state_of_key:
+                state_of_key[key] = self._states.number(_table(mask, live, control), existing_lanes)
+            states[entry] = state_of_key[key]
+        return states
 
-    def _control(self, at: int) -> Words:
-        """Return the words that say how lanes have parted."""
-        start = int(self.log.data[words.CONTROLS_AT]) + at
+    def _control(self, offset: int) -> Words:
+        """Returns the words of the log that describe the SIMT stack and the parked splits at
+        `offset`."""
+        start = int(self.log.data[words.CONTROLS_AT]) + offset
         nodes, splits = self.log.data[start : start + 2].tolist()
         length = 3 + nodes * words.NODE_ROW + splits * words.SPLIT_ROW
         return self.log.data[start : start + length]
@@ -189,114 +201,132 @@ class CompiledRecording:
 
     @cached_property
     def _launched(self) -> list[int]:
-        """Return the number in the launch of each warp of the log."""
+        """Returns the number in the launch of each warp of the log."""
         numbers = self.log.numbers(self.launch)
         chosen = np.flatnonzero(numbers > 0)
         return chosen[np.argsort(numbers[chosen])].tolist()
 
     def _existing(self, warp: int) -> int:
-        """Return the lanes of a warp that have a thread."""
+        """Returns the mask of a warp's lanes that have a thread."""
         number = warp % self.launch.warps_per_block
-        left = self.launch.threads_per_block - number * WARP_SIZE
-        return (1 << min(left, WARP_SIZE)) - 1
+        remaining = self.launch.threads_per_block - number * WARP_SIZE
+        return (1 << min(remaining, WARP_SIZE)) - 1
 
     def _warps(self) -> tuple[Words, tuple[schema.Warp, ...]]:
-        """Return the place in the trace of each warp of the log, and the warps in order."""
+        """Returns the position in the trace of each warp of the log, and the warps in that
+        order."""
         sorted_warps = sorted(self._launched)
-        place = {warp: i for i, warp in enumerate(sorted_warps)}
-        order = np.array([place[warp] for warp in self._launched], np.int64)
-        made: list[schema.Warp] = []
+        position_of = {warp: i for i, warp in enumerate(sorted_warps)}
+        order = np.array([position_of[warp] for warp in self._launched], np.int64)
+        warps: list[schema.Warp] = []
         for warp in sorted_warps:
             existing = self._existing(warp)
             table = self.ending.tables.get(warp)
             final = self._states.number(_table(0, 0, None) if table is None else table, existing)
             block, number = divmod(warp, self.launch.warps_per_block)
-            made.append(schema.Warp(block, number, existing, final, False))
-        return order, tuple(made)
+            warps.append(schema.Warp(block, number, existing, final, False))
+        return order, tuple(warps)
 
     # ---- accesses ---------------------------------------------------------------------------
 
     def _accesses(self) -> schema.Accesses:
+        """Returns the columns of the accesses."""
         rows = self.log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
+        # Bulk copies of the TMA have no lane addresses, and a trace has no texture accesses.
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)  # no copies of the TMA
         rows = rows[by_lanes & ((rows[:, words.A_KIND] & 0xFF) < SPACES.index(TEXEL_SPACES[0]))]
-        step, there = self._steps_of(rows[:, words.A_ENTRY], rows[:, words.A_INSTRUCTION])
-        if self.ending.faulted is not None and len(self._of_step):
+        step, is_recorded = self._steps_of(rows[:, words.A_ENTRY], rows[:, words.A_INSTRUCTION])
+        if self.ending.faulted is not None and len(self._entry_of_step):
             # What a fault was found in has not happened.
-            there &= step != len(self._of_step) - 1
-        rows, step = rows[there], step[there]
+            is_recorded &= step != len(self._entry_of_step) - 1
+        rows, step = rows[is_recorded], step[is_recorded]
         kinds, which = np.unique(
             rows[:, [words.A_INSTRUCTION, words.A_KIND]], axis=0, return_inverse=True
         )
-        site = np.array([self._site(*k) for k in kinds.tolist()], np.int64)[which.reshape(-1)]
+        site = np.array([self._site(*kind) for kind in kinds.tolist()], np.int64)[which.reshape(-1)]
         base = np.zeros(len(rows), np.int64)
         shape = np.zeros(len(rows), np.int64)
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
-        even = (rows[:, words.A_SCATTERED] == warp_table.NONE) & ~local
-        self._even(rows, site, base, shape, even)
-        self._others(rows, site, base, shape, np.flatnonzero(~even))
+        strided = (rows[:, words.A_SCATTERED] == warp_table.NONE) & ~local
+        self._add_strided(rows, site, base, shape, strided)
+        self._add_scattered(rows, site, base, shape, np.flatnonzero(~strided))
         return accesses_of(step, site, shape, base)
 
     def _site(self, instruction: int, kind: int) -> int:
+        """Returns the number of an access site; `kind` packs space (8 bits), operation (8 bits) and
+        bytes."""
         space, op = SPACES[kind & 0xFF], OPS[kind >> 8 & 0xFF]
         return self._patterns.site(instruction, space, op, kind >> 16)
 
-    def _even(
-        self, rows: Words, site: Words, base: Words, shape: Words, even: npt.NDArray[np.bool_]
+    def _add_strided(
+        self, rows: Words, site: Words, base: Words, shape: Words, strided: npt.NDArray[np.bool_]
     ) -> None:
-        """Accesses whose lanes are evenly apart: each kind of them once."""
-        if not even.any():
+        """Fills in base and pattern of accesses with a constant stride between lanes; each distinct
+        pattern is built once."""
+        if not strided.any():
             return
-        first = rows[even, words.A_FIRST]
-        base[even] = first - first % self._patterns.unit
-        columns = rows[even, words.A_LANES], first - base[even], rows[even, words.A_STRIDE]
-        keys = np.stack([site[even], *columns], axis=1)
+        first_address = rows[strided, words.A_FIRST]
+        base[strided] = first_address - first_address % self._patterns.unit
+        columns = (
+            rows[strided, words.A_LANES],
+            first_address - base[strided],
+            rows[strided, words.A_STRIDE],
+        )
+        keys = np.stack([site[strided], *columns], axis=1)
         kinds, which = np.unique(keys, axis=0, return_inverse=True)
-        numbers = [self._even_shape(*k) for k in kinds.tolist()]
-        shape[even] = np.array(numbers)[which.reshape(-1)]
+        numbers = [self._strided_shape(*kind) for kind in kinds.tolist()]
+        shape[strided] = np.array(numbers)[which.reshape(-1)]
 
-    def _even_shape(self, site: int, lanes: int, first: int, stride: int) -> int:
-        inside = [lane for lane in range(WARP_SIZE) if lanes >> lane & 1]
-        offsets = [first + (lane - inside[0]) * stride for lane in inside]
+    def _strided_shape(self, site: int, lanes: int, first_offset: int, stride: int) -> int:
+        active_lanes = [lane for lane in range(WARP_SIZE) if lanes >> lane & 1]
+        offsets = [first_offset + (lane - active_lanes[0]) * stride for lane in active_lanes]
         return self._patterns.shape(site, lanes, offsets)
 
-    def _others(self, rows: Words, site: Words, base: Words, shape: Words, which: Words) -> None:
-        """Accesses with an address of its own for each lane, and those to local memory."""
+    def _add_scattered(
+        self, rows: Words, site: Words, base: Words, shape: Words, which: Words
+    ) -> None:
+        """Fills in base and pattern of accesses with individual lane addresses, and of those to
+        local memory."""
         if not len(which):
             return
-        some = rows[which]
-        masks = some[:, words.A_LANES]
+        selected = rows[which]
+        masks = selected[:, words.A_LANES]
+        # Isolates the lowest set bit: the first active lane.
         leaders = np.log2(masks & -masks).astype(np.int64)
-        where = self._addresses(some, leaders)
-        first = where[np.arange(len(some)), leaders]
-        base[which] = first - first % self._patterns.unit
-        offsets: list[list[int]] = (where - base[which][:, None]).tolist()
+        addresses = self._addresses(selected, leaders)
+        first_address = addresses[np.arange(len(selected)), leaders]
+        base[which] = first_address - first_address % self._patterns.unit
+        offsets: list[list[int]] = (addresses - base[which][:, None]).tolist()
         lanes = {
             mask: [lane for lane in range(WARP_SIZE) if mask >> lane & 1]
             for mask in np.unique(masks).tolist()
         }
         sites: list[int] = site[which].tolist()
-        for at, one, mask, row in zip(which.tolist(), sites, masks.tolist(), offsets, strict=True):
+        for index, site_number, mask, row in zip(
+            which.tolist(), sites, masks.tolist(), offsets, strict=True
+        ):
             chosen = row if mask == ALL_LANES else [row[lane] for lane in lanes[mask]]
-            shape[at] = self._patterns.shape(one, mask, chosen)
+            shape[index] = self._patterns.shape(site_number, mask, chosen)
 
     def _addresses(self, rows: Words, leaders: Words) -> Words:
-        """Returns where each lane of accesses reaches; in local memory, in its layout."""
+        """Returns the address of each lane of accesses, shape (accesses, 32); in local memory, in
+        the interleaved layout."""
         region = self.log.rows(words.SCATTERED, words.SCATTERED_AT, words.SCATTERED_WORDS)
         numbers = np.arange(WARP_SIZE)
         strides = rows[:, words.A_STRIDE, None]
-        found = rows[:, words.A_FIRST, None] + (numbers - leaders[:, None]) * strides
+        addresses = rows[:, words.A_FIRST, None] + (numbers - leaders[:, None]) * strides
         scattered = rows[:, words.A_SCATTERED] != warp_table.NONE
-        apart = region[rows[scattered, words.A_SCATTERED]]
-        found[scattered] = rows[scattered, words.A_FIRST, None] + apart
+        distances = region[rows[scattered, words.A_SCATTERED]]
+        addresses[scattered] = rows[scattered, words.A_FIRST, None] + distances
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
-        inside = found[local]
-        found[local] = (inside // 4 * WARP_SIZE + numbers) * 4 + inside % 4
-        return found
+        # The log has offsets in a thread's local memory.
+        offsets = addresses[local]
+        addresses[local] = (offsets // 4 * WARP_SIZE + numbers) * 4 + offsets % 4
+        return addresses
 
 
 def _table(mask: int, live: int, control: Words | None) -> Table:
-    """Return a warp's table, from what the log says of it."""
+    """Returns a warp's state table from the words of the log (None: a converged warp)."""
     table = np.zeros(warp_table.table_words(WARP_SIZE), np.int64)
     table[warp_table.LANES] = WARP_SIZE
     table[warp_table.MASK], table[warp_table.LIVE] = mask, live
@@ -305,19 +335,19 @@ def _table(mask: int, live: int, control: Words | None) -> Table:
     if control is None:
         return table
     nodes, splits, table[warp_table.TOP] = control[:3].tolist()
-    at = 3
+    offset = 3
     for _ in range(nodes):
-        node = int(control[at])
+        node = int(control[offset])
         table[warp_table.FREE] &= ~(1 << node)
-        for word, value in zip(_NODE, control[at + 1 : at + words.NODE_ROW], strict=True):
+        for word, value in zip(_NODE, control[offset + 1 : offset + words.NODE_ROW], strict=True):
             table[warp_table.node_at(node) + word] = value
-        at += words.NODE_ROW
+        offset += words.NODE_ROW
     for _ in range(splits):
-        split = int(control[at])
+        split = int(control[offset])
         table[warp_table.PARKED] |= 1 << split
-        for word, value in zip(_SPLIT, control[at + 1 : at + words.SPLIT_ROW], strict=True):
+        for word, value in zip(_SPLIT, control[offset + 1 : offset + words.SPLIT_ROW], strict=True):
             table[warp_table.split_at(table, split) + word] = value
-        at += words.SPLIT_ROW
+        offset += words.SPLIT_ROW
     return table
 
 

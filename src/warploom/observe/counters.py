@@ -1,6 +1,7 @@
-"""The counters of a launch: of the whole kernel, of each source line, of each PTX instruction.
+"""Derives the counters of a launch from its tally: for the kernel, for each source line, for each
+PTX instruction.
 
-Everything here was counted in the execution and adds up: the counts of all lines, or of all
+Everything here was counted during execution and adds up: the counts of all lines, or of all
 instructions, sum to those of the kernel. Nsight Compute's names are in `observe.metrics`.
 """
 
@@ -43,7 +44,7 @@ _ACCESSES: dict[tuple[Space, str], tuple[str, ...]] = {
     (Space.SURFACE, "store"): (*_ALWAYS, *_CACHES),
     (Space.SURFACE, "atomic"): (*_ALWAYS, *_CACHES),
 }
-"""What is counted of each kind of access."""
+"""The counts of each kind of access."""
 
 _OF_INSTRUCTIONS: tuple[str, ...] = (
     *("warp_instructions", "thread_instructions", "thread_instructions_predicated_on"),
@@ -59,7 +60,7 @@ class Counts(Mapping[str, int]):
     """Counters by name, as a mapping and as attributes.
 
     Counts of instructions are of PTX instructions. `instructions_by_unit` are warp instructions by
-    class, those that occur.
+    functional unit, without zeros.
     """
 
     def __init__(self, values: Mapping[str, int], instructions_by_unit: Mapping[str, int]) -> None:
@@ -68,7 +69,8 @@ class Counts(Mapping[str, int]):
 
     @property
     def average_active_lanes(self) -> float:
-        """Lanes active in a warp instruction, on average; 0 where none was executed."""
+        """Returns the average number of active lanes per warp instruction; 0 if none was
+        executed."""
         warps = self["warp_instructions"]
         return self["thread_instructions"] / warps if warps else 0.0
 
@@ -82,6 +84,7 @@ class Counts(Mapping[str, int]):
         return len(self._values)
 
     def __getattr__(self, name: str) -> int:
+        # Private names must fail fast: copy and pickle probe them before `_values` exists.
         if name.startswith("_") or name not in self._values:
             raise AttributeError(f"there is no counter {name!r}; there are {', '.join(self)}")
         return self._values[name]
@@ -105,12 +108,12 @@ class Counters(Counts):
         super().__init__(everything, everything.instructions_by_unit)
 
     def metric(self, name: str) -> int:
-        """Return the value of one of Nsight Compute's metrics; WarploomError where none
+        """Returns the value of one of Nsight Compute's metrics. Raises WarploomError if no counter
         corresponds."""
         return self[counter_of(name)]
 
     def by_line(self) -> dict[str, Counts]:
-        """Return the counters of each source line ("file:line"), in the order of the program."""
+        """Returns the counters of each source line ("file:line"), in the order of the program."""
         program = self._tally.program
         lines: dict[str, list[int]] = {}
         for index in range(len(program.instructions)):
@@ -118,7 +121,7 @@ class Counters(Counts):
         return {line: self._of(indices) for line, indices in lines.items()}
 
     def by_instruction(self) -> tuple[Counts, ...]:
-        """Return the counters of each instruction of the program (`Program.instructions`)."""
+        """Returns the counters of each instruction of the program (`Program.instructions`)."""
         return self._instructions
 
     @cached_property
@@ -126,7 +129,7 @@ class Counters(Counts):
         return tuple(self._of([index]) for index in range(len(self._units)))
 
     def _of(self, indices: list[int]) -> Counts:
-        """Return the counts of these instructions together."""
+        """Returns the summed counters of instructions."""
         sums: list[int] = self._table[indices].sum(axis=0).tolist()
         values = dict(zip(self._names, sums, strict=True))
         units: dict[str, int] = {}
@@ -137,30 +140,34 @@ class Counters(Counts):
         return Counts(values, units)
 
 
-def _name(space: Space, op: str, field: str) -> str:
-    """Return the counter of that field for accesses that `op` in `space`."""
+def _counter_name(space: Space, op: str, field: str) -> str:
+    """Returns the name of the counter of a cost field for accesses by `op` in `space`."""
     return f"{'constant' if space is Space.CONST else space.value}_{op}_{field}"
 
 
 COUNTERS: tuple[str, ...] = (
     *(*_OF_INSTRUCTIONS, *BY_WARP, *BY_THREAD, LOADED, STORED),
-    *(_name(space, op, field) for (space, op), fields in _ACCESSES.items() for field in fields),
+    *(
+        _counter_name(space, op, field)
+        for (space, op), fields in _ACCESSES.items()
+        for field in fields
+    ),
 )
 """The names of all counters."""
 
 
 def _count(tally: Tally) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the names of all counters, and their values: a row for each instruction."""
+    """Returns the names of all counters, and their values, shape (instructions, counters)."""
     columns = {name: np.zeros_like(tally.warps) for name in COUNTERS}
     columns |= {
         "warp_instructions": tally.warps,
         "thread_instructions": tally.threads,
         "thread_instructions_predicated_on": tally.threads_on,
-        "branches": tally.warps * _mask(tally, _is_branch),
+        "branches": tally.warps * _matches(tally, _is_branch),
         "divergent_branches": tally.divergent,
         "reconvergences": tally.reconvergences,
         "exited_members": tally.exited_members,
-        "barriers": tally.warps * _mask(tally, _is_barrier),
+        "barriers": tally.warps * _matches(tally, _is_barrier),
         **{name: tally.warps * _of(tally, test) for name, test in BY_WARP.items()},
         **{name: tally.threads_on * _of(tally, test) for name, test in BY_THREAD.items()},
     }
@@ -169,10 +176,12 @@ def _count(tally: Tally) -> tuple[list[str], npt.NDArray[np.int64]]:
 
 
 def _add_accesses(tally: Tally, columns: Mapping[str, npt.NDArray[np.int64]]) -> None:
+    """Adds the costs of memory accesses to the columns of their instructions."""
     for row, costs in zip(tally.rows, tally.accesses, strict=True):
         cost: dict[str, int] = dict(zip(FIELDS, costs.tolist(), strict=True))
         for field in _ACCESSES.get((row.space, row.op), ()):
-            columns[_name(row.space, row.op, field)][row.instruction] += cost[field]
+            columns[_counter_name(row.space, row.op, field)][row.instruction] += cost[field]
+        # Atomics are counted over all spaces as well.
         if row.op == "atomic":
             columns["atomic_requests"][row.instruction] += cost["requests"]
             columns["atomic_passes"][row.instruction] += cost["passes"]
@@ -182,14 +191,14 @@ def _add_accesses(tally: Tally, columns: Mapping[str, npt.NDArray[np.int64]]) ->
             columns[copied][row.instruction] += cost["bytes_requested"]
 
 
-def _mask(tally: Tally, test: Callable[[Instruction], bool]) -> npt.NDArray[np.int64]:
-    """1 for each instruction that passes the test, else 0."""
+def _matches(tally: Tally, test: Callable[[Instruction], bool]) -> npt.NDArray[np.int64]:
+    """Returns 1 for each instruction that passes the test, else 0."""
     return np.array([test(i) for i in tally.program.instructions], np.int64)
 
 
 def _of(tally: Tally, test: Callable[[Operation], bool]) -> npt.NDArray[np.int64]:
-    """1 for each instruction whose operation passes the test, else 0."""
-    return _mask(tally, lambda instruction: test(instruction.operation))
+    """Returns 1 for each instruction whose operation passes the test, else 0."""
+    return _matches(tally, lambda instruction: test(instruction.operation))
 
 
 def _is_branch(instruction: Instruction) -> bool:
@@ -197,6 +206,6 @@ def _is_branch(instruction: Instruction) -> bool:
 
 
 def _is_barrier(instruction: Instruction) -> bool:
-    """Barriers of the block; those of a warp or a cluster are none."""
+    """Returns true for barriers of the thread block, not for those of a warp or a cluster."""
     operation = instruction.operation
     return operation.name in BARRIERS and not {"warp", "cluster"} & set(operation.modifiers.values)

@@ -1,4 +1,4 @@
-"""Bounds of what a trace records."""
+"""Defines the limits of what a trace records."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Bound = Annotated[int, Integer(0, 2**62)]
 @checked_fields
 @dataclass(frozen=True, slots=True)
 class TraceLimits:
-    """Bounds of a recording: warps, the first that run, and steps of each; `registers` of
-    how many warps; the contents of allocations of up to `contents` bytes. `blocks` are those to
-    record where not the first that run."""
+    """The limits of a recording: the number of warps, in the order in which they begin, and the
+    steps of each; the number of warps whose registers are recorded; the size in bytes up to which
+    contents of allocations are. `blocks` selects the thread blocks to record."""
 
     warps: Bound = 64
     steps: Bound = 100_000

@@ -1,8 +1,8 @@
-"""Nsight Compute's names for what Warploom counts.
+"""Maps Nsight Compute's metric names to Warploom's counters.
 
-Only metrics that mean the same thing are here: how a warp's memory accesses are cut into requests,
-sectors and wavefronts. Metrics of machine instructions are not, for Warploom counts those of PTX.
-Source: Nsight Compute documentation, "Metrics Reference" and "Metrics Decoder".
+Only metrics with the same meaning are mapped: how a warp's memory accesses are split into requests,
+sectors and wavefronts. Metrics of machine (SASS) instructions are not, since Warploom counts PTX
+instructions. Source: Nsight Compute documentation, "Metrics Reference" and "Metrics Decoder".
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ _OPS = {"ld": "load", "st": "store"}
 
 
 def _table() -> dict[str, str]:
+    """Returns the counter of each metric."""
     table: dict[str, str] = {}
     for short, op in _OPS.items():
         for space in ("global", "local"):
@@ -33,13 +34,13 @@ def _table() -> dict[str, str]:
 
 
 METRICS = _table()
-"""Our counter for each metric."""
+"""The counter of each metric."""
 
 _NAMES = {counter: metric for metric, counter in reversed(METRICS.items())}
 
 
 def metric_of(counter: str) -> str | None:
-    """Return the name of Nsight Compute's metric that means the same as a counter, if one does."""
+    """Returns the Nsight Compute metric that means the same as a counter, None if there is none."""
     return _NAMES.get(counter)
 
 
@@ -49,12 +50,11 @@ OF_MACHINE_INSTRUCTIONS = {
     "smsp__thread_inst_executed_pred_on.sum": "thread_instructions_predicated_on",
     "smsp__thread_inst_executed_per_inst_executed.ratio": "average_active_lanes",
 }
-"""Metrics of machine instructions, and our counter of the same thing for PTX instructions."""
+"""Metrics of machine instructions, and the counter of the corresponding PTX instructions."""
 
 
 def counter_of(metric: str) -> str:
-    """Return the name of the counter that a metric stands for; WarploomError where there is
-    none."""
+    """Returns the counter of a metric. Raises WarploomError if there is none."""
     if metric in METRICS:
         return METRICS[metric]
     if metric in OF_MACHINE_INSTRUCTIONS:
@@ -62,6 +62,6 @@ def counter_of(metric: str) -> str:
             f"{metric} counts machine instructions, which are not executed here; the counter"
             f" {OF_MACHINE_INSTRUCTIONS[metric]} says the same of PTX instructions."
         )
-    close = get_close_matches(metric, METRICS, n=3)
-    near = f"Near it: {', '.join(close)}." if close else f"Known: {', '.join(METRICS)}."
-    raise WarploomError(f"no counter corresponds to the metric {metric!r}. {near}")
+    similar = get_close_matches(metric, METRICS, n=3)
+    hint = f"Near it: {', '.join(similar)}." if similar else f"Known: {', '.join(METRICS)}."
+    raise WarploomError(f"no counter corresponds to the metric {metric!r}. {hint}")

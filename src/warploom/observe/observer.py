@@ -1,4 +1,4 @@
-"""Observers: functions that users write in Python, and that a launch calls as it runs.
+"""Compiles observers: functions that users write in Python and that a launch calls while it runs.
 
     @wl.observer
     class Sectors:
@@ -10,9 +10,10 @@
     state = np.zeros(100, np.int64)
     kernel[grid, block](x, y, observe=Sectors(state))
 
-Numba compiles the functions, and both machines call them by address. A class has those of FUNCTIONS
-that it wants, each with the arguments that FUNCTIONS names, in that order. `state` is the array
-that the observer was made with: a function reads and writes it in place."""
+Numba compiles the functions, and both machines call them by address. A class defines any of the
+functions in FUNCTIONS, each with the arguments listed there, in that order. `state` is the array
+that the observer was created with; functions read and write it in place.
+"""
 
 from __future__ import annotations
 
@@ -42,33 +43,35 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """The functions of an observer, and their arguments.
 
-`block` is the number of the block in the grid, x fastest; `warp` that of the warp in its block;
-`instruction` that of the PTX instruction in the kernel, as `by_instruction` counts; `line` the line
-of the source, or of the PTX where that does not say; `mask` has bit l set where lane l is active:
-in `on_access` and `on_barrier`, where the instruction's guard holds, in `on_branch` whatever it is.
+`block` is the number of the thread block in the grid, x fastest; `warp` the number of the warp in
+its block; `instruction` that of the PTX instruction in the kernel, as in `by_instruction`; `line`
+the source line, or the line of the PTX without line information; `mask` has bit l set if lane l is
+active: in `on_access` and `on_barrier`, if the instruction's guard is true too, in `on_branch`
+whatever the guard.
 
-`on_access` comes after a legal access of lanes to one of `wl.MemorySpace`, by one of
-`wl.AccessKind`, of `size` bytes a lane; `addresses` has one for each lane of the warp: a device
-address, an offset in shared or local memory; 0 for lanes that are off. `on_branch` comes before
-each `bra` and `brx`; `taken` are the lanes that take it. `on_barrier` comes when lanes come to a
-barrier of their block, of that `number`, which awaits so many `threads` (0: all), or to that of
-their cluster, number 24; warps of a group that meet at a `wgmma` come to number 16 and more.
-`on_block_end` comes when all warps of a block have ended.
+`on_access` is called after a legal access of lanes to one of `wl.MemorySpace`, by one of
+`wl.AccessKind`, of `size` bytes a lane; `addresses` has one entry for each lane of the warp: a
+device address, an offset in shared or local memory; 0 for inactive lanes. `on_branch` is called
+before each `bra` and `brx`; `taken` are the lanes that take it. `on_barrier` is called when lanes
+arrive at a barrier of their thread block with that `number`, which awaits `threads` threads (0:
+all), or at the barrier of their cluster, number 24; the warps of a warp group that synchronise at a
+`wgmma` arrive at number 16 and higher. `on_block_end` is called when all warps of a block have
+ended.
 """
 
 
 class Observer:
-    """An observer without a state: call it with an array to have one for a launch."""
+    """An observer class without a state; calling it with an array binds the state for a launch."""
 
     def __init__(self, name: str, functions: Mapping[str, Callable[..., Any]]) -> None:
         self.name, self._functions = name, functions
 
     def __call__(self, state: npt.NDArray[Any]) -> Observation:
-        """Return the observer with a state. Raises OptionTypeError for what is no array that can be
+        """Returns the observer with a state. Raises OptionTypeError for an array that cannot be
         written in place, WarploomError for functions that Numba cannot compile."""
-        usable = isinstance(cast(object, state), np.ndarray)
-        usable = usable and state.flags.c_contiguous and state.flags.writeable
-        if not usable or state.dtype.hasobject:
+        is_usable = isinstance(cast(object, state), np.ndarray)
+        is_usable = is_usable and state.flags.c_contiguous and state.flags.writeable
+        if not is_usable or state.dtype.hasobject:
             kind = type(cast(object, state)).__name__
             raise OptionTypeError(
                 f"{self.name}(...) takes its state: an array of NumPy in C order, of numbers, which"
@@ -76,49 +79,53 @@ class Observer:
             )
         dtype: np.dtype[Any] = state.dtype
         compiled = {
-            kind: _compiled(self.name, number, self._functions[f"on_{kind}"], state.shape, dtype)
+            kind: _compile(self.name, number, self._functions[f"on_{kind}"], state.shape, dtype)
             for number, kind in enumerate(words.KINDS)
             if f"on_{kind}" in self._functions
         }
-        addresses = {kind: int(one.address) for kind, one in compiled.items()}
+        addresses = {kind: int(function.address) for kind, function in compiled.items()}
         return Observation(self.name, addresses, state, tuple(compiled.values()))
 
 
-def observer(made: type) -> Observer:
-    """Make a class of functions an observer, for `kernel[grid, block](..., observe=)`. Raises
-    WarploomError for a class that has none, or one with other arguments than FUNCTIONS says."""
-    found = {name: getattr(made, name) for name in vars(made) if name.startswith("on_")}
-    for name, function in found.items():
+def observer(cls: type) -> Observer:
+    """Turns a class of functions into an observer, for `kernel[grid, block](..., observe=)`. Raises
+    WarploomError for a class without such functions, or for a function with other arguments than
+    FUNCTIONS says."""
+    functions = {name: getattr(cls, name) for name in vars(cls) if name.startswith("on_")}
+    for name, function in functions.items():
         if name not in FUNCTIONS:
             raise WarploomError(
-                f"{made.__name__}.{name} is no function of an observer. Those are"
+                f"{cls.__name__}.{name} is no function of an observer. Those are"
                 f" {', '.join(FUNCTIONS)}."
             )
         count = len(inspect.signature(function).parameters)
         if count != len(FUNCTIONS[name]):
             raise WarploomError(
-                f"{made.__name__}.{name} takes {count} arguments. Give it"
+                f"{cls.__name__}.{name} takes {count} arguments. Give it"
                 f" {len(FUNCTIONS[name])}: ({', '.join(FUNCTIONS[name])})."
             )
-    if not found:
+    if not functions:
         raise WarploomError(
-            f"{made.__name__} has no function of an observer. Write at least one of"
+            f"{cls.__name__} has no function of an observer. Write at least one of"
             f" {', '.join(FUNCTIONS)}."
         )
-    return Observer(made.__name__, found)
+    return Observer(cls.__name__, functions)
 
 
 @lru_cache(maxsize=256)
-def _compiled(
+def _compile(
     name: str, kind: int, function: Callable[..., Any], shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Any:
-    """Return the machine code of a function of the user's, as both machines call it."""
+    """Returns the machine code of a user's function, with the signature that both machines call."""
     numba: Any = import_module("numba")  # without types for what is used here
+    # Bounds checks, since an index error in user code would otherwise corrupt memory.
     inner = numba.njit(boundscheck=True)(function)
     number, pointer = numba.types.int64, numba.types.voidptr
     numbers = numba.types.CPointer(number)
-    call = numba.njit(_spread(numba, inner, kind))
+    call = numba.njit(_unpack_event(numba, inner, kind))
 
+    # An exception cannot propagate through compiled code: the first is recorded, and no function is
+    # called after it.
     def guarded(event: Any, lines: Any, state: Any, failed: Any) -> None:
         if failed[0] == 0:
             try:
@@ -134,8 +141,9 @@ def _compiled(
         ) from error
 
 
-def _spread(numba: Any, inner: Any, kind: int) -> Callable[..., None]:
-    """Return what calls a function of the user's with the words of an event as its arguments."""
+def _unpack_event(numba: Any, inner: Any, kind: int) -> Callable[..., None]:
+    """Returns a function that calls the user's function `inner` with the words of an event as
+    arguments."""
 
     def of_access(event: Any, lines: Any, state: Any) -> None:
         addresses = numba.carray(event, (_ADDRESSES + event[_LANES],))[_ADDRESSES:]

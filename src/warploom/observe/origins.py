@@ -1,9 +1,12 @@
-"""Finds accesses to memory that came in another order in one run of a kernel than in another.
+"""Finds memory accesses whose order differs between two runs of a kernel and changes what threads
+read.
 
-Two runs of the reference machine are listened to, each under its own schedule. Of every thread, the
-first value that it finds in memory and did not find in the other run is looked at: where it was
-left there by another access, the order of these accesses made the difference; where it was left by
-the same one, the difference is older and somebody else's. Memory counts in words of 4 bytes.
+Two runs of the reference machine are recorded, each under its own schedule. For each thread, the
+first value that it reads in one run but not in the other is examined: if different accesses wrote
+it, their order caused the difference; if the same access wrote it, the difference came from an
+earlier one, of another thread. Example: thread 0 stores 1 to a word, thread 1 stores 2, thread 2
+loads it; if the load returns 1 in one run and 2 in the other, the cause is (load, store of thread
+0, store of thread 1). Memory is tracked in words of 4 bytes.
 """
 
 from __future__ import annotations
@@ -11,25 +14,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from warploom.machine.reference.state import Access, Warp
+from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.program.program import Program
 from warploom.ptx.ir import Space
 
 WORD = 4
 SHARED_BY_ALL = (Space.GLOBAL, Space.SHARED)
-"""The spaces in which threads meet."""
+"""The spaces through which threads communicate."""
 
 Thread = tuple[int, int]
-"""A block's number, and a thread's number in it."""
+"""A thread block's number, and a thread's number in it."""
 
 Place = tuple[int, int]
-"""A block, -1 for global memory, and the number of a word."""
+"""A word of memory: a thread block for its shared memory, or -1 for global memory, and the number
+of the word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The access that last wrote a word: the instruction, and a number that stands for all that
-    was ever written there, so that it tells apart what came in another order."""
+    """The access that last wrote a word: the instruction, the thread, and `history`, a hash of all
+    writes to the word so far, which differs if they were made in another order."""
 
     instruction: int
     thread: Thread
@@ -37,8 +41,9 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A value that a thread found in memory: by which instruction, and who had left it."""
+class ReadValue:
+    """A value that a thread read from memory, the instruction that read it, and the writers of its
+    words."""
 
     time: int
     instruction: int
@@ -46,60 +51,66 @@ class Finding:
     writers: tuple[Writer | None, ...]
 
 
-class EnoughSeen(Exception):
-    """Ends a run that a listener has seen enough of."""
+class RecordingFull(Exception):
+    """Ends a run when its listener has recorded enough."""
 
 
 @dataclass
 class Origins:
-    """Listens to a launch; keeps what every thread finds and who wrote every word last.
+    """Listens to a launch and records the values that each thread reads, and the last writer of
+    every word.
 
-    Raises EnoughSeen at warp instruction `limit`.
+    Raises RecordingFull at warp instruction `limit`.
     """
 
     limit: int
-    findings: dict[Thread, list[Finding]] = field(default_factory=dict[Thread, list[Finding]])
+    findings: dict[Thread, list[ReadValue]] = field(default_factory=dict[Thread, list[ReadValue]])
     writers: dict[Place, Writer] = field(default_factory=dict[Place, Writer])
     _time: int = 0
     _accesses: dict[Thread, int] = field(default_factory=dict[Thread, int])
 
     @property
     def full(self) -> bool:
-        """Returns whether the run was longer than what was listened to."""
+        """Returns true if the run was longer than what was recorded."""
         return self._time > self.limit
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
+        """Counts a warp instruction; raises RecordingFull after the last."""
         self._time += 1
         if self.full:
-            raise EnoughSeen
+            raise RecordingFull
 
-    def accessed(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: WarpAccess) -> None:
+        """Records the lanes' accesses to global or shared memory."""
         if access.space not in SHARED_BY_ALL:
             return
         block = warp.block.number
-        home = block if access.space is Space.SHARED else -1
+        block_or_global = block if access.space is Space.SHARED else -1
         for lane, address, data in zip(access.lanes, access.addresses, access.found, strict=True):
             thread = block, warp.number * warp.size + lane
             words = range(address // WORD, (address + access.size - 1) // WORD + 1)
-            self._one(thread, access, data, [(home, word) for word in words])
+            self._record(thread, access, data, [(block_or_global, word) for word in words])
 
-    def _one(self, thread: Thread, access: Access, data: bytes, places: list[Place]) -> None:
+    def _record(self, thread: Thread, access: WarpAccess, data: bytes, words: list[Place]) -> None:
+        """Records one lane's access to the memory words `words`."""
         number = self._accesses[thread] = self._accesses.get(thread, 0) + 1
         if access.op != "store":
-            before = tuple(self.writers.get(place) for place in places)
-            found = Finding(self._time, access.instruction, data, before)
-            self.findings.setdefault(thread, []).append(found)
+            before = tuple(self.writers.get(word) for word in words)
+            read = ReadValue(self._time, access.instruction, data, before)
+            self.findings.setdefault(thread, []).append(read)
         if access.op != "load":
-            for place in places:
-                older = self.writers.get(place) if access.op == "atomic" else None
-                history = hash((thread, number, older.history if older else 0))
-                self.writers[place] = Writer(access.instruction, thread, history)
+            for word in words:
+                # A store overwrites what was there, so its history begins anew; an atomic depends
+                # on the old value.
+                previous = self.writers.get(word) if access.op == "atomic" else None
+                history = hash((thread, number, previous.history if previous else 0))
+                self.writers[word] = Writer(access.instruction, thread, history)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A line, as `file:line`, and one of the threads that were there: its block's number in the
-    grid and its own in the block, x fastest."""
+class AccessSource:
+    """A line, as `file:line`, and a thread that executed it: its block's number in the grid and its
+    own in the block, x fastest."""
 
     line: str
     block: int
@@ -111,48 +122,54 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Accesses whose order made a difference: `reader` found what `first` had written in one run
-    and what `second` had in the other; None stands for nobody in this launch, and as the reader
-    where only what is left at the end differs."""
+    """Accesses whose order makes a difference: `reader` read what `first` wrote in one run and what
+    `second` wrote in the other. A writer of None is the state before the launch; a reader of None
+    means that only the final contents differ."""
 
-    reader: Source | None
-    first: Source | None
-    second: Source | None
+    reader: AccessSource | None
+    first: AccessSource | None
+    second: AccessSource | None
 
     @property
     def lines(self) -> tuple[str, ...]:
+        """Returns the lines of the three accesses, empty for None."""
         return tuple(s.line if s else "" for s in (self.reader, self.first, self.second))
 
 
-def causes(program: Program, one: Origins, other: Origins, most: int = 3) -> tuple[Cause, ...]:
-    """Return the causes of the difference of two runs that come first, at most so many, each on
-    lines of its own."""
-    found = sorted(_first_differences(one, other), key=lambda each: each[1].time)
-    listed: dict[tuple[str, ...], Cause] = {}
-    for thread, mine, its in found:
-        for a, b in zip(mine.writers, its.writers, strict=False):
+def causes(program: Program, run: Origins, other_run: Origins, limit: int = 3) -> tuple[Cause, ...]:
+    """Returns the earliest causes of the difference between two runs, at most `limit`, each with
+    different lines."""
+    differences = sorted(
+        _first_differences(run, other_run), key=lambda difference: difference[1].time
+    )
+    by_lines: dict[tuple[str, ...], Cause] = {}
+    for thread, in_one, in_other in differences:
+        for a, b in zip(in_one.writers, in_other.writers, strict=False):
             if _history(a) != _history(b):
-                reader = Source(program.line(mine.instruction), *thread)
+                reader = AccessSource(program.line(in_one.instruction), *thread)
                 cause = Cause(reader, _source(program, a), _source(program, b))
-                listed.setdefault(cause.lines, cause)
-    return tuple(listed.values())[:most]
+                by_lines.setdefault(cause.lines, cause)
+    return tuple(by_lines.values())[:limit]
 
 
-def cause_at(program: Program, one: Origins, other: Origins, address: int) -> tuple[Cause, ...]:
-    """Returns who wrote global memory last at an address, where that differs between two runs."""
-    place = -1, address // WORD
-    a, b = one.writers.get(place), other.writers.get(place)
+def cause_at(program: Program, run: Origins, other_run: Origins, address: int) -> tuple[Cause, ...]:
+    """Returns the last writers of a global address as a cause, if they differ between two runs."""
+    slot = -1, address // WORD
+    a, b = run.writers.get(slot), other_run.writers.get(slot)
     if _history(a) == _history(b):
         return ()
     return (Cause(None, _source(program, a), _source(program, b)),)
 
 
-def _first_differences(one: Origins, other: Origins) -> Iterator[tuple[Thread, Finding, Finding]]:
-    """Yield the first finding of each thread that is not the same in both runs."""
-    for thread, findings in one.findings.items():
-        for mine, its in zip(findings, other.findings.get(thread, ()), strict=False):
-            if (mine.instruction, mine.data) != (its.instruction, its.data):
-                yield thread, mine, its
+def _first_differences(
+    run: Origins, other_run: Origins
+) -> Iterator[tuple[Thread, ReadValue, ReadValue]]:
+    """Yields the first read of each thread that differs between the runs, with that of the other
+    run."""
+    for thread, findings in run.findings.items():
+        for in_one, in_other in zip(findings, other_run.findings.get(thread, ()), strict=False):
+            if (in_one.instruction, in_one.data) != (in_other.instruction, in_other.data):
+                yield thread, in_one, in_other
                 break
 
 
@@ -160,5 +177,5 @@ def _history(writer: Writer | None) -> int:
     return writer.history if writer else 0
 
 
-def _source(program: Program, writer: Writer | None) -> Source | None:
-    return Source(program.line(writer.instruction), *writer.thread) if writer else None
+def _source(program: Program, writer: Writer | None) -> AccessSource | None:
+    return AccessSource(program.line(writer.instruction), *writer.thread) if writer else None

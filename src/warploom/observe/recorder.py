@@ -1,7 +1,7 @@
-"""Records a launch on the reference machine: listens to it, and keeps what every warp did.
+"""Records a trace on the reference machine: listens to a launch and stores what each warp does.
 
-A recording is bounded: warps and steps beyond its limits still run, and it says how many it left
-out. Instructions that the calls of a program are made of (`Program.hidden`) are no steps.
+A recording is bounded: warps and steps beyond its limits still run, and their number is recorded.
+Instructions that implement the calls of a program (`Program.hidden`) are not steps.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from warploom.cost.device_rules import AccessRules
 from warploom.machine.reference.lanes import Values
-from warploom.machine.reference.state import Access, Warp
+from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.observe import schema
 from warploom.observe.contents import ChangeLog, allocations_at
 from warploom.observe.in_flight import FlightLog
@@ -25,11 +25,12 @@ from warploom.ptx.ir import Register, Space
 from warploom.simt.warp_table import LANES, NODES_AT, Table, table_words
 
 HEAD = 6
-"""The words of a warp's table that say where its lanes are: up to the parked splits."""
+"""The number of words at the start of a warp's table that hold its lane masks, up to the parked
+splits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedTrace:
     """The content of a recording; see `observe.schema` for each part."""
 
     warps: tuple[schema.Warp, ...]
@@ -46,9 +47,9 @@ class Recorded:
 
 
 @dataclass
-class _Kept:
-    """A warp that is recorded: its number, the lanes that have a thread, how many steps there are
-    of it, whether its registers are kept; the table that its last state was made from."""
+class _RecordedWarp:
+    """A warp that is recorded: its number, the lanes that have a thread, the number of its steps,
+    whether its registers are recorded, and the table words and number of its last state."""
 
     warp: Warp
     number: int
@@ -60,103 +61,112 @@ class _Kept:
 
 
 class Recorder:
-    """Listens to a launch and keeps what happens."""
+    """A listener that records the events of a launch."""
 
     def __init__(self, program: Program, rules: AccessRules, limits: TraceLimits) -> None:
         self._program, self._limits = program, limits
         self._states = States()
         self._patterns = Patterns(program, rules, count_by_rule)
-        self._registers = {register.name: i for i, register in enumerate(program.registers)}
-        self._written = [tuple(dict.fromkeys(writes(i))) for i in program.instructions]
-        self._kept: dict[tuple[int, int], _Kept] = {}
-        self._passed: set[tuple[int, int]] = set()
+        self._registers = {register.name: index for index, register in enumerate(program.registers)}
+        self._written = [tuple(dict.fromkeys(writes(index))) for index in program.instructions]
+        self._warps: dict[tuple[int, int], _RecordedWarp] = {}
+        self._skipped: set[tuple[int, int]] = set()
         self._left_out = 0
         self._steps: list[tuple[int, int, int, int]] = []
         self._marks = bytearray()
         self._accesses: list[tuple[int, int, int, int]] = []
         self._writes: list[tuple[int, int, int]] = []
         self._vectors: dict[int, Numbered[bytes, bytes]] = {32: Numbered(), 64: Numbered()}
-        self._last: _Kept | None = None
+        self._last: _RecordedWarp | None = None
         self._lanes = 32
         self._allocations: tuple[schema.Allocated, ...] | None = None
         self._changes = ChangeLog()
         self._flights = FlightLog(program)
-        self._partings = self._meetings = 0
+        self._divergences = self._reconvergences = 0
 
     # ---- listening ------------------------------------------------------------------------------
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
+        """Records a step, after completing the step before."""
         if self._allocations is None:
             memory = warp.run.memory
             self._allocations = allocations_at(memory, memory.live(), self._limits.contents)
             self._lanes = warp.run.launch.warp_size
-        self._finish(warp)
+        self._finish_step(warp)
         self._last = None
         if instruction in self._program.hidden:
             return
-        kept = self._find(warp)
-        if kept is None or kept.steps >= self._limits.steps:
+        record = self._find_warp(warp)
+        if record is None or record.steps >= self._limits.steps:
             self._left_out += 1
             return
-        kept.steps += 1
-        self._last = kept
-        self._steps.append((kept.number, instruction, self._state(kept), mask))
+        record.steps += 1
+        self._last = record
+        self._steps.append((record.number, instruction, self._state(record), mask))
         self._marks.append(0)
         self._flights.begin(len(self._steps) - 1, warp, instruction, mask)
 
-    def accessed(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: WarpAccess) -> None:
+        """Records an access of the current step."""
         if self._last is None or access.space not in COUNTED:
             return
         self._flights.accessed(access)
         site = self._patterns.site(access.instruction, access.space, access.op, access.size)
-        where = access.addresses
+        addresses = access.addresses
         if access.space is Space.LOCAL:
-            where = tuple(map(_in_local, access.lanes, where))
-        base = self._patterns.base(where[0])
+            addresses = tuple(map(_in_local, access.lanes, addresses))
+        base = self._patterns.base(addresses[0])
         mask = sum(1 << lane for lane in access.lanes)
-        shape = self._patterns.shape(site, mask, [address - base for address in where])
+        shape = self._patterns.shape(site, mask, [address - base for address in addresses])
         if self._last.registers:
             self._changes.expect(len(self._accesses), access)
         self._accesses.append((len(self._steps) - 1, site, shape, base))
 
-    def _find(self, warp: Warp) -> _Kept | None:
-        """Return the record of a warp, begun with its first instruction if there is room."""
+    def _find_warp(self, warp: Warp) -> _RecordedWarp | None:
+        """Returns the record of a warp, which begins with its first instruction if the limit of
+        warps allows it; else None."""
         key = warp.block.number, warp.number
         limits = self._limits
-        if key not in self._kept and key not in self._passed:
+        if key not in self._warps and key not in self._skipped:
             chosen = limits.blocks is None or key[0] in limits.blocks
-            if chosen and len(self._kept) < limits.warps:
-                number = len(self._kept)
+            if chosen and len(self._warps) < limits.warps:
+                number = len(self._warps)
                 registers = number < limits.registers
-                self._kept[key] = _Kept(warp, number, warp.existing, registers)
+                self._warps[key] = _RecordedWarp(warp, number, warp.existing, registers)
             else:
-                self._passed.add(key)
-        return self._kept.get(key)
+                self._skipped.add(key)
+        return self._warps.get(key)
 
-    def _state(self, kept: _Kept) -> int:
-        table = kept.warp.splits.table
-        seen = _seen(table)
-        if seen != kept.table:
-            kept.table = seen
-            kept.state = self._states.number(table, kept.existing)
-        return kept.state
+    def _state(self, record: _RecordedWarp) -> int:
+        """Returns the number of a warp's current state."""
+        table = record.warp.splits.table
+        key = _state_key(table)
+        # Building a state is slow, and most instructions leave it as it was.
+        if key != record.table:
+            record.table = key
+            record.state = self._states.number(table, record.existing)
+        return record.state
 
-    def _finish(self, warp: Warp) -> None:
-        """Note what the last step has done, now that it is done."""
+    def _finish_step(self, warp: Warp) -> None:
+        """Records the effects of the last step, after it was executed: divergence, written
+        registers and memory."""
         tally = warp.run.tally
-        partings, meetings = int(tally.divergent.sum()), int(tally.reconvergences.sum())
+        # The counts have risen if the last step's branch diverged, or if entering its successor
+        # reconverged lanes.
+        divergences, reconvergences = int(tally.divergent.sum()), int(tally.reconvergences.sum())
         if self._last is not None:
-            marks = schema.DIVERGED * (partings > self._partings)
+            marks = schema.DIVERGED * (divergences > self._divergences)
             step = len(self._steps) - 1
             _, instruction, _, mask = self._steps[step]
             self._flights.settle(step, self._last.warp, instruction, mask)
-            self._marks[-1] = marks | schema.MET * (meetings > self._meetings)
+            self._marks[-1] = marks | schema.MET * (reconvergences > self._reconvergences)
             if self._last.registers:
                 self._note_writes(self._last.warp)
                 self._changes.settle(self._last.warp)
-        self._partings, self._meetings = partings, meetings
+        self._divergences, self._reconvergences = divergences, reconvergences
 
     def _note_writes(self, warp: Warp) -> None:
+        """Records the registers that the last step has written."""
         time = len(self._steps) - 1
         for register in self._written[self._steps[time][1]]:
             number = self._vector(register, warp.registers[register.name])
@@ -164,32 +174,37 @@ class Recorder:
                 self._writes.append((time, self._registers[register.name], number))
 
     def _vector(self, register: Register, value: Values) -> int | None:
-        """Return the number of a row of lanes; None for what has no table: 128 bits."""
+        """Returns the number of a register's contents in the table for its width; None for 128
+        bits, which have none."""
         if register.type.bits > 64:
             return None
         bits = 64 if register.type.bits == 64 else 32
         row = value.astype(f"<u{bits // 8}").tobytes()
-        found = self._vectors[bits].find(row)
-        return self._vectors[bits].add(row, row) if found is None else found
+        number = self._vectors[bits].find(row)
+        return self._vectors[bits].add(row, row) if number is None else number
 
-    # ---- what came of it ------------------------------------------------------------------------
+    # ---- results --------------------------------------------------------------------------------
 
-    def recorded(self) -> Recorded:
-        """Returns what was recorded, once the launch has ended."""
+    def recorded(self) -> RecordedTrace:
+        """Returns the recording, after the launch has ended."""
         if self._last is not None:
-            self._finish(self._last.warp)
-        warps = sorted(self._kept.items())
+            self._finish_step(self._last.warp)
+        warps = sorted(self._warps.items())
+        # A trace has warps sorted by block and number; they were numbered in the order in which
+        # they began.
         order = np.empty(len(warps), np.uint32)
-        for new, (_, kept) in enumerate(warps):
-            order[kept.number] = new
-        finals = [self._states.number(kept.warp.splits.table, kept.existing) for _, kept in warps]
-        made = tuple(
-            schema.Warp(*key, kept.existing, final, kept.registers)
-            for (key, kept), final in zip(warps, finals, strict=True)
+        for position, (_, record) in enumerate(warps):
+            order[record.number] = position
+        finals = [
+            self._states.number(record.warp.splits.table, record.existing) for _, record in warps
+        ]
+        warp_records = tuple(
+            schema.Warp(*key, record.existing, final, record.registers)
+            for (key, record), final in zip(warps, finals, strict=True)
         )
         warp, instruction, state, executing = _columns(self._steps, 4)
-        return Recorded(
-            made,
+        return RecordedTrace(
+            warp_records,
             self._states.rows,
             schema.Steps(
                 len(self._steps),
@@ -202,40 +217,42 @@ class Recorder:
             self._patterns.sites,
             self._patterns.shapes,
             accesses_of(*_columns(self._accesses, 4)),
-            self._writes_of(),
+            self._write_columns(),
             self._changes.recorded(),
             self._allocations or (),
-            schema.LeftOut(self._left_out, len(self._passed)),
+            schema.LeftOut(self._left_out, len(self._skipped)),
             self._flights.recorded(len(self._steps)),
         )
 
-    def _writes_of(self) -> schema.Writes:
+    def _write_columns(self) -> schema.Writes:
+        """Returns the columns of register writes."""
         step, register, value = (as_column(c) for c in _columns(self._writes, 3))
         narrow, wide = (b"".join(self._vectors[bits].rows) for bits in (32, 64))
         return schema.Writes(len(self._writes), step, register, value, narrow, wide)
 
 
-def _seen(table: Table) -> tuple[list[int], list[int]]:
-    """Returns what a state depends on, of a warp's table."""
+def _state_key(table: Table) -> tuple[list[int], list[int]]:
+    """Returns the words of a warp's table on which its state depends."""
     return table[:HEAD].tolist(), table[NODES_AT : table_words(int(table[LANES]))].tolist()
 
 
 def accesses_of(step: Values, site: Values, shape: Values, base: Values) -> schema.Accesses:
-    """Return the columns of the accesses."""
+    """Returns the accesses as columns of the trace."""
     columns = as_column(step), as_column(site), as_column(shape)
     return schema.Accesses(len(step), *columns, base.astype("<u8").tobytes())
 
 
 def as_column(numbers: Values) -> bytes:
-    """Numbers as a column of a trace."""
+    """Returns numbers as a column of little-endian u32."""
     return numbers.astype("<u4").tobytes()
 
 
 def _columns(rows: list[tuple[int, ...]], width: int) -> Iterator[Values]:
-    """Yield the columns of rows of so many numbers."""
+    """Yields the columns of rows of `width` numbers."""
     yield from np.array(rows, np.uint64).reshape(-1, width).T
 
 
 def _in_local(lane: int, address: int) -> int:
-    """Returns where a thread's local byte lies (CUDA C++ Programming Guide, "Local Memory")."""
+    """Returns the offset of a thread's local byte in the interleaved layout (CUDA C++ Programming
+    Guide, "Local Memory")."""
     return (address // 4 * 32 + lane) * 4 + address % 4

@@ -1,9 +1,9 @@
-"""The schema of traces: what stands in one, part by part.
+"""Defines the schema of traces: the parts of which a trace file consists.
 
-Steps stand in columns, in the order in which they ran. What a step has in common with others —
-the state of its warp, the pattern of an access, the content of a register — stands in a table and
-is named by its number there, so any step is shown by looking it up, without replaying what came
-before. `observe.trace` puts the parts together and reads them.
+Steps are stored in columns, in the order in which they ran. What many steps have in common - the
+state of a warp, the pattern of an access, the content of a register - is stored once in a table,
+and columns refer to it by index. So any step can be shown by lookup, without replaying the steps
+before it. `observe.trace` combines the parts and reads them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import msgspec
 from warploom.machine.lanes_off import LanesOff, ReconvergencePoint
 
 VERSION = 4
-"""Of the schema; a reader refuses any other."""
+"""The version of the schema; a reader rejects any other."""
 
 DIVERGED, MET = 1, 2
-"""Marks of a step: its end sends lanes both ways; its end brings lanes together that had parted."""
+"""Marks of a step: its end makes lanes diverge; its end makes diverged lanes reconverge."""
 
 NO_COST = (0,) * 13
-"""What an access costs whose instruction is not counted."""
+"""The cost of an access whose instruction is not counted."""
 
 
 class DeviceFacts(msgspec.Struct, frozen=True):
@@ -38,7 +38,8 @@ class DeviceFacts(msgspec.Struct, frozen=True):
 
 
 class OccupancyFacts(msgspec.Struct, frozen=True):
-    """The occupancy of the launch: the blocks that an SM holds, and what limits them; modelled."""
+    """The modelled occupancy of the launch: the thread blocks that an SM holds, and what limits
+    them."""
 
     active_blocks: int
     active_warps: int
@@ -49,8 +50,8 @@ class OccupancyFacts(msgspec.Struct, frozen=True):
 
 
 class LaunchFacts(msgspec.Struct, frozen=True):
-    """The launch: `kernel` as PTX calls it and `name` as the source does; grid and
-    block as (x, y, z)."""
+    """The launch: `kernel` is the name in PTX, `name` that in the source; grid and block as (x, y,
+    z)."""
 
     kernel: str
     name: str
@@ -62,7 +63,7 @@ class LaunchFacts(msgspec.Struct, frozen=True):
 
 
 class SourceText(msgspec.Struct, frozen=True):
-    """A file that instructions come from."""
+    """A source file of the kernel's instructions."""
 
     name: str
     text: str
@@ -71,10 +72,10 @@ class SourceText(msgspec.Struct, frozen=True):
 class Code(msgspec.Struct, frozen=True):
     """One PTX instruction of the kernel.
 
-    `file` and `line` say where it comes from: an index into the trace's sources (-1: not there) and
-    a line; `ptx_line` is its line of the PTX. `unit` is what executes it. `reads` and `writes` are
-    indices of registers. `block` is its basic block; `targets` are the basic blocks to which a
-    branch jumps.
+    `file` and `line` are its source location: an index into the trace's sources (-1: unknown) and a
+    line; `ptx_line` is its line of the PTX. `unit` is the functional unit that executes it. `reads`
+    and `writes` are indices of registers. `block` is its basic block; `targets` are the basic
+    blocks to which a branch jumps.
     """
 
     text: str
@@ -94,7 +95,8 @@ class Code(msgspec.Struct, frozen=True):
 
 class BasicBlock(msgspec.Struct, frozen=True):
     """Instructions `start` up to but not including `stop`; `meets_at` is the basic block where
-    lanes that part at its end meet again, the number of blocks for the end of the kernel."""
+    lanes that diverge at its end reconverge, the number of basic blocks for the end of the
+    kernel."""
 
     start: int
     stop: int
@@ -102,8 +104,8 @@ class BasicBlock(msgspec.Struct, frozen=True):
 
 
 class Register(msgspec.Struct, frozen=True):
-    """A register of the kernel, its type as PTX writes it, and the parameter or variable of the
-    source whose value it holds, empty where that is not known (`observe.variables`)."""
+    """A register of the kernel, its PTX type, and the parameter or variable of the source whose
+    value it holds, empty if that is not known (`observe.variables`)."""
 
     name: str
     type: str
@@ -111,8 +113,9 @@ class Register(msgspec.Struct, frozen=True):
 
 
 class Warp(msgspec.Struct, frozen=True):
-    """A warp that was recorded: `block` is the block's number in the grid, x fastest. `existing`
-    are the lanes that have a thread; `final` its state when the launch ended."""
+    """A warp that was recorded: `block` is its thread block's number in the grid, x fastest.
+    `existing` are the lanes that have a thread, `final` is its state when the launch ended, and
+    `registers` is true if its registers were recorded."""
 
     block: int
     warp: int
@@ -122,9 +125,9 @@ class Warp(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """A warp's lanes: `active` are those of the running split, `off` gives the reason for every
-    other lane. `stack` are the places where running lanes will meet others, the innermost last;
-    `splits` the (mask, basic block) of each split that is put aside."""
+    """The state of a warp's lanes: `active` are those of the running split, `off` gives the reason
+    for every other lane. `stack` are the reconvergence points of the active lanes, the innermost
+    last; `splits` the (mask, basic block) of each split that is not running."""
 
     active: int
     off: LanesOff
@@ -135,9 +138,9 @@ class State(msgspec.Struct, frozen=True):
 class Steps(msgspec.Struct, frozen=True):
     """The warp instructions, in the order in which they ran: columns of little-endian numbers.
 
-    `warp`, `instruction` and `state` (u32) are numbers in their tables; `executing` (a bit for
-    each lane: u32, or u64 for warps of 64) are the
-    lanes whose guard held; `marks` (u8) are DIVERGED and MET.
+    `warp`, `instruction` and `state` (u32) are indices of their tables; `executing` (one bit per
+    lane: u32, or u64 for warps of 64) are the lanes whose guard was true; `marks` (u8) are DIVERGED
+    and MET.
     """
 
     count: int
@@ -149,9 +152,8 @@ class Steps(msgspec.Struct, frozen=True):
 
 
 class Site(msgspec.Struct, frozen=True):
-    """An instruction that reaches into a space, for `size` bytes a lane. `rule` is the rule that
-    says what that costs, empty where it is not counted; `best` the fewest transactions that it can
-    take. `writes` says whether a store's writes are counted."""
+    """An instruction's access to one space, of `size` bytes a lane. `rule` is the cost rule, empty
+    if the access is not counted; `best` is the number of transactions of the common access."""
 
     instruction: int
     space: str
@@ -165,8 +167,8 @@ class Shape(msgspec.Struct, frozen=True):
     """The pattern of an access: for each lane of `lanes` its offset from the access's base.
 
     `served` are its transactions, or passes over the banks, in the order in which they happen: the
-    offset of the first byte, how many, and the lanes served. `cost` is what the device's rule
-    counts, in the order of `cost.fields.FIELDS` up to the caches.
+    offset of the first byte, the number of bytes, and the lanes served. `cost` is what the device's
+    rule counts, in the order of `cost.fields.FIELDS` up to the caches.
     """
 
     lanes: int
@@ -176,8 +178,8 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Accesses(msgspec.Struct, frozen=True):
-    """The accesses to memory, in order: columns. `step`, `site` and `shape` (u32) are numbers;
-    `base` (u64) is an address, the shape's offsets count from it."""
+    """The accesses to memory, in order, as columns. `step`, `site` and `shape` (u32) are indices;
+    `base` (u64) is the address to which the pattern's offsets are added."""
 
     count: int
     step: bytes
@@ -189,8 +191,8 @@ class Accesses(msgspec.Struct, frozen=True):
 class Writes(msgspec.Struct, frozen=True):
     """The writes of registers, for warps whose registers were recorded: columns of u32.
 
-    Behind `step`, register `register` holds number `value` of `narrow` (rows of 32 u32, one for
-    each lane) or, for registers of 64 bits, of `wide` (rows of 32 u64).
+    After `step`, register `register` holds row `value` of `narrow` (rows of 32 u32, one for each
+    lane) or, for registers of 64 bits, of `wide` (rows of 32 u64).
     """
 
     count: int
@@ -202,9 +204,9 @@ class Writes(msgspec.Struct, frozen=True):
 
 
 class Allocated(msgspec.Struct, frozen=True):
-    """A live stretch of device memory. `type` is that of its elements, as NumPy calls it, and
-    `shape` their numbers; both are empty where they are not known. `first` is its content when the
-    launch began, empty where it is not recorded."""
+    """A live allocation of device memory. `type` is the NumPy type of its elements, and `shape` the
+    array's extents; both are empty if unknown. `first` is its content when the launch began, empty
+    if that is not recorded."""
 
     address: int
     size: int
@@ -215,7 +217,7 @@ class Allocated(msgspec.Struct, frozen=True):
 
 
 class SharedArray(msgspec.Struct, frozen=True):
-    """An array in the shared memory of each block: its first byte there, and its bytes."""
+    """An array in the shared memory of each thread block: its offset and size in bytes."""
 
     name: str
     address: int
@@ -223,9 +225,9 @@ class SharedArray(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """The bytes that accesses left in memory, where that is recorded: columns of u32, in order.
-    Behind access `access`, its lanes find entry `value` of `values` at their addresses: as many
-    bytes for each lane of the access as its site has."""
+    """The bytes that accesses wrote to memory, if that is recorded: columns of u32, in order. After
+    access `access`, its addresses hold entry `value` of `values`: for each lane of the access the
+    bytes of its site's size."""
 
     count: int
     access: bytes
@@ -234,20 +236,21 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 class MBarrier(msgspec.Struct, frozen=True):
-    """An mbarrier that was initialised: its block's number in the grid, its address there."""
+    """An mbarrier that was initialised: its thread block's number in the grid, and its address
+    there."""
 
     block: int
     address: int
 
 
 NOT_VALID = -1
-"""The phase of an mbarrier that is none any more."""
+"""The phase of an mbarrier that was invalidated."""
 
 
 class BarrierStates(msgspec.Struct, frozen=True):
-    """The states of mbarriers: columns of i32, in order. Behind `step`, mbarrier `barrier` has
-    ended `phase` phases; the next one awaits `pending` of its `expected` arrivals, and `bytes_left`
-    bytes, less than 0 where more have come than it expects yet."""
+    """The states of mbarriers: columns of i32, in order. After `step`, mbarrier `barrier` has
+    completed `phase` phases; the current one awaits `pending` of its `expected` arrivals, and
+    `bytes_left` bytes, less than 0 if more have arrived than it expects yet."""
 
     count: int
     step: bytes
@@ -259,10 +262,10 @@ class BarrierStates(msgspec.Struct, frozen=True):
 
 
 class Flights(msgspec.Struct, frozen=True):
-    """Asynchronous work: columns of u32, in the order of issue. It begins at `step`, and `until` is
-    the step at which a thread has waited for it, the number of steps where none has. `kind` is
-    an index of the kinds; `barrier`, one more than an index of the mbarriers, the one that is
-    told of it, 0 for none."""
+    """Asynchronous operations: columns of u32, in the order of issue. An operation begins at
+    `step`; `until` is the step at which a thread has waited for it, the number of steps if none
+    has. `kind` is an index of the kinds; `barrier` is one more than the index of the mbarrier that
+    it signals, 0 for none."""
 
     count: int
     step: bytes
@@ -273,7 +276,7 @@ class Flights(msgspec.Struct, frozen=True):
 
 
 class Asynchronous(msgspec.Struct, frozen=True):
-    """Copies, products and stores that run beside the warps, and the mbarriers of blocks."""
+    """Copies, products and stores that run beside the warps, and the mbarriers of thread blocks."""
 
     kinds: tuple[str, ...]
     barriers: tuple[MBarrier, ...]
@@ -282,8 +285,8 @@ class Asynchronous(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """The access that ended a launch: where it reached, for how many bytes, and the thread, by its
-    block's number in the grid and its number in the block."""
+    """The access that ended a launch: its address and bytes, and the thread, by its block's number
+    in the grid and its number in the block."""
 
     address: int
     size: int
@@ -292,8 +295,8 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Party(msgspec.Struct, frozen=True):
-    """A thread of a finding: its block's number, its warp and lane, the instruction, and the step
-    of its access, -1 where that is not recorded."""
+    """A thread of a finding: its thread block's number, its warp and lane, the instruction, and the
+    step of its access, -1 if that is not recorded."""
 
     block: int
     warp: int
@@ -303,8 +306,8 @@ class Party(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding of a sanitizer (`sanitize.findings`). `parties` are the later access and, where
-    there are two, the earlier one; `size` bytes at `offset` of `buffer` are what they reach."""
+    """A finding of a sanitizer (`sanitize.findings`). `parties` are the later access and, if there
+    are two, the earlier one; they access `size` bytes at `offset` of `buffer`."""
 
     tool: str
     kind: str
@@ -318,15 +321,15 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """The amount that was not recorded."""
+    """The numbers of steps and warps that were not recorded."""
 
     steps: int = 0
     warps: int = 0
 
 
 class ModelledRoof(msgspec.Struct, frozen=True):
-    """A throughput of the device: the fraction of it that the launch used, and the most `unit` that
-    the device does in a second (`timing.roofs`)."""
+    """A peak throughput of the device (as in a roofline model): the fraction that the launch used,
+    and the peak in `unit` per second (`timing.roofs`)."""
 
     name: str
     used: float
@@ -335,7 +338,7 @@ class ModelledRoof(msgspec.Struct, frozen=True):
 
 
 class ModelledCopies(msgspec.Struct, frozen=True):
-    """Copies of the SM that is shown, by the Tensor Memory Accelerator, in the order in which they
+    """Copies by the Tensor Memory Accelerator of the SM that is shown, in the order in which they
     began: columns of little-endian numbers. `warp` and `instruction` (u32) issued them, `since` and
     `until` (u64) are the cycles of the issue and of the arrival."""
 
@@ -347,17 +350,19 @@ class ModelledCopies(msgspec.Struct, frozen=True):
 
 
 class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
-    """The states of one SM's warps at every cycle, as `timing` models them: nothing was counted.
+    """The states of one SM's warps at every cycle, as `timing` models them; nothing here was
+    counted.
 
-    `cycles` are those of the whole launch, by the SMs' clock; of its `blocks` the first
-    `sampled_blocks` were replayed. `sms` had blocks, and `sm` is the one of which there is more:
-    `count` times in which a warp was in one state, slot by slot, each slot's in order, in columns
-    of little-endian numbers. `slot` (u32) is where the warp was, `warp` (u32) its number in the
-    launch, `state` (u8) an index of `states`, which have Nsight Compute's names; `since` and
-    `until` (u64) are cycles, the second the first of the next state. `instruction` (u32) is what
-    the warp was at, and `visit` (u32) how often it had come there before. `left_out` are the
-    cycles of the SM's warps for which there was no room. `roofs` are the device's throughputs.
-    `copies` are those that were in flight.
+    - `cycles` are those of the whole launch, by the SMs' clock; of its `blocks` the first
+      `sampled_blocks` were replayed. `sms` is the number of SMs that had blocks, `sm` the one that
+      is shown.
+    - `count` intervals in which a warp was in one state follow, slot by slot, each slot's in order,
+      in columns of little-endian numbers. `slot` (u32) is the warp slot, `warp` (u32) the warp's
+      number in the launch, `state` (u8) an index of `states`, which have Nsight Compute's names;
+      `since` and `until` (u64) are cycles, the second exclusive. `instruction` (u32) is the warp's
+      current instruction, and `visit` (u32) how often it had executed that before.
+    - `left_out` are the cycles of the SM's warps beyond the limit of the recording. `roofs` are the
+      device's throughputs. `copies` are those that were in flight.
     """
 
     scheduler: str

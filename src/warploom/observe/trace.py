@@ -1,6 +1,7 @@
-"""The trace of a launch: one versioned document that everything which shows a run reads.
+"""Represents the trace of a launch: one versioned document from which the page and other viewers
+show a run.
 
-`observe.schema` says what stands in it, `observe.recorder` fills it from the reference machine and
+`observe.schema` defines its parts; `observe.recorder` records them on the reference machine and
 `observe.compiled_trace` from compiled code.
 """
 
@@ -47,8 +48,7 @@ from warploom.observe.schema import (
 )
 
 MOST_BYTES = 1 << 29
-"""What a trace may have when it is unpacked, if nobody says otherwise: 512 MiB, some 10 million
-steps."""
+"""The default limit for the size of an unpacked trace: 512 MiB, some 10 million steps."""
 
 
 FAILURES = (
@@ -59,14 +59,17 @@ FAILURES = (
     RecursionError,
     MemoryError,
 )
-"""Exceptions that damaged traces raise."""
+"""The exceptions that decoding a damaged trace may raise."""
 
 
 class Trace(msgspec.Struct, frozen=True, dict=True):
-    """The record of a launch. `error` is what ended it, empty if it ended without one, and `fault`
-    the access that did, if it was one. `modelled` is how long it would take, where that was asked
-    for (`Timing.add_to`), `findings` what sanitizers found in the same launch. `asynchronous` is
-    what was in flight, where the reference machine recorded it and there was anything."""
+    """The record of a launch.
+
+    `error` is the message of what ended it, empty if it ended normally, and `fault` the access that
+    did, if any. `modelled` is how long it would take, if that was requested (`Timing.add_to`),
+    `findings` are those of sanitizers in the same launch. `asynchronous` are the operations in
+    flight, if the reference machine recorded the launch and there were any.
+    """
 
     version: int
     launch: LaunchFacts
@@ -96,65 +99,83 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def warp_size(self) -> int:
-        """Return the lanes of a warp."""
+        """Returns the lanes of a warp."""
         return self.device.warp_size
 
     @property
     def instructions(self) -> tuple[str, ...]:
-        """Return the texts of the kernel's PTX instructions."""
+        """Returns the texts of the kernel's PTX instructions."""
         return tuple(code.text for code in self.code)
 
     def line(self, instruction: int) -> str:
-        """Returns where an instruction comes from, as `file:line`."""
+        """Returns the source location of an instruction as `file:line`."""
         code = self.code[instruction]
         name = self.sources[code.file].name if code.file >= 0 else "PTX"
         return f"{name}:{code.line if code.file >= 0 else code.ptx_line}"
 
     def warp(self, block: int = 0, warp: int = 0) -> WarpTrace:
-        """Returns what a warp did. Raises KeyError where it was not recorded."""
-        for number, one in enumerate(self.warps):
-            if (one.block, one.warp) == (block, warp):
-                return WarpTrace(self, number)
+        """Returns the record of a warp. Raises KeyError if it was not recorded."""
+        for index, recorded in enumerate(self.warps):
+            if (recorded.block, recorded.warp) == (block, warp):
+                return WarpTrace(self, index)
         raise KeyError(f"the trace holds nothing of warp {warp} of block {block}")
 
     def register(self, name: str, time: int, block: int = 0, warp: int = 0) -> tuple[int, ...]:
-        """Return the bits of a register in each lane before the step at `time`. Raises KeyError
-        where a warp's registers were not recorded, or there is none of that name."""
-        index = next((i for i, r in enumerate(self.registers) if r.name == name), None)
-        number = next(i for i, w in enumerate(self.warps) if (w.block, w.warp) == (block, warp))
+        """Returns the bits of a register in each lane before the step at `time`. Raises KeyError if
+        the warp's registers were not recorded, or there is no such register."""
+        index = next(
+            (
+                position
+                for position, register_ in enumerate(self.registers)
+                if register_.name == name
+            ),
+            None,
+        )
+        number = next(
+            position
+            for position, warp_ in enumerate(self.warps)
+            if (warp_.block, warp_.warp) == (block, warp)
+        )
         if index is None or not self.warps[number].registers:
             raise KeyError(f"the trace holds no register {name} of warp {warp} of block {block}")
         times, values = self._history.get((number, index), ([], []))
-        before = bisect_left(times, time)
-        return values[before - 1] if before else (0,) * self.warp_size
+        preceding = bisect_left(times, time)
+        return values[preceding - 1] if preceding else (0,) * self.warp_size
 
     @cached_property
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns of the steps, by name."""
+        """Returns the columns of the steps, by name."""
         names = ("warp", "instruction", "state")
-        found: dict[str, npt.NDArray[Any]] = {n: _u32(getattr(self.steps, n)) for n in names}
-        found["executing"] = np.frombuffer(self.steps.executing, f"<u{self.warp_size // 8}")
-        return found | {"marks": np.frombuffer(self.steps.marks, np.uint8).astype(np.uint32)}
+        columns: dict[str, npt.NDArray[Any]] = {
+            name: _u32(getattr(self.steps, name)) for name in names
+        }
+        columns["executing"] = np.frombuffer(self.steps.executing, f"<u{self.warp_size // 8}")
+        return columns | {"marks": np.frombuffer(self.steps.marks, np.uint8).astype(np.uint32)}
 
     @cached_property
     def _history(self) -> dict[tuple[int, int], tuple[list[int], list[tuple[int, ...]]]]:
-        """Return, for each warp and register, when it was written and with what."""
+        """Returns, for each warp and register, the steps that wrote it and the lane values that
+        they wrote."""
         narrow = _rows_of_lanes(_u32(self.writes.narrow), self.warp_size)
         wide = _rows_of_lanes(np.frombuffer(self.writes.wide, "<u8"), self.warp_size)
-        found: dict[tuple[int, int], tuple[list[int], list[tuple[int, ...]]]] = {}
-        made, wides = self.writes, [r.type.endswith("64") for r in self.registers]
-        steps: list[int] = _u32(made.step).tolist()
-        registers: list[int] = _u32(made.register).tolist()
-        numbers: list[int] = _u32(made.value).tolist()
-        for step, register, value in zip(steps, registers, numbers, strict=True):
-            table = wide if wides[register] else narrow
+        history: dict[tuple[int, int], tuple[list[int], list[tuple[int, ...]]]] = {}
+        columns, is_wide = (
+            self.writes,
+            [register_.type.endswith("64") for register_ in self.registers],
+        )
+        steps: list[int] = _u32(columns.step).tolist()
+        registers: list[int] = _u32(columns.register).tolist()
+        rows: list[int] = _u32(columns.value).tolist()
+        for step, register, value in zip(steps, registers, rows, strict=True):
+            table = wide if is_wide[register] else narrow
             key = int(self.columns["warp"][step]), register
-            times, values = found.setdefault(key, ([], []))
+            times, values = history.setdefault(key, ([], []))
             times.append(step)
             values.append(table[value])
-        return found
+        return history
 
     def __repr__(self) -> str:
+        """Returns a one-line summary of the trace."""
         launch = self.launch
         ended = f", ended by: {self.error.splitlines()[0]}" if self.error else ""
         return (
@@ -163,15 +184,17 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
         )
 
     def to_bytes(self) -> bytes:
-        """Return the trace as compressed MessagePack: what a file of one holds."""
+        """Returns the trace as compressed MessagePack, the content of a trace file."""
+        # No modification time, so that equal traces are equal files.
         return gzip.compress(msgspec.msgpack.encode(self), compresslevel=3, mtime=0)
 
     @staticmethod
     def from_bytes(data: bytes, most_bytes: int = MOST_BYTES) -> Trace:
-        """Returns a trace that `to_bytes` made. Raises WarploomError for anything else, and for
-        what unpacks to more than `most_bytes`."""
+        """Returns the trace that `to_bytes` encoded. Raises WarploomError for anything else, and
+        for data that unpacks to more than `most_bytes`."""
         try:
             plain = gunzip(data, most_bytes)
+            # Check the version first: another schema may not decode as this one.
             version = msgspec.msgpack.decode(plain, type=_Versioned).version
             if version != VERSION:
                 raise WarploomError(
@@ -187,12 +210,14 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
 
 
 class _Versioned(msgspec.Struct):
+    """The part of a trace that is decoded first, to check its version."""
+
     version: int
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """A step's access to memory: where each of `lanes` reaches in `space`, `size` bytes each."""
+class StepAccess:
+    """A step's access to memory: the address of each of `lanes` in `space`, `size` bytes each."""
 
     space: str
     op: str
@@ -214,7 +239,7 @@ class Step:
     off: LanesOff
     stack: tuple[ReconvergencePoint, ...]
     splits: tuple[tuple[int, int], ...]
-    accesses: list[Reached]
+    accesses: list[StepAccess]
 
 
 @dataclass(frozen=True)
@@ -226,11 +251,12 @@ class WarpTrace:
 
     @cached_property
     def steps(self) -> list[Step]:
-        """Return its steps, in order."""
+        """Returns its steps, in order."""
         times = np.flatnonzero(self.trace.columns["warp"] == self.number)
         return [self._step(int(time)) for time in times]
 
     def _step(self, time: int) -> Step:
+        """Returns the step at a time."""
         trace, columns = self.trace, self.trace.columns
         state = trace.states[int(columns["state"][time])]
         return Step(
@@ -246,25 +272,29 @@ class WarpTrace:
         )
 
     def _accesses_of(self, time: int) -> range:
+        """Returns the numbers of the accesses of a step."""
         steps = self._access_columns[0]
         return range(bisect_left(steps, time), bisect_right(steps, time))
 
     @cached_property
     def _access_columns(self) -> tuple[list[int], ...]:
-        made = self.trace.accesses
-        base: list[int] = np.frombuffer(made.base, "<u8").tolist()
-        return *(_u32(c).tolist() for c in (made.step, made.site, made.shape)), base
+        columns = self.trace.accesses
+        base: list[int] = np.frombuffer(columns.base, "<u8").tolist()
+        return *(
+            _u32(column).tolist() for column in (columns.step, columns.site, columns.shape)
+        ), base
 
-    def _access(self, number: int) -> Reached:
+    def _access(self, number: int) -> StepAccess:
+        """Returns access `number` of the trace with its lane addresses."""
         _, sites, shapes, bases = self._access_columns
         site, shape = self.trace.sites[sites[number]], self.trace.shapes[shapes[number]]
         lanes = tuple(lane for lane in range(self.trace.warp_size) if shape.lanes >> lane & 1)
-        where = tuple(bases[number] + offset for offset in shape.offsets)
-        return Reached(site.space, site.op, site.size, lanes, where, shape.cost)
+        addresses = tuple(bases[number] + offset for offset in shape.offsets)
+        return StepAccess(site.space, site.op, site.size, lanes, addresses, shape.cost)
 
 
 def _rows_of_lanes(table: npt.NDArray[Any], lanes: int) -> list[tuple[int, ...]]:
-    """Return the rows of a table of registers."""
+    """Returns the rows of a table of registers, with `lanes` values each."""
     rows: list[list[int]] = table.reshape(-1, lanes).tolist()
     return [tuple(row) for row in rows]
 

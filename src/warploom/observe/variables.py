@@ -1,10 +1,13 @@
 """Finds registers that hold the value of a parameter or a variable of the source.
 
-Optimised PTX does not say which register is which variable. Some follow all the same: a register
-that is loaded from a parameter, or copied from such a one; and the one result of a line that does
-nothing but assign to a variable (`int i = blockIdx.x * blockDim.x + threadIdx.x;`): the register
-that other lines use, and the line itself does not. Where a line leaves several such registers, none
-of them gets the name.
+Optimised PTX does not map registers to variables. Some mappings can be inferred: a register that is
+loaded from a parameter, or copied from such a register; and the single result of a line that only
+assigns to a variable. For `int i = blockIdx.x * blockDim.x + threadIdx.x;`, compiled to
+
+    mad.lo.s32 %r4, %r1, %r2, %r3;
+
+`%r4` is `i`: it is the register that other lines use and that line itself does not. If a line has
+several such registers, none of them gets the name.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ _ASSIGNED = re.compile(
     r"\s*(?:(?:const|volatile|unsigned|signed|long|short|char|bool|int|float|double|half|auto"
     r"|size_t|u?int\d+_t)\s+)*(?P<name>[A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=[^=;][^;]*;\s*(?://.*)?"
 )
-"""A line that is one assignment to a plain variable, or its declaration with a value."""
+"""Matches a line that is one assignment to a plain variable, or its declaration with a value."""
 
 COPIES = ("mov", "cvta")
 
@@ -30,63 +33,68 @@ COPIES = ("mov", "cvta")
 def variables_of(
     program: Program, parameters: Mapping[str, str], lines: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """Returns names of parameters and variables by register. `parameters` has the source's name of
-    each PTX parameter, `lines` the lines of each source file."""
-    written = Counter(r for made in program.instructions for r in dict.fromkeys(writes(made)))
-    found = _of_parameters(program, parameters, written)
-    used = _lines_of_uses(program)
+    """Returns the names of parameters and variables by register. `parameters` maps PTX parameters
+    to source names, `lines` source files to their lines."""
+    written = Counter(
+        r for instruction in program.instructions for r in dict.fromkeys(writes(instruction))
+    )
+    names = _parameter_registers(program, parameters, written)
+    used = _use_lines(program)
     results: dict[tuple[str, int], list[Register]] = {}
-    for made in program.instructions:
-        if made.location is None:
+    for instruction in program.instructions:
+        if instruction.location is None:
             continue
-        place = made.location.written.file, made.location.written.line
-        for register in writes(made):
+        location = instruction.location.written.file, instruction.location.written.line
+        for register in writes(instruction):
             lines_of_uses = used.get(register, set())
-            is_result = bool(lines_of_uses) and place not in lines_of_uses
+            is_result = bool(lines_of_uses) and location not in lines_of_uses
             if register.type != PRED and written[register] == 1 and is_result:
-                results.setdefault(place, []).append(register)
+                results.setdefault(location, []).append(register)
     for (file, line), registers in results.items():
         text = lines.get(file, ())
         assigned = _ASSIGNED.fullmatch(text[line - 1]) if 0 < line <= len(text) else None
-        left = [one for one in registers if one.name not in found]
-        if assigned and len(left) == 1:
-            found[left[0].name] = assigned["name"]
-    return found
+        unnamed = [candidate for candidate in registers if candidate.name not in names]
+        if assigned and len(unnamed) == 1:
+            names[unnamed[0].name] = assigned["name"]
+    return names
 
 
-def _of_parameters(
+def _parameter_registers(
     program: Program, parameters: Mapping[str, str], written: Mapping[Register, int]
 ) -> dict[str, str]:
-    """Returns the registers that hold a parameter, loaded or copied."""
-    found: dict[str, str] = {}
-    for made in program.instructions:
-        results = tuple(writes(made))
-        if len(results) != 1 or written[results[0]] != 1 or made.guard is not None:
+    """Returns the parameter names of registers into which a parameter is loaded or copied."""
+    names: dict[str, str] = {}
+    for instruction in program.instructions:
+        results = tuple(writes(instruction))
+        # A register with several definitions, or a guarded one, may hold other values as well.
+        if len(results) != 1 or written[results[0]] != 1 or instruction.guard is not None:
             continue
-        name = _loaded(made, parameters)
-        if made.operation.name in COPIES:
-            sources = tuple(reads(made))
-            name = found.get(sources[0].name) if len(sources) == 1 else None
+        name = _loaded_parameter(instruction, parameters)
+        if instruction.operation.name in COPIES:
+            sources = tuple(reads(instruction))
+            name = names.get(sources[0].name) if len(sources) == 1 else None
         if name:
-            found[results[0].name] = name
-    return found
+            names[results[0].name] = name
+    return names
 
 
-def _loaded(made: Instruction, parameters: Mapping[str, str]) -> str | None:
-    """Returns the parameter that an instruction loads as a whole."""
-    if made.operation.name != "ld":
+def _loaded_parameter(instruction: Instruction, parameters: Mapping[str, str]) -> str | None:
+    """Returns the name of the parameter that an instruction loads as a whole, None for other
+    instructions."""
+    if instruction.operation.name != "ld":
         return None
-    for operand in made.operands:
+    for operand in instruction.operands:
         if isinstance(operand, Address) and isinstance(operand.base, Symbol):
             return parameters.get(operand.base.name) if not operand.offset else None
     return None
 
 
-def _lines_of_uses(program: Program) -> dict[Register, set[tuple[str, int]]]:
-    found: dict[Register, set[tuple[str, int]]] = {}
-    for made in program.instructions:
-        if made.location is not None:
-            place = made.location.written.file, made.location.written.line
-            for register in reads(made):
-                found.setdefault(register, set()).add(place)
-    return found
+def _use_lines(program: Program) -> dict[Register, set[tuple[str, int]]]:
+    """Returns the (file, line) of each instruction that reads a register, by register."""
+    uses: dict[Register, set[tuple[str, int]]] = {}
+    for instruction in program.instructions:
+        if instruction.location is not None:
+            location = instruction.location.written.file, instruction.location.written.line
+            for register in reads(instruction):
+                uses.setdefault(register, set()).add(location)
+    return uses

@@ -14,7 +14,13 @@ from warploom.cost.fields import RECORD_WIDTH
 from warploom.detector import layout as words
 from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.operands import read
-from warploom.machine.reference.state import TensorCopies, TensorWork, TexelWork, Wanted, Warp
+from warploom.machine.reference.state import (
+    AttemptedAccess,
+    TensorCopies,
+    TensorWork,
+    TexelWork,
+    Warp,
+)
 from warploom.program.effects.synchronising import event_of
 from warploom.program.uses import member_mask, sources
 from warploom.ptx.ir import Space
@@ -61,7 +67,7 @@ class EventSource:
     def __init__(self, state: Longs, detect: Detect) -> None:
         self._state, self._detect = state, detect
 
-    def admitted(self, warp: Warp, wanted: Wanted) -> int:
+    def admitted(self, warp: Warp, wanted: AttemptedAccess) -> int:
         """Passes an access; returns the lanes that may access memory."""
         shared = warp.block.shared
         event_words = {

@@ -17,7 +17,7 @@ from warploom.detector.detect import begin_event
 from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.tensor.tensor_copies import PIECE, record_bytes
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.services import Call
+from warploom.machine.services import ServiceCall
 from warploom.sanitize.events import LANES, HostMemory
 from warploom.sanitize.state import Detector, Words, padded, slots_of, written_words
 from warploom.simt.schedule_layout import SLOT
@@ -62,7 +62,7 @@ class KernelHeap:
         rows[place] = row
         self._data[words.ALLOCATIONS], self._data[words.LAST_ALLOCATION] = count + 1, 0
 
-    def released(self, address: int, call: Call, lane: int) -> None:
+    def released(self, address: int, call: ServiceCall, lane: int) -> None:
         """Records the free of an allocation as a write by the thread that frees it, and removes its
         row."""
         count, place = int(self._data[words.ALLOCATIONS]), self._position(address)
@@ -113,7 +113,7 @@ class KernelHeap:
         row[words.A_CELLS], row[words.A_LINES], row[words.A_WRITTEN] = offsets
         return row
 
-    def _check(self, row: list[int], call: Call, lane: int) -> None:
+    def _check(self, row: list[int], call: ServiceCall, lane: int) -> None:
         """Checks a free as a store by the freeing thread to all lines that were accessed."""
         state: Any = self._data
         starts = (

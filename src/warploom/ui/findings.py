@@ -8,7 +8,7 @@ import msgspec
 
 from warploom.core.errors import Dim3
 from warploom.observe import schema
-from warploom.observe.trace import Reached, Trace
+from warploom.observe.trace import StepAccess, Trace
 from warploom.sanitize.findings import Finding, Thread
 
 NOT_RECORDED = -1
@@ -74,7 +74,7 @@ def _pair(later: list[int], earlier: list[int]) -> tuple[int, int]:
     return next(iter(later), NOT_RECORDED), next(iter(earlier), NOT_RECORDED)
 
 
-def _reaches(access: Reached, lane: int, space: str, at: int) -> bool:
+def _reaches(access: StepAccess, lane: int, space: str, at: int) -> bool:
     """Return whether a lane's access touches a byte."""
     return access.space == space and any(
         of == lane and address <= at < address + access.size

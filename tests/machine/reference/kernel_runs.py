@@ -1,4 +1,4 @@
-"""Helpers of the tests here: a small kernel around some PTX, run on the reference machine."""
+"""Runs small kernels around some PTX on the reference machine, for the tests in this folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warploom.core.errors import Allocation
 from warploom.cost.fields import FIELDS
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.tally import Tally
 from warploom.program.build import build
@@ -45,7 +45,8 @@ CAPACITY = 1 << 28
 
 @dataclass
 class Result:
-    """A finished run: the words of the output buffer, and the counts by instruction's text."""
+    """The result of a run: the words of the output buffer, and the counts by the instruction's
+    text."""
 
     program: Program
     tally: Tally
@@ -53,12 +54,13 @@ class Result:
     buffer: Allocation
 
     def of(self, opcode: str, which: int = 0) -> int:
-        """The index of an instruction, by its opcode and its place among those that have it."""
+        """Returns the index of an instruction, by its opcode and its number among those with that
+        opcode."""
         found = [i for i, made in enumerate(self.program.instructions) if named(made, opcode)]
         return found[which]
 
     def cost(self, opcode: str, space: Space, which: int = 0) -> dict[str, int]:
-        """The counts of an access row that are not zero."""
+        """Returns the counts of an access record that are not zero."""
         instruction = self.of(opcode, which)
         for row, counts in zip(self.tally.rows, self.tally.accesses, strict=True):
             if (row.instruction, row.space) == (instruction, space):
@@ -81,12 +83,12 @@ def run(
     dynamic_shared: int = 0,
     limit: int | None = None,
 ) -> Result:
-    """Run a kernel made of a body, with `words` words of zeros or `start` to write to."""
+    """Runs a kernel made of a body, with `words` words of zeros, or `start`, as its buffer."""
     text = f"{HEADER}{module}.visible .entry k(.param .u64 out)\n{{{DECLARATIONS}{body}\n}}\n"
     parsed = parse(text)
     program = build(parsed, "k")
     memory = DeviceMemory(CAPACITY)
-    image = Image(parsed, memory)
+    image = ModuleGlobals(parsed, memory)
     first = np.zeros(words, np.uint32) if start is None else start
     buffer = memory.allocate(first.nbytes, "out")
     memory.write(buffer.address, first.tobytes())

@@ -1,4 +1,5 @@
-"""Control flow of whole kernels: masks and counts by hand, barriers, deadlocks and limits."""
+"""Checks control flow of whole kernels: masks and counts by hand, barriers, deadlocks and
+limits."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from kernel_runs import run
 from warploom.core.errors import DeadlockError, DeviceTrap, InstructionLimit
 
 
-def test_if_else_runs_both_sides_and_meets_again() -> None:
+def test_if_else_runs_both_sides_and_reconverges() -> None:
     done = run("""
         and.b32 %r1, %t, 3;
         setp.eq.u32 %p1, %r1, 0;
@@ -38,8 +39,8 @@ def test_if_else_runs_both_sides_and_meets_again() -> None:
 
 
 def test_a_loop_with_a_different_count_in_each_lane() -> None:
-    """Lane l goes round l % 4 + 1 times: laps of 32, 24, 16 and 8 lanes; the loop's branch parts
-    lanes in the first three laps, and they meet once."""
+    """Iterates l % 4 + 1 times in lane l: iterations of 32, 24, 16 and 8 lanes; the loop's branch
+    diverges in the first three, and all lanes reconverge once."""
     done = run("""
         and.b32 %r1, %t, 3;
         mov.u32 %r2, 0;
@@ -60,7 +61,7 @@ def test_a_loop_with_a_different_count_in_each_lane() -> None:
 
 
 def test_nested_branches_run_the_side_that_falls_through_first() -> None:
-    """Every lane notes when it was served, by a counter in memory; lanes 0-7, 8-15, 16-31 part."""
+    """Stores in every lane the value of a counter in memory; lanes 0-7, 8-15, 16-31 diverge."""
     done = run("""
         setp.lt.u32 %p1, %t, 16;
         @%p1 bra LOW;
@@ -84,7 +85,7 @@ def test_nested_branches_run_the_side_that_falls_through_first() -> None:
     assert done.tally.warps[done.of("st.global.u32")] == 1
 
 
-def test_lanes_that_exit_are_gone_for_good() -> None:
+def test_lanes_that_exit_execute_nothing_more() -> None:
     done = run("""
         setp.lt.u32 %p1, %t, 5;
         @%p1 exit;
@@ -153,8 +154,8 @@ def test_calls_run_in_place() -> None:
     assert done.tally.threads[done.of("call.uni")] == 2
 
 
-def test_a_barrier_holds_warps_until_all_are_there() -> None:
-    """Warp 1 writes what warp 0 reads behind the barrier, though warp 0 runs first."""
+def test_a_barrier_holds_warps_until_all_have_arrived() -> None:
+    """Writes in warp 1 the value that warp 0 reads after the barrier, though warp 0 runs first."""
     done = run(
         """
         .shared .align 4 .b32 cell;
@@ -187,7 +188,7 @@ def test_a_barrier_awaits_only_warps_that_have_not_ended() -> None:
 
 
 def test_barriers_with_a_count_pair_up_warps() -> None:
-    """Warps 0 and 2 meet at barrier 1, warps 1 and 3 at barrier 2, 64 threads each."""
+    """Pairs warps 0 and 2 at barrier 1, and warps 1 and 3 at barrier 2, 64 threads each."""
     done = run(
         """
         mov.u32 %r1, %warpid;
@@ -231,7 +232,8 @@ def test_warps_at_different_barriers_are_a_deadlock() -> None:
 
 
 def test_a_lane_that_waits_for_another_of_its_warp_never_ends() -> None:
-    """Before independent thread scheduling, the lock's owner cannot run while others spin."""
+    """Takes a lock in one lane while others of its warp spin, which deadlocks before independent
+    thread scheduling."""
     with pytest.raises(InstructionLimit):
         run(
             """
@@ -262,7 +264,8 @@ def test_a_trap_names_its_thread() -> None:
 
 
 def test_special_registers_of_a_launch_in_three_dimensions() -> None:
-    """Thread (x, y, z) has number x + 4y + 12z; block (i, j) of a 2 x 2 grid writes 24 words."""
+    """Expects thread (x, y, z) to have number x + 4y + 12z; block (i, j) of a 2 x 2 grid writes 24
+    words."""
     done = run(
         """
         mov.u32 %r1, %tid.x;

@@ -1,4 +1,4 @@
-"""Memory in whole kernels: what arrives, what it costs, and what is refused."""
+"""Checks memory accesses of whole kernels: values, costs and faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_neighbouring_words_cost_four_sectors_of_one_line() -> None:
     assert cost.items() >= (wanted | {"lines": 1, "bytes_moved": 128}).items()
 
 
-def test_a_guarded_load_asks_only_for_the_lanes_that_are_on() -> None:
+def test_a_guarded_load_accesses_only_lanes_whose_guard_is_true() -> None:
     body = "setp.lt.u32 %p1, %t, {}; mov.u32 %v, 9; @%p1 ld.global.u32 %v, [%mine+512]; "
     body += "st.global.u32 [%mine], %v; ret;"
     start = np.arange(256, dtype=np.uint32)
@@ -30,7 +30,7 @@ def test_a_guarded_load_asks_only_for_the_lanes_that_are_on() -> None:
 
 
 def test_vectors_are_one_access() -> None:
-    """32 lanes of 16 bytes: 512 bytes in 16 sectors of 4 lines."""
+    """Loads 16 bytes in each of 32 lanes: 512 bytes in 16 sectors of 4 lines."""
     done = run(
         """
         mul.wide.u32 %d1, %t, 16;
@@ -73,7 +73,7 @@ def test_the_highest_lane_lasts() -> None:
 
 
 def test_shared_memory_starts_at_zero_in_every_block_and_counts_conflicts() -> None:
-    """A stride of 2 words puts pairs of lanes on one bank: 2 wavefronts."""
+    """Uses a stride of 2 words, which maps pairs of lanes to one bank: 2 wavefronts."""
     done = run(
         """
         .shared .align 4 .b8 room[256];
@@ -95,7 +95,7 @@ def test_shared_memory_starts_at_zero_in_every_block_and_counts_conflicts() -> N
     assert (read["wavefronts"], read.get("bank_conflicts", 0)) == (3, 0)
 
 
-def test_dynamic_shared_memory_begins_behind_the_static() -> None:
+def test_dynamic_shared_memory_follows_the_static() -> None:
     done = run(
         """
         .shared .align 4 .b8 fixed[20];
@@ -116,7 +116,7 @@ def test_dynamic_shared_memory_begins_behind_the_static() -> None:
 
 
 def test_local_memory_is_each_threads_own_and_interleaved_by_words() -> None:
-    """Word w of all lanes is one line of 128 bytes, so an access to one word costs 4 sectors."""
+    """Expects 4 sectors for an access to one word: word w of all lanes is one line of 128 bytes."""
     done = run("""
         .local .align 4 .b8 own[64];
         mov.u64 %d1, own;
@@ -131,7 +131,7 @@ def test_local_memory_is_each_threads_own_and_interleaved_by_words() -> None:
     assert (cost["requests"], cost["sectors"], cost["lines"]) == (1, 4, 1)
 
 
-def test_generic_addresses_lead_to_each_space_in_a_row_of_its_own() -> None:
+def test_generic_accesses_are_counted_by_space() -> None:
     done = run("""
         .shared .align 4 .b32 cell;
         .local .align 4 .b32 own;
@@ -243,7 +243,7 @@ def test_faults(body: str, kind: str, lane: int, size: int) -> None:
 
 
 def test_a_fault_has_no_effect() -> None:
-    """Every lane is checked before the first writes."""
+    """Expects no store of a faulting instruction: every lane is checked before the first writes."""
     memory_before = "st.global.u32 [%mine+4], %t;"
     with pytest.raises(MemoryFault) as caught:
         run(memory_before + "ret;", words=32)

@@ -1,4 +1,4 @@
-"""Shuffles, votes and vector moves."""
+"""Checks shuffles, votes and vector moves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALL = 0xFFFFFFFF
 def shuffled(
     mode: str, amount: int, control: int, *, before: str = ""
 ) -> tuple[list[int], list[int]]:
-    """What each lane got of the others' lane numbers plus 100, and its predicate."""
+    """Returns the value that each lane received, of lane numbers plus 100, and its predicate."""
     done = run(f"""
         add.u32 %r1, %t, 100;
         {before}
@@ -38,8 +38,8 @@ def test_shuffles_over_the_whole_warp() -> None:
 
 
 def test_shuffles_in_segments_of_eight() -> None:
-    """As CUDA's __shfl_*_sync(..., width = 8) asks for them: c holds 0b11000, the bits that name
-    the segment, above the last lane 31, of which only the other bits count."""
+    """Uses the operand of CUDA's __shfl_*_sync(..., width = 8): c holds 0b11000, the bits that
+    select the segment, above the last lane 31, of which only the other bits count."""
     lanes = range(32)
     got, inside = shuffled("down", 2, 0x181F)
     assert got == [lane + 2 if lane % 8 < 6 else lane for lane in lanes]
@@ -71,7 +71,7 @@ def test_a_lane_that_takes_no_part_gives_the_reader_its_own_value() -> None:
     [(0, (0, 0, 1, 0)), (5, (0, 1, 0, 0x1F)), (32, (1, 1, 1, ALL))],
 )
 def test_votes(holds: int, answers: tuple[int, int, int, int]) -> None:
-    """Lanes below `holds` say yes: all, any, uni, and the ballot."""
+    """Sets the predicate in lanes below `holds`: all, any, uni, and the ballot."""
     done = run(f"""
         setp.lt.u32 %p1, %t, {holds};
         vote.sync.all.pred %p2, %p1, -1;
@@ -87,7 +87,7 @@ def test_votes(holds: int, answers: tuple[int, int, int, int]) -> None:
     assert tuple(done.words[:4].tolist()) == answers
 
 
-def test_votes_ask_only_lanes_that_execute_them() -> None:
+def test_votes_include_only_lanes_that_execute_them() -> None:
     done = run("""
         setp.ge.u32 %p1, %t, 4;
         @%p1 bra END;

@@ -40,13 +40,13 @@ def any_programs() -> st.SearchStrategy[Run]:
 @cache
 def shaped_programs() -> st.SearchStrategy[Run]:
     """Index arithmetic, loops and barriers that the compiled engine treats apart."""
-    short = [None, shaped.walks(), shaped.predicated_blocks(), shaped.leavings()]
+    short = [None, shaped.strided_chains(), shaped.predicated_blocks(), shaped.masked_loops()]
     kinds = [
         *((shaped.shaped_kernels(body), shaped_runs.BLOCKS) for body in short),
-        (shaped.shaped_kernels(shaped.idle_rounds()), shaped_runs.LONG_BLOCKS),
-        (shaped.swept_kernels(), shaped_runs.LONG_BLOCKS),
+        (shaped.shaped_kernels(shaped.empty_warp_laps()), shaped_runs.LONG_BLOCKS),
+        (shaped.warp_loop_kernels(), shaped_runs.LONG_BLOCKS),
         (shaped.tiled_kernels(), shaped_runs.WIDE),
-        (shaped.known_courses(), shaped_runs.LONG_BLOCKS),
+        (shaped.static_schedule_kernels(), shaped_runs.LONG_BLOCKS),
     ]
     every = [
         st.tuples(
@@ -79,17 +79,17 @@ def stepped_stores() -> st.SearchStrategy[Run]:
 
 
 @cache
-def spoilt() -> st.SearchStrategy[Run]:
+def mutated() -> st.SearchStrategy[Run]:
     """Texts that are mostly not legal."""
     engines = st.sampled_from(["reference", "compiled"])
-    return st.tuples(spoilt_programs.spoilt(), st.fixed_dictionaries({"engine": engines}))
+    return st.tuples(spoilt_programs.mutated(), st.fixed_dictionaries({"engine": engines}))
 
 
 KINDS = {
     "programs": (any_programs, "agree", 4.0),
     "shaped": (shaped_programs, "agree_shaped", 3.0),
     "stepped": (stepped_stores, "agree_stepped", 1.0),
-    "ptx": (spoilt, "ends", 2.0),
+    "ptx": (mutated, "ends", 2.0),
 }
 """By target: the strategy, the runner (see `replays`), the share of the processor's time."""
 

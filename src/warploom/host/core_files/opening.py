@@ -23,7 +23,7 @@ from warploom.host.core_files.format import Core, CoreAllocation, CoreLaunch, Co
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.launch import POLICIES, Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory, MemoryState, unwritten_bits
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.memory.reservation import Reservation
 from warploom.ptx.parser import parse
 
@@ -78,7 +78,7 @@ class _Opening:
         context = Context(
             spec, options, device.engine, schedule, stack_bytes=device.stack_bytes, memory=memory
         )
-        image = Image(module, memory, core.memory.variables)
+        image = ModuleGlobals(module, memory, core.memory.variables)
         sources = dict(self._sources())
         source = Text(core.source, sources.get(core.source, ""))
         kernel = LoadedKernel(context, module, image, core.kernel, source, core.terms)

@@ -33,7 +33,7 @@ from warploom.host.engines import Execute, Progress
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.snapshots import MemoryImage, MemoryImages
+from warploom.machine.memory.snapshots import MemorySnapshot, MemorySnapshots
 from warploom.machine.tally import Tally
 from warploom.program.program import Program
 from warploom.sanitize.findings import Finding
@@ -72,7 +72,7 @@ class Snapshot:
 
     kernel: LoadedKernel
     launch: Launch
-    image: MemoryImage
+    image: MemorySnapshot
 
     def save(self, file: Path, cause: Cause) -> None:
         """Write a core file. Raises WarploomError where it cannot be written."""
@@ -174,7 +174,7 @@ class CoreSaver:
                 f"core file {file}: there is no folder {path.parent}. Make it first."
             )
         self._file, self._saved = path, 0
-        self._images: MemoryImages | None = None
+        self._images: MemorySnapshots | None = None
 
     def wraps(
         self, kernel: LoadedKernel, execute: Execute, findings: Sequence[Finding] | None
@@ -194,7 +194,7 @@ class CoreSaver:
         progress: Progress | None,
     ) -> Callable[[], Tally]:
         if self._images is None:
-            self._images = MemoryImages(memory, allocates=True, constants=True)
+            self._images = MemorySnapshots(memory, allocates=True, constants=True)
         snapshot = Snapshot(kernel, launch, self._images.take())
         try:
             counted = execute(program, launch, memory, progress)

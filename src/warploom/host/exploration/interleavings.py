@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from warploom.host.exploration.orders import Order, Outcome, Ready
-from warploom.machine.launch import Who
-from warploom.machine.reference.state import Access, Warp
-from warploom.observe.origins import SHARED_BY_ALL, EnoughSeen
+from warploom.machine.launch import WarpId
+from warploom.machine.reference.state import Warp, WarpAccess
+from warploom.observe.origins import SHARED_BY_ALL, RecordingFull
 from warploom.ptx.ir import Space
 
 MOST_TURNS = 1_000
@@ -35,7 +35,7 @@ class Turn:
     """A turn of a warp: the bytes that it reads and writes by accesses that conflict; `waits`: it
     ends at a barrier."""
 
-    who: Who
+    who: WarpId
     reads: set[Byte] = field(default_factory=set[Byte])
     writes: set[Byte] = field(default_factory=set[Byte])
     waits: bool = False
@@ -52,13 +52,13 @@ class Node:
     in the current run, those that have been `tried` from here, and those that are `to_do`. A turn
     of a warp that is `asleep` would lead to an order that has been run."""
 
-    able: tuple[Who, ...]
-    asleep: dict[Who, Turn]
+    able: tuple[WarpId, ...]
+    asleep: dict[WarpId, Turn]
     turn: Turn
-    tried: dict[Who, Turn] = field(default_factory=dict[Who, Turn])
-    to_do: set[Who] = field(default_factory=set[Who])
+    tried: dict[WarpId, Turn] = field(default_factory=dict[WarpId, Turn])
+    to_do: set[WarpId] = field(default_factory=set[WarpId])
 
-    def still_asleep(self) -> dict[Who, Turn]:
+    def still_asleep(self) -> dict[WarpId, Turn]:
         """Returns the warps that are asleep after the turn."""
         known = {**self.asleep, **self.tried}
         return {who: turn for who, turn in known.items() if not turn.meets(self.turn)}
@@ -75,7 +75,7 @@ class Interleavings:
         self._begun = self._issued = 0
 
     @property
-    def turns(self) -> tuple[Who, ...]:
+    def turns(self) -> tuple[WarpId, ...]:
         """Returns who had the turns of the last run."""
         return tuple(node.turn.who for node in self._path[: self._begun])
 
@@ -85,9 +85,9 @@ class Interleavings:
 
     # ---- what happens in a run -------------------------------------------------------------------
 
-    def choose(self, able: Sequence[Who]) -> Who:
+    def choose(self, able: Sequence[WarpId]) -> WarpId:
         """Return who goes next: as in the run before up to where this one differs, then the warps
-        that are not asleep in turn. Raises EnoughSeen where all are, or turns are too many."""
+        that are not asleep in turn. Raises RecordingFull where all are, or turns are too many."""
         if self._begun == len(self._path):
             self._path.append(self._new(tuple(able)))
         node = self._path[self._begun]
@@ -95,8 +95,8 @@ class Interleavings:
         self._begun += 1
         return node.turn.who
 
-    def _new(self, able: tuple[Who, ...]) -> Node:
-        asleep: dict[Who, Turn] = {}
+    def _new(self, able: tuple[WarpId, ...]) -> Node:
+        asleep: dict[WarpId, Turn] = {}
         last = (-1, 0)
         if self._path:
             asleep, last = self._path[-1].still_asleep(), self._path[-1].turn.who
@@ -111,7 +111,7 @@ class Interleavings:
     def _give_up(self, *, known: bool) -> NoReturn:
         """End the run; `known`: its order has been run."""
         self.cut, self.whole = True, self.whole and known
-        raise EnoughSeen
+        raise RecordingFull
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
         """Hear of an instruction: the last of a turn may be a barrier."""
@@ -121,7 +121,7 @@ class Interleavings:
         made = warp.run.program.instructions[instruction]
         self._path[self._begun - 1].turn.waits = made.operation.name in BARRIERS
 
-    def accessed(self, warp: Warp, access: Access) -> None:
+    def accessed(self, warp: Warp, access: WarpAccess) -> None:
         """Hear of an access: keep which bytes it reaches, if it is one that conflicts."""
         if access.instruction not in self._points or access.space not in SHARED_BY_ALL:
             return
@@ -151,8 +151,10 @@ class Interleavings:
 def find_reversals(path: Sequence[Node]) -> None:
     """Note for each two turns of a run that meet, though nothing between them orders them, who is
     to go first in another run, so that they come the other way round."""
-    clocks: dict[Who, dict[Who, int]] = {}  # the last turn of each warp that a warp comes after
-    after: list[dict[Who, int]] = []  # the same behind each turn, which is among them
+    clocks: dict[
+        WarpId, dict[WarpId, int]
+    ] = {}  # the last turn of each warp that a warp comes after
+    after: list[dict[WarpId, int]] = []  # the same behind each turn, which is among them
     for at, node in enumerate(path):
         if at:
             _let_go(path[at - 1], node, clocks, after[-1])
@@ -166,19 +168,19 @@ def find_reversals(path: Sequence[Node]) -> None:
                 _reverse(path, first, at, after)
 
 
-def _has(clock: Mapping[Who, int], node: Node, at: int) -> bool:
+def _has(clock: Mapping[WarpId, int], node: Node, at: int) -> bool:
     """Returns whether what has a clock comes after turn number `at`."""
     return clock.get(node.turn.who, -1) >= at
 
 
 def _reverse(
-    path: Sequence[Node], first: int, second: int, after: Sequence[Mapping[Who, int]]
+    path: Sequence[Node], first: int, second: int, after: Sequence[Mapping[WarpId, int]]
 ) -> None:
     """Have the `second` of two turns come before the `first`, unless a run that is to be made does:
     begin with one of the warps that go first in what does not come after the `first` turn."""
     node = path[first]
     rest = [i for i in range(first + 1, second) if not _has(after[i], node, first)] + [second]
-    initial = dict[Who, bool]()
+    initial = dict[WarpId, bool]()
     for number, at in enumerate(rest):
         free = not any(_has(after[at], path[i], i) for i in rest[:number])
         initial.setdefault(path[at].turn.who, free)
@@ -189,7 +191,7 @@ def _reverse(
 
 
 def _let_go(
-    last: Node, node: Node, clocks: dict[Who, dict[Who, int]], behind: dict[Who, int]
+    last: Node, node: Node, clocks: dict[WarpId, dict[WarpId, int]], behind: dict[WarpId, int]
 ) -> None:
     """Order warps that a turn has let go behind it, and behind each other: they have met."""
     let_go = [who for who in node.able if who not in last.able and who != last.turn.who]
@@ -200,8 +202,8 @@ def _let_go(
         clocks[who] = joined
 
 
-def _joined(clocks: Iterable[dict[Who, int]]) -> dict[Who, int]:
-    joined: dict[Who, int] = {}
+def _joined(clocks: Iterable[dict[WarpId, int]]) -> dict[WarpId, int]:
+    joined: dict[WarpId, int] = {}
     for clock in clocks:
         for who, at in clock.items():
             joined[who] = max(at, joined.get(who, -1))

@@ -20,10 +20,10 @@ from warploom.host.kernel import Kernel
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.launcher import Launcher
 from warploom.host.option_types import Cluster
-from warploom.machine.launch import Schedule, Who
-from warploom.machine.memory.module_globals import Image
+from warploom.machine.launch import Schedule, WarpId
+from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.reference.state import Listener
-from warploom.observe.origins import EnoughSeen
+from warploom.observe.origins import RecordingFull
 from warploom.ptx.parser import parse
 
 
@@ -35,7 +35,7 @@ class Order:
     schedule: str
     seed: int
     interrupts: tuple[int, ...] = ()
-    turns: tuple[Who, ...] = ()
+    turns: tuple[WarpId, ...] = ()
 
     def __str__(self) -> str:
         text = f"schedule {self.schedule}, seed {self.seed}"
@@ -133,7 +133,7 @@ class Ready:
         # What the kernel prints is the same text over and over.
         context = Context(job.spec, job.options, engine, Schedule(), output=lambda text: None)
         module = parse(job.ptx, job.name, job.spec.warp_size)
-        self.image = Image(module, context.memory)
+        self.image = ModuleGlobals(module, context.memory)
         kernel = Kernel(context, module, self.image, job.kernel)
         self.launcher = kernel[job.grid, job.block, 0, job.shared_bytes]
         self._buffers = {
@@ -153,7 +153,7 @@ class Ready:
     def watch(self, listener: Listener, order: Order) -> str:
         """Launch on the reference machine, until the listener has seen enough; gives the error that
         ended it before, if one did."""
-        with suppress(EnoughSeen):
+        with suppress(RecordingFull):
             return self.launcher.watch(listener, *self._begin(), **self._options(order))
         return ""
 

@@ -14,7 +14,7 @@ from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import Tally
 from warploom.observe.contents import allocations_at
 from warploom.observe.limits import TraceLimits
-from warploom.observe.recorder import Recorded, Recorder
+from warploom.observe.recorder import RecordedTrace, Recorder
 from warploom.observe.schema import Allocated
 from warploom.program.program import Program
 from warploom.simt import schedule_layout
@@ -26,7 +26,7 @@ class Recording(Protocol):
     @property
     def execute(self) -> Execute: ...
 
-    def recorded(self) -> Recorded: ...
+    def recorded(self) -> RecordedTrace: ...
 
 
 def recording_of(kernel: LoadedKernel, limits: TraceLimits, engine: str) -> Recording:
@@ -42,7 +42,7 @@ class ReferenceRecording:
         self._recorder = Recorder(kernel.program, context.rules, limits)
         self.execute = watched(context.spec, context.options, self._recorder)
 
-    def recorded(self) -> Recorded:
+    def recorded(self) -> RecordedTrace:
         return self._recorder.recorded()
 
 
@@ -71,7 +71,7 @@ class CompiledRun:
             raise error_of(self._work, self._status)
         return Counted.of([self._work])
 
-    def recorded(self) -> Recorded:
+    def recorded(self) -> RecordedTrace:
         from warploom.abi.environment import Status
         from warploom.observe.compiled_trace import CompiledRecording, Ending
 

@@ -18,7 +18,7 @@ from warploom.host.engines import Progress
 from warploom.host.loaded import LoadedKernel
 from warploom.host.records.replayed import code_of
 from warploom.machine.compiled.caches import l1_bytes
-from warploom.machine.compiled.counted import Counted, together
+from warploom.machine.compiled.counted import Counted, combined_tally
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.logs import Log
 from warploom.machine.compiled.outcome import check_limit, error_of
@@ -123,7 +123,7 @@ class TimedRun:
         @lru_cache(maxsize=1)
         def tally() -> Tally:
             warps = self.executed_blocks * launch.warps_per_block
-            return replace(together(counted), workers=1, launched_warps=warps)
+            return replace(combined_tally(counted), workers=1, launched_warps=warps)
 
         if launch.max_instructions is not None:  # then all blocks were one part
             check_limit(tally(), work)
@@ -150,8 +150,8 @@ class TimedRun:
         sampled = self._kernel.context.sampled
         kernel = self._engine.kernel(program, launch, records=True, baseline=sampled)
         apart = not kernel.suspends or not why_alone(program, launch, memory, caches=False)
-        together = launch.cooperative or launch.max_instructions is not None or not apart
-        return range(last if together else min(FIRST_BLOCKS, last))
+        in_one_run = launch.cooperative or launch.max_instructions is not None or not apart
+        return range(last if in_one_run else min(FIRST_BLOCKS, last))
 
     def _aligned(self, launch: Launch, last: int, recorder: Recorder) -> int:
         """Return the block before which execution ends, once the first part is recorded: of a

@@ -17,7 +17,7 @@ from warploom.host.programs.names import source_name
 from warploom.machine.launch import INDEPENDENT_SINCE, Launch, all_shared_bytes
 from warploom.observe import schema
 from warploom.observe.counters import BARRIERS, BRANCHES
-from warploom.observe.recorder import Recorded
+from warploom.observe.recorder import RecordedTrace
 from warploom.observe.trace import Trace
 from warploom.observe.variables import variables_of
 from warploom.program.program import Program
@@ -33,7 +33,7 @@ def trace_of(
     kernel: LoadedKernel,
     launch: Launch,
     engine: str,
-    recorded: Recorded,
+    recorded: RecordedTrace,
     error: WarploomError | None,
     buffers: Sequence[Buffer],
 ) -> Trace:

@@ -18,7 +18,7 @@ from warploom.host.buffer import Array, Buffer
 from warploom.host.option_types import Content
 from warploom.host.textures.texels import FORMATS, Texels, store_texels
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.memory.textures import Description
+from warploom.machine.memory.textures import TextureDescription
 from warploom.texture import descriptors as d
 
 ADDRESS_MODES = {
@@ -37,7 +37,9 @@ class Handle:
     It lives until `free()` is called or nobody holds it any more.
     """
 
-    def __init__(self, memory: DeviceMemory, texels: Texels, made: Description, name: str) -> None:
+    def __init__(
+        self, memory: DeviceMemory, texels: Texels, made: TextureDescription, name: str
+    ) -> None:
         self.memory, self.texels, self.name = memory, texels, name
         self._handle = memory.textures.add(made)
         self._release = weakref.finalize(self, memory.textures.drop, self._handle)
@@ -127,7 +129,7 @@ def make_texture(
     flags = d.LINEAR * (filter == "linear") | d.MIP_LINEAR * (mipmap_filter == "linear")
     flags |= d.NORMALIZED * (normalized or cubic)
     first, second, third = (ADDRESS_MODES[mode] for mode in modes)
-    made = Description(
+    made = TextureDescription(
         d.TEXTURE,
         texels.geometry,
         format,
@@ -156,7 +158,7 @@ def _border_words(
 
 def make_surface(memory: DeviceMemory, texels: Texels, name: str) -> Surface:
     """Return a surface over texels."""
-    made = Description(
+    made = TextureDescription(
         d.SURFACE,
         texels.geometry,
         FORMATS[texels.dtype],

@@ -1,2 +1,2 @@
-"""Runs launches in compiled code: their arrays, threads, tiers of code, and the counts they
+"""Runs launches in compiled code: their buffers, threads and code tiers, and the counts that they
 leave."""

@@ -1,4 +1,8 @@
-"""Computes what single accesses cost by a device's rules; compiled code only counts them."""
+"""Computes the cost of single accesses by a device's rules, on the host.
+
+Compiled code only counts how often an access pattern occurs; multiplied by the costs from here,
+that gives the counters of a launch.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,13 @@ from warploom.ptx.ir import Space
 ALL_LANES = 0xFFFFFFFF
 
 STRIDES = {Space.LOCAL: 4, Space.CONST: 0}
-"""Bytes from lane to lane in common accesses, where not those that a lane accesses."""
+"""Bytes from lane to lane in the common access of a space, where that is not the bytes that each
+lane accesses."""
 
 
 @dataclass(frozen=True)
 class RowRule:
-    """Says by which rules accesses of a row are counted, and the bytes that each lane accesses."""
+    """The names of the cost rules of an access record, and the bytes that each lane accesses."""
 
     names: tuple[str, ...]
     size: int
@@ -34,7 +39,7 @@ class RowRule:
 
 
 def row_rule(program: Program, row: AccessRow, rules: AccessRules) -> RowRule:
-    """Return how accesses of a row are counted by a device's rules."""
+    """Returns the cost rules of an access record on a device."""
     instruction = program.instructions[row.instruction]
     names = [rules.cost(row.space.value, row.op, route=route_of(instruction))]
     if row.op == "store" and (writes := rules.writes(row.space.value)):
@@ -43,7 +48,8 @@ def row_rule(program: Program, row: AccessRow, rules: AccessRules) -> RowRule:
 
 
 def common_cost(program: Program, row: AccessRow, rules: AccessRules) -> Counts:
-    """Return the counts of one common access of a row, in the order of FIELDS."""
+    """Returns the counts of the common access of a record, in the order of FIELDS: all 32 lanes at
+    consecutive elements, in constant memory all at one address."""
     if row.space in (Space.TEXTURE, Space.SURFACE):  # they have no common access
         return np.zeros(len(FIELDS), np.int64)
     rule = row_rule(program, row, rules)
@@ -53,6 +59,8 @@ def common_cost(program: Program, row: AccessRow, rules: AccessRules) -> Counts:
 
 @lru_cache(maxsize=1 << 14)
 def _cost(rule: RowRule, mask: int, addresses: tuple[int, ...]) -> Counts:
+    """Returns the counts of one access; the results are cached, since kernels repeat few
+    patterns."""
     counts = np.zeros(RECORD_WIDTH, np.int64)
     for name in rule.names:
         count_compiled(name, np.array(addresses, np.uint64), mask, rule.size, counts)

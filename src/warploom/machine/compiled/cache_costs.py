@@ -1,5 +1,11 @@
-"""Makes costs of what access caches counted (`abi.range_cache`): of each kind of access the
-rules say what one costs, and the cache how often it came again."""
+"""Converts the counters of range caches (`abi.range_cache`) into costs of accesses.
+
+A range cache counts, for each lane pattern that an access instruction used, how often the pattern
+occurred at each offset in a unit (128 bytes, or 256 on compute capability 3.x). The cost rules
+depend on nothing else, so each (pattern, offset) is priced once and multiplied by its count.
+Example: 32 lanes with stride 4, seen 1000 times at offset 0 and once at offset 4, touch 1000 * 4 +
+1 * 5 sectors of 32 bytes.
+"""
 
 from __future__ import annotations
 
@@ -39,114 +45,126 @@ from warploom.simt.lane_counts import ALL_LANES
 
 Words = npt.NDArray[np.int64]
 
-_BEGIN = 1 << 44
-"""A multiple of every unit, from which addresses are counted, so that none is below 0."""
+_ORIGIN = 1 << 44
+"""The base of synthetic addresses: a multiple of every unit, large enough that no lane's address is
+negative."""
 
 
 @dataclass(frozen=True)
-class Pattern:
-    """Says how the lanes of an access lie to each other: `steps` are bytes behind where the first
-    run of its group begins, lane by lane; `local` addresses are lines of a stack whatever the
-    steps."""
+class LanePattern:
+    """The relative addresses of the lanes of an access: `steps` are the byte offsets of the lanes
+    from the first lane run of the access's group. `local` accesses touch consecutive words whatever
+    the steps, since local memory is interleaved by lane."""
 
     mask: int
     steps: tuple[int, ...]
     local: bool
 
-    def addresses(self, first: int) -> tuple[int, ...]:
-        """Returns the addresses of an access whose lane 0 reaches `first`."""
+    def addresses(self, first_address: int) -> tuple[int, ...]:
+        """Returns the lanes' addresses if lane 0 accesses `first_address`."""
         if self.local:
-            return tuple(_BEGIN + 4 * lane for lane in range(LANES))
-        return tuple(first + step - self.steps[0] for step in self.steps)
+            return tuple(_ORIGIN + 4 * lane for lane in range(LANES))
+        return tuple(first_address + step - self.steps[0] for step in self.steps)
 
 
-class PatternCosts:
-    """Keeps what accesses of a pattern cost, by the place of their group's first run in the unit of
-    a device's rules, in elements."""
+class LanePatternCosts:
+    """Caches the costs of a lane pattern by the offset of its group's first lane run in the unit,
+    counted in elements."""
 
-    def __init__(self, pattern: Pattern, rule: RowRule, unit: int) -> None:
+    def __init__(self, pattern: LanePattern, rule: RowRule, unit: int) -> None:
         self._pattern, self._rule, self._unit = pattern, rule, unit
-        self._known = np.zeros(unit // rule.size, np.bool_)
-        self._costs = np.zeros((len(self._known), len(FIELDS)), np.int64)
+        self._is_computed = np.zeros(unit // rule.size, np.bool_)
+        self._costs = np.zeros((len(self._is_computed), len(FIELDS)), np.int64)
 
-    def first(self, place: int) -> int:
-        """Returns an address that lane 0 reaches where the first run is at a place."""
-        return _BEGIN + (place * self._rule.size + self._pattern.steps[0]) % self._unit
+    def first_address(self, offset: int) -> int:
+        """Returns an address of lane 0 that puts the first lane run at `offset` (in elements) of a
+        unit."""
+        return _ORIGIN + (offset * self._rule.size + self._pattern.steps[0]) % self._unit
 
-    def at(self, places: Words) -> Words:
-        """Returns the costs of an access at each of some places, in the order of FIELDS."""
-        for place in places[~self._known[places]].tolist():
-            addresses = self._pattern.addresses(self.first(place))
-            self._costs[place] = self._rule.cost(self._pattern.mask, addresses)
-            self._known[place] = True
-        return self._costs[places]
+    def costs_at(self, offsets: Words) -> Words:
+        """Returns the costs of an access at each of some offsets, in the order of FIELDS; shape
+        (offsets, FIELDS)."""
+        for offset in offsets[~self._is_computed[offsets]].tolist():
+            addresses = self._pattern.addresses(self.first_address(offset))
+            self._costs[offset] = self._rule.cost(self._pattern.mask, addresses)
+            self._is_computed[offset] = True
+        return self._costs[offsets]
 
 
 @lru_cache(maxsize=1 << 11)
-def _costs_of(pattern: Pattern, rule: RowRule, unit: int) -> PatternCosts:
-    return PatternCosts(pattern, rule, unit)
+def _costs_of(pattern: LanePattern, rule: RowRule, unit: int) -> LanePatternCosts:
+    return LanePatternCosts(pattern, rule, unit)
 
 
 def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
-    """Adds to a tally what repeated accesses cost; `words` are a worker's keys and caches."""
-    for row, place in layout.caches.places.items():
-        if words[place + LEADER]:
+    """Adds to a tally the costs of the accesses that range caches counted; `words` are a worker's
+    lane sets and caches."""
+    for row, cache_at in layout.caches.places.items():
+        # LEADER is 0 in a cache that no access has filled.
+        if words[cache_at + LEADER]:
             _add_row(tally, layout, row, words)
 
 
 def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
-    """Adds what repeated accesses of a row cost whose cache is in use."""
-    caches, place = layout.caches, layout.caches.places[row]
-    header, leader = words[place : place + HEADER], int(words[place + LEADER])
+    """Adds the costs that the cache of one access record counted."""
+    caches, cache_at = layout.caches, layout.caches.places[row]
+    header, leader = words[cache_at : cache_at + HEADER], int(words[cache_at + LEADER])
     rule = row_rule(layout.program, layout.rows[row], layout.rules)
     entries = _entries(caches, row, words, leader)
     times = entries[:, caches.counts :]
-    if leader != place:
-        times = times + _entries(caches, row, words, place)[:, caches.counts :]
+    # The guard of a group is that of its leader, which counts for all members; a member counts in
+    # its own cache only when it runs without the group.
+    if leader != cache_at:
+        times = times + _entries(caches, row, words, cache_at)[:, caches.counts :]
     for number in np.flatnonzero(times.any(axis=1)):
         entry = entries[number]
-        pattern = Pattern(
+        pattern = LanePattern(
             int(entry[KEY]) & ALL_LANES,
             _steps(header, entry),
             layout.rows[row].space is Space.LOCAL,
         )
-        places = np.flatnonzero(times[number])
-        known = _costs_of(pattern, rule, caches.unit)
-        costs = known.at(places)
-        tally.accesses[row] += times[number, places] @ costs
-        dearest = int(costs[:, TRANSACTIONS].argmax())
-        if costs[dearest, TRANSACTIONS] > tally.records[row, EXAMPLE_COST]:
-            first = known.first(int(places[dearest]))
-            tally.records[row, EXAMPLE_COST] = costs[dearest, TRANSACTIONS]
-            moved = _moved(entry, first - pattern.steps[0], rule.size, caches.unit)
-            _keep_example(tally.records[row], pattern, first, moved)
+        offsets = np.flatnonzero(times[number])
+        pattern_costs = _costs_of(pattern, rule, caches.unit)
+        costs = pattern_costs.costs_at(offsets)
+        tally.accesses[row] += times[number, offsets] @ costs
+        costliest = int(costs[:, TRANSACTIONS].argmax())
+        if costs[costliest, TRANSACTIONS] > tally.records[row, EXAMPLE_COST]:
+            first_address = pattern_costs.first_address(int(offsets[costliest]))
+            tally.records[row, EXAMPLE_COST] = costs[costliest, TRANSACTIONS]
+            relocation = _relocation(
+                entry, first_address - pattern.steps[0], rule.size, caches.unit
+            )
+            _store_example(tally.records[row], pattern, first_address, relocation)
 
 
-def _entries(caches: CacheLayout, row: int, words: Words, cache: int) -> Words:
-    """Returns the entries of a cache that begins at some word, one a row; the cache of the first
-    access of a row's group has entries as long as the row's own."""
+def _entries(caches: CacheLayout, row: int, words: Words, start: int) -> Words:
+    """Returns the entries of a cache that starts at word `start`, one per row. The leader's cache
+    has entries of the same length as the member's own."""
     shape = entries_of(caches.sets), caches.entry(row)
-    return words[cache + HEADER : cache + HEADER + math.prod(shape)].reshape(shape)
+    return words[start + HEADER : start + HEADER + math.prod(shape)].reshape(shape)
 
 
-def _moved(entry: Words, begin: int, size: int, unit: int) -> int:
-    """Returns how far a first run that begins at some address lies behind that of an access that
-    there was, or may have been."""
-    moved = begin - int(entry[FIRST])
-    return unit * round(moved / unit) if entry[WITHIN] >= size else moved
+def _relocation(entry: Words, begin: int, size: int, unit: int) -> int:
+    """Returns the distance in bytes from a first lane run at address `begin` to that of an access
+    that occurred, or may have occurred."""
+    distance = begin - int(entry[FIRST])
+    return unit * round(distance / unit) if entry[WITHIN] >= size else distance
 
 
-def _keep_example(record: Counts, pattern: Pattern, first: int, moved: int) -> None:
-    """Keeps an access as its row's example."""
+def _store_example(
+    record: Counts, pattern: LanePattern, first_address: int, relocation: int
+) -> None:
+    """Stores an access as the example of its record, with its addresses moved back by
+    `relocation`."""
     record[EXAMPLE_MASK] = pattern.mask
     record[EXAMPLE_ADDRESSES : EXAMPLE_ADDRESSES + LANES] = [
-        address - moved if pattern.mask >> lane & 1 else 0
-        for lane, address in enumerate(pattern.addresses(first))
+        address - relocation if pattern.mask >> lane & 1 else 0
+        for lane, address in enumerate(pattern.addresses(first_address))
     ]
 
 
 def _steps(header: Words, entry: Words) -> tuple[int, ...]:
-    """Returns how far each lane reaches behind where the first run of its group begins."""
+    """Returns the byte offset of each lane from the first lane run of its group."""
     runs = int(header[RUNS])
     pitches = entry[PITCHES : PITCHES + runs].reshape(runs, 1)
     lanes = pitches + np.arange(LANES // runs) * entry[STEP]

@@ -1,4 +1,5 @@
-"""The caches of a device before a launch: empty, with the sizes that the catalog has."""
+"""Builds the state of a device's memory caches before a launch: all empty, sized as the device
+catalog says."""
 
 from __future__ import annotations
 
@@ -24,13 +25,14 @@ from warploom.program.program import Program
 
 LINE_BYTES = 128
 WAYS = {L1: 4, TEXTURE: 4, CONSTANT: 4, L2: 16}
-"""Estimates: NVIDIA does not publish them."""
+"""The associativity of each cache. Estimates: NVIDIA does not publish them."""
 
 
 def empty_caches(
     spec: DeviceSpec, rules: AccessRules, program: Program, launch: Launch, memory: DeviceMemory
 ) -> npt.NDArray[np.int64]:
-    """Return the array of `cost.caches`; nothing of it where caches are not counted."""
+    """Returns the array of `cost.caches`: a header, then the entries of each cache level, L1 and
+    the like once per SM. A single word if caches are not counted."""
     if not rules.caches:
         return np.zeros(1, np.int64)
     sizes = {
@@ -39,6 +41,7 @@ def empty_caches(
         CONSTANT: spec.constant_cache_bytes,
         L2: spec.l2_bytes,
     }
+    # SMs without a thread block have no accesses.
     sms = min(spec.sms, launch.blocks)
     header = np.zeros(HEADER_WORDS, np.int64)
     header[SMS], header[ORIGIN] = sms, memory.base
@@ -54,10 +57,11 @@ def empty_caches(
 
 
 def l1_bytes(spec: DeviceSpec, shared: int, launch: Launch) -> int:
-    """Returns what shared memory, of which a block has so many bytes, leaves of L1.
+    """Returns the bytes of L1 that remain beside shared memory; `shared` is the bytes that a thread
+    block needs.
 
-    On 2.x and 3.x as much is shared as can be, which is their default; later as little as will hold
-    the blocks that an SM has at once.
+    On 2.x and 3.x the carve-out is as large as it can be, which is their default; later it is the
+    smallest that holds the blocks which are resident on an SM.
     """
     if not spec.l1_holds_shared:
         return spec.l1_bytes
@@ -65,17 +69,21 @@ def l1_bytes(spec: DeviceSpec, shared: int, launch: Launch) -> int:
         return spec.l1_bytes - spec.shared_bytes_per_sm
     blocks = max(1, launch.schedule.resident_blocks // spec.sms)
     needed = blocks * (shared + spec.shared_reserved_per_block)
-    carved = next((c for c in spec.shared_capacities if c >= needed), spec.shared_bytes_per_sm)
+    carved = next(
+        (capacity for capacity in spec.shared_capacities if capacity >= needed),
+        spec.shared_bytes_per_sm,
+    )
     return spec.l1_bytes - carved
 
 
 def local_address(program: Program, launch: Launch, block: int, warp: int) -> int:
-    """Returns where a warp's local memory begins among the lines of the caches."""
+    """Returns the address at which the local memory of a warp begins in the address space of the
+    cache model."""
     warps = block * launch.warps_per_block + warp
     lines = local_lines(program) * (launch.warp_size // WARP_SIZE)
     return LOCAL_BASE + warps * lines * LINE_BYTES
 
 
 def local_lines(program: Program) -> int:
-    """Lines of local memory of 32 lanes: one for each word of a thread's."""
+    """Returns the cache lines of local memory of 32 lanes: one for each word of a thread's."""
     return -(-program.local_bytes // 4)

@@ -1,4 +1,4 @@
-"""Measures the time that each thread of the host spends on compiling kernels."""
+"""Measures the time that each host thread spends on compiling kernels."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 
 class _Spent(threading.local):
+    """Holds the compile time of each thread, in seconds."""
+
     seconds = 0.0
 
 
@@ -17,7 +19,7 @@ _spent = _Spent()
 
 @contextmanager
 def compiling() -> Generator[None]:
-    """Adds the time of the `with` block to what this thread has spent."""
+    """Adds the duration of the `with` block to this thread's compile time."""
     started = time.perf_counter()
     try:
         yield

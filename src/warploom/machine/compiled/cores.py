@@ -1,7 +1,8 @@
-"""Chooses the cores on which threads that run side by side begin.
+"""Chooses the cores on which worker threads of a launch start.
 
-A thread that is woken may land on the core of the one that woke it, and for the few milliseconds of
-a launch nothing moves it. So it is bound to another one before, and let go when it begins there.
+A thread that is woken may be placed on the core of the thread that woke it, and within the few
+milliseconds of a launch the scheduler does not move it. So it is bound to another core before it is
+woken, and unbound when it starts there.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from functools import cache
 from itertools import repeat
 
 
-def cores_beside() -> Iterator[int | None]:
-    """Cores for threads beside this one, its own last and then again; None where the system does
-    not tell."""
+def other_cores() -> Iterator[int | None]:
+    """Yields cores for worker threads endlessly: all that this process may use, this thread's own
+    core last in each cycle. Yields None if the system does not report the core."""
     own = _own_core()
     if own is None:
         yield from repeat(None)
         return
     cores = sorted(os.sched_getaffinity(0))
-    behind = [core for core in cores if core > own] + [core for core in cores if core <= own]
+    ordered = [core for core in cores if core > own] + [core for core in cores if core <= own]
     while True:
-        yield from behind
+        yield from ordered
 
 
 def bind(thread: int, cores: set[int]) -> set[int] | None:
-    """Let a thread (its number in the system) run on these cores only; gives where it could before.
-    None where the system does not let it."""
+    """Restricts a thread (by its system id) to these cores; returns the cores that it could use
+    before, None if the system does not allow the change."""
     try:
         allowed = os.sched_getaffinity(thread)
         os.sched_setaffinity(thread, cores)
@@ -38,15 +39,16 @@ def bind(thread: int, cores: set[int]) -> set[int] | None:
 
 
 def _own_core() -> int | None:
-    """Return the core that this thread is on."""
-    ask = _question()
-    own = -1 if ask is None else ask()
+    """Returns the core that this thread is on, None if that is not known."""
+    getcpu = _sched_getcpu()
+    own = -1 if getcpu is None else getcpu()
     return own if own >= 0 else None
 
 
 @cache
-def _question() -> Callable[[], int] | None:
-    """Returns what tells a thread its core; only Linux has it, and lets threads be bound."""
+def _sched_getcpu() -> Callable[[], int] | None:
+    """Returns the C function `sched_getcpu`; None where it does not exist or threads cannot be
+    bound (everywhere but on Linux)."""
     if not hasattr(os, "sched_setaffinity"):
         return None
     return getattr(ctypes.CDLL(None), "sched_getcpu", None)

@@ -1,7 +1,7 @@
-"""Makes the tally of a launch from the counts of compiled code.
+"""Builds the tally of a launch from the counts of compiled code.
 
-The words of several launches of one kernel are added up before anything is made of them: to keep
-the counts of a launch costs little, to make a tally does.
+The counts of several launches of one kernel are added up before they are interpreted: keeping the
+raw counts of a launch is cheap, building a tally is not.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from warploom.cost.pattern_table import (
 from warploom.helpers.table import count_compiled
 from warploom.machine.compiled.cache_costs import add_repeats
 from warploom.machine.compiled.launch_template import Bytes, Words
-from warploom.machine.compiled.work import Work
-from warploom.machine.compiled.workers import merged
+from warploom.machine.compiled.work import WorkerLaunch
+from warploom.machine.compiled.workers import merge_tallies
 from warploom.machine.tally import Tally
 from warploom.simt.lane_counts import ALL_LANES
 
-_NOWHERE = np.zeros(0, np.uint64)
+_NO_ADDRESSES = np.zeros(0, np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The counts of each worker of a launch, as they stand in memory: those of instructions, and
-    from word `rows_at` on the access rows. Calling it makes the tally."""
+    """The raw counts of each worker of a launch: those of instructions, and from word `rows_at` on
+    the access records. Calling the object builds the tally."""
 
     kernel: CompiledKernel
     launched_warps: int
@@ -46,78 +46,88 @@ class Counted:
     serial_reason: str = ""
 
     @classmethod
-    def of(cls, works: Sequence[Work], serial_reason: str = "") -> Counted:
-        """Returns what is left of the works of a launch."""
-        first = works[0]
+    def of(cls, works: Sequence[WorkerLaunch], serial_reason: str = "") -> Counted:
+        """Returns the counts that the workers of a launch leave."""
+        first_part = works[0]
         return cls(
-            first.launch_template.kernel,
-            first.launch_template.launched_warps,
-            (first.launch_template.rows_at - first.launch_template.counts_at) // 8,
+            first_part.launch_template.kernel,
+            first_part.launch_template.launched_warps,
+            (first_part.launch_template.rows_at - first_part.launch_template.counts_at) // 8,
+            # The buffers may serve another launch after this.
             tuple(work.buffers.counts() for work in works),
             serial_reason,
         )
 
     def __call__(self) -> Tally:
-        made = _tally([self])
-        return replace(made, workers=len(self.parts), serial_reason=self.serial_reason)
+        tally = _tally([self])
+        return replace(tally, workers=len(self.parts), serial_reason=self.serial_reason)
 
 
-def together(counted: Sequence[Callable[[], Tally]]) -> Tally:
-    """Return one tally of several launches of a program: counts are sums. What stands in it for a
-    launch alone (`launched_warps`) is that of the first."""
+def combined_tally(counted: Sequence[Callable[[], Tally]]) -> Tally:
+    """Returns one tally of several launches of a program: counts are sums; fields of a single
+    launch (`launched_warps`) are those of the first."""
     groups: dict[CompiledKernel, list[Counted]] = {}
     tallies: list[Tally] = []
-    for one in counted:
-        if isinstance(one, Counted):
-            groups.setdefault(one.kernel, []).append(one)
+    for each in counted:
+        if isinstance(each, Counted):
+            groups.setdefault(each.kernel, []).append(each)
         else:
-            tallies.append(one())
-    return merged([*tallies, *map(_tally, groups.values())])
+            tallies.append(each())
+    return merge_tallies([*tallies, *map(_tally, groups.values())])
 
 
 def _tally(counted: Sequence[Counted]) -> Tally:
-    """Return the tally of launches of one compiled kernel."""
-    layout, at = counted[0].kernel.layout, counted[0].rows_at
-    words = np.stack([part.view(np.int64) for one in counted for part in one.parts])
+    """Returns the tally of launches of one compiled kernel."""
+    layout, rows_at = counted[0].kernel.layout, counted[0].rows_at
+    words = np.stack([part.view(np.int64) for each in counted for part in each.parts])
     tally = Tally.empty(layout.program, counted[0].launched_warps, layout.rows)
-    _add_counts(tally, layout, words[:, :at].sum(axis=0))
+    _add_counts(tally, layout, words[:, :rows_at].sum(axis=0))
     count = len(layout.rows)
     if count:
-        rows = words[:, at : at + count * ROW_WIDTH].reshape(-1, count, ROW_WIDTH)
+        rows = words[:, rows_at : rows_at + count * ROW_WIDTH].reshape(-1, count, ROW_WIDTH)
+        # Atomics that were still batched when the launch ended are counted now.
         for number in layout.deferring_rows:
             for row in rows[:, number]:
-                count_compiled("count_deferred_access", _NOWHERE, ALL_LANES, WORD_BYTES, row)
+                count_compiled("count_deferred_access", _NO_ADDRESSES, ALL_LANES, WORD_BYTES, row)
         _add_rows(tally, layout, rows)
         for part in words:
-            add_repeats(tally, layout, part[at + count * ROW_WIDTH :])
+            add_repeats(tally, layout, part[rows_at + count * ROW_WIDTH :])
     return tally
 
 
 def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
-    """Add the counts of each instruction."""
+    """Adds the counts of each instruction."""
     program = layout.program
     for block in program.blocks:
-        inside = slice(block.start, block.stop)
-        tally.warps[inside], tally.threads[inside] = counts[2 * block.index : 2 * block.index + 2]
+        in_block = slice(block.start, block.stop)
+        tally.warps[in_block], tally.threads[in_block] = counts[
+            2 * block.index : 2 * block.index + 2
+        ]
+    # Compiled code counts per basic block; instructions of inlined calling sequences are not the
+    # user's.
     hidden = [*program.hidden]
     tally.warps[hidden] = tally.threads[hidden] = 0
+    # Only guarded instructions have a count of their own.
     tally.threads_on[:] = tally.threads
-    for instruction, at in layout.guarded.items():
+    for instruction, count_at in layout.guarded.items():
         if instruction not in program.hidden:
-            tally.threads_on[instruction] = counts[at]
-    for instruction, at in layout.branches.items():
-        tally.divergent[instruction], tally.reconvergences[instruction] = counts[at : at + 2]
-    for instruction, at in layout.members.items():
-        tally.exited_members[instruction] = counts[at]
-    for instruction, at in layout.routines.items():
-        tally.routine_calls[instruction] = counts[at]
+            tally.threads_on[instruction] = counts[count_at]
+    for instruction, count_at in layout.branches.items():
+        tally.divergent[instruction], tally.reconvergences[instruction] = counts[
+            count_at : count_at + 2
+        ]
+    for instruction, count_at in layout.members.items():
+        tally.exited_members[instruction] = counts[count_at]
+    for instruction, count_at in layout.routines.items():
+        tally.routine_calls[instruction] = counts[count_at]
 
 
 def _add_rows(tally: Tally, layout: CountLayout, rows: Words) -> None:
-    """Add the costs of accesses: `rows` of each part, shape (parts, rows, ROW_WIDTH)."""
+    """Adds the costs of accesses; `rows` has shape (parts, rows, ROW_WIDTH)."""
     # The costliest access is the first of its cost, as if one worker had seen them all.
     parts = rows[:, :, EXAMPLE_COST].argmax(axis=0)
     tally.records[...] = rows[parts, np.arange(len(parts)), :RECORD_WIDTH]
+    # The pattern table has counted hits only; a hit costs what the pattern's first access did.
     patterns = rows[:, :, PATTERNS_AT:PATTERNS_END].reshape(*rows.shape[:2], SLOTS, PATTERN_WIDTH)
     repeated = patterns[..., REPEATS, None] * patterns[..., COSTS:]
     tally.accesses[...] = rows[:, :, : len(FIELDS)].sum(axis=0) + repeated.sum(axis=(0, 2))

@@ -1,4 +1,10 @@
-"""The compiled engine: gives a kernel's machine code its memory, lets it run, reads the counts."""
+"""Implements the compiled engine: chooses the code variant of a launch, runs it, and returns its
+counts.
+
+`CompiledEngine` maps a `Launch` to a `KernelVariant` (the properties of a launch that compiled code
+depends on), caches code and launch templates, and distributes the blocks over workers. Emitting
+code is left to `compilation`, running it to `machine.compiled.running`.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +30,8 @@ from warploom.machine.compiled.logs import Log
 from warploom.machine.compiled.outcome import check_limit, error_of
 from warploom.machine.compiled.running import Progress, run_all
 from warploom.machine.compiled.tiers import Tiers
-from warploom.machine.compiled.work import Work
-from warploom.machine.compiled.workers import shares, why_alone
+from warploom.machine.compiled.work import WorkerLaunch
+from warploom.machine.compiled.workers import split_blocks, why_alone
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import ObservedLaunch
@@ -38,13 +44,13 @@ if TYPE_CHECKING:
     from warploom.ir.plan_listing import PlannedAccess
     from warploom.ir.warp_ir import WarpIR
 
-KEPT = 64
-"""So many configurations of launches are remembered."""
+MOST_CONFIGURATIONS = 64
+"""The number of launch configurations that are cached."""
 
 
 class CompiledEngine:
-    """Runs programs as machine code; keeps what it compiled. `workers` is how many threads share
-    the blocks of a launch, where that cannot be told from its results."""
+    """Runs programs as machine code and caches what it compiles. `workers` is the number of threads
+    that share the blocks of a launch, if that makes no difference to its results."""
 
     def __init__(
         self,
@@ -74,11 +80,15 @@ class CompiledEngine:
         observes: Observing | None = None,
         baseline: bool = False,
     ) -> CompiledKernel:
-        """Return the machine code of a program for launches like this one, compiled when it is
-        first asked for; `records`: with the code that writes a log, `sanitizes`: what a detector
-        takes, `debugging`: the needs of a debugger, `observes`: the events of an observer;
-        `baseline`: as baseline code, which is compiled faster."""
+        """Returns the machine code of a program for launches like this one, compiled on first use.
+
+        - `records`: with code that writes a log; `sanitizes`: the accesses that a detector checks;
+          `debugging`: the needs of a debugger; `observes`: the events of an observer.
+        - `baseline`: baseline code, which compiles faster.
+        """
         variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
+        # Code for one block size runs warps in a static schedule, in which events would be out of
+        # order.
         if observes is not None:
             variant = replace(variant, size=None, observes=observes)
         if debugging is not None:
@@ -88,15 +98,15 @@ class CompiledEngine:
         return tiers.baseline() if baseline else tiers.optimised()
 
     def _tiers(self, program: Program, variant: KernelVariant) -> Tiers:
-        """Returns the code of a program for launches of one variant, kept with the program."""
+        """Returns the code tiers of a program for one variant; the program caches them."""
         key = self._rules_text, variant
         if key not in program.kept:
             program.kept[key] = Tiers(program, self._rules, variant)
         return cast(Tiers, program.kept[key])
 
     def llvm_ir(self, program: Program, launch: Launch, *, baseline: bool) -> str:
-        """Returns the LLVM IR that a program becomes for launches like this one, before LLVM's
-        passes: of optimised code, or of baseline code."""
+        """Returns the LLVM IR of optimised or baseline code for launches like this one, before
+        LLVM's passes."""
         from warploom.compilation.emission import emit_ir  # the compiler
 
         layout = CountLayout(program, self._rules)
@@ -104,14 +114,14 @@ class CompiledEngine:
         return emit_ir(layout, variant.for_baseline() if baseline else variant).text
 
     def access_plans(self, program: Program, launch: Launch) -> list[PlannedAccess]:
-        """Returns how optimised code for launches like this one does a program's accesses."""
+        """Returns how optimised code for launches like this one performs each memory access."""
         from warploom.ir.plan_listing import planned_accesses  # the compiler
 
         return planned_accesses(self.warp_ir(program, launch))
 
     def warp_ir(self, program: Program, launch: Launch) -> WarpIR:
-        """Returns what the passes find of a program, for optimised code of launches like this
-        one."""
+        """Returns the Warp IR of a program after all passes, for optimised code of launches like
+        this one."""
         from warploom.passes.pipeline import warp_ir  # the compiler
 
         variant = self._variant(program, launch, records=False)
@@ -125,6 +135,7 @@ class CompiledEngine:
         records: bool,
         sanitizes: Sanitizing | None = None,
     ) -> KernelVariant:
+        """Returns the variant of the code that a launch runs."""
         schedule = launch.schedule
         in_order = sanitizes is not None and bool(sanitizes.accesses)
         return KernelVariant(
@@ -143,7 +154,8 @@ class CompiledEngine:
         )
 
     def _size(self, program: Program, block: Size) -> Size | None:
-        """Return the size of blocks for which alone a program is compiled, if for one."""
+        """Returns the block size that a program is compiled for if its static schedule depends on
+        it; else None."""
         key = "size that tells", block
         if key not in program.kept:
             program.kept[key] = size_that_tells(program, block)
@@ -152,18 +164,19 @@ class CompiledEngine:
     def _configuration(
         self, program: Program, launch: Launch, sanitizes: Sanitizing | None = None
     ) -> Configuration:
-        """Return what launches like this one have in common."""
+        """Returns the cached configuration of launches like this one, and evicts the oldest."""
         key = id(program), launch.configuration, sanitizes
-        found = self._configurations.get(key)
-        if found is None:
+        configuration = self._configurations.get(key)
+        if configuration is None:
             variant = self._variant(program, launch, records=False, sanitizes=sanitizes)
-            found = Configuration(self._tiers(program, variant), launch)
-            while len(self._configurations) >= KEPT:
+            configuration = Configuration(self._tiers(program, variant), launch)
+            # Dictionaries keep insertion order, so the first key is the oldest.
+            while len(self._configurations) >= MOST_CONFIGURATIONS:
                 oldest = self._configurations.pop(next(iter(self._configurations)), None)
                 if oldest is not None:
                     oldest.drop_buffers()
-            self._configurations[key] = found
-        return found
+            self._configurations[key] = configuration
+        return configuration
 
     def launch(
         self,
@@ -172,7 +185,8 @@ class CompiledEngine:
         memory: DeviceMemory,
         progress: Progress | None = None,
     ) -> Tally:
-        """Run a launch to its end. Raises KernelFault, DeadlockError or InstructionLimit."""
+        """Runs a launch to its end and returns its tally. Raises KernelFault, DeadlockError or
+        InstructionLimit."""
         return self.run(program, launch, memory, progress)()
 
     def run(
@@ -182,25 +196,26 @@ class CompiledEngine:
         memory: DeviceMemory,
         progress: Progress | None = None,
     ) -> Callable[[], Tally]:
-        """Run a launch to its end; return what makes its tally, which is made at the first call.
-        Raises as `launch` does."""
+        """Runs a launch to its end; returns a function that builds the tally when it is first
+        called. Raises as `launch` does."""
         configuration = self._configuration(program, launch)
         launch_template = configuration.launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
-        alone = ""
+        serial_reason = ""
         if self._workers > 1:
-            alone = why_alone(program, launch, memory, caches=self._rules.caches)
-        parts = shares(launch.blocks, 1 if alone else self._workers)
+            serial_reason = why_alone(program, launch, memory, caches=self._rules.caches)
+        parts = split_blocks(launch.blocks, 1 if serial_reason else self._workers)
         works = [
-            Work.prepare(launch_template, launch, memory, caches, part, configuration)
+            WorkerLaunch.prepare(launch_template, launch, memory, caches, part, configuration)
             for part in parts
         ]
         for work, status in zip(works, run_all(works, progress), strict=True):
             if status != Status.ENDED:
                 raise error_of(work, Status(status))
-        counted = Counted.of(works, alone)
+        counted = Counted.of(works, serial_reason)
         for work in works:
             work.launch_template.give_back(work.buffers)
+        # Otherwise the last slice may have exceeded the limit, which only the tally shows.
         if launch.max_instructions is None:
             return counted
         tally = counted()
@@ -218,9 +233,9 @@ class CompiledEngine:
         observer: ObservedLaunch | None = None,
         *,
         baseline: bool = False,
-    ) -> tuple[Work, Status]:
-        """Run a launch, or those blocks of it, by code that writes a log, if there is one, and
-        calls an observer, if there is one; gives what that leaves behind, and how it ended."""
+    ) -> tuple[WorkerLaunch, Status]:
+        """Runs a launch, or some of its blocks, in code that writes a log and calls an observer, if
+        these are given; returns the part of the launch with its final state, and how it ended."""
         wanted = None if observer is None else observer.observation.wanted
         kernel = self.kernel(
             program, launch, records=log is not None, observes=wanted, baseline=baseline
@@ -228,7 +243,7 @@ class CompiledEngine:
         launch_template = LaunchTemplate.of(kernel, launch)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         part = range(launch.blocks) if blocks is None else blocks
-        work = Work.prepare(launch_template, launch, memory, caches, part)
+        work = WorkerLaunch.prepare(launch_template, launch, memory, caches, part)
         if log is not None:
             work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
         if observer is not None:
@@ -244,12 +259,13 @@ class CompiledEngine:
         detector: int,
         wanted: Sanitizing,
         progress: Progress | None = None,
-    ) -> tuple[Work, Status]:
-        """Run a launch by code that has a detector, whose state is at that address, take the wanted
-        events; gives what that leaves behind, and how it ended."""
+    ) -> tuple[WorkerLaunch, Status]:
+        """Runs a launch in code that passes the wanted events to a detector, whose state is at
+        address `detector`; returns the part of the launch with its final state, and how it
+        ended."""
         launch_template = self._configuration(program, launch, wanted).launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
-        work = Work.prepare(launch_template, launch, memory, caches, range(launch.blocks))
+        work = WorkerLaunch.prepare(launch_template, launch, memory, caches, range(launch.blocks))
         work.environment[Slot.DETECTOR_AT] = detector
         [status] = run_all([work], progress)
         return work, Status(status)

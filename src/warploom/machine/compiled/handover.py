@@ -1,8 +1,9 @@
-"""Lets a launch that has paused go on in other code of its kernel.
+"""Converts the buffers of a paused launch so that it continues in another code tier of its kernel.
 
-Both codes keep the registers that basic blocks share at the same places of a warp's context
-(`abi.context_layout`), lane by lane, while lanes are apart or wait; so every warp is made one
-that goes on from its table. All else that a launch has is laid out alike.
+Both codes store the registers that basic blocks share at the same offsets of a warp's context
+(`abi.context_layout`), lane by lane, while the warp is diverged or waits. So each warp is marked to
+resume from its state table, which both codes can do; schedule, shared and local memory and counts
+have the same layout in both.
 """
 
 from __future__ import annotations
@@ -17,50 +18,57 @@ from warploom.simt.convergence import park
 from warploom.simt.warp_table import MASK, NONE, READY
 
 _NO_BLOCK = -2
-"""No block's number: the grid's code points the environment at the block that runs next."""
+"""A number that no thread block has, so that the grid code sets up the environment for the block
+that runs next."""
 
 
 def hand_over(before: LaunchTemplate, old: LaunchBuffers, after: LaunchTemplate) -> LaunchBuffers:
-    """Returns the arrays of a paused launch as code of another outfit takes them up."""
+    """Returns buffers for code of template `after` that continue the launch in the buffers `old` of
+    template `before`."""
     new = after.buffers()
-    kept = np.ones(len(Slot), bool)
-    kept[after.addressed] = False
-    kept[Slot.CONTEXT_BYTES] = False
-    new.environment[kept] = old.environment[kept]
-    alike = slice(after.starts[Slot.PLAN_AT], after.starts[Slot.STATES_BASE])
-    new.arena[alike] = old.arena[alike]
+    copied = np.ones(len(Slot), bool)
+    # Addresses point into the arena, and the new arena is elsewhere.
+    copied[after.address_slots] = False
+    copied[Slot.CONTEXT_BYTES] = False
+    new.environment[copied] = old.environment[copied]
+    # Everything from the plan up to the arrays of the block slots has one layout in both codes.
+    same_layout = slice(after.starts[Slot.PLAN_AT], after.starts[Slot.STATES_BASE])
+    new.arena[same_layout] = old.arena[same_layout]
+    # Without suspended warps there are no contexts to convert.
     if not after.kernel.suspends:
         return new  # it paused between two blocks
     new.environment[Slot.BLOCK] = _NO_BLOCK
     used = int(old.plan[schedule_layout.MOST_RESIDENT])
     for base in (Slot.STATES_BASE, Slot.SHARED_BASE, Slot.LOCAL_BASE):
-        _slots(after, new, base, used)[...] = _slots(before, old, base, used)
-    warps = used * after.by_slot[Slot.STATES_BASE] // (8 * schedule_layout.STATE_WORDS)
+        _slot_bytes(after, new, base, used)[...] = _slot_bytes(before, old, base, used)
+    warps = used * after.bytes_per_slot[Slot.STATES_BASE] // (8 * schedule_layout.STATE_WORDS)
     source, target = (
-        _slots(launch_template, buffers, Slot.CONTEXTS_BASE, used).reshape(warps, -1)
+        _slot_bytes(launch_template, buffers, Slot.CONTEXTS_BASE, used).reshape(warps, -1)
         for launch_template, buffers in ((before, old), (after, new))
     )
+    # The contexts may differ in size: what follows the common part belongs to one code alone.
     size = min(source.shape[1], target.shape[1])
     target[:, :size] = source[:, :size]
-    states = _slots(after, new, Slot.STATES_BASE, used).view(np.int64).reshape(warps, -1)
+    states = _slot_bytes(after, new, Slot.STATES_BASE, used).view(np.int64).reshape(warps, -1)
     _resume_from_tables(after.kernel.program, states, target.view(np.int64))
     return new
 
 
-def _slots(
+def _slot_bytes(
     launch_template: LaunchTemplate, buffers: LaunchBuffers, base: Slot, used: int
 ) -> np.ndarray:
-    """Returns what the first blocks have of one kind, as bytes."""
+    """Returns the bytes of one kind of array for the first `used` slots."""
     start = launch_template.starts[base]
-    return buffers.arena[start : start + used * launch_template.by_slot[base]]
+    return buffers.arena[start : start + used * launch_template.bytes_per_slot[base]]
 
 
 def _resume_from_tables(program: Program, states: np.ndarray, tables: np.ndarray) -> None:
-    """Has warps that wait, or go on, behind a barrier do so from their tables."""
+    """Marks warps that wait at a barrier, or continue after one, to resume from their state
+    tables."""
     sites = states[:, schedule_layout.RESUME]
     for warp in np.flatnonzero(sites > 0):
         # A site's number is one more than that of the block that ends there.
-        behind = program.blocks[int(sites[warp]) - 1].successors[-1]
+        following = program.blocks[int(sites[warp]) - 1].successors[-1]
         table = tables[warp]
-        park(table, behind, int(table[MASK]), NONE, READY, 0, 0)
+        park(table, following, int(table[MASK]), NONE, READY, 0, 0)
         sites[warp] = schedule_layout.FROM_TABLE

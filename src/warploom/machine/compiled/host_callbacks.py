@@ -1,7 +1,9 @@
-"""Serves compiled code: a function of the host that it calls by address.
+"""Serves the host callbacks of compiled code: printf, assert, malloc and free.
 
-Reads the arguments from the buffer of the warp, asks `machine.services`, and leaves the results
-there. What kernels allocate or free meanwhile shows in the environment when they go on.
+Compiled code calls one C function by its address. The arguments are in a buffer of the warp (one
+row of 32 64-bit words per argument), where the results replace the first row; `machine.services`
+does the work. Allocations that the call makes or frees are published to the environment before the
+kernel continues.
 """
 
 from __future__ import annotations
@@ -22,25 +24,26 @@ from warploom.machine.cancellation import Cancellation
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.memory.device_memory import AllocationTable
-from warploom.machine.services import Call, Services
+from warploom.machine.services import ServiceCall, Services
 from warploom.program.services import service_of
 from warploom.ptx.ir import Space, Vector
 from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 
 ALL_ONES = (1 << 64) - 1
 
-_SERVICE = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
+_CALLBACK_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
 
 YIELD_EVERY, YIELD_SECONDS = 0.02, 0.0001
-"""How often a kernel that calls the host leaves the interpreter to others, and for how long."""
+"""The interval at which a kernel that calls the host releases the interpreter lock, and for how
+long, in seconds."""
 
 DONE, FAILED = 0, 1
-"""What compiled code hears: it goes on, or leaves."""
+"""The results of a callback: the kernel continues, or returns to its host."""
 
 
 class HostCallbacks:
-    """Serves one launch. `error` is what a service raised; `forget_bounds` has checks of
-    accesses forget what they know of allocations; `environment` is the worker's."""
+    """Serves the callbacks of one launch. `error` is the exception that a service raised;
+    `forget_bounds` invalidates the bounds that range caches hold; `environment` is the worker's."""
 
     def __init__(
         self,
@@ -53,97 +56,114 @@ class HostCallbacks:
         self.error: BaseException | None = None
         self._yielded = time.monotonic()
         self.stop = Cancellation()
-        """Looked at before each call: a kernel that calls for ever never pauses by itself."""
-        self._table: AllocationTable | None = None
+        """Polled before each call: a kernel that calls the host endlessly may never pause by
+        itself."""
+        self._published: AllocationTable | None = None
 
     @cached_property
     def _function(self) -> Any:
-        return _SERVICE(self._serve)
+        """Returns the C function; it has to stay alive as long as the launch."""
+        return _CALLBACK_TYPE(self._serve)
 
     @property
     def address(self) -> int:
-        """Returns where compiled code calls."""
+        """Returns the address that compiled code calls."""
         return ctypes.cast(self._function, ctypes.c_void_p).value or 0
 
     def _serve(self, _: int, warp: int, instruction: int, mask: int, data: int) -> int:
+        """Executes a callback of a warp; `data` is the address of its argument buffer. Returns DONE
+        or FAILED."""
         try:
-            self._let_others_run()
+            self._yield_interpreter()
             self.stop.check()
-            self._answer(warp, instruction, mask, data)
+            self._call_service(warp, instruction, mask, data)
+        # An exception cannot propagate through machine code; the host raises it after the launch.
         except BaseException as error:
             self.error = error
             return FAILED
-        self.show_allocations()
+        self.publish_allocations()
         return DONE
 
-    def _let_others_run(self) -> None:
-        """Leaves the interpreter to other threads now and then. This one gives its lock back after
-        each call and takes it again at once, so that a thread which waits for the lock, to hear
-        Ctrl-C for example, can wait for seconds."""
+    def _yield_interpreter(self) -> None:
+        """Sleeps now and then so that other Python threads run. The callback releases the
+        interpreter lock when it returns and acquires it again at once, so without this another
+        thread (the one that handles Ctrl-C, for example) could wait for seconds."""
         now = time.monotonic()
         if now - self._yielded > YIELD_EVERY:
             time.sleep(YIELD_SECONDS)
             self._yielded = time.monotonic()
 
-    def _answer(self, warp: int, index: int, mask: int, data: int) -> None:
-        made = self.services.program.instructions[index]
-        given, name = made.operands[2], service_of(made)
-        assert isinstance(given, Vector)
+    def _call_service(self, warp: int, index: int, mask: int, data: int) -> None:
+        """Reads the arguments, calls the service and writes the results; `index` is the
+        instruction."""
+        call = self.services.program.instructions[index]
+        parameters, name = call.operands[2], service_of(call)
+        assert isinstance(parameters, Vector)
         assert name is not None
-        rows = max(1, len(given.elements))
+        # A call without arguments has a row too, for its result.
+        rows = max(1, len(parameters.elements))
         words = (ctypes.c_uint64 * (rows * WARP_SIZE)).from_address(data)
         table = [words[row * WARP_SIZE : (row + 1) * WARP_SIZE] for row in range(rows)]
         block = int(self.environment[Slot.BLOCK])
 
-        def look(lane: int, address: int, size: int) -> bytes:
-            return self._look(
+        def read_memory(lane: int, address: int, size: int) -> bytes:
+            return self._read_generic(
                 Fault(FaultKind.OUT_OF_BOUNDS, index, block, warp, lane), address, size
             )
 
         lanes = tuple(lane for lane in range(WARP_SIZE) if mask >> lane & 1)
-        arguments = tuple(table[: len(given.elements)])
-        answers = self.services.answer(Call(name, index, block, warp, lanes, arguments, look))
-        words[:WARP_SIZE] = [answer & ALL_ONES for answer in answers]
+        arguments = tuple(table[: len(parameters.elements)])
+        results = self.services.serve(
+            ServiceCall(name, index, block, warp, lanes, arguments, read_memory)
+        )
+        words[:WARP_SIZE] = [result & ALL_ONES for result in results]
 
-    def _look(self, fault: Fault, address: int, size: int) -> bytes:
-        """Bytes at a generic address, as a lane sees them."""
+    def _read_generic(self, fault: Fault, address: int, size: int) -> bytes:
+        """Returns the bytes at a generic address, as the lane of `fault` sees them; raises that
+        fault if they are not accessible."""
         program, memory = self.services.program, self.services.memory
         space, offset = Space.GLOBAL, address
         if SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_SIZE:
             space, offset = Space.SHARED, address - SHARED_WINDOW
             length = int(self.environment[Slot.SHARED_BYTES])
-            own = Allocation(0, length, "the block's shared memory")
+            allocation = Allocation(0, length, "the block's shared memory")
         elif LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_SIZE:
             space, offset = Space.LOCAL, address - LOCAL_WINDOW
-            own = Allocation(0, program.local_bytes, "the thread's local memory")
+            allocation = Allocation(0, program.local_bytes, "the thread's local memory")
         else:
-            own = memory.find(address) or memory.nearest(address)
-        if own is None or not own.address <= offset <= own.address + own.size - size:
-            wrong = replace(fault, address=offset, size=size, space=space)
-            raise fault_error(wrong, program, self.services.launch, own)
+            allocation = memory.find(address) or memory.nearest(address)
+        if (
+            allocation is None
+            or not allocation.address <= offset <= allocation.address + allocation.size - size
+        ):
+            failed = replace(fault, address=offset, size=size, space=space)
+            raise fault_error(failed, program, self.services.launch, allocation)
         if space is Space.LOCAL:
-            return self._local(fault, offset, size)
+            return self._read_local(fault, offset, size)
         if space is Space.SHARED:
             return ctypes.string_at(int(self.environment[Slot.SHARED_AT]) + offset, size)
         return memory.read(address, size)
 
-    def _local(self, fault: Fault, offset: int, size: int) -> bytes:
-        """Local memory is interleaved: word w of lane l is word w * 32 + l of the warp's."""
+    def _read_local(self, fault: Fault, offset: int, size: int) -> bytes:
+        """Returns bytes of local memory, which is interleaved: word w of lane l is word w * 32 + l
+        of the warp's."""
         stride = local_stride(self.services.program.local_bytes)
         start = int(self.environment[Slot.LOCAL_AT]) + fault.warp * stride
-        places = (
-            start + (n // 4 * WARP_SIZE + fault.lane) * 4 + n % 4
-            for n in range(offset, offset + size)
+        addresses = (
+            # Byte by byte, since consecutive words of a lane are 128 bytes apart.
+            start + (byte // 4 * WARP_SIZE + fault.lane) * 4 + byte % 4
+            for byte in range(offset, offset + size)
         )
-        return b"".join(ctypes.string_at(place, 1) for place in places)
+        return b"".join(ctypes.string_at(address, 1) for address in addresses)
 
-    def show_allocations(self, *, anew: bool = False) -> None:
-        """Let checks see what is live now; bounds that they remember may be of what is gone.
-        `anew`: the environment has been put back to an earlier state."""
+    def publish_allocations(self, *, anew: bool = False) -> None:
+        """Updates the environment to the live allocations, and invalidates cached bounds, which may
+        be those of a freed one. `anew`: the environment has been restored to an earlier state, so
+        update it even if nothing has changed."""
         table = self.services.memory.table_in_launch()
-        if table is self._table and not anew:
+        if table is self._published and not anew:
             return
-        self._table = table
+        self._published = table
         self.environment[Slot.ALLOCATIONS_AT] = table.address
         self.environment[Slot.ALLOCATIONS] = table.count
         self._forget_bounds()

@@ -1,8 +1,8 @@
-"""The arrays of a launch of compiled code, laid out once for a kernel and its configuration.
+"""Lays out the buffers of a launch of compiled code, once for a kernel and its configuration.
 
-They lie in one stretch of memory, the environment first. What they hold at the start is kept as
-bytes, so that a launch begins with one copy; the counts and the rows of accesses, megabytes of a
-long kernel, are zeros but for one column.
+All buffers are in one block of memory (the arena), the environment first. The nonzero start of the
+arena is kept as bytes, so that a launch begins with one copy; the counts and access records,
+megabytes for a long kernel, are zeros but for one column.
 """
 
 from __future__ import annotations
@@ -38,29 +38,32 @@ Bytes = npt.NDArray[np.uint8]
 NO_LIMIT = 1 << 62
 
 ALIGNMENT = 128
-"""Of every array, in bytes."""
+"""The alignment of every array, in bytes."""
 
 
-KEPT_BYTES = 1 << 27
-"""Rooms of up to this size are kept for the next launch: to clear what was used of one is cheaper
-than to have the system make another."""
+REUSED_BYTES = 1 << 27
+"""Buffers of up to this size are kept for the next launch: clearing the part that was used is
+cheaper than new pages from the system."""
 
-KEPT_COUNTS = 1 << 20
-"""The same for the counts alone, all of which are cleared."""
+REUSED_COUNT_BYTES = 1 << 20
+"""The same limit for the counts alone, all of which are cleared."""
 
 
 @dataclass(frozen=True)
 class LaunchTemplate:
-    """The state from which every launch of a kernel in one configuration starts.
+    """The initial state of every launch of a kernel in one configuration, and the layout of its
+    buffers.
 
-    `slots` is how many blocks it has room for at once. `starts` says where the array begins to
-    whose address a slot of the environment is set; `counts_at` and `rows_at` where those begin that
-    have no slot. `start` holds the first bytes, with those places where the environment has
-    addresses, in the slots `addressed`; behind them there are zeros up to `size`, and `costs`, one
-    in each row of accesses (see `_common_costs`). `by_slot` says of what a block has in its slot
-    how many bytes it takes. `serves` says whether the host serves calls of the kernel,
-    `launched_warps` how many there are, `pace` how far a launch goes at a time. `full_sets`: the
-    sets of lanes that its access caches know at first.
+    - `slots`: the number of blocks that are resident at once.
+    - `starts`: the offset in the arena of the array whose address an environment slot holds;
+      `address_slots`: these slots, sorted. `counts_at` and `rows_at`: the offsets of counts and
+      access records, which have no slot.
+    - `start`: the first bytes of the arena, with offsets in place of addresses; the arena has zeros
+      from there up to `size`, but for `costs`, one in each access record (see `_common_costs`).
+    - `bytes_per_slot`: the bytes of each array that every resident block has.
+    - `calls_host`: the kernel calls printf, malloc, assert or free. `launched_warps`: the number of
+      warps. `pace`: how long a launch runs at a time. `full_lane_sets`: the lane sets that the
+      range caches start with.
     """
 
     kernel: CompiledKernel
@@ -71,94 +74,99 @@ class LaunchTemplate:
     start: Bytes
     costs: Words
     size: int
-    addressed: npt.NDArray[np.intp]
-    by_slot: Mapping[Slot, int]
-    serves: bool
+    address_slots: npt.NDArray[np.intp]
+    bytes_per_slot: Mapping[Slot, int]
+    calls_host: bool
     launched_warps: int
-    full_sets: Words
+    full_lane_sets: Words
     pace: Pace = field(default_factory=Pace)
     _free: list[LaunchBuffers] = field(default_factory=list["LaunchBuffers"])
 
     @classmethod
     def of(cls, kernel: CompiledKernel, launch: Launch) -> LaunchTemplate:
-        """Return the outfit for launches like this one, whatever their arguments."""
+        """Returns the template for launches like this one, whatever their arguments."""
         plan = launch.schedule.plan(launch, kernel.program)
+        # Code that never suspends runs its blocks one after the other in a single slot.
         slots = int(plan[schedule_layout.SLOTS]) if kernel.suspends else 1
         environment = np.zeros(len(Slot), np.int64)
-        filled = _filled(kernel, launch, plan)
-        filled[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)
-        by_slot = _by_slot(kernel, launch)
+        initial = _initial_arrays(kernel, launch, plan)
+        initial[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)
+        bytes_per_slot = _bytes_per_slot(kernel, launch)
+        # Two words of cached bounds (16 bytes) for each access record.
         zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
         if launch.schedule.shuffles and completes_later(kernel.program):
             zeros[Slot.QUEUE_AT] = 8 * queue_words(kernel.program.has_tensor_memory)
             zeros[Slot.HELD_AT] = 8 * LIST_WORDS
-        zeros |= {base: slots * size for base, size in by_slot.items()}
-        arrays = (environment, *filled.values())
-        counted = (8 * kernel.layout.size, 8 * kernel.layout.row_words)
-        sizes = (*(array.nbytes for array in arrays), *counted, *zeros.values())
-        places, end = _placed(sizes)
-        counts_at, rows_at = places[len(arrays) : len(arrays) + 2]
-        named = (*places[1 : len(arrays)], *places[len(arrays) + 2 :])
-        starts = dict(zip((*filled, *zeros), named, strict=True))
-        starts |= {at: starts[base] for base, at in CURRENT.items()}
+        zeros |= {base: slots * size for base, size in bytes_per_slot.items()}
+        contents = (environment, *initial.values())
+        count_bytes = (8 * kernel.layout.size, 8 * kernel.layout.row_words)
+        sizes = (*(array.nbytes for array in contents), *count_bytes, *zeros.values())
+        offsets, end = _lay_out(sizes)
+        counts_at, rows_at = offsets[len(contents) : len(contents) + 2]
+        addressed_offsets = (*offsets[1 : len(contents)], *offsets[len(contents) + 2 :])
+        starts = dict(zip((*initial, *zeros), addressed_offsets, strict=True))
+        starts |= {slot_at: starts[base] for base, slot_at in CURRENT_BLOCK_SLOTS.items()}
         for slot, value in (*_values(kernel, launch).items(), *starts.items()):
             environment[slot] = value
-        start = np.zeros(counts_at, np.uint8)
-        for array, place in zip(arrays, places, strict=False):
-            start[place : place + array.nbytes] = array.view(np.uint8).reshape(-1)
-        addressed = np.array(sorted(starts), np.intp)
+        image = np.zeros(counts_at, np.uint8)
+        for array, offset in zip(contents, offsets, strict=False):
+            image[offset : offset + array.nbytes] = array.view(np.uint8).reshape(-1)
+        address_slots = np.array(sorted(starts), np.intp)
         return cls(
             kernel,
             slots,
             starts,
             counts_at,
             rows_at,
-            start,
+            image,
             _common_costs(kernel.layout),
             end,
-            addressed,
-            by_slot,
-            any(service_of(made) for made in kernel.program.instructions),
+            address_slots,
+            bytes_per_slot,
+            any(service_of(instruction) for instruction in kernel.program.instructions),
             launch.blocks * launch.warps_per_block,
-            _full_sets(launch.block, kernel.layout.caches.sets),
+            _full_lane_sets(launch.block, kernel.layout.caches.sets),
         )
 
     def buffers(self) -> LaunchBuffers:
-        """Return the arrays of one launch, as it starts."""
+        """Returns the buffers of one launch in their initial state."""
         try:
             buffers = self._free.pop()
+        # Not a length test first: another thread may take the last buffers in between.
         except IndexError:
             return LaunchBuffers(self)
         buffers.clear()
         return buffers
 
     def give_back(self, buffers: LaunchBuffers) -> None:
-        """Take back the arrays of a launch that has ended, at which nobody looks any more."""
-        if self.keeps:
+        """Keeps the buffers of an ended launch for the next one, if they are small enough; the
+        caller must not use them any more."""
+        if self.is_reusable:
             self._free.append(buffers)
 
     def drop_buffers(self) -> None:
-        """Frees the arrays that are kept for later launches: there will be none."""
+        """Frees the buffers that are kept for later launches."""
         self._free.clear()
 
     @property
-    def keeps(self) -> bool:
-        """Returns whether a room is kept for the next launch."""
+    def is_reusable(self) -> bool:
+        """Returns true if buffers are kept for the next launch."""
         counted = self.starts[Slot.CACHE_AT] - self.counts_at
-        return self.size <= KEPT_BYTES and counted <= KEPT_COUNTS
+        return self.size <= REUSED_BYTES and counted <= REUSED_COUNT_BYTES
 
 
 class LaunchBuffers:
-    """The arrays of one launch: `arena` has them all, as `LaunchTemplate` lays them out; `address`
-    is its own."""
+    """The buffers of one launch: `arena` holds all of them, as `LaunchTemplate` lays them out, and
+    `address` is its address."""
 
     def __init__(self, launch_template: LaunchTemplate) -> None:
         raw = np.zeros(launch_template.size + ALIGNMENT, np.uint8)
         skipped = -int(raw.ctypes.data) % ALIGNMENT
         self.arena = raw[skipped : skipped + launch_template.size]
         self.address = int(self.arena.ctypes.data)
+        # The template has offsets where the environment needs addresses in this arena.
         self._start = launch_template.start.copy()
-        self._start[: 8 * len(Slot)].view(np.int64)[launch_template.addressed] += self.address
+        self._start[: 8 * len(Slot)].view(np.int64)[launch_template.address_slots] += self.address
         self._head = self.arena[: len(self._start)]
         self._launch_template = launch_template
         layout = launch_template.kernel.layout
@@ -176,58 +184,66 @@ class LaunchBuffers:
         self.counted = self.arena[launch_template.counts_at : launch_template.starts[Slot.CACHE_AT]]
 
     def counts(self) -> Bytes:
-        """Returns what was counted, for whoever wants it when the room is given back: as it stands,
-        where no other launch will have the room."""
-        return self.counted.copy() if self._launch_template.keeps else self.counted
+        """Returns the counts, for use after the buffers are given back: a copy if another launch
+        may reuse the buffers."""
+        return self.counted.copy() if self._launch_template.is_reusable else self.counted
 
     def clear(self) -> None:
-        """Make it what it was at first."""
+        """Restores the initial state."""
         launch_template = self._launch_template
         used = (
             int(self.plan[schedule_layout.MOST_RESIDENT]) if launch_template.kernel.suspends else 1
         )
+        # Of the arrays per slot, only those of slots that were used need clearing.
         self.arena[launch_template.counts_at : launch_template.starts[Slot.STATES_BASE]] = 0
-        for base, size in launch_template.by_slot.items():
+        for base, size in launch_template.bytes_per_slot.items():
             self.arena[launch_template.starts[base] :][: used * size] = 0
         self._fill()
 
     def _fill(self) -> None:
-        """Write what is not zero."""
+        """Writes everything that is not zero initially."""
         self._head[:] = self._start
         self._cost_of_row[:] = self._launch_template.costs
-        self._caches[: len(self._launch_template.full_sets)] = self._launch_template.full_sets
+        self._caches[: len(self._launch_template.full_lane_sets)] = (
+            self._launch_template.full_lane_sets
+        )
 
     def forget_bounds(self) -> None:
-        """Allocations have come or gone: what checks of accesses know of them holds no more."""
+        """Invalidates all cached bounds, after allocations were made or freed."""
         self._bounds[:] = 0
+        # An entry without capacity matches no address; its counts remain valid.
         self._caches[self._launch_template.kernel.layout.caches.entry_capacities()] = 0
 
     def words(self, start: int, count: int) -> Words:
-        """Return so many 64-bit words."""
+        """Returns `count` 64-bit words from byte `start` on."""
         return self.arena[start : start + 8 * count].view(np.int64)
 
 
-def _placed(sizes: Iterable[int]) -> tuple[list[int], int]:
-    """Returns where arrays of these sizes begin, one after the other, and where the last ends."""
-    places: list[int] = []
+def _lay_out(sizes: Iterable[int]) -> tuple[list[int], int]:
+    """Returns the aligned offsets of arrays of these sizes, one after the other, and the end of the
+    last."""
+    offsets: list[int] = []
     end = 0
     for size in sizes:
-        places.append(end)
+        offsets.append(end)
         end += -(-size // ALIGNMENT) * ALIGNMENT
-    return places, end
+    return offsets, end
 
 
-CURRENT = {
+CURRENT_BLOCK_SLOTS = {
     Slot.SHARED_BASE: Slot.SHARED_AT,
     Slot.LOCAL_BASE: Slot.LOCAL_AT,
     Slot.CONTEXTS_BASE: Slot.CONTEXTS_AT,
     Slot.STATES_BASE: Slot.STATES_AT,
 }
-"""Where the current block's arrays are, behind where the first slot's are; at first the same."""
+"""The environment slot with the address of the current block's array, by the slot with that of the
+first block slot; initially they are equal."""
 
 
-def _filled(kernel: CompiledKernel, launch: Launch, plan: Words) -> dict[Slot, npt.NDArray[Any]]:
-    """Return the arrays that do not begin as zeros, and those that each launch fills in anew."""
+def _initial_arrays(
+    kernel: CompiledKernel, launch: Launch, plan: Words
+) -> dict[Slot, npt.NDArray[Any]]:
+    """Returns the arrays that do not begin as zeros, and those that each launch fills in."""
     specials = launch_values(kernel.program, launch)
     return {
         Slot.PLAN_AT: plan,
@@ -238,8 +254,8 @@ def _filled(kernel: CompiledKernel, launch: Launch, plan: Words) -> dict[Slot, n
     }
 
 
-def _by_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
-    """Returns what a block has in its slot, with its size in bytes; zeros at first."""
+def _bytes_per_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
+    """Returns the size in bytes of each array that a resident block has; all begin as zeros."""
     warps = launch.warps_per_block
     return {
         Slot.STATES_BASE: 8 * warps * schedule_layout.STATE_WORDS,
@@ -250,7 +266,7 @@ def _by_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
 
 
 def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
-    """Return the numbers of an environment that are no addresses."""
+    """Returns the environment's values that are not addresses."""
     warps = launch.warps_per_block
     return {
         Slot.BUDGET: NO_LIMIT if launch.max_instructions is None else launch.max_instructions,
@@ -267,17 +283,19 @@ def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
 
 
 def _common_costs(layout: CountLayout) -> Words:
-    """Returns what the common access of each row costs, in transactions: only a costlier one is
-    kept as the row's example."""
+    """Returns the transactions of the common access of each record: only a costlier access is kept
+    as the record's example."""
     costs = (common_cost(layout.program, row, layout.rules) for row in layout.rows)
     return np.fromiter((cost[TRANSACTIONS] for cost in costs), np.int64, len(layout.rows))
 
 
-def _full_sets(block: tuple[int, int, int], sets: int) -> Words:
-    """Returns the keys of all lanes of a warp, of each of the first layouts, at most half of so
-    many `sets`: caches know of them before any others come (`abi.range_cache`)."""
-    known = RUNS[warp_layout_of(block)] > 1
-    layouts = min(1 + max(warp_layouts(block)), sets // 2) if known else 1
+def _full_lane_sets(block: tuple[int, int, int], sets: int) -> Words:
+    """Returns the lane sets of full warps, one for each of the first warp layouts, at most half of
+    `sets`. They are in the range caches from the start (`abi.range_cache`), so that masks at the
+    edge of a grid, which may come first, cannot fill the table."""
+    has_runs = RUNS[warp_layout_of(block)] > 1
+    # Half of the sets stay free for masks of partial warps.
+    layouts = min(1 + max(warp_layouts(block)), sets // 2) if has_runs else 1
     keys = np.zeros(sets, np.int64)
     keys[0] = ALL_LANES
     for layout in range(1, layouts):
@@ -286,6 +304,7 @@ def _full_sets(block: tuple[int, int, int], sets: int) -> Words:
 
 
 def _thread_indices(block: tuple[int, int, int]) -> npt.NDArray[np.uint32]:
-    """Return the thread indices of a block, and then the layout of each warp (`Slot.TIDS_AT`)."""
+    """Returns the thread indices of a block, followed by the layout of each warp
+    (`Slot.TIDS_AT`)."""
     layouts = np.array(warp_layouts(block), np.uint32)
     return np.concatenate((thread_indices(block).reshape(-1), layouts))

@@ -1,4 +1,4 @@
-"""The log of a launch of recording code: its room, and the regions in it (`abi.log`)."""
+"""Allocates the log of a recorded launch, and reads its regions (`abi.log`)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ Words = npt.NDArray[np.int64]
 MOST_ENTRIES = 1 << 22
 MOST_CONTROL_WORDS = 1 << 24
 MOST_SCATTERED = 1 << 19
-"""How much there is room for; memory that is not written is not taken."""
+"""The most entries that a log has space for. The system commits no memory for pages that are never
+written."""
 
 
 @dataclass(frozen=True)
 class Log:
-    """The log that a recorded launch writes, and how its warps are numbered."""
+    """The log that a recorded launch writes: a header of capacities and offsets, then the
+    regions."""
 
     data: Words
 
@@ -30,8 +32,8 @@ class Log:
     def empty(
         cls, launch: Launch, *, warps: int, steps: int, blocks: Collection[int] | None
     ) -> Log:
-        """Return room for so many warps and so many steps of each; of `blocks`, where they are
-        chosen."""
+        """Returns an empty log with capacity for `warps` warps and `steps` steps of each; only
+        warps of `blocks` are recorded if that is given."""
         launched = launch.blocks * launch.warps_per_block
         entries = min(MOST_ENTRIES, max(1, warps * steps))
         sizes = {
@@ -45,30 +47,32 @@ class Log:
         }
         total = words.HEAD_WORDS + words.KNOWN + sum(rows * width for rows, width in sizes.values())
         data = np.zeros(total, np.int64)
-        at = words.HEAD_WORDS + words.KNOWN
+        offset = words.HEAD_WORDS + words.KNOWN
         data[words.KNOWN_AT] = words.HEAD_WORDS
-        for (capacity, place), (rows, width) in sizes.items():
-            data[capacity], data[place] = rows, at
-            at += rows * width
+        for (capacity, start_word), (rows, width) in sizes.items():
+            data[capacity], data[start_word] = rows, offset
+            offset += rows * width
         data[words.WARP_CAPACITY], data[words.STEP_CAPACITY] = warps, steps
         data[words.CURRENT] = warp_table.NONE
-        made = cls(data)
+        log = cls(data)
         if blocks is not None:
-            others = np.ones(launch.blocks, bool)
-            others[[block for block in blocks if 0 <= block < launch.blocks]] = False
-            made.numbers(launch)[np.repeat(others, launch.warps_per_block)] = warp_table.NONE
-            data[words.LEFT_WARPS] = int(others.sum()) * launch.warps_per_block
-        return made
+            excluded = np.ones(launch.blocks, bool)
+            excluded[[block for block in blocks if 0 <= block < launch.blocks]] = False
+            # Warps of other blocks have the number NONE, with which compiled code records nothing.
+            log.numbers(launch)[np.repeat(excluded, launch.warps_per_block)] = warp_table.NONE
+            data[words.LEFT_WARPS] = int(excluded.sum()) * launch.warps_per_block
+        return log
 
-    def rows(self, count: int, place: int, width: int) -> Words:
-        """Return the rows of a region that were written."""
-        start, rows = int(self.data[place]), int(self.data[count])
+    def rows(self, count: int, start_word: int, width: int) -> Words:
+        """Returns the rows of a region that were written, shape (rows, width)."""
+        start, rows = int(self.data[start_word]), int(self.data[count])
         return self.data[start : start + rows * width].reshape(rows, width)
 
-    def region(self, place: int, length: int) -> Words:
-        """Return so many words of a region."""
-        return self.data[int(self.data[place]) :][:length]
+    def region(self, start_word: int, length: int) -> Words:
+        """Returns the first `length` words of a region."""
+        return self.data[int(self.data[start_word]) :][:length]
 
     def numbers(self, launch: Launch) -> Words:
-        """Return, by warp of the launch, one more than its number in the log."""
+        """Returns a view of the log numbers of warps: for each warp of the launch, one more than
+        its number in the log."""
         return self.region(words.NUMBERS_AT, launch.blocks * launch.warps_per_block)

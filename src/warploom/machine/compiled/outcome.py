@@ -1,12 +1,12 @@
-"""The error that ended a launch of compiled code, from what it left behind."""
+"""Builds the exception for a launch of compiled code that did not end, from its environment."""
 
 from __future__ import annotations
 
 from warploom.abi.environment import SPACE_CODES, Slot, Status
 from warploom.core.errors import Allocation
 from warploom.isa.preconditions import PRECONDITIONS
-from warploom.machine.cancellation import cancelled
-from warploom.machine.compiled.work import Work
+from warploom.machine.cancellation import cancellation_error
+from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.faults.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error, limit_error
 from warploom.machine.faults.tensor_faults import NAMES as TENSOR_FAULTS
@@ -22,22 +22,23 @@ ACCESSES = {
     *PRECONDITIONS,
     *TENSOR_FAULTS,
 }
-"""Kinds of fault that have an address."""
+"""The kinds of faults that have an address."""
 
 
-def check_limit(tally: Tally, work: Work) -> None:
-    """Raise InstructionLimit where the last instructions of a launch passed its limit."""
+def check_limit(tally: Tally, work: WorkerLaunch) -> None:
+    """Raises InstructionLimit if the last call of compiled code exceeded the launch's limit."""
     limit = work.launch.max_instructions
     if limit is not None and tally.warps.sum() > limit:
         raise error_of(work, Status.LIMIT)
 
 
-def error_of(work: Work, status: Status) -> BaseException:
-    """Returns what to raise for a run that did not end."""
+def error_of(work: WorkerLaunch, status: Status) -> BaseException:
+    """Returns the exception for a part of a launch that ended with `status`."""
     if work.host_callbacks is not None and work.host_callbacks.error is not None:
+        # An exception of a callback ended the kernel, whatever status it reports.
         return work.host_callbacks.error
     if status is Status.PAUSED:
-        return cancelled()
+        return cancellation_error()
     if status is Status.FAULT:
         return _fault(work)
     if status is Status.DEADLOCK:
@@ -45,28 +46,30 @@ def error_of(work: Work, status: Status) -> BaseException:
     return limit_error(work.kernel.program, work.launch)
 
 
-def _fault(work: Work) -> Exception:
-    at = {slot: int(work.environment[slot]) for slot in Slot}
-    space = {code: space for space, code in SPACE_CODES.items()}[at[Slot.FAULT_SPACE]]
-    kind = FaultKind(at[Slot.FAULT_KIND])
+def _fault(work: WorkerLaunch) -> Exception:
+    """Returns the error of the fault that the environment records."""
+    slots = {slot: int(work.environment[slot]) for slot in Slot}
+    space = {code: space for space, code in SPACE_CODES.items()}[slots[Slot.FAULT_SPACE]]
+    kind = FaultKind(slots[Slot.FAULT_KIND])
     if kind in ACCESSES:  # an address from 2**63 on is negative in the environment
-        at[Slot.FAULT_ADDRESS] &= ALL_ONES
+        slots[Slot.FAULT_ADDRESS] &= ALL_ONES
     fault = Fault(
         kind,
-        at[Slot.FAULT_INSTRUCTION],
-        at[Slot.BLOCK],
-        at[Slot.FAULT_WARP],
-        at[Slot.FAULT_LANE],
-        at[Slot.FAULT_ADDRESS],
-        at[Slot.FAULT_SIZE],
+        slots[Slot.FAULT_INSTRUCTION],
+        slots[Slot.BLOCK],
+        slots[Slot.FAULT_WARP],
+        slots[Slot.FAULT_LANE],
+        slots[Slot.FAULT_ADDRESS],
+        slots[Slot.FAULT_SIZE],
         space,
     )
-    nearest = _own(work, space) or work.memory.nearest(fault.address)
+    nearest = _private_range(work, space) or work.memory.nearest(fault.address)
     return fault_error(fault, work.kernel.program, work.launch, nearest)
 
 
-def _own(work: Work, space: Space) -> Allocation | None:
-    """Return the stretch that a space is, where it is the block's or the thread's own."""
+def _private_range(work: WorkerLaunch, space: Space) -> Allocation | None:
+    """Returns the extent of a space that belongs to a thread block, a thread or the launch; None
+    for others."""
     program = work.kernel.program
     shared = shared_bytes(program, work.launch)
     return {
@@ -76,15 +79,15 @@ def _own(work: Work, space: Space) -> Allocation | None:
     }.get(space)
 
 
-def _deadlock(work: Work) -> Exception:
-    """Return everything that waits in the resident blocks."""
+def _deadlock(work: WorkerLaunch) -> Exception:
+    """Returns the error that lists everything that waits in the resident blocks."""
     program, warps = work.kernel.program, work.launch.warps_per_block
     waiting = [
-        found
+        lanes
         for slot, block in enumerate(work.slots.tolist())
         if block >= 0
         for warp in range(warps)
-        for found in waiting_lanes(
+        for lanes in waiting_lanes(
             program,
             block,
             warp,

@@ -1,24 +1,26 @@
-"""Decides how many instructions compiled code runs before it comes back to let its host look
-around."""
+"""Adapts how many instructions compiled code runs before it returns to the host, which polls for
+interrupts."""
 
 from __future__ import annotations
 
 SHORTEST, LONGEST = 0.03, 0.1
-"""Seconds: an interrupt from the keyboard waits for so long, and looking costs some 10 us."""
+"""The target duration of one call in seconds. A keyboard interrupt waits for at most about LONGEST;
+returning to the host takes some 10 us."""
 
 FIRST = 1 << 16
-"""Warp instructions of the first call: none of them takes so long that all take a second."""
+"""Warp instructions of the first call, few enough that they take less than a second whatever they
+are."""
 
 
 class Pace:
-    """Warp instructions at a time, as many as take that long where a kernel runs; found by
-    trying."""
+    """The number of warp instructions per call that keeps a kernel's calls between SHORTEST and
+    LONGEST."""
 
     def __init__(self) -> None:
         self.instructions = FIRST
 
     def took(self, seconds: float) -> None:
-        """Note that so many took so long."""
+        """Adjusts the number after a call that took `seconds`."""
         if seconds < SHORTEST:
             self.instructions *= 2
         elif seconds > LONGEST and self.instructions > 1:

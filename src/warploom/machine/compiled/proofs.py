@@ -1,4 +1,4 @@
-"""Remembers what is proven of a launch from its program and its parameters."""
+"""Caches what static analyses prove about a launch from its program and parameters."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from warploom.program.program import Program
 
 T = TypeVar("T")
 
-KEPT = 64
-"""So many answers to a question are remembered."""
+MOST_PROOFS = 64
+"""The number of results that are cached per analysis and program."""
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """An answer, and which allocations it rests upon, by address."""
+class _Proof:
+    """The result of an analysis, and the allocations that it depends on, by the address that was
+    looked up."""
 
-    answer: Any
+    result: Any
     allocations: Mapping[int, range | None]
 
 
@@ -29,28 +30,37 @@ def proven(
     program: Program,
     launch: Launch,
     memory: DeviceMemory,
-    question: Callable[[Program, Given], T],
+    analysis: Callable[[Program, Given], T],
 ) -> T:
-    """Returns what `question` answers for a launch; the program keeps answers, each for as long as
-    the allocations that were looked at stay where they were."""
+    """Returns the result of `analysis` for a launch. The program caches results, each for as long
+    as the allocations that the analysis looked up do not change."""
 
     def allocation_of(address: int) -> range | None:
-        found = memory.find(address)
-        return range(found.address, found.address + found.size) if found else None
+        allocation = memory.find(address)
+        return (
+            range(allocation.address, allocation.address + allocation.size) if allocation else None
+        )
 
-    answers = cast("dict[tuple[object, ...], _Answer]", program.kept.setdefault(question, {}))
+    answers = cast("dict[tuple[object, ...], _Proof]", program.kept.setdefault(analysis, {}))
     key = (launch.grid, launch.block, launch.parameters, launch.globals)
-    known = answers.get(key)
-    if known is None or any(allocation_of(a) != at for a, at in known.allocations.items()):
-        asked: dict[int, range | None] = {}
+    proof = answers.get(key)
+    if proof is None or any(
+        allocation_of(looked_up) != allocation
+        for looked_up, allocation in proof.allocations.items()
+    ):
+        lookups: dict[int, range | None] = {}
 
-        def noted(address: int) -> range | None:
-            asked[address] = allocation_of(address)
-            return asked[address]
+        # Note every lookup, so that the proof is dropped when one of them would have another
+        # result.
+        def recorded_lookup(address: int) -> range | None:
+            lookups[address] = allocation_of(address)
+            return lookups[address]
 
-        given = Given(launch.grid, launch.block, launch.parameters, launch.globals, noted)
-        known = _Answer(question(program, given), asked)
-        while len(answers) >= KEPT:
+        assumptions = Given(
+            launch.grid, launch.block, launch.parameters, launch.globals, recorded_lookup
+        )
+        proof = _Proof(analysis(program, assumptions), lookups)
+        while len(answers) >= MOST_PROOFS:
             answers.pop(next(iter(answers)), None)
-        answers[key] = known
-    return cast("T", known.answer)
+        answers[key] = proof
+    return cast("T", proof.result)

@@ -1,7 +1,7 @@
-"""Runs the works of a launch to their end, in the calling thread and in others.
+"""Runs the parts of a launch to their end, in the calling thread and in pooled threads.
 
-Machine code returns to the host at least every `pace.LONGEST` seconds or so, so that an interrupt
-from the keyboard and a cancellation take effect between two calls.
+Machine code returns to the host at least every `pace.LONGEST` seconds or so, so that a keyboard
+interrupt or a cancellation takes effect between two calls.
 """
 
 from __future__ import annotations
@@ -12,69 +12,77 @@ from itertools import repeat
 
 from warploom.abi.environment import Slot, Status
 from warploom.machine.cancellation import Cancellation
-from warploom.machine.compiled.cores import cores_beside
+from warploom.machine.compiled.cores import other_cores
 from warploom.machine.compiled.threads import Runner
-from warploom.machine.compiled.work import Work
+from warploom.machine.compiled.work import WorkerLaunch
 
 Progress = Callable[[int, int], None]
-"""Called now and then while a kernel runs: blocks done, blocks in all."""
+"""A callback that is called now and then while a kernel runs, with the numbers of blocks done and
+of all blocks."""
 
 POLL_SECONDS = 0.1
 
 
-def run_all(works: Sequence[Work], progress: Progress | None) -> list[int]:
-    """Runs each work; returns the Status in which each ended: PAUSED where it was cancelled."""
-    # An interrupt that comes in a function which machine code calls would be lost.
-    here = 0 if works[0].launch_template.serves else 1
+def run_all(works: Sequence[WorkerLaunch], progress: Progress | None) -> list[int]:
+    """Runs each part and returns the Status in which it ended: PAUSED if it was cancelled."""
+    # An interrupt during a function that machine code calls would be lost.
+    # So a kernel that calls the host runs in a pooled thread, and this one handles interrupts.
+    local = 0 if works[0].launch_template.calls_host else 1
     stop = works[0].launch.cancellation or Cancellation()
-    if len(works) == here and progress is None:
+    if len(works) == local and progress is None:
         return [_run_until(stop, works[0])]
-    return _run_beside(works, here, stop, progress or _ignore)
+    return _run_with_threads(works, local, stop, progress or _no_progress)
 
 
-def _run_beside(
-    works: Sequence[Work], here: int, stop: Cancellation, progress: Progress
+def _run_with_threads(
+    works: Sequence[WorkerLaunch], local: int, stop: Cancellation, progress: Progress
 ) -> list[int]:
-    """Runs the first `here` works in this thread, the others in threads of their own, which stop
-    where this one is interrupted."""
-    running = [Runner.borrow() for _ in works[here:]]
+    """Runs the first `local` parts in this thread and the others in pooled threads, which stop if
+    this thread is interrupted."""
+    running = [Runner.borrow() for _ in works[local:]]
     for work in works:
         if work.host_callbacks is not None:
             work.host_callbacks.stop = stop
 
-    def tell() -> None:
-        progress(sum(map(_done, works)), works[0].launch.blocks)
+    def report() -> None:
+        progress(sum(map(_blocks_done, works)), works[0].launch.blocks)
 
     try:
-        cores = cores_beside() if len(works) > 1 else repeat(None)
-        for runner, work, core in zip(running, works[here:], cores, strict=False):
+        # A single thread may run on any core; only parallel ones are placed.
+        cores = other_cores() if len(works) > 1 else repeat(None)
+        for runner, work, core in zip(running, works[local:], cores, strict=False):
             runner.start(partial(_run_until, stop, work), core)
-        own = [_run_until(stop, work, tell) for work in works[:here]]
+        statuses = [_run_until(stop, work, report) for work in works[:local]]
         for runner in running:
-            while not runner.ended(POLL_SECONDS):
-                tell()
+            # Wake up regularly: a lock cannot be interrupted by Ctrl-C on every platform.
+            while not runner.wait_until_idle(POLL_SECONDS):
+                report()
+    # The threads use buffers of this launch, so they have to stop before the exception propagates.
     except BaseException:
         stop.request()
         for runner in running:
-            while not runner.ended(POLL_SECONDS):
+            while not runner.wait_until_idle(POLL_SECONDS):
                 pass
         raise
-    tell()
-    return [*own, *(runner.give_back() for runner in running)]
+    report()
+    return [*statuses, *(runner.give_back() for runner in running)]
 
 
-def _run_until(stop: Cancellation, work: Work, tell: Callable[[], None] | None = None) -> int:
-    """Runs a work to its end, or until it should stop; calls `tell` at each pause."""
-    while (status := work.go_on()) == Status.PAUSED and not stop.requested:
-        if tell is not None:
-            tell()
+def _run_until(
+    stop: Cancellation, work: WorkerLaunch, report: Callable[[], None] | None = None
+) -> int:
+    """Runs a part to its end, or until it should stop; calls `report` at each pause."""
+    while (status := work.run_slice()) == Status.PAUSED and not stop.requested:
+        if report is not None:
+            report()
     return status
 
 
-def _done(work: Work) -> int:
-    """Returns how many of its blocks have ended, or begun where several are resident."""
+def _blocks_done(work: WorkerLaunch) -> int:
+    """Returns the number of the part's blocks that have ended, or that have begun if several are
+    resident."""
     return int(work.environment[Slot.BLOCKS_DONE]) - work.blocks.start
 
 
-def _ignore(_: int, __: int) -> None:
-    """Takes the place of a progress callback where there is none."""
+def _no_progress(_: int, __: int) -> None:
+    """Ignores progress."""

@@ -1,6 +1,6 @@
-"""Threads in which machine code runs while the caller waits, kept for the next launch.
+"""Keeps a pool of threads that run machine code while the caller waits.
 
-To start one costs more than many a kernel takes; to wake one that waits costs a sixth of that.
+Starting a thread takes longer than many a kernel does; waking an idle one takes a sixth of that.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Callable
 from warploom.machine.compiled.cores import bind
 
 Job = Callable[[], int]
+"""A function that a pooled thread runs; it returns a status number and must not raise."""
 
 
 class Runner:
-    """A thread that runs one job after the other; `borrow` gives one."""
+    """A thread that runs one job after the other; `borrow` takes one from the pool."""
 
     _idle: list[Runner] = []  # noqa: RUF012  (of all runners, on purpose)
 
@@ -24,54 +25,59 @@ class Runner:
         self._thread: int | None = None
         self._bound_from: set[int] | None = None
         self._result = 0
-        self._wanted, self._done = _thread.allocate_lock(), _thread.allocate_lock()
-        self._wanted.acquire()
-        self._done.acquire()
+        self._job_ready, self._job_done = _thread.allocate_lock(), _thread.allocate_lock()
+        self._job_ready.acquire()
+        self._job_done.acquire()
         _thread.start_new_thread(self._serve, ())
 
     @classmethod
     def borrow(cls) -> Runner:
-        """Return one that has nothing to do."""
+        """Returns an idle runner from the pool, or a new one."""
         try:
             return cls._idle.pop()
         except IndexError:
             return cls()
 
     def start(self, job: Job, core: int | None = None) -> None:
-        """Let it run a job, which must not raise, from a core on if one is given."""
-        self._done.acquire(blocking=False)
+        """Starts a job in the thread, on `core` if one is given."""
+        self._job_done.acquire(blocking=False)
         if core is not None and self._thread is not None:
-            before = bind(self._thread, {core})
-            self._bound_from = self._bound_from or before  # an interrupt may have come between
+            cores_before = bind(self._thread, {core})
+            # An interrupt may have ended an earlier `start` after its `bind`: the first mask is the
+            # one to restore.
+            self._bound_from = self._bound_from or cores_before
         self._job = job
-        self._wanted.release()
+        self._job_ready.release()
 
-    def ended(self, seconds: float) -> bool:
-        """Returns whether it has nothing to do any more, after waiting so long at most. To ask
-        again is right, wherever an interrupt broke in."""
-        return self._job is None or self._done.acquire(timeout=seconds)
+    def wait_until_idle(self, seconds: float) -> bool:
+        """Waits at most `seconds` for the job to end and returns true if it has. Calling it again
+        is always correct, even if an interrupt ended the last call early."""
+        return self._job is None or self._job_done.acquire(timeout=seconds)
 
     def give_back(self) -> int:
-        """Returns what the job that has ended gave; the thread is free for others now."""
+        """Returns the result of the job that has ended, and puts the runner back into the pool."""
         result = self._result
         self._idle.append(self)
         return result
 
     def _serve(self) -> None:
+        """Runs jobs forever; the body of the thread."""
         self._thread = _thread.get_native_id()
         while True:
-            self._wanted.acquire()
+            self._job_ready.acquire()
+            # `start` bound the thread only to choose the core on which it wakes up; from here the
+            # system may move it.
             if self._bound_from is not None:
                 bind(self._thread, self._bound_from)
                 self._bound_from = None
             if self._job is not None:
                 self._result = self._job()
             self._job = None
-            self._done.release()
+            self._job_done.release()
 
     @classmethod
     def forget(cls) -> None:
-        """Forget the threads of a process, which are not in what is forked from it."""
+        """Empties the pool in a forked child process, in which the threads do not exist."""
         cls._idle.clear()
 
 

@@ -1,8 +1,9 @@
-"""Chooses between code of a kernel that is compiled fast and code that runs fast.
+"""Chooses between baseline code, which compiles fast, and optimised code, which runs fast.
 
-A kernel begins in baseline code (`lower.baseline`). Once its launches have run for as long in it
-as optimising it may take, it is optimised: so compiling never takes much longer than running does.
-Both do and count the same.
+A kernel begins in baseline code (`lower.baseline`). Once its launches have spent as much time there
+as optimising is expected to take, the kernel is optimised, so that compiling never takes much
+longer than running. Both codes have the same results and counters. `machine.compiled.handover`
+moves a running launch from one to the other.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from warploom.machine.compiled.compile_time import compiling
 from warploom.program.program import Program
 
 SECONDS, SECONDS_AN_INSTRUCTION = 0.05, 0.005
-"""Seconds that optimising takes, about: of 12 kernels of benchmarks/families of 52 to 707
-PTX instructions, it took 3 to 10 ms an instruction."""
+"""The expected time to optimise a kernel, in seconds: a constant, and a term per instruction.
+Measured on 12 kernels of benchmarks/families with 52 to 707 PTX instructions: 3 to 10 ms an
+instruction."""
 
 
 @dataclass
 class Tiers:
-    """The code of a program for launches of one variant. `seconds`: the seconds that launches
-    have run in baseline code."""
+    """The code of a program for launches of one variant. `seconds` is the time that launches have
+    run in baseline code."""
 
     program: Program
     rules: AccessRules
@@ -36,7 +38,7 @@ class Tiers:
     seconds: float = 0.0
     _baseline: CompiledKernel | None = None
     _optimised: CompiledKernel | None = None
-    _stays: bool = False
+    _stays_baseline: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def kernel(self) -> CompiledKernel:
@@ -48,22 +50,24 @@ class Tiers:
             return self.baseline()
         if level or not self._has_baseline:
             return self.optimised()
+        # The disk cache may hold optimised code of an earlier process; look once, before baseline
+        # code is compiled.
         if self._baseline is None:
             self._optimised = find_kernel(self.program, self.rules, self.variant)
             if self._optimised is not None:
                 return self._optimised
-        better = self.better()
-        return self.baseline() if better is None else better
+        optimised = self.optimised_when_due()
+        return self.baseline() if optimised is None else optimised
 
     @property
     def _has_baseline(self) -> bool:
-        """Returns whether there is baseline code for such launches: it takes no notes of what it
-        does."""
+        """Returns true if launches of the variant may begin in baseline code: not if they are
+        recorded, observed, sanitized or debugged."""
         variant = self.variant
         return not variant.is_watched and variant.sanitizes is None and variant.debugging is None
 
     def baseline(self) -> CompiledKernel:
-        """Returns baseline code, compiled when it is first asked for."""
+        """Returns baseline code, compiled on first use."""
         with self._lock, interrupts_held(), compiling():
             if self._baseline is None:
                 variant = self.variant.for_baseline()
@@ -71,25 +75,25 @@ class Tiers:
             return self._baseline
 
     def optimised(self) -> CompiledKernel:
-        """Returns optimised code, compiled when it is first asked for."""
+        """Returns optimised code, compiled on first use."""
         with self._lock, interrupts_held(), compiling():
             if self._optimised is None:
                 self._optimised = compile_kernel(self.program, self.rules, self.variant)
             return self._optimised
 
-    def better(self) -> CompiledKernel | None:
-        """Returns optimised code if the kernel is worth it by now; else None."""
-        if self._stays or self.seconds < self._worth or os.environ.get(VARIABLE):
+    def optimised_when_due(self) -> CompiledKernel | None:
+        """Returns optimised code if the time in baseline code justifies compiling it; else None."""
+        if self._stays_baseline or self.seconds < self._threshold or os.environ.get(VARIABLE):
             return None
         try:
             return self.optimised()
-        except CompileError:  # it would take too long
-            self._stays = True
+        except CompileError:  # too long
+            self._stays_baseline = True
             return None
 
     @property
-    def _worth(self) -> float:
-        """Returns the seconds in baseline code after which a kernel is optimised."""
+    def _threshold(self) -> float:
+        """Returns the seconds in baseline code after which the kernel is optimised."""
         if is_long(self.program):
             return float("inf")
         return SECONDS + SECONDS_AN_INSTRUCTION * len(self.program.instructions)

@@ -1,4 +1,5 @@
-"""Prepares a launch of compiled code: its arrays, and the environment that names them."""
+"""Runs one worker's part of a launch: prepares its buffers, and calls the machine code slice by
+slice."""
 
 from __future__ import annotations
 
@@ -21,16 +22,18 @@ from warploom.machine.services import Services
 from warploom.simt import schedule_layout
 
 LIMIT_STEP = 1 << 20
-"""At most so many warp instructions are executed between two looks at `max_instructions`."""
+"""The most warp instructions that run between two checks of `max_instructions`."""
 
 Words = npt.NDArray[np.int64]
 
 
 @dataclass(eq=False)
-class Work:
-    """The arrays of a launch, or of the part of it that one worker has: the blocks from the first
-    of `blocks` up to but not including its last. `kept` holds what only the environment points to.
-    `configuration`: where it may find better code to go on in; None where it ends as it began.
+class WorkerLaunch:
+    """The buffers of a launch, or of one worker's part of it: `blocks` is the range of its thread
+    blocks.
+
+    `keep_alive` holds arrays that only the environment points to. `configuration` offers better
+    code while the launch runs; None if the launch ends in the code in which it began.
     """
 
     launch_template: LaunchTemplate
@@ -39,7 +42,7 @@ class Work:
     blocks: range
     buffers: LaunchBuffers
     host_callbacks: HostCallbacks | None
-    kept: tuple[object, ...]
+    keep_alive: tuple[object, ...]
     configuration: Configuration | None = None
 
     @classmethod
@@ -51,8 +54,9 @@ class Work:
         caches: Words,
         blocks: range,
         configuration: Configuration | None = None,
-    ) -> Work:
-        """Returns what a launch starts from; `caches` are the counted ones (`cost.caches`)."""
+    ) -> WorkerLaunch:
+        """Returns a part that is ready to run; `caches` is the array of the counted memory caches
+        (`cost.caches`)."""
         buffers = launch_template.buffers()
         plan, environment = buffers.plan, buffers.environment
         plan[schedule_layout.NEXT_BLOCK], plan[schedule_layout.BLOCKS] = blocks.start, blocks.stop
@@ -63,67 +67,84 @@ class Work:
         environment[Slot.ALLOCATIONS_AT] = table.address
         environment[Slot.ALLOCATIONS] = table.count
         environment[Slot.TEXTURES_AT] = textures.address
+        # The number of the next block, from which the progress of this part is computed.
         environment[Slot.BLOCKS_DONE] = blocks.start
         environment[Slot.HIERARCHY_AT] = caches.ctypes.data
         host_callbacks = None
-        if launch_template.serves:
+        if launch_template.calls_host:
             services = Services(launch_template.kernel.program, launch, memory)
             host_callbacks = HostCallbacks(services, buffers.forget_bounds, environment)
             environment[Slot.SERVICE_AT] = host_callbacks.address
-        kept = caches, table, textures
+        keep_alive = caches, table, textures
         return cls(
-            launch_template, launch, memory, blocks, buffers, host_callbacks, kept, configuration
+            launch_template,
+            launch,
+            memory,
+            blocks,
+            buffers,
+            host_callbacks,
+            keep_alive,
+            configuration,
         )
 
-    def go_on(self) -> int:
-        """Run the blocks in this thread, but not for long; gives a Status, PAUSED where there is
-        more to do."""
+    def run_slice(self) -> int:
+        """Runs blocks in this thread for about as long as the pace says; returns a Status, PAUSED
+        if there is more to do."""
         launch_template, environment = self.launch_template, self.buffers.environment
         kernel, pace, start = launch_template.kernel, launch_template.pace, self.buffers.address
-        first, last = self.blocks.start, self.blocks.stop
+        first_block, last_block = self.blocks.start, self.blocks.stop
+        # A kernel that suspends checks its budget at loop back edges and barriers. One that cannot
+        # has no loop: its slices are whole blocks.
         if kernel.suspends:
             environment[Slot.PAUSE_AT] = environment[Slot.BUDGET] - pace.instructions
         else:
-            first = int(environment[Slot.BLOCKS_DONE])
-            most = pace.instructions
+            first_block = int(environment[Slot.BLOCKS_DONE])
+            instructions = pace.instructions
             if self.launch.max_instructions is not None:
-                most = min(most, LIMIT_STEP)
-            last = min(last, first + max(1, most // self._instructions_per_block))
+                instructions = min(instructions, LIMIT_STEP)
+            last_block = min(
+                last_block, first_block + max(1, instructions // self._instructions_per_block)
+            )
         counts, rows = start + launch_template.counts_at, start + launch_template.rows_at
-        began = time.perf_counter()
-        status = kernel.run(start, counts, rows, first, last)
+        started = time.perf_counter()
+        status = kernel.run(start, counts, rows, first_block, last_block)
         if kernel.baseline and self.configuration is not None:
-            self.configuration.tiers.seconds += time.perf_counter() - began
-        if not kernel.suspends and status == Status.ENDED and last < self.blocks.stop:
+            self.configuration.tiers.seconds += time.perf_counter() - started
+        # The code ended the blocks of this slice, not the whole part.
+        if not kernel.suspends and status == Status.ENDED and last_block < self.blocks.stop:
             status = Status.PAUSED
         if status == Status.PAUSED:
-            pace.took(time.perf_counter() - began)
+            pace.took(time.perf_counter() - started)
             if self._is_past_limit():
                 return Status.LIMIT
-            self._go_on_better()
+            self._switch_to_optimised()
         return status
 
-    def _go_on_better(self) -> None:
-        """Changes to better code of the kernel, if there is some by now."""
-        after = None
+    def _switch_to_optimised(self) -> None:
+        """Moves the launch to optimised code if that is available by now."""
+        new_template = None
         if self.configuration is not None:
-            after = self.configuration.better(self.launch_template)
-        if after is None:
+            new_template = self.configuration.optimised_when_due(self.launch_template)
+        if new_template is None:
             return
-        before, old = self.launch_template, self.buffers
-        self.launch_template, self.buffers = after, hand_over(before, old, after)
+        old_template, old_buffers = self.launch_template, self.buffers
+        self.launch_template, self.buffers = (
+            new_template,
+            hand_over(old_template, old_buffers, new_template),
+        )
         if self.host_callbacks is not None:
             stop = self.host_callbacks.stop
             self.host_callbacks = HostCallbacks(
                 self.host_callbacks.services, self.buffers.forget_bounds, self.environment
             )
             self.host_callbacks.stop = stop
+            # The old callback object writes to the old environment.
             self.environment[Slot.SERVICE_AT] = self.host_callbacks.address
-        before.give_back(old)
+        old_template.give_back(old_buffers)
 
     def _is_past_limit(self) -> bool:
-        """Returns whether a kernel in which nothing repeats has executed more instructions than it
-        may; others look at their budget themselves."""
+        """Returns true if a kernel without loops has executed more instructions than its limit;
+        other kernels check their budget in compiled code."""
         limit = self.launch.max_instructions
         if limit is None or self.kernel.suspends:
             return False
@@ -141,40 +162,41 @@ class Work:
 
     @property
     def _instructions_per_block(self) -> int:
-        """Return, of a kernel in which nothing repeats, as many as there can be where no lanes
-        part."""
+        """Returns, for a kernel without loops, how many warp instructions a block executes if no
+        branch diverges."""
         return len(self.kernel.program.instructions) * self.launch.warps_per_block
 
     @property
     def started(self) -> int:
-        """Return the first block that has not begun."""
+        """Returns the number of the first block that has not begun."""
         return int(self.buffers.plan[schedule_layout.NEXT_BLOCK])
 
     @cached_property
     def slots(self) -> Words:
-        """Return the block in each slot, or -1."""
+        """Returns the block in each slot, or -1."""
         return self._array(Slot.SLOTS_AT, self._slots)
 
     @cached_property
     def states(self) -> Words:
-        """Return the states of all warps in the slots."""
+        """Returns the scheduler states of all warps in the slots, shape (warps, STATE_WORDS)."""
         warps = self._slots * self.launch.warps_per_block
         words = self._array(Slot.STATES_BASE, warps * schedule_layout.STATE_WORDS)
         return words.reshape(warps, schedule_layout.STATE_WORDS)
 
     @cached_property
     def tables(self) -> Words:
-        """Return the tables of all warps in the slots, each at the start of its context."""
+        """Returns the state tables of all warps in the slots, each at the start of its context."""
         warps, size = self._slots * self.launch.warps_per_block, self.kernel.context_bytes // 8
         return self._array(Slot.CONTEXTS_BASE, warps * size).reshape(warps, size)
 
     @property
     def faulted(self) -> int:
-        """Return the instruction at which a fault was found."""
+        """Returns the instruction at which a fault was found."""
         return int(self.environment[Slot.FAULT_INSTRUCTION])
 
     def unfinished(self) -> dict[int, Words]:
-        """Return the tables of the warps that have not ended, by their number in the launch."""
+        """Returns the state tables of the warps that have not ended, by their number in the
+        launch."""
         warps = self.launch.warps_per_block
         return {
             block * warps + warp: self.tables[slot * warps + warp]
@@ -189,4 +211,5 @@ class Work:
         return self.launch_template.slots
 
     def _array(self, slot: Slot, words: int) -> Words:
+        """Returns the array that begins at an environment slot's address, as 64-bit words."""
         return self.buffers.words(self.launch_template.starts[slot], words)

@@ -1,7 +1,8 @@
-"""Sharing the blocks of a launch among workers, so that nobody can tell how many there were.
+"""Distributes the thread blocks of a launch over workers, without a difference in results or
+counters.
 
-Blocks run side by side where it is proven that they stay apart in global memory
-(`analysis.linear.footprints`) and no policy mixes them; any other launch has one worker, and its
+Blocks run in parallel if an analysis proves that their accesses to global memory are disjoint
+(`analysis.linear.footprints`) and no policy orders them; any other launch has one worker, and its
 tally says why.
 """
 
@@ -22,10 +23,11 @@ from warploom.program.program import Program
 
 
 def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool) -> str:
-    """Returns why one worker has to run all blocks of a launch; empty where several can. The
-    program keeps what was proven of it."""
+    """Returns why one worker has to run all blocks of a launch; empty if several can. The program
+    caches the proof."""
     if launch.schedule.policy != "converge":
         return "a policy mixes the blocks"
+    # Parallel workers could not stop at the same instruction as one worker.
     if launch.max_instructions is not None:
         return "a limit counts the instructions of all blocks"
     if launch.cluster_blocks > 1:
@@ -37,25 +39,27 @@ def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches:
     return proven(program, launch, memory, why_blocks_meet)
 
 
-def shares(blocks: int, workers: int) -> list[range]:
-    """Return the blocks in consecutive parts, as even as can be, one for each worker that gets
-    some."""
+def split_blocks(blocks: int, workers: int) -> list[range]:
+    """Returns consecutive ranges of blocks of nearly equal size, one per worker; fewer if there are
+    fewer blocks than workers."""
     count = min(workers, blocks)
     ends = [blocks * part // count for part in range(count + 1)]
-    return [range(first, last) for first, last in pairwise(ends)]
+    return [range(start, end) for start, end in pairwise(ends)]
 
 
 _SUMS = (*COLUMNS, "accesses")
+"""The fields of a tally that are added up."""
 
 
-def merged(tallies: Sequence[Tally]) -> Tally:
-    """Return the tally of a launch from those of its parts, in the order of their blocks."""
+def merge_tallies(tallies: Sequence[Tally]) -> Tally:
+    """Returns the tally of a launch from those of its parts, which are in the order of their
+    blocks."""
     total = tallies[0]
     for tally in tallies[1:]:
         for name in _SUMS:
             getattr(total, name)[...] += getattr(tally, name)
         # The costliest access is the first of its cost, as if one worker had seen them all.
-        worse = tally.records[:, EXAMPLE_COST] > total.records[:, EXAMPLE_COST]
-        first = total.accesses.shape[1]
-        total.records[worse, first:] = tally.records[worse, first:]
+        costlier = tally.records[:, EXAMPLE_COST] > total.records[:, EXAMPLE_COST]
+        example_at = total.accesses.shape[1]
+        total.records[costlier, example_at:] = tally.records[costlier, example_at:]
     return replace(total, workers=len(tallies))

@@ -1,2 +1,2 @@
-"""Makes the errors that users read from the records of faults and deadlocks; both machines use
-it."""
+"""Builds the error messages of faults and deadlocks from the records that the machines leave; both
+machines use it."""

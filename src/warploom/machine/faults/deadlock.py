@@ -1,4 +1,10 @@
-"""The error for threads that can never go on; the same for both machines."""
+"""Builds the error for a launch in which no thread can make progress; both machines use it.
+
+The machines find a deadlock when every resident warp waits; here each group of lanes is reported
+with what it waits for: a barrier, the lanes of a member mask, the reconvergence of diverged lanes,
+or a value in memory that it polls. A warp in a loop that reads nothing which another thread could
+write is an endless loop instead.
+"""
 
 from __future__ import annotations
 
@@ -50,21 +56,23 @@ Words = npt.NDArray[np.int64]
 SPINS = "a value that no runnable thread can change"
 LOOPS = "a loop that has no exit and reads no memory"
 VERBS = {SPINS: "spin on", LOOPS: "run"}
+"""The verb for what lanes do that do not wait for other threads."""
 END_LOOPS = "Look at the condition that ends the loop."
 FIND_WAITS = (
     "Look for a __syncthreads() that some threads skip, a lock that lanes of one warp take and"
     " await, or a flag that nobody sets."
 )
 SHOWN = 12
-"""Groups that a message lists; the error holds all."""
+"""The most groups that a message lists; the error object holds all of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """Lanes of a warp that wait at an instruction, and for what.
+class WaitingLanes:
+    """Lanes of a warp that wait at an instruction, and what they wait for.
 
-    At a barrier, which one, and how many threads it awaits (0: all). With an instruction of NONE,
-    `threads` have arrived there and do not wait.
+    `lanes` is a mask. At a barrier, `barrier` is its number and `threads` the number of threads
+    that it awaits (0: all). An `instruction` of NONE records that `threads` threads have arrived at
+    the barrier without waiting.
     """
 
     block: int
@@ -78,49 +86,66 @@ class Waiting:
 
 def waiting_lanes(
     program: Program, block: int, warp: int, state: Words, table: Words
-) -> Iterator[Waiting]:
-    """Returns what the lanes of a warp wait for, by its row of the schedule and its table."""
+) -> Iterator[WaitingLanes]:
+    """Yields what the lanes of a warp wait for, from its scheduler state and its table."""
     for barrier in range(BARRIERS):
         if state[ARRIVALS + barrier]:
-            yield Waiting(block, warp, 0, NONE, "", barrier, int(state[ARRIVALS + barrier]))
+            yield WaitingLanes(block, warp, 0, NONE, "", barrier, int(state[ARRIVALS + barrier]))
     if state[STATUS] == ENDED:
         return
+    # The warp waits as a whole, so its splits wait for nothing else.
     if state[STATUS] == BARRIER_WAIT:
         awaited = int(state[BARRIER]), int(state[BARRIER_THREADS])
-        at = int(state[INSTRUCTION])
-        yield Waiting(block, warp, int(table[MASK]), at, _at_barrier(*awaited), *awaited)
+        offset = int(state[INSTRUCTION])
+        yield WaitingLanes(
+            block, warp, int(table[MASK]), offset, _awaited_at_barrier(*awaited), *awaited
+        )
         return
     for split in range(int(table[LANES])):
         if int(table[PARKED]) >> split & 1:
-            yield _parked(program, block, warp, table, table[split_at(table, split) :])
+            yield _parked_lanes(program, block, warp, table, table[split_at(table, split) :])
     for node in range(node_count(int(table[LANES]))):
-        at = node_at(node)
-        if not int(table[FREE]) >> node & 1 and table[at + ARRIVED] and _inside(program, table, at):
-            first = program.blocks[int(table[at + POINT])].start
-            lanes = int(table[at + ARRIVED])
-            yield Waiting(block, warp, lanes, first, "lanes that parted from them before")
+        offset = node_at(node)
+        if (
+            not int(table[FREE]) >> node & 1
+            and table[offset + ARRIVED]
+            and _is_before_exit(program, table, offset)
+        ):
+            start = program.blocks[int(table[offset + POINT])].start
+            lanes = int(table[offset + ARRIVED])
+            yield WaitingLanes(block, warp, lanes, start, "lanes that parted from them before")
 
 
-def _inside(program: Program, table: Words, at: int) -> bool:
+def _is_before_exit(program: Program, table: Words, at: int) -> bool:
+    """Returns true if a SIMT-stack node reconverges before the exit; lanes that wait at the exit
+    have ended."""
     return int(table[at + POINT]) < program.exit
 
 
-def _parked(program: Program, block: int, warp: int, table: Words, split: Words) -> Waiting:
-    status, lanes, at = int(split[S_STATUS]), int(split[S_MASK]), int(split[S_BLOCK])
+def _parked_lanes(
+    program: Program, block: int, warp: int, table: Words, split: Words
+) -> WaitingLanes:
+    """Returns the lanes of a parked split with what they wait for."""
+    status, lanes, start = int(split[S_STATUS]), int(split[S_MASK]), int(split[S_BLOCK])
     argument, argument_2 = int(split[S_ARGUMENT]), int(split[S_ARGUMENT_2])
     if status == AT_BARRIER:
-        behind = program.blocks[at].start if at < program.exit else len(program.instructions)
-        where = behind if split[S_VOTE] else behind - 1
-        waits_for = _at_barrier(argument, argument_2)
-        return Waiting(block, warp, lanes, where, waits_for, argument, argument_2)
-    first = program.blocks[at].start
+        # A barrier ends its basic block, so the split resumes in the next one. A barrier with a
+        # vote is instead the first instruction of the block where the split resumes.
+        end = program.blocks[start].start if start < program.exit else len(program.instructions)
+        position = end if split[S_VOTE] else end - 1
+        waits_for = _awaited_at_barrier(argument, argument_2)
+        return WaitingLanes(block, warp, lanes, position, waits_for, argument, argument_2)
+    first = program.blocks[start].start
     if status == AT_SYNC:
-        return Waiting(block, warp, lanes, first, _for_members(table, argument))
-    return Waiting(block, warp, lanes, first, SPINS if _reads_in_loop(program, at) else LOOPS)
+        return WaitingLanes(block, warp, lanes, first, _awaited_members(table, argument))
+    return WaitingLanes(
+        block, warp, lanes, first, SPINS if _reads_in_loop(program, start) else LOOPS
+    )
 
 
 def _reads_in_loop(program: Program, start: int) -> bool:
-    """Returns whether the loops through a block read anything that another thread could change."""
+    """Returns true if the loops through a basic block read anything that another thread could
+    write."""
     return any(
         accesses(instruction) or instruction.operation.name in ("mbarrier", "call")
         for block in _loop(program, start)
@@ -129,53 +154,55 @@ def _reads_in_loop(program: Program, start: int) -> bool:
 
 
 def _loop(program: Program, start: int) -> list[Block]:
-    """Return the blocks that lead to a block and to which it leads."""
-    after = _closure({b.index: b.successors for b in program.blocks}, start)
+    """Returns the basic blocks that are on a cycle with basic block `start`, and that block."""
+    # A basic block is on a cycle with `start` if each can be reached from the other.
+    after = _reachable({b.index: b.successors for b in program.blocks}, start)
     before: dict[int, list[int]] = {}
     for block in program.blocks:
         for successor in block.successors:
             before.setdefault(successor, []).append(block.index)
-    both = after & _closure(before, start)
+    both = after & _reachable(before, start)
     return [program.blocks[index] for index in sorted(both | {start}) if index < program.exit]
 
 
-def _closure(edges: Mapping[int, Sequence[int]], start: int) -> set[int]:
-    """Return the nodes that can be reached over at least one edge."""
+def _reachable(edges: Mapping[int, Sequence[int]], start: int) -> set[int]:
+    """Returns the nodes that are reachable from `start` over at least one edge."""
     reachable: set[int] = set()
-    left = [*edges.get(start, ())]
-    while left:
-        node = left.pop()
+    worklist = [*edges.get(start, ())]
+    while worklist:
+        node = worklist.pop()
         if node not in reachable:
             reachable.add(node)
-            left += edges.get(node, ())
+            worklist += edges.get(node, ())
     return reachable
 
 
-def _for_members(table: Words, members: int) -> str:
-    """Return a member mask, and which of its lanes that have not exited have not come."""
+def _awaited_members(table: Words, members: int) -> str:
+    """Returns a text that names a member mask and its live lanes that have not arrived."""
     missing = members & int(table[LIVE]) & ~int(synced_lanes(table, members))
-    return f"the lanes of member mask {members:#010x}, of which {_named(missing)} have not come"
+    return f"the lanes of member mask {members:#010x}, of which {_mask_text(missing)} have not come"
 
 
-def _at_barrier(barrier: int, threads: int) -> str:
+def _awaited_at_barrier(barrier: int, threads: int) -> str:
+    """Returns a text that says which threads a barrier awaits."""
     if barrier == CLUSTER_BARRIER:
         return "all threads of the cluster that have not exited at the barrier of the cluster"
     if barrier >= BARRIERS:
         return "the other warps of the warp group at wgmma.wait_group"
-    who = f"{threads} threads" if threads else "all threads of the block that have not exited"
-    return f"{who} at barrier {barrier}"
+    awaited = f"{threads} threads" if threads else "all threads of the block that have not exited"
+    return f"{awaited} at barrier {barrier}"
 
 
 def deadlock_error(
-    program: Program, launch: Launch, waiting: Sequence[Waiting], started: int
+    program: Program, launch: Launch, waiting: Sequence[WaitingLanes], started: int
 ) -> DeadlockError:
-    """Return the error to raise, where `waiting` are all that is left of the blocks that
-    started."""
+    """Returns the error to raise; `waiting` are all lanes that are left of the thread blocks that
+    started, `started` the number of these blocks."""
     groups = tuple(
         WaitingGroup(
             launch.block_index(w.block),
             w.warp,
-            _members(w.lanes),
+            _lanes_of(w.lanes),
             program.line(w.instruction),
             w.waits_for,
         )
@@ -183,19 +210,20 @@ def deadlock_error(
         if w.instruction != NONE
     )
     lines = [
-        f"    block {g.block}, warp {g.warp}, {_lanes(g.lanes)} at {g.line}:"
+        f"    block {g.block}, warp {g.warp}, {_lanes_text(g.lanes)} at {g.line}:"
         f" {VERBS.get(g.waits_for, 'wait for')} {g.waits_for}"
         for g in groups[:SHOWN]
     ]
     if len(groups) > SHOWN:
         lines.append(f"    and {len(groups) - SHOWN} more groups")
-    lines += _missing(launch, waiting)
+    lines += _barrier_lines(launch, waiting)
     if started < launch.blocks:
         lines.append(
             f"    {launch.blocks - started} blocks have not started: they begin only where others"
             f" end, so nobody may wait for them without a cooperative launch"
         )
     text = "\n".join(lines)
+    # Only loops that cannot end at all; one lane that waits for something makes it a deadlock.
     endless = bool(groups) and all(group.waits_for == LOOPS for group in groups)
     title, advice = ("endless loop", END_LOOPS) if endless else ("deadlock", FIND_WAITS)
     return DeadlockError(
@@ -205,36 +233,39 @@ def deadlock_error(
     )
 
 
-def _missing(launch: Launch, waiting: Sequence[Waiting]) -> Iterator[str]:
-    """Return, of each barrier that somebody waits at: who has come, and who of the others is
-    left."""
-    places = dict.fromkeys(
+def _barrier_lines(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[str]:
+    """Yields, for each barrier at which lanes wait, how many threads have arrived and where the
+    block's other threads are."""
+    barriers = dict.fromkeys(
         (w.block, w.barrier) for w in waiting if NONE != w.barrier < BARRIERS and w.lanes
     )
-    for block, barrier in list(places)[:SHOWN]:
-        own = [w for w in waiting if w.block == block]
-        here = [w for w in own if w.barrier == barrier]
-        came = sum(w.lanes.bit_count() if w.lanes else w.threads for w in here)
-        awaited = max(w.threads for w in here if w.lanes)
+    for block, barrier in list(barriers)[:SHOWN]:
+        in_block = [w for w in waiting if w.block == block]
+        at_barrier = [w for w in in_block if w.barrier == barrier]
+        arrived = sum(w.lanes.bit_count() if w.lanes else w.threads for w in at_barrier)
+        awaited = max(w.threads for w in at_barrier if w.lanes)
         others = [
-            f"warp {w.warp} {_named(w.lanes)}" for w in own if w.lanes and w.barrier != barrier
+            f"warp {w.warp} {_mask_text(w.lanes)}"
+            for w in in_block
+            if w.lanes and w.barrier != barrier
         ]
         missing = ", ".join(others[:SHOWN]) or "nobody who could come"
         yield (
-            f"    barrier {barrier} of block {launch.block_index(block)}: {came} of"
+            f"    barrier {barrier} of block {launch.block_index(block)}: {arrived} of"
             f" {awaited or 'all'} threads have come; of the others there is {missing}"
         )
 
 
-def _named(mask: int) -> str:
-    return _lanes(_members(mask))
+def _mask_text(mask: int) -> str:
+    return _lanes_text(_lanes_of(mask))
 
 
-def _members(mask: int) -> tuple[int, ...]:
+def _lanes_of(mask: int) -> tuple[int, ...]:
     return tuple(lane for lane in range(mask.bit_length()) if mask >> lane & 1)
 
 
-def _lanes(lanes: tuple[int, ...]) -> str:
+def _lanes_text(lanes: tuple[int, ...]) -> str:
+    """Returns a text that lists lanes: "lanes 0 to 7", "lane 3", "lanes 1, 4"."""
     if len(lanes) > 1 and lanes == tuple(range(lanes[0], lanes[-1] + 1)):
         return f"lanes {lanes[0]} to {lanes[-1]}"
     return "lane" + ("s " if len(lanes) > 1 else " ") + ", ".join(map(str, lanes))

@@ -1,4 +1,10 @@
-"""From the bare record of a fault to the error that its user reads; the same for both machines."""
+"""Turns the record of a fault into the exception that the user reads; both machines use it.
+
+A `Fault` is what compiled code leaves in the environment: a kind number, an instruction, a lane and
+two words. Messages have the form of compute-sanitizer's: what was done, where, by which thread,
+next to which allocation, and how to fix it. Messages of tensor copies, tensor memory and textures
+are in files of their own.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +45,8 @@ from warploom.simt.register_pool import BEYOND_BLOCK, CODE_AT, HAS_LESS
 SHOWN_LOOPS = 8
 
 VERBS = {"cp": "copy", "mbarrier": "mbarrier access", "call": "read"}
-"""Nouns for accesses of instructions that do more than read or write; a `call` is one of printf or
-assert, which read their texts."""
+"""Nouns for the accesses of instructions that do more than read or write; a `call` is one of printf
+or assert, which read their strings."""
 
 
 class FaultKind(IntEnum):
@@ -92,8 +98,9 @@ class FaultKind(IntEnum):
 class Fault:
     """The first lane (lowest number) of the first warp instruction that failed.
 
-    `block` and `warp` are linear; `address` is in `space` (an offset in shared and local memory),
-    `size` the bytes that the lane wanted.
+    `block` and `warp` are linear numbers; `address` is in `space` (an offset in shared and local
+    memory), `size` the bytes that the lane accesses. Kinds that are not accesses store other words
+    in these two fields.
     """
 
     kind: FaultKind
@@ -109,22 +116,23 @@ class Fault:
 def fault_error(
     fault: Fault, program: Program, launch: Launch, nearest: Allocation | None
 ) -> KernelFault:
-    """Return the error to raise. `nearest` is the live allocation closest to a global address; for
-    shared and local memory it is the block's or thread's own stretch."""
+    """Returns the exception to raise. `nearest` is the live allocation closest to a global address;
+    for shared and local memory it is the block's or the thread's own memory."""
     line = program.line(fault.instruction)
-    place: _Place = {
+    location: _FaultLocation = {
         "kernel": program.name,
         "line": line,
         "block": launch.block_index(fault.block),
         "thread": launch.thread_index(fault.warp, fault.lane),
     }
     at = (
-        f"at {line}{_header(fault, program)} in kernel {program.title}, by thread"
-        f" {place['thread']} in block {place['block']}"
+        f"at {line}{_header_text(fault, program)} in kernel {program.title}, by thread"
+        f" {location['thread']} in block {location['block']}"
     )
+    # Order matters: a call-stack overflow is recorded as an out-of-bounds access to local memory.
     trap = _trap_message(fault, program, launch, at)
     if trap is not None:
-        return DeviceTrap(trap, kind=fault.kind.name.lower().replace("_", " "), **place)
+        return DeviceTrap(trap, kind=fault.kind.name.lower().replace("_", " "), **location)
     if fault.kind in PRECONDITIONS:
         kind, message = _precondition_message(fault, program, at)
         nearest = None
@@ -134,8 +142,8 @@ def fault_error(
         nearest = None
     elif fault.kind in TENSOR_MEMORY_FAULTS:
         operation = program.instructions[fault.instruction].operation
-        given = fault.kind, operation, fault.address, fault.size
-        kind, message = tensor_memory_fault(*given, at)
+        recorded = fault.kind, operation, fault.address, fault.size
+        kind, message = tensor_memory_fault(*recorded, at)
         nearest = None
     elif fault.space in (Space.TEXTURE, Space.SURFACE):
         operation = program.instructions[fault.instruction].operation
@@ -145,20 +153,21 @@ def fault_error(
         kind = fault.kind.name.lower().replace("_", " ")
         message = _access_message(fault, program, at, nearest)
     return MemoryFault(
-        message, kind=kind, address=fault.address, size=fault.size, nearest=nearest, **place
+        message, kind=kind, address=fault.address, size=fault.size, nearest=nearest, **location
     )
 
 
-def _header(fault: Fault, program: Program) -> str:
-    """Return the line of CUDA's header that stands at the user's line, if the fault is in one."""
+def _header_text(fault: Fault, program: Program) -> str:
+    """Returns the line of the CUDA header that was inlined into the user's line, if the fault is in
+    a header."""
     location = program.instructions[fault.instruction].location
     if location is None or location.written is location or location.file.endswith(BUILT_IN_HEADER):
         return ""
     return f" (in {PurePath(location.file).name}:{location.line})"
 
 
-class _Place(TypedDict):
-    """The place of a fault, as every error of a kernel tells it."""
+class _FaultLocation(TypedDict):
+    """The source line, kernel, thread block and thread of a fault."""
 
     kernel: str
     line: str
@@ -167,7 +176,7 @@ class _Place(TypedDict):
 
 
 def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation | None) -> str:
-    """Return the message for an access to memory that is not allowed."""
+    """Returns the message of an access to memory that is not allowed."""
     verb = _verb(program.instructions[fault.instruction])
     title = {
         FaultKind.OUT_OF_BOUNDS: f"Invalid __{fault.space.value}__ {verb}",
@@ -176,12 +185,14 @@ def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation
     }[fault.kind]
     return (
         f"{title} of size {fault.size} bytes\n    {at}\n"
-        f"    Address {fault.address:#x} is {_where(fault, nearest)}\n    {_advice(fault, program)}"
+        f"    Address {fault.address:#x} is {_locate(fault, nearest)}\n"
+        f"    {_advice(fault, program)}"
     )
 
 
 def _verb(instruction: Instruction) -> str:
-    """Return the noun for what an instruction does to memory."""
+    """Returns the noun for the access that an instruction makes ("read", "write", "atomic",
+    ...)."""
     name = instruction.operation.name
     if name in VERBS:
         return VERBS[name]
@@ -190,7 +201,8 @@ def _verb(instruction: Instruction) -> str:
 
 
 def _precondition_message(fault: Fault, program: Program, at: str) -> tuple[str, str]:
-    """Return the kind and the message of a fault where an instruction breaks a precondition."""
+    """Returns the kind and the message of a fault in which operands break a precondition of the
+    instruction."""
     broken = PRECONDITIONS[fault.kind]
     title = broken.title.format(
         opcode=program.instructions[fault.instruction].operation.opcode,
@@ -202,7 +214,7 @@ def _precondition_message(fault: Fault, program: Program, at: str) -> tuple[str,
 
 
 def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
-    """Returns the message of a fault that is not about an access."""
+    """Returns the message of a fault that is not about an access to memory; None for an access."""
     if fault.kind is FaultKind.TRAP:
         return (
             f"trap executed\n    {at}\n    The kernel stopped itself; look at the condition that"
@@ -214,13 +226,14 @@ def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> st
             f" the barriers 0 to 15, and the number of threads is a multiple of"
             f" {launch.warp_size}."
         )
-    found = _call_message(fault, program, at) or _members_message(fault, program, at)
-    found = found or _register_message(fault, program, launch, at)
-    return found or _group_message(fault, program, launch, at)
+    message = _call_message(fault, program, at) or _members_message(fault, program, at)
+    message = message or _register_message(fault, program, launch, at)
+    return message or _group_message(fault, program, launch, at)
 
 
 def _call_message(fault: Fault, program: Program, at: str) -> str | None:
-    """Returns the message of a call or an indexed branch that leads nowhere, or of a full stack."""
+    """Returns the message of a call or an indexed branch without a valid target, or of a call stack
+    overflow."""
     own = fault.instruction in program.private
     if own and fault.space is Space.LOCAL and fault.kind is FaultKind.OUT_OF_BOUNDS:
         return (
@@ -241,7 +254,7 @@ def _call_message(fault: Fault, program: Program, at: str) -> str | None:
 
 
 def _members_message(fault: Fault, program: Program, at: str) -> str | None:
-    """Returns the message of a lane that is not in the member mask which it names."""
+    """Returns the message of a lane that is not in the member mask which it passes."""
     if fault.kind is not FaultKind.NOT_A_MEMBER:
         return None
     opcode = program.instructions[fault.instruction].operation.opcode
@@ -254,10 +267,12 @@ def _members_message(fault: Fault, program: Program, at: str) -> str | None:
 
 
 def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
-    """Returns the message of a `setmaxnreg` whose registers cannot be there."""
+    """Returns the message of a `setmaxnreg` that cannot be satisfied. `fault.size` packs a code
+    (from bit CODE_AT) and the register count of the warp."""
     if fault.kind is not FaultKind.REGISTER_COUNT:
         return None
     opcode = program.instructions[fault.instruction].operation.opcode
+    # `register_pool` packs both into the one word that a fault has for them.
     code, number = fault.size >> CODE_AT, fault.size & (1 << CODE_AT) - 1
     if code == BEYOND_BLOCK:
         warps = launch.warps_per_block
@@ -279,7 +294,8 @@ def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -
 
 
 def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
-    """Returns the message of a product that no warp group can compute, or that it cannot keep."""
+    """Returns the message of a warp-group product (`wgmma`) without a full warp group, or with too
+    many products in flight."""
     opcode = program.instructions[fault.instruction].operation.opcode
     if fault.kind is FaultKind.PART_OF_A_WARP_GROUP:
         return (
@@ -297,15 +313,15 @@ def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> s
 
 
 def limit_error(program: Program, launch: Launch) -> InstructionLimit:
-    """Return the error for a launch that used up its instructions."""
+    """Returns the error of a launch that exceeded its limit of instructions."""
     return InstructionLimit(
         f"kernel {program.title} did not end within its {launch.max_instructions:,} warp"
-        f" instructions (max_instructions).\n    {_loops(program)}"
+        f" instructions (max_instructions).\n    {_loop_advice(program)}"
     )
 
 
-def _loops(program: Program) -> str:
-    """Advice that names the lines of the kernel's loops."""
+def _loop_advice(program: Program) -> str:
+    """Returns advice that names the lines of the kernel's loops."""
     backward = [
         block.stop - 1
         for block in program.blocks
@@ -314,26 +330,29 @@ def _loops(program: Program) -> str:
     lines = list(dict.fromkeys(map(program.line, backward)))
     if not lines:
         return "It has no loop: give it more, or launch fewer blocks."
-    named = ", ".join(lines[:SHOWN_LOOPS]) + (", ..." if len(lines) > SHOWN_LOOPS else "")
-    loops = f"its loop at {named}" if len(lines) == 1 else f"its loops at {named}"
+    shown = ", ".join(lines[:SHOWN_LOOPS]) + (", ..." if len(lines) > SHOWN_LOOPS else "")
+    loops = f"its loop at {shown}" if len(lines) == 1 else f"its loops at {shown}"
     return f"Give it more if it merely runs long, or look whether {loops} can end."
 
 
-def _where(fault: Fault, nearest: Allocation | None) -> str:
+def _locate(fault: Fault, nearest: Allocation | None) -> str:
+    """Returns where the faulting address is relative to the nearest allocation."""
     if nearest is None:
         return "in no allocation: none is live."
-    what = f"{nearest.name} ({nearest.size} bytes at {nearest.address:#x})"
+    name = f"{nearest.name} ({nearest.size} bytes at {nearest.address:#x})"
     end = nearest.address + nearest.size
     if fault.address >= end:
-        return f"{fault.address - end} bytes after the nearest allocation, {what}."
+        return f"{fault.address - end} bytes after the nearest allocation, {name}."
     if fault.address < nearest.address:
-        return f"{nearest.address - fault.address} bytes before the nearest allocation, {what}."
+        return f"{nearest.address - fault.address} bytes before the nearest allocation, {name}."
+    # The access begins in the allocation and ends behind it.
     if fault.address + fault.size > end:
-        return f"{end - fault.address} bytes before the end of {what}, too few."
-    return f"inside {what}."
+        return f"{end - fault.address} bytes before the end of {name}, too few."
+    return f"inside {name}."
 
 
 def _advice(fault: Fault, program: Program) -> str:
+    """Returns how to fix an access that is not allowed."""
     operation = program.instructions[fault.instruction].operation
     if is_tensor_operation(operation) and "tensor" in operation.modifiers:
         return (

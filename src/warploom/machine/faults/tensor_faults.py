@@ -1,4 +1,4 @@
-"""Messages for faults of copies by the Tensor Memory Accelerator."""
+"""Builds the messages of faults of copies by the Tensor Memory Accelerator."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAMES = {
     OPEN_HALO: "unsupported halo",
     PACKED_RULE: "packed elements",
 }
-"""The kinds of these faults, as `MemoryFault.kind` says them."""
+"""The kinds of these faults, as in `MemoryFault.kind`."""
 
 PACKED_RULES = {
     REDUCED: "reductions do not go with packed elements",
@@ -53,16 +53,19 @@ PACKED_RULES = {
     " too)",
     INTERLEAVE: "the tensor is not interleaved",
 }
-"""Rules of PTX ISA, "Restriction on Tensor Copy instructions", and of cuda.h."""
+"""Rules for packed element types, by the code of the broken one (PTX ISA, "Restriction on Tensor
+Copy instructions", and cuda.h)."""
 
 MODES = ("tile", "im2col", "im2col::w", "im2col::w::128")
+"""Modes of tensor maps, by their number in a recorded fault."""
 
 
 def tensor_fault(
     kind: int, operation: Operation, address: int, size: int, at: str
 ) -> tuple[str, str]:
-    """Return the kind and the message; `address` and `size` are what `asynchronous.tensors`
-    recorded, `at` says where it happened."""
+    """Returns the kind and the message of a fault. `address` and `size` are the two words that
+    `asynchronous.tensors` records (their meaning depends on the kind: for OTHER_TENSOR, `size`
+    packs the rank in bits 0-3 and the mode in bits 4-5), `at` says where the fault happened."""
     name = operation.opcode
     if kind == NO_TENSOR_MAP:
         title = f"{name}: there is no tensor map at {address:#x}"

@@ -1,4 +1,4 @@
-"""Messages for faults of `tcgen05`."""
+"""Builds the messages of faults of `tcgen05` instructions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NAMES = {
     c.STILL_ALLOCATED: "still allocated",
     c.NO_PAIR: "no such block",
 }
-"""The kinds of these faults, as `MemoryFault.kind` says them."""
+"""The kinds of these faults, as in `MemoryFault.kind`."""
 
-WRONG = {
+DESCRIPTOR_PROBLEMS = {
     c.SHAPE_OF_D: "no such shape (M {rows}, N {columns})",
     c.TYPE_OF_A: "no such type of A for this kind",
     c.TYPE_OF_B: "no such type of B for this kind",
@@ -32,6 +32,7 @@ WRONG = {
     c.ZEROS: "a column shift of more than 16 with M 32, or more than 32 (M {rows})",
     c.TRANSPOSITION: "a transposed matrix of elements of 4 or 6 bits",
 }
+"""What is wrong with an instruction descriptor, by the code that the check records."""
 ADVICE = {
     c.NOT_ALLOCATED: (
         'PTX ISA, "tcgen05.alloc": an address is the lane times 65536 and the column; only columns'
@@ -74,21 +75,24 @@ ADVICE = {
         " no block end before its peer is done."
     ),
 }
+"""The rule that was broken and how to comply, by fault kind."""
 
 
 def tensor_memory_fault(
     kind: int, operation: Operation, address: int, size: int, at: str
 ) -> tuple[str, str]:
-    """Return the kind and the message; `address` and `size` are what `asynchronous.tensor_memory`
-    recorded, `at` says where it happened."""
+    """Returns the kind and the message of a fault. `address` and `size` are the two words that
+    `asynchronous.tensor_memory` records (their meaning depends on the kind), `at` says where the
+    fault happened."""
     title = f"{operation.opcode}: {_problem(kind, address, size)}"
     return NAMES[kind], f"{title}\n    {at}\n    {ADVICE[kind]}"
 
 
 def _problem(kind: int, address: int, size: int) -> str:
+    """Returns the sentence that says what was wrong, from the two recorded words."""
     if kind == c.NO_SUCH_PRODUCT:
-        what = WRONG[size].format(rows=rows_of(address), columns=columns_of(address))
-        return f"instruction descriptor {address:#010x} has {what}"
+        text = DESCRIPTOR_PROBLEMS[size].format(rows=rows_of(address), columns=columns_of(address))
+        return f"instruction descriptor {address:#010x} has {text}"
     return {
         c.NOT_ALLOCATED: f"column {size} of tensor memory, from {address:#010x} on, is not"
         " allocated",

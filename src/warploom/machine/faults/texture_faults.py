@@ -1,4 +1,4 @@
-"""Messages for faults of texture and surface instructions."""
+"""Builds the messages of faults of texture and surface instructions."""
 
 from __future__ import annotations
 
@@ -10,34 +10,40 @@ NAMES = {
     OTHER_GEOMETRY: "wrong geometry",
     OUTSIDE_SURFACE: "outside surface",
 }
+"""The kinds of these faults, as in `MemoryFault.kind`."""
 
 
 def texel_fault(
-    kind: int, operation: Operation, first: int, second: int, at: str
+    kind: int, operation: Operation, address: int, size: int, at: str
 ) -> tuple[str, str]:
-    """Return the kind and the message; `first` and `second` are what `texture.requests`
-    recorded, `at` says where it happened."""
+    """Returns the kind and the message of a fault.
+
+    `address` and `size` are the two words that `texture.requests` records; their meaning depends on
+    the kind: handle and whether it is a sampler's; nothing and the packed geometry that was found
+    (16 * is_surface + geometry); x and y; or x and the size of the access. `at` says where the
+    fault happened.
+    """
     surface = operation.name.startswith("su")
-    what = "surface" if surface else "texture"
+    noun = "surface" if surface else "texture"
     if kind == BAD_HANDLE:
-        title = f"{first & (1 << 64) - 1:#x} is no {'sampler' if second else what}"
+        title = f"{address & (1 << 64) - 1:#x} is no {'sampler' if size else noun}"
         advice = (
-            f"Pass what `device.{what}(...)` made and has not freed, or bind it to the variable"
+            f"Pass what `device.{noun}(...)` made and has not freed, or bind it to the variable"
             f" that the kernel names (`module.bind`)."
         )
     elif kind == OTHER_GEOMETRY:
-        is_surface, geometry = divmod(second, 16)
-        found = f"{GEOMETRIES[geometry]} {'surface' if is_surface else 'texture'}"
-        title = f"`{operation.text}` cannot reach a {found}"
+        is_surface, geometry = divmod(size, 16)
+        actual = f"{GEOMETRIES[geometry]} {'surface' if is_surface else 'texture'}"
+        title = f"`{operation.text}` cannot reach a {actual}"
         advice = "Use the function that fits how it was made (layers, cube, dimensions)."
     elif kind == OUTSIDE_SURFACE:
         unit = "bytes" if "b" in operation.modifiers else "texels"
-        title = f"Invalid __surface__ access: x = {first} {unit}, y = {second} is outside"
+        title = f"Invalid __surface__ access: x = {address} {unit}, y = {size} is outside"
         advice = (
             "Guard the access, or let the boundary mode clamp it or read zeros. In CUDA, x counts"
             " bytes: multiply it by the size of an element."
         )
     else:
-        title = f"Misaligned __surface__ access: x = {first} bytes"
-        advice = f"An access of {second} bytes needs an x that {second} divides."
+        title = f"Misaligned __surface__ access: x = {address} bytes"
+        advice = f"An access of {size} bytes needs an x that {size} divides."
     return NAMES.get(kind, "misaligned"), f"{title}\n    {at}\n    {advice}"

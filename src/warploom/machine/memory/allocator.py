@@ -1,6 +1,6 @@
-"""Allocates ranges of addresses: first fit, with room between neighbours.
+"""Allocates address ranges, first fit, with a guard between neighbours.
 
-Knows addresses only; `machine.memory.device_memory` holds what stands there.
+It handles addresses only; `machine.memory.device_memory` owns the bytes.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ ALIGNMENT = 256
 Accesses": memory from the runtime is aligned to at least 256 bytes)."""
 
 GUARD = 256
-"""At least so many bytes between two allocations belong to nobody."""
+"""The fewest unallocated bytes between two allocations, so that an access slightly out of bounds
+does not hit a neighbour."""
 
 
 class Allocator:
-    """Hands out stretches of the range from `start` up to `end`."""
+    """Allocates ranges from `start` up to `end`; keeps a sorted list of the free ranges."""
 
     def __init__(self, start: int, end: int) -> None:
-        first = _up(start, ALIGNMENT)
+        first = _round_up(start, ALIGNMENT)
         self._gaps: list[tuple[int, int]] = [(first, end)]
 
     @property
     def gaps(self) -> tuple[tuple[int, int], ...]:
-        """Return the stretches that are free, in order."""
+        """Returns the free ranges (start, end), in order."""
         return tuple(self._gaps)
 
     @gaps.setter
@@ -33,23 +34,24 @@ class Allocator:
 
     @property
     def largest(self) -> int:
-        """Return the largest allocation that would fit now, in bytes."""
+        """Returns the largest allocation that would succeed now, in bytes."""
         return max((end - start - GUARD for start, end in self._gaps), default=0)
 
     def take(self, size: int, alignment: int = ALIGNMENT) -> int | None:
         """Returns the address of a new allocation of `size` bytes, a multiple of `alignment` (a
-        power of 2, ALIGNMENT or more); None where none fits."""
+        power of 2, at least ALIGNMENT); None if no free range is long enough."""
         extent = _extent(size)
         for index, (start, end) in enumerate(self._gaps):
-            address = _up(start, alignment)
+            address = _round_up(start, alignment)
             if end - address >= extent:
-                left = [(start, address), (address + extent, end)]
-                self._gaps[index : index + 1] = [gap for gap in left if gap[0] < gap[1]]
+                # Alignment may leave a free range in front of the allocation as well as behind it.
+                rest = [(start, address), (address + extent, end)]
+                self._gaps[index : index + 1] = [gap for gap in rest if gap[0] < gap[1]]
                 return address
         return None
 
     def give_back(self, address: int, size: int) -> None:
-        """Return an allocation that `take(size)` made at `address`."""
+        """Frees an allocation that `take(size)` returned, and merges it with free neighbours."""
         start, end = address, address + _extent(size)
         index = bisect_left(self._gaps, (start, end))
         if index < len(self._gaps) and self._gaps[index][0] == end:
@@ -60,10 +62,11 @@ class Allocator:
         self._gaps.insert(index, (start, end))
 
 
-def _up(value: int, multiple: int) -> int:
+def _round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
 def _extent(size: int) -> int:
-    """Bytes that an allocation takes up with its padding and the guard behind it."""
-    return _up(size, ALIGNMENT) + GUARD
+    """Returns the bytes that an allocation occupies with its padding and the guard that follows
+    it."""
+    return _round_up(size, ALIGNMENT) + GUARD

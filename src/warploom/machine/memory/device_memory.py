@@ -1,10 +1,9 @@
-"""The memory of a device: one reserved range of addresses, and what is live in it.
+"""Implements the memory of a device: one reserved range of addresses, and the allocations in it.
 
-Device addresses are host addresses inside that range, so compiled code uses them as they are. The
-range is reserved, not filled: pages come into being when they are first touched, as zeros. Memory
-of the host can be lent to kernels; it keeps its own addresses. Which address an allocation gets is
-for `machine.memory.allocator`; what goes in it for `machine.memory.module_globals` and the host
-API.
+Device addresses are host addresses inside that range, so compiled code dereferences them directly.
+The range is reserved, not committed: the system creates pages, filled with zeros, when they are
+first touched. Host memory can be lent to kernels and keeps its own addresses. Choosing addresses is
+left to `machine.memory.allocator`; contents to `machine.memory.module_globals` and the host API.
 """
 
 from __future__ import annotations
@@ -32,22 +31,24 @@ from warploom.simt.allocations import Allocations
 Bytes = npt.NDArray[np.uint8]
 
 CAPACITY = 64 << 30
-"""Bytes reserved for a device, unless said otherwise."""
+"""The bytes that are reserved for a device by default."""
 
 SMALLEST = 256 << 20
-"""Where a system refuses to reserve even this many bytes, there is no device."""
+"""The smallest range that is worth reserving; a system that refuses even this many bytes cannot
+have a device."""
 
-GIVEN_BACK = 32 << 20
-"""Freed memory of at least so many bytes goes back to the system; less is set to zero in place: for
-1 MiB that takes 22 microseconds, and fresh pages 450 when they are next used."""
+RETURNED_BYTES = 32 << 20
+"""The size from which freed memory is returned to the system; less is cleared in place: clearing 1
+MiB takes 22 microseconds, fresh pages take 450 when they are next touched."""
 
 
 @dataclass(frozen=True)
 class AllocationTable:
-    """Live allocations for compiled code: `rows` of `simt.allocations`, one after the other.
+    """The live allocations as compiled code reads them: `rows` of `simt.allocations`, sorted by
+    address.
 
-    A table never changes: the next allocation or release makes another, so a running kernel keeps
-    the one that it began with.
+    A table is immutable: the next allocation or release creates another one, so a running kernel
+    keeps the table with which it began.
     """
 
     rows: Allocations
@@ -55,15 +56,15 @@ class AllocationTable:
 
     @cached_property
     def address(self) -> int:
-        """Returns where the rows are."""
+        """Returns the address of the rows."""
         return int(self.rows.ctypes.data)
 
 
 @dataclass(frozen=True)
 class MemoryState:
-    """Records what was allocated at one point of a launch, for `DeviceMemory.restore`: allocations
-    by address, free ranges, the kernels' heap. `constants` are the addresses of what kernels cannot
-    write."""
+    """The allocations at one point of a launch, for `DeviceMemory.restore`: allocations by address,
+    free ranges, the kernels' heap (bytes by address), and `constants`, the addresses of allocations
+    that kernels cannot write."""
 
     live: dict[int, Allocation]
     gaps: tuple[tuple[int, int], ...]
@@ -72,8 +73,8 @@ class MemoryState:
 
 
 class DeviceMemory:
-    """Memory of `capacity` bytes, or as much of it as the system will reserve; at the address
-    `base`, where one is given."""
+    """A device's memory of `capacity` bytes, or as much as the system will reserve; at the address
+    `base` if one is given."""
 
     def __init__(self, capacity: int = CAPACITY, base: int | None = None) -> None:
         self._map: mmap.mmap | Reservation
@@ -96,35 +97,36 @@ class DeviceMemory:
         self._launches: set[int] = set()
         self._begun = 0
         self.unwritten: dict[int, npt.NDArray[np.int64]] = {}
+        """Bitmaps of the written bytes of allocations that are not written as a whole, by address:
+        32 bits in a word. For sanitizers."""
         self.on_copy: Callable[[int, int], None] | None = None
-        """Told of the address and the bytes of what the host copies, if anybody asks."""
-        """Which bytes are written of allocations that have not been written as a whole, by address:
-        32 bits in a word. They are for sanitizers."""
+        """Called with the address and the size of what the host copies to the device."""
         self._retained: dict[int, int] = {}
-        """Freed allocations that launches still use, with the last launch that can."""
+        """Freed allocations that running launches may still access, with the number of the last
+        launch that can."""
         self.heap = Heap()
         self.textures = TextureTable(self._base, self.capacity)
         self._lock = FinalizerLock()
         forget_in_child(self)
 
     def forget(self) -> None:
-        """Drops the launches of the process that this one was forked from."""
+        """Resets the lock in a forked child process, and drops the parent's launches."""
         self._lock = FinalizerLock()
         self._launches.clear()
 
     @property
     def base(self) -> int:
-        """Return the first address of its range."""
+        """Returns the first address of the range."""
         return self._base
 
     @property
     def free_bytes(self) -> int:
-        """Bytes of the range that no allocation has."""
+        """Returns the bytes of the range that are not allocated."""
         return self.capacity - self._used
 
     @property
     def bytes(self) -> Bytes:
-        """Return the whole range, for rules that check their own addresses."""
+        """Returns the whole range, for rules that check addresses themselves."""
         return self._bytes
 
     def allocate(
@@ -135,9 +137,9 @@ class DeviceMemory:
         alignment: int = ALIGNMENT,
     ) -> Allocation:
         """Returns a new allocation of exactly `size` bytes, all zero; kernels cannot write a
-        constant one. Its address is a multiple of `alignment`, a power of 2.
+        `constant` one. The address is a multiple of `alignment`, a power of 2.
 
-        Raises LaunchError where no free stretch is long enough.
+        Raises LaunchError if no free range is long enough.
         """
         if size < 0:
             raise LaunchError(f"{name}: an allocation cannot have {size} bytes")
@@ -145,144 +147,162 @@ class DeviceMemory:
             address = self._allocator.take(size, max(alignment, ALIGNMENT))
             if address is None:
                 raise self._out_of_memory(size, name)
-            made = Allocation(address, size, name)
-            self._enter(made)
+            allocation = Allocation(address, size, name)
+            self._register(allocation)
             self._used += size
             if constant:
                 self._constants.add(address)
-        return made
+        return allocation
 
     def lend(self, address: int, size: int, owner: object, name: str = "host memory") -> Allocation:
-        """Let kernels reach `size` bytes of the host at `address` until `free(address)`; `owner` is
-        kept alive for so long. Raises WarploomError where they are reachable already."""
-        made = Allocation(address, size, name)
+        """Makes `size` bytes of host memory at `address` accessible to kernels until
+        `free(address)`; `owner` is kept alive until then. Raises WarploomError if they are
+        accessible already."""
+        allocation = Allocation(address, size, name)
         with self._lock:
             index = bisect_right(self._addresses, address)
-            around = (self._live[a] for a in self._addresses[max(0, index - 1) : index + 1])
-            inside = self._base < address + size and address < self._base + self.capacity
-            if inside or any(
-                a.address < address + size and address < a.address + a.size for a in around
+            # Only the allocation that begins at or below the address and the next one can overlap.
+            neighbours = (
+                self._live[other] for other in self._addresses[max(0, index - 1) : index + 1]
+            )
+            overlaps_device = self._base < address + size and address < self._base + self.capacity
+            if overlaps_device or any(
+                other.address < address + size and address < other.address + other.size
+                for other in neighbours
             ):
                 raise WarploomError(f"kernels can reach {name} at {address:#x} already")
-            self._enter(made)
+            self._register(allocation)
             self._lent[address] = owner
-        return made
+        return allocation
 
-    def _enter(self, made: Allocation) -> None:
-        self._addresses.insert(bisect_right(self._addresses, made.address), made.address)
-        self._live[made.address] = made
-        self.unwritten.pop(made.address, None)
+    def _register(self, allocation: Allocation) -> None:
+        """Adds an allocation to the sorted addresses and invalidates the table."""
+        self._addresses.insert(
+            bisect_right(self._addresses, allocation.address), allocation.address
+        )
+        self._live[allocation.address] = allocation
+        self.unwritten.pop(allocation.address, None)
         self._table = None
 
     def free(self, address: int, *, in_kernel: bool = False) -> None:
-        """Ends the allocation that starts at `address`; its memory is zero when it is next used.
+        """Ends the allocation that starts at `address`; its memory is zero when it is next
+        allocated.
 
-        Launches that have begun can use it to their end, unless it is freed in the kernel itself.
+        Launches that have begun can access it to their end, unless the kernel itself frees it
+        (`in_kernel`). Raises WarploomError if no live allocation starts there.
         """
         with self._lock:
-            if not self._free(address, in_kernel=in_kernel):
+            if not self._free_or_retain(address, in_kernel=in_kernel):
                 raise WarploomError(f"{address:#x} is not the start of a live allocation")
 
     def drop(self, address: int) -> None:
-        """Frees an allocation in a finalizer, which may come in the midst of another call; harmless
-        where it is gone already."""
-        self._lock.when_free(partial(self._free, address))
+        """Frees an allocation from a finalizer, which may run in the middle of another call; does
+        nothing if it is freed already."""
+        self._lock.run_locked(partial(self._free_or_retain, address))
 
     def begin_launch(self) -> int:
-        """Returns the number of a launch that may use any allocation until `end_launch`."""
+        """Returns the number of a new launch, which may access every current allocation until
+        `end_launch`."""
         self._begun += 1
         self._launches.add(self._begun)
         return self._begun
 
     def end_launch(self, number: int) -> None:
-        """Gives back what was freed meanwhile and no other launch can use."""
+        """Releases the allocations that were freed during the launch and that no other launch can
+        access."""
         self._launches.discard(number)
         if self._retained:
             with self._lock:
                 first = min(self._launches, default=self._begun + 1)
                 for address in [a for a, last in self._retained.items() if last < first]:
                     del self._retained[address]
-                    self._end(address)
+                    self._release(address)
 
-    def _free(self, address: int, *, in_kernel: bool = False) -> bool:
-        """Ends an allocation, with the lock held, now or when no launch can use it any more;
-        returns False where there is none."""
+    def _free_or_retain(self, address: int, *, in_kernel: bool = False) -> bool:
+        """Ends an allocation now, or retains it until no launch can access it; the caller holds the
+        lock. Returns False if there is none."""
+        # Freed already, though still in memory for a running launch.
         if address in self._retained:
             return False
         if in_kernel or not self._launches or address not in self._live:
-            return self._end(address)
+            return self._release(address)
         self._retained[address] = self._begun
         self._table = None
         return True
 
-    def _end(self, address: int) -> bool:
-        """Ends an allocation now, with the lock held; returns False where there is none."""
-        gone = self._live.pop(address, None)
-        if gone is None:
+    def _release(self, address: int) -> bool:
+        """Ends an allocation now; the caller holds the lock. Returns False if there is none."""
+        allocation = self._live.pop(address, None)
+        if allocation is None:
             return False
         del self._addresses[bisect_right(self._addresses, address) - 1]
         self._constants.discard(address)
         self._table = None
+        # Lent memory is the host's: it is neither cleared nor counted.
         if address in self._lent:
             del self._lent[address]
             return True
-        self._used -= gone.size
-        self._clear(gone)
-        self._allocator.give_back(address, gone.size)
+        self._used -= allocation.size
+        self._clear(allocation)
+        self._allocator.give_back(address, allocation.size)
         return True
 
     def live(self) -> tuple[Allocation, ...]:
-        """Returns what is live now, in order of address."""
+        """Returns the live allocations in order of address."""
         with self._lock:
             return tuple(self._live[a] for a in self._addresses if a not in self._retained)
 
     def find(self, address: int) -> Allocation | None:
-        """Return the live allocation that the byte at `address` belongs to."""
-        found = self._at_or_below(address)
-        return found if found and address < found.address + found.size else None
+        """Returns the live allocation that contains the byte at `address`, None if there is
+        none."""
+        allocation = self._at_or_below(address)
+        return allocation if allocation and address < allocation.address + allocation.size else None
 
     def nearest(self, address: int) -> Allocation | None:
-        """Return the live allocation closest to `address`; None where none is live."""
+        """Returns the live allocation closest to `address`; None if none is live."""
         with self._lock:
             index = bisect_right(self._addresses, address)
-            around = [self._live[a] for a in self._addresses[max(0, index - 1) : index + 1]]
-        return min(around, key=lambda a: _distance(a, address), default=None)
+            neighbours = [
+                self._live[allocation]
+                for allocation in self._addresses[max(0, index - 1) : index + 1]
+            ]
+        return min(neighbours, key=lambda allocation: _distance(allocation, address), default=None)
 
     def is_constant(self, address: int) -> bool:
-        """Returns whether the byte at `address` is memory that kernels cannot write."""
-        found = self.find(address)
-        return found is not None and found.address in self._constants
+        """Returns true if the byte at `address` is in an allocation that kernels cannot write."""
+        allocation = self.find(address)
+        return allocation is not None and allocation.address in self._constants
 
     def view(self, address: int, size: int) -> Bytes:
-        """Return the bytes from `address` on, themselves and not a copy.
+        """Returns a view of the `size` bytes from `address` on.
 
-        Raises WarploomError unless they all lie in one live allocation.
+        Raises WarploomError unless all of them are in one live allocation.
         """
-        found = self._at_or_below(address)
-        if found is None or size < 0 or address + size > found.address + found.size:
+        allocation = self._at_or_below(address)
+        if allocation is None or size < 0 or address + size > allocation.address + allocation.size:
             raise WarploomError(f"{size} bytes at {address:#x} are not in one live allocation")
-        if found.address in self._lent:
+        if allocation.address in self._lent:
             return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
         start = address - self._base
         return self._bytes[start : start + size]
 
     def read(self, address: int, size: int) -> bytes:
-        """Return a copy of the bytes from `address` on."""
+        """Returns a copy of the `size` bytes from `address` on."""
         return self.view(address, size).tobytes()
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
-        """Copy `data` to `address`, constant memory included."""
+        """Copies `data` to `address`, which may be in a constant allocation."""
         self.view(address, len(data))[:] = np.frombuffer(data, np.uint8)
 
     def state(self) -> MemoryState:
-        """Returns what is allocated now."""
+        """Returns the current allocations, for `restore`."""
         with self._lock:
             constants = frozenset(self._constants)
             return MemoryState(dict(self._live), self._allocator.gaps, self.heap.sizes, constants)
 
     def restore(self, state: MemoryState) -> None:
-        """Allocates again what was allocated when a launch had come to some point, and nothing
-        else; contents are for the caller. Only allocations of kernels may differ."""
+        """Restores the allocations of an earlier point of a launch; the caller restores the
+        contents. Only kernels' own allocations may differ between the two points."""
         with self._lock:
             self._live = dict(state.live)
             self._addresses = sorted(self._live)
@@ -294,27 +314,31 @@ class DeviceMemory:
 
     def table(self) -> AllocationTable:
         """Returns the live allocations as compiled code reads them."""
-        made = self._table
-        if made is not None:
-            return made
+        table = self._table
+        # Without the lock: tables are immutable, and the attribute is read once.
+        if table is not None:
+            return table
         with self._lock:
-            self._table = made = self._tabled(self._retained)
-            return made
+            self._table = table = self._build_table(self._retained)
+            return table
 
     def table_in_launch(self) -> AllocationTable:
-        """Returns the allocations that a launch can use which has begun: freed ones as well."""
+        """Returns the allocations that a launch in progress can access, which include freed ones
+        that are retained."""
         if not self._retained:
             return self.table()
         with self._lock:
-            return self._tabled(())
+            return self._build_table(())
 
-    def _tabled(self, without: Container[int]) -> AllocationTable:
-        live = [self._live[a] for a in self._addresses if a not in without]
+    def _build_table(self, excluded: Container[int]) -> AllocationTable:
+        """Returns a table of the allocations, but those at the addresses `excluded`."""
+        live = [self._live[a] for a in self._addresses if a not in excluded]
         rows = [(a.address, a.address + a.size, a.address in self._constants) for a in live]
         return AllocationTable(np.array(rows, np.uint64).reshape(-1), len(live))
 
     def close(self) -> None:
-        """Give everything back; the range itself goes with the last view of it."""
+        """Returns all memory to the system; the range itself is unmapped when its last view is
+        deleted."""
         if _DONT_NEED is not None:
             self._map.madvise(_DONT_NEED)
         self._addresses.clear()
@@ -326,15 +350,18 @@ class DeviceMemory:
         self._bytes = np.empty(0, np.uint8)
         try:
             self._map.close()
+        # NumPy views of the range still exist; the mapping ends with the last of them.
         except BufferError:
             return
 
     def _at_or_below(self, address: int) -> Allocation | None:
+        """Returns the allocation with the highest start that is not above `address`."""
         with self._lock:
             index = bisect_right(self._addresses, address)
             return self._live[self._addresses[index - 1]] if index else None
 
     def _out_of_memory(self, size: int, name: str) -> LaunchError:
+        """Returns the error of an allocation that does not fit."""
         largest = self._allocator.largest
         return LaunchError(
             f"out of device memory: {name} wants {size:,} bytes, the largest free stretch has"
@@ -345,37 +372,43 @@ class DeviceMemory:
             limit=largest,
         )
 
-    def _clear(self, gone: Allocation) -> None:
-        """Make the bytes of a released allocation zero, by giving whole pages back if they are
-        many."""
-        start, end = gone.address - self._base, gone.address + gone.size - self._base
-        if _DONT_NEED is None or gone.size < GIVEN_BACK:
+    def _clear(self, allocation: Allocation) -> None:
+        """Zeroes the bytes of a released allocation; returns whole pages to the system if it is
+        large."""
+        start, end = (
+            allocation.address - self._base,
+            allocation.address + allocation.size - self._base,
+        )
+        if _DONT_NEED is None or allocation.size < RETURNED_BYTES:
             self._bytes[start:end] = 0
             return
-        first, last = -(-start // mmap.PAGESIZE), end // mmap.PAGESIZE
-        self._bytes[start : first * mmap.PAGESIZE] = 0
-        self._map.madvise(_DONT_NEED, first * mmap.PAGESIZE, (last - first) * mmap.PAGESIZE)
-        self._bytes[last * mmap.PAGESIZE : end] = 0
+        first_page, last_page = -(-start // mmap.PAGESIZE), end // mmap.PAGESIZE
+        self._bytes[start : first_page * mmap.PAGESIZE] = 0
+        self._map.madvise(
+            _DONT_NEED, first_page * mmap.PAGESIZE, (last_page - first_page) * mmap.PAGESIZE
+        )
+        self._bytes[last_page * mmap.PAGESIZE : end] = 0
 
 
 WRITTEN_BITS = 32
-"""Bits of written bytes in a word of `DeviceMemory.unwritten`."""
+"""Bits in a word of `DeviceMemory.unwritten`, one for each byte."""
 
 
 def unwritten_bits(size: int) -> npt.NDArray[np.int64]:
-    """Returns the bits of so many bytes, none of them written."""
+    """Returns the bitmap of `size` bytes, none of them written."""
     return np.zeros(-(-size // WRITTEN_BITS), np.int64)
 
 
 _DONT_NEED: int | None = getattr(mmap, "MADV_DONTNEED", None) if sys.platform == "linux" else None
-"""The advice that turns pages back to zeros; only Linux promises that it does."""
+"""The madvise value that turns pages back into zeros; only Linux guarantees that."""
 
 _NO_RESERVE = {"linux": 0x4000, "darwin": 0x40}.get(sys.platform, 0)
-"""MAP_NORESERVE, which Python names from 3.13 on."""
+"""MAP_NORESERVE, which Python's mmap module defines only from 3.13 on."""
 
 
 def _reserve(size: int) -> mmap.mmap:
-    """Reserve `size` bytes, or half as often as needed where the system does not allow it."""
+    """Reserves `size` bytes of addresses, or half of that, and so on, if the system refuses. Raises
+    LaunchError below SMALLEST."""
     try:
         reserved = _map(size)
     except OSError as refusal:
@@ -387,9 +420,10 @@ def _reserve(size: int) -> mmap.mmap:
             resource="host memory",
             requested=size,
         ) from None
+    # Large pages make first touches and TLB misses of large buffers cheaper.
     huge = getattr(mmap, "MADV_HUGEPAGE", None)
     if huge is not None:
-        _try_advice(reserved, huge)
+        _advise(reserved, huge)
     return reserved
 
 
@@ -400,8 +434,9 @@ def _map(size: int) -> mmap.mmap:
     return mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
 
 
-def _try_advice(reserved: mmap.mmap, advice: int) -> None:
-    """Large pages are a wish: a kernel built without them says no."""
+def _advise(reserved: mmap.mmap, advice: int) -> None:
+    """Advises the system about pages; large pages are optional, and a kernel that is built without
+    them rejects the advice."""
     try:
         reserved.madvise(advice)
     except OSError:
@@ -409,6 +444,7 @@ def _try_advice(reserved: mmap.mmap, advice: int) -> None:
 
 
 def _distance(allocation: Allocation, address: int) -> int:
+    """Returns the distance in bytes from an address to the nearest byte of an allocation."""
     if address < allocation.address:
         return allocation.address - address
     return max(0, address - (allocation.address + allocation.size) + 1)

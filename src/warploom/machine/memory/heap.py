@@ -1,7 +1,7 @@
-"""The heap of a device: what kernels allocate with malloc, until some kernel frees it.
+"""Tracks the heap of a device: memory that kernels allocate with malloc, until a kernel frees it.
 
 Source: CUDA C++ Programming Guide, "Dynamic Global Memory Allocation and Operations": the heap has
-a fixed size, a failed malloc gives a null pointer, memory lives on after the kernel.
+a fixed size, a failed malloc returns a null pointer, memory outlives the kernel.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from typing import TYPE_CHECKING, Protocol
 from warploom.core.errors import Allocation
 
 if TYPE_CHECKING:
-    from warploom.machine.services import Call
+    from warploom.machine.services import ServiceCall
 
 DEFAULT_LIMIT = 8 << 20
-"""Bytes, as CUDA's cudaLimitMallocHeapSize."""
+"""The size of the heap in bytes, as CUDA's cudaLimitMallocHeapSize."""
 
 ALIGNMENT = 16
 
 
 class Watcher(Protocol):
-    """Is told of what kernels allocate and free."""
+    """Receives the allocations and releases that kernels make (a sanitizer does)."""
 
     def allocated(self, allocation: Allocation) -> None:
-        """Takes memory that was allocated."""
+        """Called with each new allocation."""
         ...
 
-    def released(self, address: int, call: Call, lane: int) -> None:
-        """Takes the address of what a lane is about to free."""
+    def released(self, address: int, call: ServiceCall, lane: int) -> None:
+        """Called with the address that a lane is about to free."""
         ...
 
 
 class Heap:
-    """Keeps which allocations are kernels' own, and how much of `limit` bytes they take."""
+    """Records which allocations were made by kernels, and how many of `limit` bytes they use."""
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self.limit, self.used = limit, 0
         self._sizes: dict[int, int] = {}
         self.lines: dict[int, str] = {}
-        """The source lines that made the allocations, by their addresses."""
+        """The source lines of the mallocs, by the addresses that they returned."""
         self.watcher: Watcher | None = None
 
     @property
     def sizes(self) -> dict[int, int]:
-        """Return the bytes that each allocation takes, by its address."""
+        """Returns the bytes that each allocation occupies, by its address."""
         return dict(self._sizes)
 
     @sizes.setter
@@ -52,20 +52,20 @@ class Heap:
         self._sizes = dict(sizes)
         self.used = sum(sizes.values())
 
-    def allocate(self, size: int, take: Callable[[int], int], line: str) -> int:
-        """Return the address of `size` new bytes, which `take` finds, for a kernel at `line`; 0
-        where the heap has no room."""
+    def allocate(self, size: int, allocate_memory: Callable[[int], int], line: str) -> int:
+        """Returns the address of `size` new bytes from `allocate_memory`, for the malloc at `line`;
+        0 if the heap is full or `size` is 0."""
         extent = -(-size // ALIGNMENT) * ALIGNMENT
         if size == 0 or self.used + extent > self.limit:
             return 0
-        address = take(size)
+        address = allocate_memory(size)
         self._sizes[address] = extent
         self.lines[address] = line
         self.used += extent
         return address
 
     def release(self, address: int) -> bool:
-        """Forget what begins at `address`; False where nothing of the heap does."""
+        """Removes the allocation at `address`; returns False if the heap has none there."""
         extent = self._sizes.pop(address, None)
         self.lines.pop(address, None)
         self.used -= extent or 0

@@ -1,4 +1,4 @@
-"""All memory of this process as one array of bytes, for rules that reach memory by host
+"""Exposes all memory of this process as one array of bytes, for rules that access memory by host
 addresses."""
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import numpy.typing as npt
 from warploom.asynchronous.tensors.entries import ORIGIN
 
 ADDRESS_BITS = 47
-"""Bits of the addresses that a program has on the processors of today."""
+"""The width of user-space addresses on current processors."""
 
 
 @cache
 def host_memory() -> npt.NDArray[np.uint8]:
-    """Return the bytes from `ORIGIN` on. Only bytes that are known to be there may be reached."""
+    """Returns the bytes from address `ORIGIN` on. Only mapped bytes may be accessed."""
     size = (1 << ADDRESS_BITS) - ORIGIN
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(ORIGIN))

@@ -1,7 +1,9 @@
-"""A module's variables in device memory: places them, writes their initial values, knows where.
+"""Places a module's `.global` and `.const` variables in device memory and writes their initial
+values.
 
-Only `.global` and `.const` variables live for as long as the module; shared and local ones belong
-to a launch.
+Only these variables live as long as the module; shared and local ones belong to a launch.
+Initialisers may name other variables or functions: for `.global .u64 p = a + 8;`, the address of
+`a` plus 8 is stored in `p`.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from warploom.ptx.ir import Immediate, Initializer, Masked, Module, Space, Symbo
 Scalar = Immediate | Symbol | Masked
 
 
-class Image:
-    """The variables of `module`, placed in `memory`; kernels cannot write its constants. Where
-    `addresses` are given, they are there already, with their contents.
+class ModuleGlobals:
+    """The variables of `module`, allocated in `memory`; kernels cannot write its constants. If
+    `addresses` are given, the variables are there already, with their contents.
 
-    Raises LaunchError where an initial value names something that has no address.
+    Raises LaunchError if an initial value names something that has no address.
     """
 
     def __init__(
@@ -38,87 +40,98 @@ class Image:
         if addresses is not None:
             self._addresses = dict(addresses)
             return
-        self._addresses = {name: self._place(v) for name, v in self._variables.items()}
+        # All variables are placed before any is initialised, since initialisers may name later
+        # ones.
+        self._addresses = {name: self._allocate(v) for name, v in self._variables.items()}
         for variable in self._variables.values():
             if variable.initial is not None:
-                self._begin(variable)
+                self._initialise(variable)
 
-    def _place(self, variable: Variable) -> int:
-        """Returns where a variable is; arrays of one constant bank are in one place."""
+    def _allocate(self, variable: Variable) -> int:
+        """Returns the address of a variable, allocated on first use; all arrays of one constant
+        bank have the same address."""
         name = f".const[{variable.bank}]" if variable.bank else variable.name
         if name not in self._allocations:
             constant = variable.space is Space.CONST
-            made = self._memory.allocate(
+            allocation = self._memory.allocate(
                 _size(variable), name, constant=constant, alignment=variable.alignment
             )
-            self._allocations[name] = made.address
+            self._allocations[name] = allocation.address
         return self._allocations[name]
 
     def reset(self) -> None:
-        """Give every variable that kernels can write its initial value again."""
+        """Resets every variable that kernels can write to its initial value."""
         for name, data, _ in self.contents():
             data[:] = 0
             if self._variables[name].initial is not None:
-                self._begin(self._variables[name])
+                self._initialise(self._variables[name])
 
-    def _begin(self, variable: Variable) -> None:
+    def _initialise(self, variable: Variable) -> None:
+        """Writes the initial value of a variable."""
         self._memory.write(self._addresses[variable.name], self._encode(variable))
 
     def contents(self) -> Iterator[tuple[str, npt.NDArray[np.uint8], int]]:
-        """Return every variable that kernels can write: name, bytes (not a copy), address."""
+        """Yields the name, a view of the bytes, and the address of every variable that kernels can
+        write."""
         for variable in self._variables.values():
             if variable.space is not Space.CONST:
                 address = self._addresses[variable.name]
                 yield variable.name, self._memory.view(address, _size(variable)), address
 
     def place_of(self, name: str) -> tuple[int, int] | None:
-        """Return the address and the size of a variable; None where the module has none of that
+        """Returns the address and the size of a variable; None if the module has none of that
         name."""
         address, variable = self._addresses.get(name), self._variables.get(name)
         return None if address is None or variable is None else (address, _size(variable))
 
     @property
     def places(self) -> dict[str, int]:
-        """Return the addresses of all variables, by name."""
+        """Returns the addresses of all variables, by name."""
         return dict(self._addresses)
 
     def release(self) -> None:
-        """Give the memory of all variables back."""
+        """Frees the memory of all variables."""
         for address in self._allocations.values():
             self._memory.free(address)
         self._allocations.clear()
         self._addresses.clear()
 
     def addresses(self, names: tuple[str, ...]) -> tuple[int, ...]:
-        """Returns where the variables of these names are."""
+        """Returns the addresses of the variables of these names. Raises LaunchError for one that is
+        only declared."""
         return tuple(self._address(name) for name in names)
 
     def _address(self, name: str) -> int:
-        found = self._addresses.get(name, self._graph.address(name))
-        if found is None:
+        """Returns the address of a variable or a function. Raises LaunchError if it is only
+        declared."""
+        address = self._addresses.get(name, self._graph.address(name))
+        if address is None:
             raise LaunchError(
                 f"{name} has no address: the module declares it, but does not define it. Define it"
                 f" in the same source, or link the one that does: gpu.link([...])."
             )
-        return found
+        return address
 
     def _encode(self, variable: Variable) -> bytes:
-        """Return the bytes that begin a variable, up to the last that its initializer names; behind
-        them is what memory holds when it is given out: zeros."""
-        step = variable.type.bytes
+        """Returns the initial bytes of a variable, up to the last element that its initialiser
+        names; fresh memory supplies the zeros that follow."""
+        element_bytes = variable.type.bytes
         items = dict(_elements(variable.initial, _dims(variable)))
-        data = bytearray(step * (1 + max(items, default=-1)))
+        data = bytearray(element_bytes * (1 + max(items, default=-1)))
         for index, item in items.items():
-            at = index * step
-            data[at : at + step] = self._scalar(item, variable.type)
+            offset = index * element_bytes
+            data[offset : offset + element_bytes] = self._scalar(item, variable.type)
         return bytes(data)
 
     def _scalar(self, item: Scalar, type: ScalarType) -> bytes:
+        """Returns the bytes of one element: a literal, an address, or part of an address
+        (`0xff(a)`)."""
         if isinstance(item, Symbol):
             value = self._address(item.name) + item.offset
         elif isinstance(item, Masked):
-            whole = self._address(item.symbol.name) + item.symbol.offset
-            value = (whole & item.mask) // (item.mask & -item.mask)
+            address = self._address(item.symbol.name) + item.symbol.offset
+            # Divides by the lowest bit of the mask, which shifts the selected byte to bit 0.
+            value = (address & item.mask) // (item.mask & -item.mask)
         elif type.is_float:
             value = _float_bits(item, type)
         else:
@@ -127,62 +140,66 @@ class Image:
 
 
 def _variables(module: Module) -> Iterator[Variable]:
-    """Return every variable that the module defines, those inside of functions too."""
-    bodies = (s for f in module.functions for s in f.body or () if isinstance(s, Variable))
-    for variable in (*module.variables, *bodies):
-        defined = variable.linkage != "extern" or variable.bank
-        if variable.space in (Space.GLOBAL, Space.CONST) and defined:
+    """Yields every variable that the module defines, including those in functions."""
+    in_functions = (s for f in module.functions for s in f.body or () if isinstance(s, Variable))
+    for variable in (*module.variables, *in_functions):
+        is_defined = variable.linkage != "extern" or variable.bank
+        if variable.space in (Space.GLOBAL, Space.CONST) and is_defined:
             yield variable
 
 
 def _dims(variable: Variable) -> tuple[int, ...]:
-    """Lengths of the array and the vector; an open first one is as long as the initializer."""
+    """Returns the extents of the array, and of the vector as the last one; an open first extent is
+    the length of the initialiser."""
     initial = variable.initial
-    given = len(initial) if isinstance(initial, tuple) else 0
-    dims = tuple(given if n is None else n for n in variable.shape)
+    length = len(initial) if isinstance(initial, tuple) else 0
+    dims = tuple(length if extent is None else extent for extent in variable.shape)
     return dims if variable.vector == 1 else (*dims, variable.vector)
 
 
 BANK_BYTES = 64 << 10
-"""A constant bank (PTX ISA, "Banked Constant State Space")."""
+"""The size of a constant bank (PTX ISA, "Banked Constant State Space")."""
 
 
 def _size(variable: Variable) -> int:
+    """Returns the size of a variable in bytes."""
     if variable.bank:
         return BANK_BYTES
     size = variable.type.bytes
-    for n in _dims(variable):
-        size *= n
+    for extent in _dims(variable):
+        size *= extent
     return size
 
 
 def _elements(initial: Initializer | None, dims: tuple[int, ...]) -> Iterator[tuple[int, Scalar]]:
-    """Yield each given scalar with its index among the scalars of the variable.
+    """Yields each scalar of an initialiser with its index among the scalars of the variable.
 
-    Inner braces stand for a whole row each; without them values follow one another.
+    Inner braces stand for a whole row each; without them values follow one another. For `a[2][3] =
+    {{1}, {2, 3}}`: (0, 1), (3, 2), (4, 3).
     """
     if initial is None:
         return
     if not isinstance(initial, tuple):
         yield 0, initial
         return
-    row = 1
-    for n in dims[1:]:
-        row *= n
+    row_length = 1
+    for extent in dims[1:]:
+        row_length *= extent
     nested = any(isinstance(item, tuple) for item in initial)
     for position, item in enumerate(initial):
-        start = position * row if nested else position
+        start = position * row_length if nested else position
         for index, scalar in _elements(item, dims[1:]):
             yield start + index, scalar
 
 
 def _float_bits(item: Immediate, type: ScalarType) -> int:
-    """Return the bits of a literal in a variable of float type, rounded to it where it is wider."""
+    """Returns the bits of a literal in a variable of float type; a wider literal is rounded to that
+    type."""
     if item.float_bits == type.bits:
         return item.value
     value = float(item.value)
     if item.float_bits:
-        code = {32: ("<I", "<f"), 64: ("<Q", "<d")}[item.float_bits]
-        value = float(struct.unpack(code[1], struct.pack(code[0], item.value))[0])
-    made = {16: np.float16, 32: np.float32, 64: np.float64}[type.bits](value)
-    return int.from_bytes(made.tobytes(), "little")
+        formats = {32: ("<I", "<f"), 64: ("<Q", "<d")}[item.float_bits]
+        value = float(struct.unpack(formats[1], struct.pack(formats[0], item.value))[0])
+    rounded = {16: np.float16, 32: np.float32, 64: np.float64}[type.bits](value)
+    return int.from_bytes(rounded.tobytes(), "little")

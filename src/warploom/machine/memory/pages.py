@@ -1,7 +1,7 @@
-"""Keeps copies of pages: some in memory, those beyond a limit in a temporary file.
+"""Stores copies of memory pages: a limited amount in memory, the rest in a temporary file.
 
-A file's pages are the system's to drop from memory and to read again; so copies of much device
-memory do not take the host's.
+The system may drop a file's pages from memory and read them again, so copies of much device memory
+do not exhaust the host's.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 
 PAGE_BYTES = 1 << 16
-"""Bytes of a page."""
+"""The size of a page in bytes."""
 
 MEMORY_BYTES = 128 << 20
-"""Bytes of pages that are kept in memory."""
+"""The bytes of pages that are kept in memory."""
 
 CHUNK_PAGES = 1 << 10
-"""Pages by which the file grows."""
+"""The number of pages by which the file grows."""
 
 
 class PageStore:
-    """Keeps copies of pages of at most PAGE_BYTES, each as long as somebody holds it. `in_memory`
-    and `in_file` are the bytes of those that are held."""
+    """Stores copies of pages of at most PAGE_BYTES, each for as long as it is referenced.
+    `in_memory` and `in_file` are the bytes of the live copies."""
 
     def __init__(self, memory_bytes: int = MEMORY_BYTES) -> None:
         self._limit = memory_bytes
@@ -37,30 +37,33 @@ class PageStore:
         self._free: list[Bytes] = []
         self._file: IO[bytes] | None = None
 
-    def keep(self, part: Bytes) -> Bytes:
-        """Return a copy of a page."""
-        size = len(part)
-        slot = None if self.in_memory + size <= self._limit else self._slot()
-        if slot is None:
-            kept = part.copy()
+    def keep(self, page: Bytes) -> Bytes:
+        """Returns a copy of a page, in memory if the limit allows it, else in the file."""
+        size = len(page)
+        file_page = None if self.in_memory + size <= self._limit else self._slot()
+        if file_page is None:
+            copied = page.copy()
             self.in_memory += size
-            weakref.finalize(kept, self._drop, size)
-            return kept
-        kept = slot[:size]
-        kept[:] = part
+            # The caller owns the copy; its space is accounted for until the last reference is gone.
+            weakref.finalize(copied, self._drop, size)
+            return copied
+        copied = file_page[:size]
+        copied[:] = page
         self.in_file += size
-        weakref.finalize(kept, self._give_back, slot, size)
-        return kept
+        weakref.finalize(copied, self._give_back, file_page, size)
+        return copied
 
     def _drop(self, size: int) -> None:
+        """Subtracts a page in memory that is no longer referenced."""
         self.in_memory -= size
 
     def _give_back(self, slot: Bytes, size: int) -> None:
+        """Makes a page of the file free again."""
         self.in_file -= size
         self._free.append(slot)
 
     def _slot(self) -> Bytes | None:
-        """Return a free page of the file, None where it cannot grow."""
+        """Returns a free page of the file, None if the file cannot grow."""
         if not self._free:
             try:
                 self._grow()
@@ -69,8 +72,8 @@ class PageStore:
         return self._free.pop()
 
     def _grow(self) -> None:
-        """Append pages to the file, for which there is room: a page that the disk had no room for
-        would end the process when it is written."""
+        """Appends pages to the file and allocates disk space for them: a write to a mapped page
+        without disk space would kill the process (SIGBUS)."""
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="warploom-pages-")  # noqa: SIM115
         start, size = self._file.seek(0, os.SEEK_END), CHUNK_PAGES * PAGE_BYTES
@@ -78,4 +81,4 @@ class PageStore:
             raise OSError("this system does not promise room on the disk")
         os.posix_fallocate(self._file.fileno(), start, size)
         chunk = np.frombuffer(mmap.mmap(self._file.fileno(), size, offset=start), np.uint8)
-        self._free += [chunk[at : at + PAGE_BYTES] for at in range(0, size, PAGE_BYTES)]
+        self._free += [chunk[offset : offset + PAGE_BYTES] for offset in range(0, size, PAGE_BYTES)]

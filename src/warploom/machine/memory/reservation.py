@@ -1,4 +1,5 @@
-"""Pages of the host at an address that is chosen, for memory that has to be where it was."""
+"""Maps host memory at a chosen address, for device memory that has to be where an earlier process
+had it."""
 
 from __future__ import annotations
 
@@ -13,17 +14,17 @@ import numpy.typing as npt
 from warploom.core.errors import WarploomError
 
 _FIXED_NOREPLACE = 0x100000 if sys.platform == "linux" else 0
-"""MAP_FIXED_NOREPLACE; elsewhere the address is a wish, and looked at afterwards."""
+"""MAP_FIXED_NOREPLACE; on other systems the address is only a hint, which is checked afterwards."""
 
 _NO_RESERVE = {"linux": 0x4000, "darwin": 0x40}.get(sys.platform, 0)
-"""MAP_NORESERVE, which Python names from 3.13 on."""
+"""MAP_NORESERVE, which Python's mmap module defines only from 3.13 on."""
 
 _FAILED = (1 << 64) - 1
 
 
 class Reservation:
-    """`size` bytes of zeros at `address`, a multiple of the page size; they live as long as the
-    process. Raises WarploomError where these addresses are in use or cannot be chosen."""
+    """A mapping of `size` zero bytes at `address`, a multiple of the page size; it lives as long as
+    the process. Raises WarploomError if the addresses are in use or cannot be chosen."""
 
     def __init__(self, address: int, size: int) -> None:
         if sys.platform == "win32":
@@ -32,11 +33,11 @@ class Reservation:
         self._libc.mmap.restype = ctypes.c_uint64
         protection = mmap.PROT_READ | mmap.PROT_WRITE
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE | _FIXED_NOREPLACE
-        places = ctypes.c_uint64(address), ctypes.c_uint64(size)
-        found = self._libc.mmap(*places, protection, flags, -1, ctypes.c_int64(0))
-        if found != address:
-            if found != _FAILED:
-                self._libc.munmap(ctypes.c_uint64(found), ctypes.c_uint64(size))
+        request = ctypes.c_uint64(address), ctypes.c_uint64(size)
+        address_found = self._libc.mmap(*request, protection, flags, -1, ctypes.c_int64(0))
+        if address_found != address:
+            if address_found != _FAILED:
+                self._libc.munmap(ctypes.c_uint64(address_found), ctypes.c_uint64(size))
             raise WarploomError(
                 f"the {size:,} bytes at {address:#x} are in use in this process, by chance: try"
                 f" again"
@@ -46,10 +47,10 @@ class Reservation:
         self.bytes = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
     def madvise(self, advice: int, start: int = 0, length: int | None = None) -> None:
-        """Advise the system about pages of it, as `mmap.madvise` does."""
+        """Advises the system about pages of the mapping, as `mmap.madvise` does."""
         count = len(self.bytes) - start if length is None else length
-        at = ctypes.c_uint64(self.address + start)
-        self._libc.madvise(at, ctypes.c_uint64(count), advice)
+        start_address = ctypes.c_uint64(self.address + start)
+        self._libc.madvise(start_address, ctypes.c_uint64(count), advice)
 
     def close(self) -> None:
-        """Keep the pages: views of them may be in use."""
+        """Does nothing: views of the pages may be in use."""

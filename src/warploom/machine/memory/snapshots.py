@@ -1,4 +1,9 @@
-"""Copies of device memory at several points of a launch; pages that are equal are kept once."""
+"""Takes and restores snapshots of device memory during a launch; equal pages are stored once.
+
+The debugger steps backwards with them. A page is copied only if it differs from the same page of
+the last snapshot, or from zeros, so a snapshot costs a comparison of all memory and a copy of what
+has changed.
+"""
 
 from __future__ import annotations
 
@@ -20,62 +25,67 @@ _compare.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 @dataclass(frozen=True)
-class MemoryImage:
-    """The content of memory at one point of a launch: the pages of each allocation by its address,
-    and what was allocated."""
+class MemorySnapshot:
+    """The contents of memory at one point of a launch: the pages of each allocation by its address,
+    and the allocations."""
 
     pages: dict[int, tuple[Bytes, ...]]
     state: MemoryState
 
 
-class MemoryImages:
-    """Takes images of a device's memory and puts them back. `allocates`: kernels allocate and free
-    memory between two images. `constants`: images have constant memory, too, which kernels cannot
+class MemorySnapshots:
+    """Takes and restores snapshots of a device's memory. `allocates`: kernels allocate and free
+    memory between snapshots. `constants`: snapshots include constant memory, which kernels cannot
     write."""
 
     def __init__(self, memory: DeviceMemory, *, allocates: bool, constants: bool = False) -> None:
         self._memory, self._allocates, self._constants = memory, allocates, constants
-        self._latest: MemoryImage | None = None
+        self._latest: MemorySnapshot | None = None
         self._store = PageStore()
 
     @property
     def bytes(self) -> int:
-        """Return the memory that images take up, without what is in files."""
+        """Returns the memory that snapshots occupy, without what is in files."""
         return self._store.in_memory
 
     @property
     def file_bytes(self) -> int:
-        """Return the bytes of images that are in files."""
+        """Returns the bytes of snapshots that are in files."""
         return self._store.in_file
 
-    def take(self) -> MemoryImage:
-        """Return the content of memory now."""
+    def take(self) -> MemorySnapshot:
+        """Returns a snapshot of memory as it is now."""
         latest = self._latest.pages if self._latest else {}
         pages = {
-            address: tuple(self._kept(content, latest.get(address, ())))
+            address: tuple(self._stored_pages(content, latest.get(address, ())))
             for address, content in self._contents()
         }
-        self._latest = MemoryImage(pages, self._memory.state())
+        self._latest = MemorySnapshot(pages, self._memory.state())
         return self._latest
 
-    def put_back(self, image: MemoryImage) -> None:
-        """Make memory what it was when the image was taken."""
+    def restore(self, image: MemorySnapshot) -> None:
+        """Restores the contents and allocations of a snapshot; only pages that differ are
+        written."""
         if self._allocates:
             self._memory.restore(image.state)
         for address, content in self._contents():
-            for page, part in zip(image.pages[address], _parts(content), strict=True):
-                if not _equal(page, part):
-                    part[:] = page
+            for page, current in zip(image.pages[address], _pages(content), strict=True):
+                # Writing would allocate pages of the device that were never touched.
+                if not _equal(page, current):
+                    current[:] = page
         self._latest = image
 
-    def _kept(self, content: Bytes, before: tuple[Bytes, ...]) -> Iterator[Bytes]:
-        """Yield the pages of an allocation: those of an image before where they are the same."""
-        for number, part in enumerate(_parts(content)):
-            page = before[number] if number < len(before) else _ZERO[: len(part)]
-            same = len(page) == len(part) and _equal(page, part)
-            yield page if same else self._store.keep(part)
+    def _stored_pages(self, bytes_now: Bytes, before: tuple[Bytes, ...]) -> Iterator[Bytes]:
+        """Yields the pages of an allocation: a page of the snapshot before where it is equal, else
+        a new copy."""
+        for number, content_page in enumerate(_pages(bytes_now)):
+            # Fresh device memory is zero, so untouched pages share one page of zeros.
+            page = before[number] if number < len(before) else _ZERO[: len(content_page)]
+            is_equal = len(page) == len(content_page) and _equal(page, content_page)
+            yield page if is_equal else self._store.keep(content_page)
 
     def _contents(self) -> Iterator[tuple[int, Bytes]]:
+        """Yields the address and the bytes of each allocation that snapshots include."""
         memory = self._memory
         for allocation in memory.live():
             constant = not self._constants and memory.is_constant(allocation.address)
@@ -86,7 +96,7 @@ class MemoryImages:
 _ZERO: Bytes = np.zeros(PAGE_BYTES, np.uint8)
 
 
-def _parts(content: Bytes) -> Iterator[Bytes]:
+def _pages(content: Bytes) -> Iterator[Bytes]:
     for start in range(0, len(content), PAGE_BYTES):
         yield content[start : start + PAGE_BYTES]
 

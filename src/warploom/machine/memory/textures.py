@@ -1,7 +1,7 @@
-"""The textures and surfaces of a device: which handles there are, and what stands behind each.
+"""Holds the textures and surfaces of a device: their handles, and what each handle describes.
 
-The rules that read texels get a table of words (`texture.descriptors`); who owns the texels, and
-what users can choose, is for the host API.
+The rules that read texels use a table of words (`texture.descriptors`); owning the texels, and the
+options that users have, are left to the host API.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ Words = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
-    """One texture or surface: sizes in texels, where its levels begin in device memory.
+class TextureDescription:
+    """One texture or surface: sizes in texels, and the addresses of its mipmap levels in device
+    memory.
 
     `geometry` and `format` are of `descriptors.GEOMETRIES` and `FORMATS`; the faces of cubes count
-    as layers. `border` are the words of the texels around it.
+    as layers. `border` are the words of the border colour.
     """
 
     kind: int
@@ -39,48 +40,49 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
-    """The words of a table, and where they are."""
+class LocatedTable:
+    """The words of a table, and their address."""
 
     words: Words
     address: int
 
 
 class TextureTable:
-    """The descriptions of a device whose memory is at `base`, `size` bytes long.
+    """The descriptions of a device whose memory is `size` bytes at `base`.
 
-    A handle is never given twice, so that one that was released stays without meaning.
+    Handles are never reused, so a released handle stays invalid.
     """
 
     def __init__(self, base: int, size: int) -> None:
         self._base, self._size = base, size
         self._rows: list[Words] = []
-        self._table: Located | None = None
+        self._table: LocatedTable | None = None
         self._lock = FinalizerLock()
 
-    def add(self, description: Description) -> int:
-        """Return a new handle."""
+    def add(self, description: TextureDescription) -> int:
+        """Returns a new handle for a description."""
         with self._lock:
             self._rows.append(_row(description, self._base))
             self._table = None
             return d.HANDLE_TAG + len(self._rows) - 1
 
     def remove(self, handle: int) -> None:
-        """Take a handle's meaning away."""
+        """Invalidates a handle."""
         with self._lock:
             self._forget(handle)
 
     def drop(self, handle: int) -> None:
-        """Do the same for finalizers, which may come in the midst of another call."""
-        self._lock.when_free(partial(self._forget, handle))
+        """Invalidates a handle from a finalizer, which may run in the middle of another call."""
+        self._lock.run_locked(partial(self._forget, handle))
 
     def _forget(self, handle: int) -> None:
+        # All zeros is a row of no kind, which rules reject as an invalid handle.
         self._rows[handle - d.HANDLE_TAG] = np.zeros(d.ROW_WORDS, np.int64)
         self._table = None
 
     @property
     def rows(self) -> list[list[int]]:
-        """Return the words of each handle's description, in the order of the handles."""
+        """Returns the words of each handle's description, in the order of the handles."""
         with self._lock:
             return [row.tolist() for row in self._rows]
 
@@ -90,28 +92,31 @@ class TextureTable:
             self._rows = [np.array(row, np.int64) for row in rows]
             self._table = None
 
-    def table(self) -> Located:
-        """Return all rows as the rules read them; it never changes, the next change makes
-        another."""
-        made = self._table
-        if made is not None:
-            return made
+    def table(self) -> LocatedTable:
+        """Returns all descriptions as the rules read them. The table is immutable: the next change
+        creates another one."""
+        table = self._table
+        if table is not None:
+            return table
         with self._lock:
             header = np.zeros(d.HEADER_WORDS, np.int64)
             header[d.COUNT], header[d.BASE] = len(self._rows), self._base
             header[d.SIZE] = self._size
             words = np.concatenate([header, *self._rows])
-            self._table = made = Located(words, int(words.ctypes.data))
-            return made
+            self._table = table = LocatedTable(words, int(words.ctypes.data))
+            return table
 
 
-def _row(made: Description, base: int) -> Words:
+def _row(description: TextureDescription, base: int) -> Words:
+    """Returns the words of a description; level addresses are relative to `base`."""
     row = np.zeros(d.ROW_WORDS, np.int64)
-    row[d.KIND], row[d.GEOMETRY] = made.kind, d.GEOMETRIES.index(made.geometry)
-    row[d.FORMAT], row[d.COMPONENTS] = d.FORMATS.index(made.format), made.components
-    row[d.WIDTH], row[d.HEIGHT], row[d.DEPTH] = made.extents
-    row[d.LAYERS], row[d.LEVELS] = made.layers, len(made.levels)
-    row[d.AS_FLOAT], row[d.SAMPLER] = made.as_float, made.sampler
-    row[d.BORDER : d.BORDER + 4] = made.border
-    row[d.LEVEL_AT : d.LEVEL_AT + len(made.levels)] = [at - base for at in made.levels]
+    row[d.KIND], row[d.GEOMETRY] = description.kind, d.GEOMETRIES.index(description.geometry)
+    row[d.FORMAT], row[d.COMPONENTS] = d.FORMATS.index(description.format), description.components
+    row[d.WIDTH], row[d.HEIGHT], row[d.DEPTH] = description.extents
+    row[d.LAYERS], row[d.LEVELS] = description.layers, len(description.levels)
+    row[d.AS_FLOAT], row[d.SAMPLER] = description.as_float, description.sampler
+    row[d.BORDER : d.BORDER + 4] = description.border
+    row[d.LEVEL_AT : d.LEVEL_AT + len(description.levels)] = [
+        address - base for address in description.levels
+    ]
     return row

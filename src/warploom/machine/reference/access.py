@@ -1,7 +1,9 @@
-"""Loads, stores and atomics: where lanes reach, what that may do wrong, what it costs.
+"""Executes loads, stores and atomics of a warp: computes lane addresses, checks them, and counts
+their cost.
 
-Every lane is checked before any takes effect; then lanes go one by one in rising order, so of
-several stores to one address the highest lane's lasts.
+All lanes are checked before any access takes effect. Then lanes access memory one by one in rising
+order, so of several stores to one address that of the highest lane lasts (unless a policy chooses
+otherwise). Costs come from the device's rules (`cost`), per request of up to 32 lanes.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import WINDOWS, addresses, read, write
 from warploom.machine.reference.preconditions import check_word
-from warploom.machine.reference.state import Access, Bytes, Wanted, Warp, Words
+from warploom.machine.reference.state import AttemptedAccess, Bytes, Warp, WarpAccess, Words
 from warploom.program.accesses import accesses, route_of
 from warploom.program.accesses import spaces_of as accessible_spaces
 from warploom.program.effects.clusters import accesses_cluster, maps_addresses
@@ -41,11 +43,12 @@ from warploom.simt.schedule_layout import (
 )
 
 LANES = 32
-"""What memory serves at once (CUDA C++ Programming Guide, "Compute Capabilities")."""
+"""The most lanes whose accesses memory serves in one request (CUDA C++ Programming Guide, "Compute
+Capabilities")."""
 
 
-class Store(Protocol):
-    """Bytes that can be reached by address."""
+class ByteStore(Protocol):
+    """Bytes that are accessed by address: device memory, or a `ByteArea`."""
 
     def read(self, address: int, size: int) -> bytes: ...
     def write(self, address: int, data: bytes) -> None: ...
@@ -55,8 +58,8 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Shared memory, or one thread's local memory or parameters: bytes from address 0 on."""
+class ByteArea:
+    """Shared memory, or one thread's local memory or parameters: bytes that start at address 0."""
 
     data: Bytes
     name: str
@@ -78,10 +81,11 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """Describes an access by instruction `index`: `op` (load, store, atomic), `size` bytes a lane.
+class AccessRequest:
+    """Describes an access by instruction `index`: `op` (load, store, atomic) of `size` bytes per
+    lane in `space`.
 
-    `framed` says that the addresses are those of the parameters of a call.
+    `framed` is true if the addresses are those of the parameters of a call.
     """
 
     index: int
@@ -93,219 +97,284 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class LaneAccess:
-    """One lane's access: the space that it falls into, and the address there."""
+    """One lane's access: the space of its address, the address in that space, and the bytes
+    there."""
 
     lane: int
     space: Space
     address: int
-    store: Store
+    store: ByteStore
 
 
 def load(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`ld` and `ldu`."""
+    """Executes `ld` and `ldu` in the lanes of `mask`; `on` is the same set as a predicate."""
     destination, address = instruction.operands[:2]
     type = instruction.operation.modifiers.scalar()
     elements = elements_of(destination)
-    request = _request(warp, index, instruction, address, type.bytes * len(elements))
-    data = gather(warp, request, _where(warp, address), mask)
-    for place, element in enumerate(elements):
-        write(warp, element, part(data, place, type), type, on)
+    request = _access_request(warp, index, instruction, address, type.bytes * len(elements))
+    data = gather(warp, request, _lane_addresses(warp, address), mask)
+    for index_in_vector, element in enumerate(elements):
+        write(warp, element, part(data, index_in_vector, type), type, on)
 
 
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`st`."""
+    """Executes `st` of registers."""
     address, source = instruction.operands[:2]
     type = instruction.operation.modifiers.scalar()
-    data = joined([read(warp, element, type) for element in elements_of(source)], type)
-    request = _request(warp, index, instruction, address, data.shape[1])
-    scatter(warp, request, _where(warp, address), data, mask)
+    rows = as_lane_rows([read(warp, element, type) for element in elements_of(source)], type)
+    request = _access_request(warp, index, instruction, address, rows.shape[1])
+    scatter(warp, request, _lane_addresses(warp, address), rows, mask)
 
 
 def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`atom` and `red`: each lane reads, combines and writes in its turn, element by element."""
+    """Executes `atom` and `red`: each lane in turn reads, combines and writes, element by
+    element."""
     operation = instruction.operation
     type = operation.modifiers.scalar()
     count = len(operation.spec.destinations)
     address, *sources = instruction.operands[count:]
     values = sources[: operation.value_count]
-    given = [[read(warp, e, type) for e in elements_of(source)] for source in values]
-    parts = len(given[0]) if given else 1
-    olds = [[0] * warp.size for _ in range(parts)]
-    need = operation.spec.memory_precondition
-    request = _request(warp, index, instruction, address, type.bytes * parts)
-    operands = b"".join(value.tobytes() for elements in given for value in elements)
-    for lane_access in _in_turn(
-        warp, lane_accesses(warp, request, _where(warp, address), mask, operands)
+    operand_values = [[read(warp, e, type) for e in elements_of(source)] for source in values]
+    parts = len(operand_values[0]) if operand_values else 1
+    old_values = [[0] * warp.size for _ in range(parts)]
+    precondition = operation.spec.memory_precondition
+    request = _access_request(warp, index, instruction, address, type.bytes * parts)
+    # For the sanitizer: all lanes' bytes of the first element, then those of the next.
+    operands = b"".join(value.tobytes() for elements in operand_values for value in elements)
+    for lane_access in _in_atomic_order(
+        warp, lane_accesses(warp, request, _lane_addresses(warp, address), mask, operands)
     ):
-        lane, term = lane_access.lane, operation.combine(len(given), lane_access.space.value)
-        for place in range(parts):
-            at = lane_access.address + place * type.bytes
-            old = int.from_bytes(lane_access.store.read(at, type.bytes), "little")
-            check_word(warp, index, lane, need, (lane_access.space, at, old))
-            each = [collect([old], type), *(o[place][lane : lane + 1] for o in given)]
-            new = int(evaluate(term, each, 1)[0])
-            lane_access.store.write(at, new.to_bytes(type.bytes, "little"))
-            olds[place][lane] = old
+        lane, term = (
+            lane_access.lane,
+            operation.combine(len(operand_values), lane_access.space.value),
+        )
+        for element_index in range(parts):
+            address_of_element = lane_access.address + element_index * type.bytes
+            old = int.from_bytes(lane_access.store.read(address_of_element, type.bytes), "little")
+            check_word(
+                warp, index, lane, precondition, (lane_access.space, address_of_element, old)
+            )
+            arguments = [
+                collect([old], type),
+                *(o[element_index][lane : lane + 1] for o in operand_values),
+            ]
+            new = int(evaluate(term, arguments, 1)[0])
+            lane_access.store.write(address_of_element, new.to_bytes(type.bytes, "little"))
+            old_values[element_index][lane] = old
             warp.run.plan[CHANGES] += new != old
     if count:
-        answer = operation.answer(len(given))
-        for place, element in enumerate(elements_of(instruction.operands[0])):
-            each = [collect(olds[place], type), *(o[place] for o in given)]
-            value = evaluate(answer, each, warp.size)
+        answer = operation.answer(len(operand_values))
+        for element_index, element in enumerate(elements_of(instruction.operands[0])):
+            arguments = [
+                collect(old_values[element_index], type),
+                *(o[element_index] for o in operand_values),
+            ]
+            value = evaluate(answer, arguments, warp.size)
             if wait_request(instruction) is not None:
                 warp.failed_wait |= bool(np.any(on & ~value))
             write(warp, element, value, answer.type, on)
 
 
 def elements_of(operand: Operand) -> tuple[Operand, ...]:
-    """Return the elements of a vector operand, or the operand itself."""
+    """Returns the elements of a vector operand, or the operand itself."""
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
-def part(data: Bytes, place: int, type: ScalarType) -> Values:
-    """Element `place` of rows of bytes, a row for each lane."""
-    cut = data[:, place * type.bytes : (place + 1) * type.bytes]
-    return collect((int.from_bytes(row.tobytes(), "little") for row in cut), type)
+def part(data: Bytes, index: int, type: ScalarType) -> Values:
+    """Returns element `index` of each lane's bytes; `data` has shape (lanes, bytes)."""
+    columns = data[:, index * type.bytes : (index + 1) * type.bytes]
+    return collect((int.from_bytes(row.tobytes(), "little") for row in columns), type)
 
 
-def joined(values: Sequence[Values], type: ScalarType) -> Bytes:
-    """Rows of bytes, one for each lane, from elements."""
+def as_lane_rows(values: Sequence[Values], type: ScalarType) -> Bytes:
+    """Returns each lane's elements as consecutive bytes, shape (lanes, bytes); inverse of
+    `part`."""
     lanes = zip(*(v.tolist() for v in values), strict=True)
-    rows = [b"".join(each.to_bytes(type.bytes, "little") for each in lane) for lane in lanes]
+    rows = [b"".join(bits.to_bytes(type.bytes, "little") for bits in lane) for lane in lanes]
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
 
 
-def gather(warp: Warp, request: Request, where: Sequence[int], mask: int) -> Bytes:
-    """Return the bytes that each lane of `mask` loads, a row for each lane; the others have
+def gather(
+    warp: Warp, request: AccessRequest, addresses_by_lane: Sequence[int], mask: int
+) -> Bytes:
+    """Returns the bytes that each lane of `mask` loads, shape (lanes, size); other lanes have
     zeros."""
     data = np.zeros((warp.size, request.size), np.uint8)
-    for lane_access in lane_accesses(warp, request, where, mask):
-        found = lane_access.store.read(lane_access.address, request.size)
-        data[lane_access.lane] = np.frombuffer(found, np.uint8)
+    for lane_access in lane_accesses(warp, request, addresses_by_lane, mask):
+        loaded = lane_access.store.read(lane_access.address, request.size)
+        data[lane_access.lane] = np.frombuffer(loaded, np.uint8)
     return data
 
 
-def scatter(warp: Warp, request: Request, where: Sequence[int], data: Bytes, mask: int) -> None:
-    """Store each lane's row of bytes."""
-    for lane_access in _lasting(warp, lane_accesses(warp, request, where, mask, data.tobytes())):
+def scatter(
+    warp: Warp, request: AccessRequest, addresses_by_lane: Sequence[int], data: Bytes, mask: int
+) -> None:
+    """Stores each lane's bytes, `data[lane]`."""
+    for lane_access in _surviving_stores(
+        warp, lane_accesses(warp, request, addresses_by_lane, mask, data.tobytes())
+    ):
         lane_access.store.write(lane_access.address, data[lane_access.lane].tobytes())
     warp.run.plan[CHANGES] += mask != 0
 
 
-def _in_turn(warp: Warp, found: Sequence[LaneAccess]) -> list[LaneAccess]:
-    """Return the lanes of an atomic in the order in which they have their turn, space by space."""
-    turns: list[LaneAccess] = []
+def _in_atomic_order(warp: Warp, accesses_by_lane: Sequence[LaneAccess]) -> list[LaneAccess]:
+    """Returns the accesses of an atomic in the order in which lanes perform them, space by space
+    (`cost.atomics.lane_order`)."""
+    ordered: list[LaneAccess] = []
     for space in (Space.GLOBAL, Space.SHARED):
-        for request in _requests(warp, found, space):
-            order = lane_order(request.where, request.mask, warp.run.plan, warp.block.number)
-            lanes = [(order + turn * (order >> 5)) % LANES for turn in range(LANES)]
-            turns += [request.lanes[lane] for lane in lanes if lane in request.lanes]
-    return turns
+        for request in _lane_requests(warp, accesses_by_lane, space):
+            order = lane_order(
+                request.addresses_by_lane, request.mask, warp.run.plan, warp.block.number
+            )
+            lanes = [(order + step * (order >> 5)) % LANES for step in range(LANES)]
+            ordered += [request.lanes[lane] for lane in lanes if lane in request.lanes]
+    return ordered
 
 
-def _lasting(warp: Warp, found: Sequence[LaneAccess]) -> list[LaneAccess]:
-    """Return the stores that last, of those to one address of a space that lanes share."""
-    kept = [one for one in found if one.space not in (Space.GLOBAL, Space.SHARED)]
+def _surviving_stores(warp: Warp, accesses_of_warp: Sequence[LaneAccess]) -> list[LaneAccess]:
+    """Returns the stores whose value remains if several lanes store to one address of a space that
+    lanes share."""
+    # Local memory and parameters are private to a lane, so their stores never conflict.
+    surviving = [
+        lane_access
+        for lane_access in accesses_of_warp
+        if lane_access.space not in (Space.GLOBAL, Space.SHARED)
+    ]
     for space in (Space.GLOBAL, Space.SHARED):
-        for request in _requests(warp, found, space):
-            lasts = lasting(request.where, request.mask, warp.run.plan, warp.block.number)
-            kept += [one for lane, one in request.lanes.items() if lasts >> lane & 1]
-    return kept
+        for request in _lane_requests(warp, accesses_of_warp, space):
+            surviving_mask = lasting(
+                request.addresses_by_lane, request.mask, warp.run.plan, warp.block.number
+            )
+            surviving += [
+                lane_access
+                for lane, lane_access in request.lanes.items()
+                if surviving_mask >> lane & 1
+            ]
+    return surviving
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
-    """Holds the accesses that memory serves at once: of up to 32 lanes, by number among these.
+class LaneRequest:
+    """The accesses of a warp that memory serves in one request: up to 32 lanes, numbered from 0.
 
-    `where` are the addresses of all of them, `mask` says which take part; `first` is the warp's
-    lane that is lane 0 here.
+    `addresses_by_lane` has 0 for lanes that are not in `mask`; `first` is the warp's lane that is
+    lane 0 of the request.
     """
 
     first: int
     lanes: dict[int, LaneAccess]
-    where: Addresses
+    addresses_by_lane: Addresses
     mask: int
 
 
-def _requests(warp: Warp, found: Sequence[LaneAccess], space: Space) -> Iterator[Half]:
-    """Yield the requests that the lanes of a warp make of a space: one, or for each 32 of 64 lanes
-    one, the lower first."""
-    inside = [one for one in found if one.space is space]
-    for first in range(0, warp.size, LANES):
-        lanes = {one.lane - first: one for one in inside if one.lane // LANES * LANES == first}
+def _lane_requests(
+    warp: Warp, accesses_of_warp: Sequence[LaneAccess], space: Space
+) -> Iterator[LaneRequest]:
+    """Yields the requests of a warp's accesses to a space: one, or in a warp of 64 lanes one for
+    each half, the lower half first."""
+    in_space = [lane_access for lane_access in accesses_of_warp if lane_access.space is space]
+    for first_lane in range(0, warp.size, LANES):
+        lanes = {
+            lane_access.lane - first_lane: lane_access
+            for lane_access in in_space
+            if lane_access.lane // LANES * LANES == first_lane
+        }
         if lanes:
-            where = np.zeros(LANES, np.uint64)
-            for lane, one in lanes.items():
+            addresses_by_lane = np.zeros(LANES, np.uint64)
+            for lane, lane_access in lanes.items():
                 local = space is Space.LOCAL
-                where[lane] = _physical(one, warp.size) if local else one.address
-            yield Half(first, lanes, where, sum(1 << lane for lane in lanes))
+                addresses_by_lane[lane] = (
+                    _local_offset(lane_access, warp.size) if local else lane_access.address
+                )
+            yield LaneRequest(
+                first_lane, lanes, addresses_by_lane, sum(1 << lane for lane in lanes)
+            )
 
 
-def _request(
+def _access_request(
     warp: Warp, index: int, instruction: Instruction, address: Operand, size: int
-) -> Request:
+) -> AccessRequest:
+    """Returns the request of an instruction that accesses `size` bytes per lane at `address`."""
     assert isinstance(address, Address)
     ((space, op),) = accesses(instruction)
     framed = isinstance(address.base, Symbol) and warp.run.program.places[address.base.name].frame
-    return Request(index, space, op, size, framed)
+    return AccessRequest(index, space, op, size, framed)
 
 
-def _where(warp: Warp, address: Operand) -> list[int]:
+def _lane_addresses(warp: Warp, address: Operand) -> list[int]:
     assert isinstance(address, Address)
     return addresses(warp, address)
 
 
 def lane_accesses(
-    warp: Warp, request: Request, where: Sequence[int], mask: int, data: bytes = b""
+    warp: Warp,
+    request: AccessRequest,
+    addresses_by_lane: Sequence[int],
+    mask: int,
+    data: bytes = b"",
 ) -> list[LaneAccess]:
-    """Return the accesses of the lanes of `mask`, lane l at `where[l]`, checked and counted; `data`
-    are the bytes that they bring along."""
-    found: list[LaneAccess] = []
+    """Returns the accesses of the lanes of `mask`, lane l at `addresses_by_lane[l]`, after they
+    were checked and counted; `data` are the bytes of the operands."""
+    accesses_of_warp: list[LaneAccess] = []
     for lane in lanes_of(mask):
-        inside, offset = _locate(request.space, where[lane])
-        store = _store(warp, inside, lane, request.framed)
-        found.append(LaneAccess(lane, inside, offset, store))
+        space_of_lane, offset = _locate(request.space, addresses_by_lane[lane])
+        store = _store_of(warp, space_of_lane, lane, request.framed)
+        accesses_of_warp.append(LaneAccess(lane, space_of_lane, offset, store))
+    # Before the checks, so that a sanitizer can report and suppress invalid accesses.
     if warp.run.sanitizer is not None and not request.framed:
-        found = _sanitized(warp, request, found, data)
+        accesses_of_warp = _admitted(warp, request, accesses_of_warp, data)
     if _is_in_cluster(warp, request):
-        found = [
-            _in_cluster(warp, request, one) if one.space is Space.SHARED else one for one in found
+        accesses_of_warp = [
+            _to_cluster_offset(warp, request, lane_access)
+            if lane_access.space is Space.SHARED
+            else lane_access
+            for lane_access in accesses_of_warp
         ]
-    for one in found:
-        _check(warp, request, one)
-    for each in accessible_spaces(request.space):
-        inside = [one for one in found if one.space is each]
-        _count(warp, request, each, inside)
-        _publish(warp, request, each, inside)
-    return found
+    # Check every lane first: a faulting instruction must have no effect.
+    for lane_access in accesses_of_warp:
+        _check(warp, request, lane_access)
+    for accessed_space in accessible_spaces(request.space):
+        space_of_lane = [
+            lane_access for lane_access in accesses_of_warp if lane_access.space is accessed_space
+        ]
+        _count(warp, request, accessed_space, space_of_lane)
+        _publish(warp, request, accessed_space, space_of_lane)
+    return accesses_of_warp
 
 
-def _sanitized(
-    warp: Warp, request: Request, found: Sequence[LaneAccess], data: bytes
+def _admitted(
+    warp: Warp, request: AccessRequest, accesses_of_warp: Sequence[LaneAccess], data: bytes
 ) -> list[LaneAccess]:
-    """Return the accesses without those that the sanitizer keeps from memory."""
-    sanitizer, kept = warp.run.sanitizer, list[LaneAccess]()
+    """Returns the accesses but for those that the sanitizer suppresses."""
+    sanitizer, admitted = warp.run.sanitizer, list[LaneAccess]()
     assert sanitizer is not None
     for space in accessible_spaces(request.space):
-        inside = [one for one in found if one.space is space]
-        if inside and space is not Space.PARAM:
-            addresses = {one.lane: one.address for one in inside}
-            wanted = Wanted(request.index, space, request.op, request.size, addresses, data)
-            lanes = sanitizer.admitted(warp, wanted)
-            inside = [one for one in inside if lanes >> one.lane & 1]
-        kept += inside
-    return kept
+        in_space = [lane_access for lane_access in accesses_of_warp if lane_access.space is space]
+        if in_space and space is not Space.PARAM:
+            addresses = {lane_access.lane: lane_access.address for lane_access in in_space}
+            attempt = AttemptedAccess(
+                request.index, space, request.op, request.size, addresses, data
+            )
+            lanes = sanitizer.admitted(warp, attempt)
+            in_space = [lane_access for lane_access in in_space if lanes >> lane_access.lane & 1]
+        admitted += in_space
+    return admitted
 
 
-def _publish(warp: Warp, request: Request, space: Space, found: Sequence[LaneAccess]) -> None:
-    """Tell the listener and the observer, if there are such, of lanes that reach into a space."""
+def _publish(
+    warp: Warp, request: AccessRequest, space: Space, accesses_of_warp: Sequence[LaneAccess]
+) -> None:
+    """Reports the accesses to one space to the listener and the observer, if there are any."""
     listener, observer = warp.run.listener, warp.run.observer
-    if (listener is None and observer is None) or not found:
+    if (listener is None and observer is None) or not accesses_of_warp:
         return
-    lanes = tuple(one.lane for one in found)
-    where = tuple(one.address for one in found)
-    data = tuple(one.store.read(one.address, request.size) for one in found)
-    access = Access(request.index, space, request.op, request.size, lanes, where, data)
+    lanes = tuple(lane_access.lane for lane_access in accesses_of_warp)
+    lane_addresses = tuple(lane_access.address for lane_access in accesses_of_warp)
+    data = tuple(
+        lane_access.store.read(lane_access.address, request.size)
+        for lane_access in accesses_of_warp
+    )
+    access = WarpAccess(request.index, space, request.op, request.size, lanes, lane_addresses, data)
     if listener is not None:
         listener.accessed(warp, access)
     if observer is not None:
@@ -313,125 +382,143 @@ def _publish(warp: Warp, request: Request, space: Space, found: Sequence[LaneAcc
 
 
 def _locate(space: Space, address: int) -> tuple[Space, int]:
-    """Return the space that an address leads to, and the address there."""
+    """Returns the space that an address belongs to, and the address in that space: a generic
+    address is in the shared or local window, or global."""
     if space is not Space.GENERIC:
         return space, address
-    for inside, start in WINDOWS.items():
+    for window_space, start in WINDOWS.items():
         if start <= address < start + WINDOW_SIZE:
-            return inside, address - start
+            return window_space, address - start
     return Space.GLOBAL, address
 
 
-def _is_in_cluster(warp: Warp, request: Request) -> bool:
-    """Returns whether an access to shared memory may lead to another block's."""
-    made = warp.run.program.instructions[request.index]
+def _is_in_cluster(warp: Warp, request: AccessRequest) -> bool:
+    """Returns true if an access to shared memory may address another thread block's."""
+    instruction = warp.run.program.instructions[request.index]
     run = warp.run
-    return (run.launch.cluster_blocks > 1 or maps_addresses(run.program)) and accesses_cluster(made)
+    return (run.launch.cluster_blocks > 1 or maps_addresses(run.program)) and accesses_cluster(
+        instruction
+    )
 
 
-def _in_cluster(warp: Warp, request: Request, one: LaneAccess) -> LaneAccess:
-    """Return an access to shared memory by its place in that of the cluster. Raises the fault of
-    one that leads beyond a block's, or to a block that is not there."""
-    run, block, address = warp.run, warp.block, one.address
+def _to_cluster_offset(warp: Warp, request: AccessRequest, lane_access: LaneAccess) -> LaneAccess:
+    """Returns an access to shared memory with its offset in the shared memory of the whole cluster.
+    Raises the fault of an access beyond a block's memory, or to a block that is not live."""
+    run, block, address = warp.run, warp.block, lane_access.address
     live, size = live_blocks(run.plan, run.slots), len(block.shared)
     stride = shared_stride(run.program, run.launch)
     offset = cluster_offset(address, request.size, block.rank, live, size, stride)
     if offset >= 0:
         return replace(
-            one, address=offset, store=Stretch(block.cluster, "the shared memory of the cluster")
+            lane_access,
+            address=offset,
+            store=ByteArea(block.cluster, "the shared memory of the cluster"),
         )
-    place = (request.index, block.number, warp.number, one.lane)
+    position = (request.index, block.number, warp.number, lane_access.lane)
     if offset == NO_SUCH_BLOCK:
         rank = (address >> BLOCK_BITS) - 1
-        fault = Fault(FaultKind.NO_BLOCK, *place, rank, request.size, Space.SHARED)
+        fault = Fault(FaultKind.NO_BLOCK, *position, rank, request.size, Space.SHARED)
     else:
         within = address & ((1 << BLOCK_BITS) - 1)
-        fault = Fault(FaultKind.OUT_OF_BOUNDS, *place, within, request.size, Space.SHARED)
-    own = Stretch(block.shared, "the block's shared memory").nearest(0)
-    raise fault_error(fault, run.program, run.launch, own)
+        fault = Fault(FaultKind.OUT_OF_BOUNDS, *position, within, request.size, Space.SHARED)
+    block_memory = ByteArea(block.shared, "the block's shared memory").nearest(0)
+    raise fault_error(fault, run.program, run.launch, block_memory)
 
 
-def _store(warp: Warp, space: Space, lane: int, framed: bool) -> Store:
+def _store_of(warp: Warp, space: Space, lane: int, framed: bool) -> ByteStore:
+    """Returns the bytes that a lane's access to a space addresses."""
     if space is Space.SHARED:
-        return Stretch(warp.block.shared, "the block's shared memory")
+        return ByteArea(warp.block.shared, "the block's shared memory")
     if space is Space.LOCAL:
-        return Stretch(warp.local[lane], "the thread's local memory")
+        return ByteArea(warp.local[lane], "the thread's local memory")
     if framed:
-        return Stretch(warp.frame[lane], "the parameters of the call")
+        return ByteArea(warp.frame[lane], "the parameters of the call")
     if space is Space.PARAM:
         parameters = np.frombuffer(warp.run.launch.parameters, np.uint8)
-        return Stretch(parameters, "the parameters of the kernel")
+        return ByteArea(parameters, "the parameters of the kernel")
     return warp.run.memory
 
 
-def peek(warp: Warp, request: Request, lane: int, address: int) -> bytes:
-    """Returns what one lane finds at an address, for the host: not counted, at any alignment."""
+def peek(warp: Warp, request: AccessRequest, lane: int, address: int) -> bytes:
+    """Returns the bytes that a lane sees at an address, for host callbacks: not counted, at any
+    alignment. Raises KernelFault if they are not accessible."""
     space, offset = _locate(request.space, address)
-    one = LaneAccess(lane, space, offset, _store(warp, space, lane, request.framed))
-    found = one.store.find(offset)
-    if found is None or offset + request.size > found.address + found.size:
-        _check(warp, request, one)
-    return one.store.read(offset, request.size)
+    lane_access = LaneAccess(lane, space, offset, _store_of(warp, space, lane, request.framed))
+    allocation = lane_access.store.find(offset)
+    if allocation is None or offset + request.size > allocation.address + allocation.size:
+        _check(warp, request, lane_access)
+    return lane_access.store.read(offset, request.size)
 
 
-def _check(warp: Warp, request: Request, one: LaneAccess) -> None:
-    """Raise the fault of an access that must not be."""
+def _check(warp: Warp, request: AccessRequest, lane_access: LaneAccess) -> None:
+    """Raises the fault of an access that is out of bounds, misaligned, or a write to constant
+    memory."""
     size = request.size
-    found = one.store.find(one.address)
-    if found is None or one.address + size > found.address + found.size:
+    allocation = lane_access.store.find(lane_access.address)
+    if allocation is None or lane_access.address + size > allocation.address + allocation.size:
         kind = FaultKind.OUT_OF_BOUNDS
-    elif one.address % size:
+    elif lane_access.address % size:
         kind = FaultKind.MISALIGNED
-    elif request.op != "load" and one.store.is_constant(one.address):
+    elif request.op != "load" and lane_access.store.is_constant(lane_access.address):
         kind = FaultKind.READ_ONLY
     else:
         return
-    place = (request.index, warp.block.number, warp.number, one.lane)
-    fault = Fault(kind, *place, one.address, size, one.space)
-    nearest = one.store.nearest(one.address)
+    position = (request.index, warp.block.number, warp.number, lane_access.lane)
+    fault = Fault(kind, *position, lane_access.address, size, lane_access.space)
+    nearest = lane_access.store.nearest(lane_access.address)
     raise fault_error(fault, warp.run.program, warp.run.launch, nearest)
 
 
-def _count(warp: Warp, request: Request, space: Space, found: Sequence[LaneAccess]) -> None:
-    """Count the request that some lanes make of a space; parameters are not counted, nor is the
-    stack of calls."""
-    if not found or space is Space.PARAM or request.index in warp.run.program.private:
+def _count(
+    warp: Warp, request: AccessRequest, space: Space, accesses_of_warp: Sequence[LaneAccess]
+) -> None:
+    """Counts the cost of a warp's accesses to one space. Parameters and the call stack are not
+    counted."""
+    if not accesses_of_warp or space is Space.PARAM or request.index in warp.run.program.private:
         return
     row = warp.run.tally.rows_of_rules[warp.run.rows[request.index, space]]
     rules, instruction = warp.run.rules, warp.run.program.instructions[request.index]
     cost = rules.cost(space.value, request.op, route=route_of(instruction))
     writes = rules.writes(space.value) if request.op == "store" else None
-    for half in _requests(warp, found, space):
-        where, mask = half.where, half.mask
+    for lane_request in _lane_requests(warp, accesses_of_warp, space):
+        request_addresses, mask = lane_request.addresses_by_lane, lane_request.mask
+        # The rule adds to the record; the difference is this request's cost.
         before = int(row[TRANSACTIONS])
-        RULES[cost](where, mask, request.size, row)
+        RULES[cost](request_addresses, mask, request.size, row)
         costliest = int(row[EXAMPLE_COST])
-        keep_example(where, mask, before, row)
+        keep_example(request_addresses, mask, before, row)
+        # The example has 32 lanes; shift its mask to the half of the warp that it was taken from.
         if row[EXAMPLE_COST] > costliest:
-            row[EXAMPLE_MASK] <<= half.first
+            row[EXAMPLE_MASK] <<= lane_request.first
         if request.op == "atomic":
-            count_passes(where, mask, request.size, row)
+            count_passes(request_addresses, mask, request.size, row)
         if writes is not None:
-            RULES[writes](where, mask, request.size, row)
-        _look_up(warp, request, space, where, mask, row)
+            RULES[writes](request_addresses, mask, request.size, row)
+        _count_caches(warp, request, space, request_addresses, mask, row)
 
 
-def _look_up(
-    warp: Warp, request: Request, space: Space, where: Addresses, mask: int, row: Words
+def _count_caches(
+    warp: Warp,
+    request: AccessRequest,
+    space: Space,
+    request_addresses: Addresses,
+    mask: int,
+    row: Words,
 ) -> None:
-    """Count what the caches have of an access, where caches are counted."""
+    """Counts hits and misses of the memory caches, if caches are modelled."""
     run = warp.run
     route = route_of(run.program.instructions[request.index])
     path = run.rules.path(space.value, request.op, route=route)
     if path is not None:
-        own = local_address(run.program, run.launch, warp.block.number, warp.number)
-        offset = own if space is Space.LOCAL else 0
+        # Local memory of different warps must not share lines in the cache model.
+        local_base = local_address(run.program, run.launch, warp.block.number, warp.number)
+        offset = local_base if space is Space.LOCAL else 0
         block = warp.block.number
-        count_cached(where, mask, request.size, row, run.caches, path, block, offset)
+        count_cached(request_addresses, mask, request.size, row, run.caches, path, block, offset)
 
 
-def _physical(one: LaneAccess, size: int) -> int:
-    """Returns where a thread's local byte lies: the same word of all lanes is one stretch, of 128
-    bytes for 32 lanes (CUDA C++ Programming Guide, "Local Memory")."""
-    word, byte = divmod(one.address, 4)
-    return (word * size + one.lane) * 4 + byte
+def _local_offset(lane_access: LaneAccess, warp_size: int) -> int:
+    """Returns the offset of a lane's local byte in the warp's local memory, where word w of all
+    lanes is contiguous (128 bytes for 32 lanes; CUDA C++ Programming Guide, "Local Memory")."""
+    word, byte = divmod(lane_access.address, 4)
+    return (word * warp_size + lane_access.lane) * 4 + byte

@@ -1,9 +1,9 @@
-"""Barriers of a block in one warp: arriving, waiting, and what a counting barrier tells (PTX ISA,
+"""Executes barriers in one warp: arrive, wait, and the result of a barrier with a vote (PTX ISA,
 "Parallel Synchronization and Communication: bar, barrier").
 
-Their number and count are those of the lowest lane that gets there. Before 7.0 the whole warp
-waits, whichever of its lanes came; from 7.0 on those that came. Who is let go when is for
-`simt.scheduling`.
+The barrier number and thread count are those of the lowest lane that executes the instruction.
+Before compute capability 7.0 the whole warp waits, whichever lanes arrived; from 7.0 on only those
+that arrived. Releasing the waiting warps is left to `simt.scheduling`.
 """
 
 from __future__ import annotations
@@ -35,87 +35,98 @@ from warploom.simt.warp_table import (
 )
 
 WHOLE = 1
-"""How a warp goes on whose lanes are all together."""
+"""The RESUME value of a converged warp: it continues at its block without reading its table."""
 
 
 def wait_to_vote(warp: Warp) -> int:
-    """Wait before a barrier that counts, with what the running lanes add."""
+    """Waits before a barrier with a vote (`bar.red`), adding the active lanes' predicates to the
+    count; returns the status of the warp."""
     table, index = warp.splits.table, warp.next
     instruction = warp.run.program.instructions[index]
     if not votes(instruction):
         return RUNNABLE
+    # The warp has waited already: the barrier released it to execute the instruction.
     if table[SYNC_DONE]:
         table[SYNC_DONE] = 0
         return RUNNABLE
     mask = warp.splits.active & guard_mask(warp, instruction)
     if not mask:
         return RUNNABLE
-    held = to_mask(read(warp, instruction.operands[-1], PRED))
-    counted = ~held if instruction.operation.modifiers["op"] == "and" else held
+    predicate = to_mask(read(warp, instruction.operands[-1], PRED))
+    # `and` counts the lanes whose predicate is false: its result is true if the count stays 0.
+    counted = ~predicate if instruction.operation.modifiers["op"] == "and" else predicate
     table[VOTE] = 1 + (counted & mask).bit_count()
-    return _wait(warp, index, instruction, mask, warp.splits.block, together=False)
+    return _wait_at_barrier(warp, index, instruction, mask, warp.splits.block, together=False)
 
 
-def come(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Execute a barrier for the lanes of `mask`; RUNNABLE where the warp goes on behind it."""
+def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+    """Executes a barrier for the lanes of `mask`; returns RUNNABLE if the warp continues after it,
+    else why it waits."""
     if instruction.operation.spec.unit is not Unit.BARRIER:
         return RUNNABLE
     if is_cluster_barrier(instruction.operation):
-        return _come_in_cluster(warp, index, instruction, mask)
+        return _execute_cluster_barrier(warp, index, instruction, mask)
     if votes(instruction):
-        _tell(warp, instruction, mask)
+        _write_vote(warp, instruction, mask)
         return RUNNABLE
     if not mask:
         return RUNNABLE
-    table, following = warp.splits.table, warp.run.program.blocks[warp.splits.block].successors[-1]
+    table, next_block = warp.splits.table, warp.run.program.blocks[warp.splits.block].successors[-1]
+    # `bar.arrive` counts the threads and does not wait.
     if "arrive" in instruction.operation.modifiers:
         number, threads = _operands(warp, index, instruction, mask)
         table[ARGUMENT], table[ARGUMENT_2] = number, threads
-        _note(warp, index, mask, number, threads)
-        table[BLOCK] = following
+        _report_arrival(warp, index, mask, number, threads)
+        table[BLOCK] = next_block
         return schedule_layout.ARRIVED_ONLY
+    # Converged with no reconvergence pending: the warp can wait as a whole.
     together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
-    return _wait(warp, index, instruction, mask, following, together=together)
+    return _wait_at_barrier(warp, index, instruction, mask, next_block, together=together)
 
 
-def _note(warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
-    """Tell the sanitizer and the observer, if there are such, of lanes that come to a barrier."""
+def _report_arrival(warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
+    """Reports lanes that arrive at a barrier to the sanitizer and the observer, if there are
+    any."""
     if warp.run.sanitizer is not None:
         warp.run.sanitizer.arrives(warp, index, mask, number, threads)
     if warp.run.observer is not None:
         warp.run.observer.barrier(warp, index, mask, number, threads)
 
 
-def _come_in_cluster(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Arrive or wait at the barrier of the cluster."""
+def _execute_cluster_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+    """Arrives or waits at the barrier of the cluster; returns the status of the warp."""
     run, table = warp.run, warp.splits.table
     if mask:
-        _note(warp, index, mask, schedule_layout.CLUSTER_BARRIER, 0)
+        _report_arrival(warp, index, mask, schedule_layout.CLUSTER_BARRIER, 0)
     if "arrive" in instruction.operation.modifiers:
         warp.state[schedule_layout.CLUSTER_ARRIVED] |= mask
         return RUNNABLE
-    own = int(run.plan[schedule_layout.SLOT]) * run.launch.warps_per_block + warp.number
-    given = (run.plan, run.slots, run.states, run.tables)
-    if not clusters.must_wait(*given, own, int(table[LIVE]), mask):
+    warp_index = int(run.plan[schedule_layout.SLOT]) * run.launch.warps_per_block + warp.number
+    state = (run.plan, run.slots, run.states, run.tables)
+    if not clusters.must_wait(*state, warp_index, int(table[LIVE]), mask):
         return RUNNABLE
     together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
-    following = run.program.blocks[warp.splits.block].successors[-1]
-    place = (schedule_layout.CLUSTER_BARRIER, 0)
-    return _leave(warp, index, place, following, together=together)
+    next_block = run.program.blocks[warp.splits.block].successors[-1]
+    barrier_operands = (schedule_layout.CLUSTER_BARRIER, 0)
+    return _suspend(warp, index, barrier_operands, next_block, together=together)
 
 
-def _wait(
+def _wait_at_barrier(
     warp: Warp, index: int, instruction: Instruction, mask: int, block: int, *, together: bool
 ) -> int:
-    """Wait at a barrier, to go on at a block; `together` says that all living lanes are here."""
+    """Waits at a barrier, to resume at `block`; `together` is true if all live lanes are here.
+    Returns the status of the warp."""
     number, threads = _operands(warp, index, instruction, mask)
-    _note(warp, index, mask, number, threads)
-    return _leave(warp, index, (number, threads), block, together=together)
+    _report_arrival(warp, index, mask, number, threads)
+    return _suspend(warp, index, (number, threads), block, together=together)
 
 
-def _leave(warp: Warp, index: int, place: tuple[int, int], block: int, *, together: bool) -> int:
-    """Leave to wait at a barrier, of a number, for so many threads."""
-    (number, threads), state, table = place, warp.state, warp.splits.table
+def _suspend(
+    warp: Warp, index: int, barrier_operands: tuple[int, int], block: int, *, together: bool
+) -> int:
+    """Saves where lanes resume and what they wait for (barrier number, thread count); returns the
+    status of the warp."""
+    (number, threads), state, table = barrier_operands, warp.state, warp.splits.table
     table[BLOCK] = block
     state[schedule_layout.INSTRUCTION] = index
     if together or not warp.run.plan[schedule_layout.INDEPENDENT]:
@@ -127,22 +138,24 @@ def _leave(warp: Warp, index: int, place: tuple[int, int], block: int, *, togeth
 
 
 def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tuple[int, int]:
-    """Return the number of the barrier and of the threads that it awaits, 0 for all."""
+    """Returns the number of the barrier and the number of threads that it awaits, 0 for all. Raises
+    the fault of an invalid barrier."""
     lane = (mask & -mask).bit_length() - 1
-    given = sources(instruction)[: -1 if votes(instruction) else None]
-    number, *count = (int(read(warp, operand, U32)[lane]) for operand in given)
+    operands = sources(instruction)[: -1 if votes(instruction) else None]
+    number, *count = (int(read(warp, operand, U32)[lane]) for operand in operands)
     threads = count[0] if count else 0
+    # Each warp group of a block has a barrier number of its own, above those of programs.
     if is_group_barrier(instruction.operation):
         return number + warp.number // schedule_layout.GROUP_WARPS, threads
     if number >= schedule_layout.BARRIERS or threads % warp.size:
-        place = (index, warp.block.number, warp.number, lane)
-        fault = Fault(FaultKind.BAD_BARRIER, *place, number, threads)
+        position = (index, warp.block.number, warp.number, lane)
+        fault = Fault(FaultKind.BAD_BARRIER, *position, number, threads)
         raise fault_error(fault, warp.run.program, warp.run.launch, None)
     return number, threads
 
 
-def _tell(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Write what the barrier has counted."""
+def _write_vote(warp: Warp, instruction: Instruction, mask: int) -> None:
+    """Writes the result of a barrier with a vote to its destination."""
     table = warp.splits.table
     total = int(table[VOTE]) - 1
     table[VOTE] = 0

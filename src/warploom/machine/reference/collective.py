@@ -1,8 +1,9 @@
-"""Executes what the lanes of a warp do together: shuffles, votes, matches, reductions.
+"""Implements instructions that exchange values between the lanes of a warp: shuffles, votes,
+matches, reductions.
 
-They are of warps of 32 lanes. Only lanes that execute the instruction take part; member masks are
-for `members`. A lane that reads from one that takes no part gets its own value (PTX ISA leaves that
-open).
+They are defined for warps of 32 lanes. Only lanes that execute the instruction take part; checking
+member masks is left to `members`. A lane that reads from an inactive lane gets its own value (PTX
+ISA leaves that open).
 """
 
 from __future__ import annotations
@@ -29,45 +30,47 @@ from warploom.machine.reference.lanes import (
 
 
 def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Values, Values]:
-    """Returns what each lane receives, and whether the lane that it asked was in its range (PTX
-    ISA, shfl)."""
+    """Returns the value that each lane receives, and whether its source lane was in range (PTX ISA,
+    shfl). `b` and `c` are the operands of the instruction."""
     sources: list[int] = []
-    in_range: list[bool] = []
-    for lane, (by, control) in enumerate(zip(b.tolist(), c.tolist(), strict=True)):
-        source, reachable = shuffle_source(mode, lane, by & 31, control)
-        in_range.append(reachable)
-        sources.append(source if reachable and mask >> source & 1 else lane)
-    return a[sources], collect(in_range, PRED)
+    valid: list[bool] = []
+    for lane, (source_operand, control) in enumerate(zip(b.tolist(), c.tolist(), strict=True)):
+        source, is_valid = shuffle_source(mode, lane, source_operand & 31, control)
+        valid.append(is_valid)
+        sources.append(source if is_valid and mask >> source & 1 else lane)
+    return a[sources], collect(valid, PRED)
 
 
 def vote(mode: str, a: Values, mask: int) -> Values:
-    """Return the answer, the same in every lane: a .b32 for `ballot`, else a predicate (PTX ISA,
+    """Returns the result, equal in every lane: a .b32 mask for `ballot`, else a predicate (PTX ISA,
     vote)."""
-    agreed = to_mask(a) & mask
+    true_lanes = to_mask(a) & mask
     if mode == "ballot":
-        return splat(agreed, B32, WARP_SIZE)
-    answers = {"all": agreed == mask, "any": agreed != 0, "uni": agreed in (0, mask)}
+        return splat(true_lanes, B32, WARP_SIZE)
+    answers = {"all": true_lanes == mask, "any": true_lanes != 0, "uni": true_lanes in (0, mask)}
     return splat(answers[mode], PRED, WARP_SIZE)
 
 
 def match_any(a: Values, mask: int) -> Values:
-    """For each lane the lanes that hold the same value (PTX ISA, match.any)."""
+    """Returns for each lane the mask of lanes with an equal value (PTX ISA, match.any)."""
     return collect((to_mask(a == value) & mask for value in a), B32)
 
 
 def match_all(a: Values, mask: int) -> tuple[Values, Values]:
-    """Return the lanes, if all hold the same value, and whether they do (PTX ISA, match.all)."""
-    same = len({int(a[lane]) for lane in lanes_of(mask)}) == 1
-    return splat(mask if same else 0, B32, WARP_SIZE), splat(same, PRED, WARP_SIZE)
+    """Returns the mask if all lanes hold equal values, else 0, and whether they do (PTX ISA,
+    match.all)."""
+    all_equal = len({int(a[lane]) for lane in lanes_of(mask)}) == 1
+    return splat(mask if all_equal else 0, B32, WARP_SIZE), splat(all_equal, PRED, WARP_SIZE)
 
 
 def elect(mask: int) -> tuple[Values, Values]:
-    """Return the lowest lane of a mask that has some, and which lane it is (PTX ISA, elect)."""
+    """Returns the lowest lane of a nonempty mask, and the predicate that is true in it (PTX ISA,
+    elect)."""
     lowest = mask & -mask
     return splat(lowest.bit_length() - 1, B32, WARP_SIZE), from_mask(lowest, WARP_SIZE)
 
 
-_JOIN: dict[str, Callable[[int, int], int]] = {
+_REDUCTIONS: dict[str, Callable[[int, int], int]] = {
     "add": int.__add__,
     "and": int.__and__,
     "or": int.__or__,
@@ -78,21 +81,23 @@ _JOIN: dict[str, Callable[[int, int], int]] = {
 
 
 def reduction(m: Modifiers, a: Values, mask: int) -> Values:
-    """Return all lanes' values joined, the same in every lane (PTX ISA, redux)."""
+    """Returns the reduction of all lanes' values, equal in every lane (PTX ISA, redux)."""
     type, lanes = m.scalar(), lanes_of(mask)
     if type.is_float:
         return splat(_float_extreme(m, a[lanes], type), type, WARP_SIZE)
     numbers: list[int] = as_numbers(a, type)[lanes].tolist()
-    return collect([reduce(_JOIN[m.text("op", "")], numbers)] * WARP_SIZE, type)
+    return collect([reduce(_REDUCTIONS[m.text("op", "")], numbers)] * WARP_SIZE, type)
 
 
 def _float_extreme(m: Modifiers, a: Values, type: ScalarType) -> int:
-    """Return the bits of the least or the greatest float; -0 is below +0, NaNs only count with
-    .NaN."""
-    sizes = a & 0x7FFFFFFF if "abs" in m else a
-    nan = np.isnan(as_numbers(sizes, type))
+    """Returns the bits of the smallest or largest float; -0 is below +0, and NaNs are ignored
+    without .NaN."""
+    values = a & 0x7FFFFFFF if "abs" in m else a
+    nan = np.isnan(as_numbers(values, type))
     if nan.all() or ("NaN" in m and nan.any()):
         return CANONICAL_NAN[32]
-    bits: list[int] = sizes[~nan].tolist()
+    bits: list[int] = values[~nan].tolist()
     choose = min if m["op"] == "min" else max
+    # Orders bit patterns by value: for negative numbers larger magnitudes are lower, and -0 is
+    # below 0.
     return choose(bits, key=lambda b: -(b & 0x7FFFFFFF) - 1 if b >> 31 else b)

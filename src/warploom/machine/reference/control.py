@@ -1,6 +1,6 @@
-"""Control flow of one warp: branches, exits and barriers, and where a turn ends.
+"""Executes control flow of one warp: branches, exits and barriers, and decides where a turn ends.
 
-Every function answers as a turn does: RUNNABLE where the warp goes on, else why it cannot
+Each function returns the status of the turn: RUNNABLE if the warp continues, else why it cannot
 (`simt.scheduling`).
 """
 
@@ -15,7 +15,7 @@ from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference import barriers
 from warploom.machine.reference.members import check_members
 from warploom.machine.reference.operands import read
-from warploom.machine.reference.splits import Side
+from warploom.machine.reference.splits import BranchSide
 from warploom.machine.reference.state import Warp
 from warploom.program.cfg import ways
 from warploom.program.uses import gathering_mask, member_mask
@@ -28,28 +28,32 @@ from warploom.simt.split_policy import ADVERSARIAL, CONVERGE
 from warploom.simt.warp_table import ARGUMENT, BLOCK, LIVE, NONE, SYNC_DONE
 
 
-def enter(warp: Warp, block: int) -> int:
-    """Come to a block: lanes that parted may meet there, or wait for each other before it."""
+def enter_block(warp: Warp, block: int) -> int:
+    """Enters a basic block: diverged lanes may reconverge there, or wait for each other before
+    it."""
     splits, run = warp.splits, warp.run
     status = splits.arrive(block, warp.level)
-    for branch in splits.met:
+    for branch in splits.reconverged:
         run.tally.reconvergences[branch] += 1
-    splits.met.clear()
+    splits.reconverged.clear()
     if status != RUNNABLE:
         return status
     warp.next = run.program.blocks[splits.block].start
+    # Masks are checked on entry, before lanes wait for members that can never arrive.
     check_members(warp, warp.next, run.program.instructions[warp.next])
-    status = _synchronise(warp)
+    status = _wait_for_members(warp)
     return barriers.wait_to_vote(warp) if status == RUNNABLE else status
 
 
-def _synchronise(warp: Warp) -> int:
-    """Wait before an instruction for the lanes that its member mask names and that live."""
+def _wait_for_members(warp: Warp) -> int:
+    """Waits, before an instruction with a member mask, for the live lanes that the mask names;
+    returns the status."""
     run, table = warp.run, warp.splits.table
     instruction = run.program.instructions[warp.next]
     mask = gathering_mask(instruction)
     if mask is None or not run.plan[schedule_layout.INDEPENDENT]:
         return RUNNABLE
+    # The lanes have waited already and were merged to execute the instruction.
     if table[SYNC_DONE]:
         table[SYNC_DONE] = 0
         return RUNNABLE
@@ -61,103 +65,119 @@ def _synchronise(warp: Warp) -> int:
     return schedule_layout.SYNC_WAIT
 
 
-def go(warp: Warp, block: int) -> int:
-    """Jump to a block. A turn that is used up, or in which lanes have waited in vain for a phase of
-    an mbarrier, ends at the way back to an earlier one."""
-    back = block <= warp.splits.block and block != warp.splits.exit
-    if back and (warp.failed_wait or warp.used > warp.run.plan[schedule_layout.LENGTH]):
+def jump(warp: Warp, block: int) -> int:
+    """Jumps to a basic block. At a back edge the turn ends if its instructions are used up, or if a
+    wait for a phase of an mbarrier has failed in it."""
+    is_back_edge = block <= warp.splits.block and block != warp.splits.exit
+    if is_back_edge and (warp.failed_wait or warp.used > warp.run.plan[schedule_layout.LENGTH]):
         warp.splits.table[BLOCK] = block
         return schedule_layout.TURN_END
-    return enter(warp, block)
+    return enter_block(warp, block)
 
 
 def advance(warp: Warp) -> int:
-    """Go on behind the instruction; at the end of a block, to the next one."""
+    """Continues after the instruction; at the end of a basic block, in the next one."""
     program = warp.run.program
     block = program.blocks[warp.splits.block]
     if warp.next + 1 < block.stop:
         warp.next += 1
         return RUNNABLE
-    if member_mask(program.instructions[warp.next]) is not None and _drifts(warp):
+    # The adversarial policy separates lanes right after the instruction for which they converged:
+    # code must not rely on them staying together.
+    if member_mask(program.instructions[warp.next]) is not None and _rediverges(warp):
         warp.splits.table[BLOCK] = block.successors[-1]
         return schedule_layout.DIVERGED_STATUS
-    return go(warp, block.successors[-1])
+    return jump(warp, block.successors[-1])
 
 
-def _drifts(warp: Warp) -> bool:
-    """Returns whether lanes that an instruction brought together go their own ways again."""
+def _rediverges(warp: Warp) -> bool:
+    """Returns true if the policy separates lanes again that an instruction with a member mask
+    converged."""
     plan = warp.run.plan
     adversarial = plan[schedule_layout.INDEPENDENT] and plan[schedule_layout.POLICY] == ADVERSARIAL
     return bool(adversarial) and warp.splits.active.bit_count() > 1
 
 
 def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+    """Executes `bra`: if lanes take both paths, they diverge until the branch's reconvergence
+    point."""
     program, splits = warp.run.program, warp.splits
     target = instruction.operands[0]
     assert isinstance(target, Symbol)
     block = program.blocks[splits.block]
-    taken = Side(program.targets[target.name], mask)
-    through = Side(block.successors[-1], splits.active & ~mask)
-    if not (taken.mask and through.mask):
-        return go(warp, taken.block if taken.mask else through.block)
+    taken = BranchSide(program.targets[target.name], mask)
+    fall_through = BranchSide(block.successors[-1], splits.active & ~mask)
+    # Uniform branch: no divergence.
+    if not (taken.mask and fall_through.mask):
+        return jump(warp, taken.block if taken.mask else fall_through.block)
     warp.run.tally.divergent[index] += 1
     point = program.reconvergence[block.index]
-    first, other = _in_order(warp, point, taken, through)
-    splits.part(index, point, first, other, warp.level)
-    return _begin_side(warp, first.block)
+    first, other = _order_sides(warp, point, taken, fall_through)
+    splits.diverge(index, point, first, other, warp.level)
+    return _run_side(warp, first.block)
 
 
-def _in_order(warp: Warp, point: int, taken: Side, through: Side) -> tuple[Side, Side]:
-    """Return which side of a branch goes first, and the other: a side that is where they meet has
-    nothing to run, else the policy chooses."""
-    if point in (taken.block, through.block):
-        return (through, taken) if taken.block == point else (taken, through)
-    table = warp.splits.table
-    if scheduling.branch_first(warp.run.plan, table, warp.number):
-        return taken, through
-    return through, taken
+def _order_sides(
+    warp: Warp, point: int, taken: BranchSide, fall_through: BranchSide
+) -> tuple[BranchSide, BranchSide]:
+    """Returns the sides of a branch in the order in which they run. A side that is at the
+    reconvergence point already has nothing to run; otherwise the policy decides."""
+    if point in (taken.block, fall_through.block):
+        return (fall_through, taken) if taken.block == point else (taken, fall_through)
+    words = warp.splits.table
+    if scheduling.branch_first(warp.run.plan, words, warp.number):
+        return taken, fall_through
+    return fall_through, taken
 
 
 def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """`brx.idx`: every lane goes to the target that its own index chooses."""
+    """Executes `brx.idx`: each lane jumps to the target that its index selects."""
     program, splits = warp.run.program, warp.splits
     block = program.blocks[splits.block]
-    goals = read(warp, instruction.operands[0], U32).astype(np.int64)
+    lane_targets = read(warp, instruction.operands[0], U32).astype(np.int64)
     targets = np.array(ways(instruction, program.targets), np.int64)
-    before, point = splits.active, program.reconvergence[block.index]
-    through = block.successors[-1] if block.successors else point  # no target: every lane faults
-    chosen = goals.copy()
-    first = splits.split_targets(index, point, goals, targets, mask, through, warp.level)
+    active_before, point = splits.active, program.reconvergence[block.index]
+    fall_through = (
+        block.successors[-1] if block.successors else point
+    )  # no target: every lane faults
+    indices = lane_targets.copy()
+    first = splits.split_targets(
+        index, point, lane_targets, targets, mask, fall_through, warp.level
+    )
     if first == NONE:
         lane = int(splits.table[ARGUMENT])
-        what = Fault(
-            *(FaultKind.BAD_INDEX, index, warp.block.number, warp.number, lane, int(chosen[lane]))
+        fault = Fault(
+            *(FaultKind.BAD_INDEX, index, warp.block.number, warp.number, lane, int(indices[lane]))
         )
-        raise fault_error(what, program, warp.run.launch, None)
-    if splits.active == before:
-        return go(warp, first)
+        raise fault_error(fault, program, warp.run.launch, None)
+    if splits.active == active_before:
+        return jump(warp, first)
     warp.run.tally.divergent[index] += 1
-    return _begin_side(warp, first)
+    return _run_side(warp, first)
 
 
-def _begin_side(warp: Warp, block: int) -> int:
-    """Let the lanes that have just parted from others go on, unless the policy gives them turns."""
+def _run_side(warp: Warp, block: int) -> int:
+    """Continues with the side of a branch that runs first, or ends the turn if the policy
+    interleaves the sides."""
     plan = warp.run.plan
     if plan[schedule_layout.INDEPENDENT] and plan[schedule_layout.POLICY] != CONVERGE:
         warp.splits.table[BLOCK] = block
         return schedule_layout.DIVERGED_STATUS
-    return go(warp, block)
+    return jump(warp, block)
 
 
-def leave(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """`exit` and `ret`: the lanes of `mask` are gone for good."""
+def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+    """Executes `exit` and `ret`: the lanes of `mask` end."""
+    # All active lanes exit, so the warp enters the virtual exit block, where other lanes
+    # reconverge.
     if warp.splits.active == mask:
-        return enter(warp, warp.splits.exit)
-    warp.splits.leave(mask)
+        return enter_block(warp, warp.splits.exit)
+    warp.splits.exit_lanes(mask)
     return advance(warp)
 
 
 def trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+    """Executes `trap`: raises the fault."""
     if mask:
         fault = Fault(FaultKind.TRAP, index, warp.block.number, warp.number, lowest(mask))
         raise fault_error(fault, warp.run.program, warp.run.launch, None)
@@ -165,23 +185,24 @@ def trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
 
 
 def barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Barriers of the block, and those of a warp, which has waited before."""
-    status = barriers.come(warp, index, instruction, mask)
+    """Executes barriers of the thread block, and of a warp (`bar.warp.sync`), for which the warp
+    has waited before."""
+    status = barriers.execute_barrier(warp, index, instruction, mask)
     return advance(warp) if status == RUNNABLE else status
 
 
 def lowest(mask: int) -> int:
-    """Return the lowest lane of a mask that has some."""
+    """Returns the lowest lane of a nonempty mask."""
     return (mask & -mask).bit_length() - 1
 
 
 CONTROL: Mapping[str, Callable[[Warp, int, Instruction, int], int]] = {
     "bra": branch,
     "brx": branch_by_index,
-    "ret": leave,
-    "exit": leave,
+    "ret": exit_lanes,
+    "exit": exit_lanes,
     "trap": trap,
     "bar": barrier,
     "barrier": barrier,
 }
-"""What steers a warp, by the name of the instruction."""
+"""The function that executes each control instruction, by name."""

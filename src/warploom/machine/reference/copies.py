@@ -1,8 +1,9 @@
-"""`cp.async`: bytes between global and shared memory; stores, those of many zeros included; and
-atomics with what they tell mbarriers. Where they complete late, what was there is put back
-(`asynchronous.late_copies`).
+"""Executes copies that lanes issue: `cp.async` and `cp.async.bulk`, stores (`st.async` and
+`st.bulk` included), and `red.async` with its mbarrier update.
 
-Lanes that copy a part only take it byte by byte, so that nothing beyond it is reached.
+If the schedule completes a copy late, the bytes that it overwrote are restored until then
+(`asynchronous.late_copies`). Lanes that copy only part of their bytes (`src-size` less than
+`cp-size`) read byte by byte, so that nothing past that part is accessed.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from warploom.asynchronous.tensors.requests import (
 from warploom.core.types import PRED, U32, U64
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.machine.reference import access
-from warploom.machine.reference.access import Request, gather, lane_accesses, scatter
+from warploom.machine.reference.access import AccessRequest, gather, lane_accesses, scatter
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, resized, splat, to_mask
 from warploom.machine.reference.operands import addresses, read
 from warploom.machine.reference.preconditions import check_word
 from warploom.machine.reference.state import Warp
-from warploom.machine.reference.tensors import deferring, longs
+from warploom.machine.reference.tensors import address_words, deferring
 from warploom.program.accesses import (
     BULK_FILL_BYTES,
     BULK_PIECE_BYTES,
@@ -46,146 +47,175 @@ from warploom.simt.schedule_layout import (
 
 
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`[d] = [a]`, `size` bytes a lane, of which some come as zeros (PTX ISA, cp.async)."""
+    """Executes `cp.async` in each lane: copies `size` bytes, of which those past `src-size` are
+    zeros (PTX ISA, cp.async), or a bulk copy."""
     if is_bulk_copy(instruction.operation):
-        _bulk(warp, index, instruction, mask)
+        _bulk_copy(warp, index, instruction, mask)
         return
-    to, source, size = instruction.operands[:3]
-    assert isinstance(to, Address)
+    target, source, size = instruction.operands[:3]
+    assert isinstance(target, Address)
     assert isinstance(source, Address)
     assert isinstance(size, Immediate)
-    wanted = _counts(warp, instruction, size.value)
-    taken = np.minimum(wanted.astype(np.int64), size.value)
+    copied_bytes = _bytes_to_read(warp, instruction, size.value)
+    bytes_read = np.minimum(copied_bytes.astype(np.int64), size.value)
     rows = {
-        SHARED_ROW: longs(warp, to),
-        GLOBAL_ROW: longs(warp, source),
-        SIZE_ROW: taken,
-        VALUE_ROW: size.value - taken,
+        SHARED_ROW: address_words(warp, target),
+        GLOBAL_ROW: address_words(warp, source),
+        SIZE_ROW: bytes_read,
+        VALUE_ROW: size.value - bytes_read,
     }
-    to_shared = Request(index, Space.SHARED, "store", size.value)
+    to_shared = AccessRequest(index, Space.SHARED, "store", size.value)
     with deferring(warp, instruction, mask, rows):
-        _copy_lanes(warp, to_shared, (to, source), wanted, mask)
+        _copy_lanes(warp, to_shared, (target, source), copied_bytes, mask)
 
 
 def _copy_lanes(
-    warp: Warp, to_shared: Request, places: tuple[Address, Address], wanted: Values, mask: int
+    warp: Warp,
+    to_shared: AccessRequest,
+    endpoints: tuple[Address, Address],
+    copied_bytes: Values,
+    mask: int,
 ) -> None:
-    """Loads from the second and stores to the first of two places, in each lane."""
+    """Copies in each lane from the second of `endpoints` to the first; `copied_bytes` are read, the
+    rest is zero."""
     index, size = to_shared.index, to_shared.size
-    to, source = places
-    where = addresses(warp, source)
-    whole = mask & to_mask(wanted == size)
-    data = gather(warp, Request(index, Space.GLOBAL, "load", size), where, whole)
-    for place in range(size):
-        some = mask & ~whole & to_mask(wanted > place)
-        single = Request(index, Space.GLOBAL, "load", 1)
-        if some:
-            found = gather(warp, single, [start + place for start in where], some)
-            data[:, place] |= found[:, 0]
-    scatter(warp, to_shared, addresses(warp, to), data, mask)
+    target, source = endpoints
+    source_addresses = addresses(warp, source)
+    # Lanes that copy everything access memory in one request, as hardware does.
+    whole = mask & to_mask(copied_bytes == size)
+    data = gather(warp, AccessRequest(index, Space.GLOBAL, "load", size), source_addresses, whole)
+    for offset in range(size):
+        partial = mask & ~whole & to_mask(copied_bytes > offset)
+        byte_request = AccessRequest(index, Space.GLOBAL, "load", 1)
+        if partial:
+            byte = gather(
+                warp, byte_request, [start + offset for start in source_addresses], partial
+            )
+            data[:, offset] |= byte[:, 0]
+    scatter(warp, to_shared, addresses(warp, target), data, mask)
 
 
-def _bulk(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """`cp.async.bulk`: every lane copies `size` bytes of its own, piece by piece; then an mbarrier
-    hears of them, where one is named. What it hears is one more store."""
-    to, source, size, *rest = instruction.operands
+def _bulk_copy(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
+    """Executes `cp.async.bulk`: every lane copies its `size` bytes piece by piece; then the
+    mbarrier, if one is named, counts them. That update is counted as one more store."""
+    target, source, size, *rest = instruction.operands
     (origin, _), _ = accesses(instruction)
-    wanted = read(warp, size, U32).astype(np.int64)
-    rows = {SHARED_ROW: longs(warp, to), GLOBAL_ROW: longs(warp, source), SIZE_ROW: wanted}
+    copied_bytes = read(warp, size, U32).astype(np.int64)
+    rows = {
+        SHARED_ROW: address_words(warp, target),
+        GLOBAL_ROW: address_words(warp, source),
+        SIZE_ROW: copied_bytes,
+    }
     if origin is Space.SHARED:
-        rows |= {SHARED_ROW: longs(warp, source), GLOBAL_ROW: longs(warp, to)}
+        rows |= {SHARED_ROW: address_words(warp, source), GLOBAL_ROW: address_words(warp, target)}
     barrier = rest[0] if "mbarrier::complete_tx::bytes" in instruction.operation.modifiers else None
     if barrier is not None:
-        rows[BARRIER_ROW] = longs(warp, barrier)
+        rows[BARRIER_ROW] = address_words(warp, barrier)
     with deferring(warp, instruction, mask, rows):
-        _pieces(warp, index, instruction, wanted, mask)
+        _copy_pieces(warp, index, instruction, copied_bytes, mask)
         if barrier is not None:
             assert isinstance(barrier, Address)
-            request = Request(index, Space.SHARED, "store", U64.bytes)
-            _complete(warp, request, addresses(warp, barrier), wanted.astype(np.uint64), mask)
+            request = AccessRequest(index, Space.SHARED, "store", U64.bytes)
+            _complete_mbarriers(
+                warp, request, addresses(warp, barrier), copied_bytes.astype(np.uint64), mask
+            )
 
 
-def _pieces(warp: Warp, index: int, instruction: Instruction, wanted: Values, mask: int) -> None:
-    """Copies the bytes of each lane, piece by piece."""
-    (origin, _), (target, _) = accesses(instruction)
-    to, source = instruction.operands[:2]
-    assert isinstance(to, Address)
+def _copy_pieces(
+    warp: Warp, index: int, instruction: Instruction, copied_bytes: Values, mask: int
+) -> None:
+    """Copies the bytes of each lane in pieces of BULK_PIECE_BYTES."""
+    (source_space, _), (target_space, _) = accesses(instruction)
+    destination, source = instruction.operands[:2]
+    assert isinstance(destination, Address)
     assert isinstance(source, Address)
-    starts, ends = addresses(warp, source), addresses(warp, to)
-    for offset in range(0, int(wanted.max()), BULK_PIECE_BYTES):
-        some = mask & to_mask(wanted >= offset + BULK_PIECE_BYTES)
-        if some:
-            load = Request(index, origin, "load", BULK_PIECE_BYTES)
-            data = gather(warp, load, [start + offset for start in starts], some)
-            store = Request(index, target, "store", BULK_PIECE_BYTES)
-            scatter(warp, store, [end + offset for end in ends], data, some)
+    starts, ends = addresses(warp, source), addresses(warp, destination)
+    for offset in range(0, int(copied_bytes.max()), BULK_PIECE_BYTES):
+        # Lanes may copy different sizes; short ones drop out.
+        active = mask & to_mask(copied_bytes >= offset + BULK_PIECE_BYTES)
+        if active:
+            load = AccessRequest(index, source_space, "load", BULK_PIECE_BYTES)
+            data = gather(warp, load, [start + offset for start in starts], active)
+            store = AccessRequest(index, target_space, "store", BULK_PIECE_BYTES)
+            scatter(warp, store, [end + offset for end in ends], data, active)
 
 
-def _sent(warp: Warp, instruction: Instruction) -> dict[int, npt.NDArray[np.int64]]:
-    """Returns the operands of `asynchronous.late_copies` of an `st.async` or a `red.async`."""
+def _late_copy_operands(warp: Warp, instruction: Instruction) -> dict[int, npt.NDArray[np.int64]]:
+    """Returns the operand rows for `asynchronous.late_copies` of an `st.async` or a `red.async`."""
     return {
-        SHARED_ROW: longs(warp, instruction.operands[0]),
-        BARRIER_ROW: longs(warp, instruction.operands[2]),
+        SHARED_ROW: address_words(warp, instruction.operands[0]),
+        BARRIER_ROW: address_words(warp, instruction.operands[2]),
         SIZE_ROW: np.full(warp.size, bytes_of(instruction), np.int64),
     }
 
 
 def update(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`atom` and `red`: of a `red.async`, the mbarrier is told behind it."""
-    told = completion(instruction)
-    if told is None:
+    """Executes `atom` and `red`; a `red.async` then signals its mbarrier."""
+    completing = completion(instruction)
+    if completing is None:
         access.atomic(warp, index, instruction, mask, on)
         return
-    given = read(warp, instruction.operands[1], instruction.operation.modifiers.scalar())
-    rows = _sent(warp, instruction) | {GLOBAL_ROW: resized(given, 64).view(np.int64)}
+    operand = read(warp, instruction.operands[1], instruction.operation.modifiers.scalar())
+    rows = _late_copy_operands(warp, instruction) | {
+        GLOBAL_ROW: resized(operand, 64).view(np.int64)
+    }
     with deferring(warp, instruction, mask, rows):
         access.atomic(warp, index, instruction, mask, on)
-        access.atomic(warp, index, told, mask, on)
+        access.atomic(warp, index, completing, mask, on)
 
 
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`st`, of a register or (`st.bulk`) of zeros: every lane fills `size` bytes of its own."""
-    told = completion(instruction)
-    if told is not None:
-        with deferring(warp, instruction, mask, _sent(warp, instruction)):
+    """Executes `st` of a register, `st.async` with its mbarrier, or `st.bulk`, with which every
+    lane zeroes `size` bytes."""
+    completing = completion(instruction)
+    if completing is not None:
+        with deferring(warp, instruction, mask, _late_copy_operands(warp, instruction)):
             access.store(warp, index, instruction, mask, on)
-            access.atomic(warp, index, told, mask, on)
+            access.atomic(warp, index, completing, mask, on)
         return
     if not is_bulk_fill(instruction.operation):
         access.store(warp, index, instruction, mask, on)
         return
-    to, size = instruction.operands[:2]
-    assert isinstance(to, Address)
-    wanted, starts = read(warp, size, U64), addresses(warp, to)
-    request = Request(index, space_of(instruction), "store", BULK_FILL_BYTES)
+    target, size = instruction.operands[:2]
+    assert isinstance(target, Address)
+    copied_bytes, starts = read(warp, size, U64), addresses(warp, target)
+    request = AccessRequest(index, space_of(instruction), "store", BULK_FILL_BYTES)
     zeros = np.zeros((warp.size, BULK_FILL_BYTES), np.uint8)
-    for offset in range(0, int(wanted.max()), BULK_FILL_BYTES):
-        some = mask & to_mask(wanted >= offset + BULK_FILL_BYTES)
-        if some:
-            scatter(warp, request, [start + offset for start in starts], zeros, some)
+    for offset in range(0, int(copied_bytes.max()), BULK_FILL_BYTES):
+        active = mask & to_mask(copied_bytes >= offset + BULK_FILL_BYTES)
+        if active:
+            scatter(warp, request, [start + offset for start in starts], zeros, active)
 
 
-def _complete(
-    warp: Warp, request: Request, where: Sequence[int], amounts: Values, mask: int
+def _complete_mbarriers(
+    warp: Warp, request: AccessRequest, addresses_by_lane: Sequence[int], amounts: Values, mask: int
 ) -> None:
-    """Tell mbarriers of bytes that have come."""
-    for one in lane_accesses(warp, request, where, mask):
-        old = int.from_bytes(one.store.read(one.address, U64.bytes), "little")
-        need = COMPLETE_TX.spec.memory_precondition
-        check_word(warp, request.index, one.lane, need, (one.space, one.address, old))
-        given = [collect([old], U64), amounts[one.lane : one.lane + 1]]
-        new = int(evaluate(COMPLETE_TX.combine(1), given, 1)[0])
-        one.store.write(one.address, new.to_bytes(U64.bytes, "little"))
+    """Subtracts arrived bytes, `amounts` by lane, from the pending count of mbarriers."""
+    for lane_access in lane_accesses(warp, request, addresses_by_lane, mask):
+        old = int.from_bytes(lane_access.store.read(lane_access.address, U64.bytes), "little")
+        precondition = COMPLETE_TX.spec.memory_precondition
+        check_word(
+            warp,
+            request.index,
+            lane_access.lane,
+            precondition,
+            (lane_access.space, lane_access.address, old),
+        )
+        arguments = [collect([old], U64), amounts[lane_access.lane : lane_access.lane + 1]]
+        new = int(evaluate(COMPLETE_TX.combine(1), arguments, 1)[0])
+        lane_access.store.write(lane_access.address, new.to_bytes(U64.bytes, "little"))
     warp.run.plan[CHANGES] += mask != 0
 
 
-def _counts(warp: Warp, instruction: Instruction, size: int) -> Values:
-    """Returns how many bytes each lane takes from global memory."""
-    given = instruction.operands[3:]
+def _bytes_to_read(warp: Warp, instruction: Instruction, size: int) -> Values:
+    """Returns the bytes that each lane reads from global memory; a predicate operand (`ignore-src`)
+    makes them 0."""
+    operands = instruction.operands[3:]
     if "L2::cache_hint" in instruction.operation.modifiers:
-        given = given[:-1]
-    if not given:
+        # The cache-policy operand has no effect on results.
+        operands = operands[:-1]
+    if not operands:
         return splat(size, U32, warp.size)
-    if isinstance(given[0], Register) and given[0].type == PRED:
-        return np.where(read(warp, given[0], PRED), 0, size).astype(np.uint32)
-    return read(warp, given[0], U32)
+    if isinstance(operands[0], Register) and operands[0].type == PRED:
+        return np.where(read(warp, operands[0], PRED), 0, size).astype(np.uint32)
+    return read(warp, operands[0], U32)

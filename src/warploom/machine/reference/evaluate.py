@@ -1,7 +1,8 @@
-"""The meaning of terms: each node of `warploom.isa.terms`, over the lanes of a warp.
+"""Evaluates terms: each node of `warploom.isa.terms`, over the lanes of a warp.
 
-Operations that IEEE 754 and NumPy define alike are NumPy's; correct rounding in the other modes,
-and in fused operations, is `exact`'s.
+Operations that IEEE 754 and NumPy define alike are NumPy's; other rounding modes and fused
+operations are computed by `exact`. Example: `fadd(arg 0, arg 1)` with mode `rn` is `np.add`, with
+mode `rz` it is `exact.add` lane by lane.
 """
 
 from __future__ import annotations
@@ -28,67 +29,75 @@ Node = Callable[[Term, Sequence[Values]], Values]
 
 
 def evaluate(term: Term, arguments: Sequence[Values], width: int) -> Values:
-    """Return the value of a term in `width` lanes; operand i is `arguments[i]`."""
+    """Returns the value of a term in `width` lanes; operand i is `arguments[i]`."""
+    # IEEE exceptions are results here, not errors.
     with np.errstate(all="ignore"):
         return _evaluate(term, arguments, width, {})
 
 
 def _evaluate(
-    term: Term, arguments: Sequence[Values], width: int, known: dict[Term, Values]
+    term: Term, arguments: Sequence[Values], width: int, computed: dict[Term, Values]
 ) -> Values:
-    """Returns the value of a term; `known` holds the nodes that have been computed."""
-    found = known.get(term)
-    if found is None:
+    """Returns the value of a term; `computed` caches the values of nodes, which terms share."""
+    value = computed.get(term)
+    if value is None:
         if term.op == "arg":
-            found = arguments[int(str(term.attr))]
+            value = arguments[int(str(term.attr))]
         elif term.op == "const":
-            found = splat(int(str(term.attr)), term.type, width)
+            value = splat(int(str(term.attr)), term.type, width)
         else:
-            found = NODES[term.op](term, [_evaluate(a, arguments, width, known) for a in term.args])
-        known[term] = found
-    return found
+            value = NODES[term.op](
+                term, [_evaluate(a, arguments, width, computed) for a in term.args]
+            )
+        computed[term] = value
+    return value
 
 
 # ---- integers -----------------------------------------------------------------------------------
 
 
 def _modular(operation: Callable[..., Values]) -> Node:
-    """Arithmetic modulo 2^width."""
+    """Returns the node of an integer operation modulo 2^width."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         value = operation(*args)
+        # 128-bit lanes are Python integers, which do not wrap by themselves.
         return value & ((1 << 128) - 1) if term.type.bits == 128 else value
 
     return node
 
 
 def _comparison(operation: Callable[[Values, Values], Values]) -> Node:
+    """Returns the node of a comparison, by the type of the operands."""
+
     def node(term: Term, args: Sequence[Values]) -> Values:
-        first, second = (as_numbers(a, term.args[0].type) for a in args)
-        return operation(first, second)
+        left, right = (as_numbers(a, term.args[0].type) for a in args)
+        return operation(left, right)
 
     return node
 
 
 def _differ(a: Values, b: Values) -> Values:
-    """Compares for inequality: true where one is below the other, so that it is false of a NaN."""
+    """Compares for inequality as less or greater, so that it is false for a NaN."""
     return (a < b) | (a > b)
 
 
 def _extreme(operation: Callable[[Values, Values], Values]) -> Node:
+    """Returns the node of an integer minimum or maximum."""
+
     def node(term: Term, args: Sequence[Values]) -> Values:
-        first, second = (as_numbers(a, term.type) for a in args)
-        return from_integers(operation(first, second), term.type)
+        left, right = (as_numbers(a, term.type) for a in args)
+        return from_integers(operation(left, right), term.type)
 
     return node
 
 
 def _quotient(a: int, b: int) -> int:
-    """a / b towards zero; all ones where b is 0."""
+    """Returns a / b rounded towards zero; all ones if b is 0."""
     if b == 0:
         return -1
-    size = abs(a) // abs(b)
-    return size if (a < 0) == (b < 0) else -size
+    magnitude = abs(a) // abs(b)
+    return magnitude if (a < 0) == (b < 0) else -magnitude
 
 
 def _divide(term: Term, args: Sequence[Values]) -> Values:
@@ -146,36 +155,37 @@ def _same_bits(_: Term, args: Sequence[Values]) -> Values:
 # ---- floats -------------------------------------------------------------------------------------
 
 
-def _rounded(
+def _correctly_rounded(
     name: str, nearest: Callable[..., Values], precise: Callable[..., int]
 ) -> tuple[str, Node]:
-    """Return a correctly rounded operation: NumPy's where that is exact, else an exact one by
-    lanes."""
+    """Returns the name and the node of a correctly rounded operation: NumPy's in mode `rn`, else an
+    exact one lane by lane."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         mode, type = str(term.attr), term.type
         if mode == "rn":
             return from_floats(nearest(*(as_numbers(a, type) for a in args)), type)
         format = exact.FORMATS[type.bits]
-        return lane_by_lane(lambda *lane: precise(*lane, format, mode), args, type)
+        return lane_by_lane(lambda *lane_values: precise(*lane_values, format, mode), args, type)
 
     return name, node
 
 
 def _fused(term: Term, args: Sequence[Values]) -> Values:
-    """Multiplies and adds with one rounding.
+    """Returns a * b + c with one rounding.
 
-    Of binary32, the product of two is exact in binary64, and the sum, there rounded to odd, rounds
+    In binary32, the product is exact in binary64, and the sum, rounded to odd in binary64, rounds
     to binary32 as the exact sum does (Boldo and Melquiond, "Emulation of FMA and correctly rounded
-    sums", 2008). All else is calculated exactly, lane by lane.
+    sums", 2008). Everything else is computed exactly, lane by lane.
     """
     mode, type = str(term.attr), term.type
     if mode == "rn" and type.bits == 32:
         a, b, c = (as_numbers(x, type).astype(np.float64) for x in args)
         product = a * b
         total = product + c
+        # Infinities and NaNs would make the error terms NaN.
         if np.isfinite(total).all():
-            return from_floats(_to_odd(total, _lost(product, c, total)), type)
+            return from_floats(_round_to_odd(total, _rounding_error(product, c, total)), type)
     format = exact.FORMATS[type.bits]
 
     def exactly(a: int, b: int, c: int) -> int:
@@ -184,17 +194,19 @@ def _fused(term: Term, args: Sequence[Values]) -> Values:
     return lane_by_lane(exactly, args, type)
 
 
-def _lost(a: Values, b: Values, total: Values) -> Values:
-    """Returns the exact sum of two numbers less the rounded one (Knuth's TwoSum)."""
+def _rounding_error(a: Values, b: Values, total: Values) -> Values:
+    """Returns the exact sum of two numbers minus the rounded one (Knuth's TwoSum)."""
     second = total - a
     return (a - (total - second)) + (b - second)
 
 
-def _to_odd(total: Values, lost: Values) -> Values:
-    """Return the number next to the exact sum whose last bit is 1, where the sum is not exact."""
+def _round_to_odd(total: Values, error: Values) -> Values:
+    """Returns the float next to the exact sum whose last bit is 1; `total` itself if the sum is
+    exact."""
     bits = total.view(np.int64)
-    step = np.where((lost > 0) == (total > 0), 1, -1)
-    return np.where((lost != 0) & (bits & 1 == 0), bits + step, bits).view(np.float64)
+    # Adding 1 to the bits moves away from zero, so the direction depends on the sign of the sum.
+    step = np.where((error > 0) == (total > 0), 1, -1)
+    return np.where((error != 0) & (bits & 1 == 0), bits + step, bits).view(np.float64)
 
 
 def _integer_to_float(term: Term, args: Sequence[Values]) -> Values:
@@ -210,10 +222,10 @@ def _float_to_float(term: Term, args: Sequence[Values]) -> Values:
     mode, source = str(term.attr), term.args[0].type
     if mode == "rn":
         return from_floats(as_numbers(args[0], source), term.type)
-    have, want = exact.FORMATS[source.bits], exact.FORMATS[term.type.bits]
+    source_format, target_format = exact.FORMATS[source.bits], exact.FORMATS[term.type.bits]
 
     def convert(a: int) -> int:
-        return exact.to_format(a, have, want, mode)
+        return exact.to_format(a, source_format, target_format, mode)
 
     return lane_by_lane(convert, args, term.type)
 
@@ -231,28 +243,30 @@ def _round_integral(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _float_to_integer(term: Term, args: Sequence[Values]) -> Values:
-    least, greatest = _range(term.type)
+    lowest, highest = _range(term.type)
 
     def convert(number: float) -> int:
         if number != number:
             return 0
-        return int(max(least, min(greatest, number)))
+        return int(max(lowest, min(highest, number)))
 
     return lane_by_lane(convert, [as_numbers(args[0], term.args[0].type)], term.type)
 
 
 def _range(type: ScalarType) -> tuple[int, int]:
+    """Returns the least and the greatest value of an integer type."""
     top = (1 << (type.bits - 1 if type.is_signed else type.bits)) - 1
     return (-top - 1 if type.is_signed else 0), top
 
 
 def _float_extreme(term: Term, args: Sequence[Values]) -> Values:
-    """minimumNumber or maximumNumber; -0 and +0, equal as numbers, differ by their sign bit."""
+    """Returns minimumNumber or maximumNumber; -0 and +0, equal as numbers, differ by their sign
+    bit."""
     first, second = args
     a, b = (as_numbers(x, term.type) for x in args)
     below = (a < b) | ((a == b) & (np.signbit(a) > np.signbit(b)))
-    taken = below if term.op == "fmin" else ~below
-    return np.where(np.isnan(b) | (taken & ~np.isnan(a)), first, second)
+    takes_first = below if term.op == "fmin" else ~below
+    return np.where(np.isnan(b) | (takes_first & ~np.isnan(a)), first, second)
 
 
 def _is_nan(term: Term, args: Sequence[Values]) -> Values:
@@ -260,15 +274,16 @@ def _is_nan(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _canonical(term: Term, args: Sequence[Values]) -> Values:
+    """Returns the value with each NaN replaced by the canonical NaN."""
     nan = splat(CANONICAL_NAN[term.type.bits], term.type, len(args[0]))
     return np.where(np.isnan(as_numbers(args[0], term.type)), nan, args[0])
 
 
-def _without_sign(term: Term, args: Sequence[Values]) -> Values:
+def _absolute(term: Term, args: Sequence[Values]) -> Values:
     return args[0] & ~_sign(term, args[0])
 
 
-def _turned_sign(term: Term, args: Sequence[Values]) -> Values:
+def _negated(term: Term, args: Sequence[Values]) -> Values:
     return args[0] ^ _sign(term, args[0])
 
 
@@ -311,18 +326,19 @@ NODES: Mapping[str, Node] = {
     "round_integral": _round_integral,
     "fmin": _float_extreme,
     "fmax": _float_extreme,
-    "fabs": _without_sign,
-    "fneg": _turned_sign,
+    "fabs": _absolute,
+    "fneg": _negated,
     "is_nan": _is_nan,
     "canonical": _canonical,
     "fma": _fused,
     **dict(
         (
-            _rounded("fadd", np.add, exact.add),
-            _rounded("fsub", np.subtract, exact.subtract),
-            _rounded("fmul", np.multiply, exact.multiply),
-            _rounded("fdiv", np.divide, exact.divide),
-            _rounded("fsqrt", np.sqrt, exact.square_root),
+            _correctly_rounded("fadd", np.add, exact.add),
+            _correctly_rounded("fsub", np.subtract, exact.subtract),
+            _correctly_rounded("fmul", np.multiply, exact.multiply),
+            _correctly_rounded("fdiv", np.divide, exact.divide),
+            _correctly_rounded("fsqrt", np.sqrt, exact.square_root),
         )
     ),
 }
+"""The function that computes each operation of terms."""

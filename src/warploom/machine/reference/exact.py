@@ -1,8 +1,10 @@
-"""Correct rounding, by exact integer arithmetic on one number at a time.
+"""Rounds results of floating-point operations correctly, by exact integer arithmetic on one number
+at a time.
 
-A finite float is a sign and an integer times a power of two. Sums, products, quotients and roots of
-such numbers are exact ratios (or known on which side of one they lie), and `rounded` finds the
-float next to a ratio in any mode (IEEE 754-2019, "Rounding-direction attributes").
+A finite float is a sign and an integer times a power of two. Sums, products and quotients of such
+numbers are exact ratios (square roots are known to be on one side of a ratio), and `rounded` finds
+the float next to a ratio in any mode (IEEE 754-2019, "Rounding-direction attributes"). Example: 1/3
+in binary32 is the ratio (1, 3), rounded to 0x3EAAAAAB with `rn` and 0x3EAAAAAA with `rz`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A binary floating-point format: its width, and the bits of its significand."""
+    """A binary floating-point format: its width, and the bits of its significand; `code` and
+    `integer_code` are those of `struct`."""
 
     bits: int
     precision: int
@@ -23,12 +26,12 @@ class Format:
 
     @property
     def lowest(self) -> int:
-        """Return the exponent of the last place of a subnormal."""
+        """Returns the exponent of the last bit of a subnormal."""
         return 3 - (1 << (self.bits - self.precision - 1)) - self.precision
 
     @property
     def infinity(self) -> int:
-        """Return the bits of positive infinity."""
+        """Returns the bits of positive infinity."""
         return ((1 << (self.bits - self.precision)) - 1) << (self.precision - 1)
 
     @property
@@ -36,63 +39,67 @@ class Format:
         return 1 << (self.bits - 1)
 
     def value(self, bits: int) -> float:
-        """Return the number that the bits stand for; exact, as a Python float has 64 bits."""
-        found: float = struct.unpack(self.code, struct.pack(self.integer_code, bits))[0]
-        return found
+        """Returns the number that the bits encode; exact, since a Python float has 64 bits."""
+        number: float = struct.unpack(self.code, struct.pack(self.integer_code, bits))[0]
+        return number
 
 
 SINGLE = Format(32, 24, "<f", "<I")
 DOUBLE = Format(64, 53, "<d", "<Q")
 FORMATS = {32: SINGLE, 64: DOUBLE}
 NAN = {32: 0x7FC00000, 64: 0x7FF8_0000_0000_0000}
-"""A NaN where arithmetic has no number to give; which one is open."""
+"""The NaN that results have; the standard leaves its payload open."""
 
 Ratio = tuple[int, int]
 """A numerator and a positive denominator."""
 
 
-def rounded(negative: bool, size: Ratio, format: Format, mode: str) -> int:
-    """Return the bits of the float next to a number, given by its sign and its absolute value."""
+def rounded(negative: bool, ratio: Ratio, format: Format, mode: str) -> int:
+    """Returns the bits of the float next to a number, given by its sign and its absolute value as a
+    ratio."""
     sign = format.sign if negative else 0
-    numerator, denominator = size
+    numerator, denominator = ratio
     if numerator == 0:
         return sign
     exponent = numerator.bit_length() - denominator.bit_length() - format.precision
+    # Below the normal range the precision shrinks (gradual underflow).
     exponent = max(exponent, format.lowest)
-    quotient, rest, divisor = _divided(numerator, denominator, exponent)
+    quotient, remainder, divisor = _divide_scaled(numerator, denominator, exponent)
+    # The estimate from bit lengths may be one too low.
     if quotient >> format.precision:
         exponent += 1
-        quotient, rest, divisor = _divided(numerator, denominator, exponent)
-    if _rounds_up(mode, negative, quotient, rest, divisor):
+        quotient, remainder, divisor = _divide_scaled(numerator, denominator, exponent)
+    if _rounds_up(mode, negative, quotient, remainder, divisor):
         quotient += 1
     # The hidden bit and a carry out of the significand both add one to the exponent field.
     bits = quotient + ((exponent - format.lowest) << (format.precision - 1))
     if bits >= format.infinity:
-        away = {"rn": True, "rz": False, "rm": negative, "rp": not negative}[mode]
-        bits = format.infinity if away else format.infinity - 1
+        to_infinity = {"rn": True, "rz": False, "rm": negative, "rp": not negative}[mode]
+        bits = format.infinity if to_infinity else format.infinity - 1
     return sign | bits
 
 
-def _divided(numerator: int, denominator: int, exponent: int) -> tuple[int, int, int]:
-    """Quotient and rest of numerator / (denominator * 2^exponent), and what it was divided by."""
+def _divide_scaled(numerator: int, denominator: int, exponent: int) -> tuple[int, int, int]:
+    """Returns quotient and remainder of numerator / (denominator * 2^exponent), and the divisor."""
     if exponent < 0:
         numerator <<= -exponent
     else:
         denominator <<= exponent
-    quotient, rest = divmod(numerator, denominator)
-    return quotient, rest, denominator
+    quotient, remainder = divmod(numerator, denominator)
+    return quotient, remainder, denominator
 
 
-def _rounds_up(mode: str, negative: bool, quotient: int, rest: int, divisor: int) -> bool:
-    """Returns whether the absolute value is rounded away from zero."""
+def _rounds_up(mode: str, negative: bool, quotient: int, remainder: int, divisor: int) -> bool:
+    """Returns true if the absolute value is rounded away from zero."""
     if mode == "rn":
-        return 2 * rest > divisor or (2 * rest == divisor and quotient & 1 == 1)
-    return rest != 0 and mode == ("rm" if negative else "rp")
+        return 2 * remainder > divisor or (2 * remainder == divisor and quotient & 1 == 1)
+    return remainder != 0 and mode == ("rm" if negative else "rp")
 
 
 @dataclass(frozen=True, slots=True)
 class Finite:
-    """A finite number: its sign, which a zero has too, and its size, integer * 2^exponent."""
+    """A finite number: its sign, which a zero has too, and its absolute value, integer *
+    2^exponent."""
 
     negative: bool
     integer: int
@@ -110,11 +117,11 @@ class Finite:
 
 
 def finite(bits: int, format: Format) -> Finite | None:
-    """Return the number that the bits stand for; None for an infinity or a NaN."""
-    size = bits & (format.sign - 1)
-    if size >= format.infinity:
+    """Returns the number that the bits encode; None for an infinity or a NaN."""
+    magnitude = bits & (format.sign - 1)
+    if magnitude >= format.infinity:
         return None
-    field, fraction = divmod(size, 1 << (format.precision - 1))
+    field, fraction = divmod(magnitude, 1 << (format.precision - 1))
     hidden = (1 << (format.precision - 1)) if field else 0
     exponent = format.lowest + max(field - 1, 0)
     return Finite(bits >= format.sign, fraction | hidden, exponent)
@@ -140,7 +147,7 @@ def multiply(a: int, b: int, format: Format, mode: str) -> int:
 
 
 def multiply_add(a: int, b: int, c: int, format: Format, mode: str) -> int:
-    """a * b + c, rounded once."""
+    """Returns a * b + c, rounded once."""
     x, y, z = finite(a, format), finite(b, format), finite(c, format)
     if x is None or y is None:
         return _special(format.value(a) * format.value(b) + format.value(c), format)
@@ -150,32 +157,38 @@ def multiply_add(a: int, b: int, c: int, format: Format, mode: str) -> int:
 
 
 def divide(a: int, b: int, format: Format, mode: str) -> int:
+    """Returns a / b, rounded."""
     x, y = finite(a, format), finite(b, format)
     negative = bool((a ^ b) & format.sign)
+    # Python raises an exception for division by zero, so the special cases are written out.
     if x is None or y is None:
         if x is None and y is not None and not math.isnan(format.value(a)):
             return format.infinity | (format.sign if negative else 0)
-        infinite = x is not None and not math.isnan(format.value(b))
-        return (format.sign if negative else 0) if infinite else NAN[format.bits]
+        zero_result = x is not None and not math.isnan(format.value(b))
+        return (format.sign if negative else 0) if zero_result else NAN[format.bits]
+    # x / 0 is an infinity, 0 / 0 a NaN.
     if y.integer == 0:
         sign = format.sign if negative else 0
         return format.infinity | sign if x.integer else NAN[format.bits]
-    (n, d), (m, e) = x.ratio, y.ratio
-    return rounded(negative, (n * e, d * m), format, mode)
+    (numerator_a, denominator_a), (numerator_b, denominator_b) = x.ratio, y.ratio
+    return rounded(
+        negative, (numerator_a * denominator_b, denominator_a * numerator_b), format, mode
+    )
 
 
 def square_root(a: int, format: Format, mode: str) -> int:
+    """Returns the square root of a, rounded."""
     x = finite(a, format)
     if x is None or (x.negative and x.integer):
         return a if a == format.infinity else NAN[format.bits]
     if x.integer == 0:
         return a
-    # Twice as many bits as the result has places, and an even exponent.
+    # Twice as many bits as the significand of the result has, and an even exponent.
     shift = 2 * format.precision + 4 + (x.exponent & 1)
     root = math.isqrt(x.integer << shift)
     exponent = (x.exponent - shift) // 2
     inexact = root * root != x.integer << shift
-    # One more place, which says that the root lies between two numbers, rounds as the root does.
+    # A sticky bit below the last one records that the root is inexact: it rounds as the root does.
     return rounded(False, Finite(False, 2 * root + inexact, exponent - 1).ratio, format, mode)
 
 
@@ -184,7 +197,7 @@ def from_integer(value: int, format: Format, mode: str) -> int:
 
 
 def to_format(a: int, source: Format, target: Format, mode: str) -> int:
-    """Return the float `a` in another format."""
+    """Returns the float `a` in another format."""
     x = finite(a, source)
     if x is None:
         return _special(source.value(a), target)
@@ -196,7 +209,8 @@ def _product(x: Finite, y: Finite) -> Finite:
 
 
 def _sum(x: Finite, y: Finite, format: Format, mode: str) -> int:
-    """x + y; a sum of zero is negative if both are, or if they differ and `mode` rounds down."""
+    """Returns x + y, rounded; a sum of zero is negative if both are, or if they differ in sign and
+    `mode` rounds down."""
     exponent = min(x.exponent, y.exponent)
     total = (x.signed << (x.exponent - exponent)) + (y.signed << (y.exponent - exponent))
     negative = total < 0
@@ -206,7 +220,7 @@ def _sum(x: Finite, y: Finite, format: Format, mode: str) -> int:
 
 
 def _special(value: float, format: Format) -> int:
-    """Return the bits of an infinity or a NaN."""
+    """Returns the bits of an infinity or a NaN."""
     if math.isnan(value):
         return NAN[format.bits]
     return format.infinity | (format.sign if value < 0 else 0)

@@ -1,7 +1,7 @@
-"""Values in the lanes of a warp: arrays of bits, an unsigned integer to a lane.
+"""Represents values in the lanes of a warp: arrays of bits, one unsigned integer per lane.
 
-What the bits mean is for the reader's type to say. Predicates are arrays of booleans; 128-bit
-values, which NumPy does not have, are Python integers in arrays of objects.
+Interpreting the bits is left to the reader's type. Predicates are arrays of booleans; 128-bit
+values, which NumPy does not have, are Python integers in object arrays.
 """
 
 from __future__ import annotations
@@ -30,27 +30,28 @@ _FLOAT: dict[int, npt.DTypeLike] = {32: np.float32, 64: np.float64}
 
 
 def dtype(bits: int) -> npt.DTypeLike:
-    """Returns the type of the arrays that hold lanes of so many bits."""
+    """Returns the NumPy type of arrays whose lanes have `bits` bits."""
     return _UNSIGNED[bits]
 
 
 def splat(bits: int, type: ScalarType, width: int) -> Values:
-    """Returns the same bits in every lane."""
+    """Returns an array with the same bits in each of `width` lanes."""
     return np.full(width, bits, _UNSIGNED[type.bits])
 
 
 def collect(values: Iterable[int], type: ScalarType) -> Values:
-    """Lanes from Python integers, each taken modulo 2^width."""
+    """Returns lanes from Python integers, each modulo 2^width."""
     mask = (1 << type.bits) - 1
     return np.array([value & mask for value in values], _UNSIGNED[type.bits])
 
 
 def resized(value: Values, bits: int, *, sign: bool = False) -> Values:
-    """Return the lanes truncated, or extended with zeros or, if `sign`, with the sign."""
+    """Returns the lanes truncated, or extended with zeros or, if `sign`, with the sign."""
     if value.dtype == _UNSIGNED[bits]:
         return value
     width = 128 if value.dtype == np.object_ else 8 * value.dtype.itemsize
     if bits == 128:
+        # Sign extension: reinterpret as signed before widening to Python integers.
         wide = value.view(_SIGNED[width]) if sign else value
         return wide.astype(np.object_) & ((1 << 128) - 1)
     if width == 128:
@@ -61,7 +62,7 @@ def resized(value: Values, bits: int, *, sign: bool = False) -> Values:
 
 
 def as_numbers(value: Values, type: ScalarType) -> Values:
-    """Return the lanes as numbers that NumPy calculates with, by the meaning of their bits."""
+    """Returns the lanes as numbers for NumPy's arithmetic, interpreted as `type`."""
     if type.is_float:
         return value.view(_FLOAT[type.bits])
     if type.is_signed and type.bits == 128:
@@ -70,34 +71,34 @@ def as_numbers(value: Values, type: ScalarType) -> Values:
 
 
 def from_integers(numbers: Values, type: ScalarType) -> Values:
-    """Return the bits of integers that `as_numbers` gave."""
+    """Returns the bits of integers that `as_numbers` returned."""
     if type.bits == 128:
         return numbers & ((1 << 128) - 1)
     return numbers.view(_UNSIGNED[type.bits])
 
 
 def from_floats(numbers: Values, type: ScalarType) -> Values:
-    """Return the bits of floats, rounded to the nearest in `type`."""
+    """Returns the bits of floats, rounded to nearest in `type`."""
     return numbers.astype(_FLOAT[type.bits], copy=False).view(_UNSIGNED[type.bits])
 
 
 def lane_by_lane(
     function: Callable[..., int], values: Iterable[Values], type: ScalarType
 ) -> Values:
-    """Return a function of Python integers, applied to each lane."""
+    """Applies a function of Python integers to each lane and returns the results."""
     return collect(
-        (function(*lane) for lane in zip(*(v.tolist() for v in values), strict=True)), type
+        (function(*operands) for operands in zip(*(v.tolist() for v in values), strict=True)), type
     )
 
 
 def to_mask(predicate: Values) -> int:
-    """Return a predicate as a mask: bit l is lane l."""
+    """Returns a predicate as a mask: bit l is lane l."""
     return int.from_bytes(np.packbits(predicate, bitorder="little").tobytes(), "little")
 
 
 @lru_cache(maxsize=1024)
 def from_mask(mask: int, width: int) -> Values:
-    """Return the lanes of a mask, as a predicate that cannot be written to."""
+    """Returns a mask as a predicate; the array is read-only, since it is cached."""
     data = np.frombuffer(mask.to_bytes(width // 8, "little"), np.uint8)
     lanes = np.unpackbits(data, bitorder="little").view(np.bool_)
     lanes.flags.writeable = False
@@ -105,5 +106,5 @@ def from_mask(mask: int, width: int) -> Values:
 
 
 def lanes_of(mask: int) -> list[int]:
-    """Return the lanes of a mask, in rising order."""
+    """Returns the lanes of a mask in rising order."""
     return [lane for lane in range(mask.bit_length()) if mask >> lane & 1]

@@ -1,22 +1,25 @@
-"""Turns of one warp alone, beside the schedule: a debugger's scheduler locking."""
+"""Gives turns to one warp alone, outside the schedule: a debugger's scheduler locking."""
 
 from __future__ import annotations
 
-from warploom.machine.reference.state import Run
+from warploom.machine.reference.state import LaunchState
 from warploom.simt import schedule_layout as p
 from warploom.simt.block_barriers import complete_barrier_if_full
 from warploom.simt.scheduling import can_run, make_current, turn_length
 from warploom.simt.warp_table import NONE
 
 
-def locked_turn(run: Run, warp: tuple[int, int]) -> int | None:
-    """Return the number of a warp, given by its block and number, that begins a turn now; None
-    where it waits or has ended, and the schedule decides."""
+def locked_turn(run: LaunchState, warp: tuple[int, int]) -> int | None:
+    """Begins a turn of a warp, given by its block and number, and returns the number; None if the
+    warp waits or has ended, and the schedule decides."""
     plan, (block, number) = run.plan, warp
-    slot = next((s for s, holds in enumerate(run.slots.tolist()) if holds == block), None)
+    slot = next(
+        (s for s, resident_block in enumerate(run.slots.tolist()) if resident_block == block), None
+    )
     if slot is None:
         return None
     warps = int(plan[p.WARPS])
+    # The last turn arrived at a barrier; the schedule would check it before the next turn.
     if plan[p.TOUCHED_BARRIER] != NONE:
         complete_barrier_if_full(
             plan, run.states, run.tables, plan[p.SLOT] * warps, plan[p.TOUCHED_BARRIER]

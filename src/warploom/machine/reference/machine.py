@@ -1,7 +1,7 @@
-"""The reference machine: the definition of what a launch does, in plain Python.
+"""Implements the reference machine: the definition of what a launch does, in plain Python.
 
-Blocks run one after another; a warp is an active mask and a stack of places to meet again. Other
-machines must agree with this one on every register, byte of memory and count.
+Each thread block runs instruction by instruction; a warp is an active mask and a SIMT stack. Other
+machines must agree with it on every register, byte of memory and count.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import ObservedLaunch
 from warploom.machine.reference.block import run_blocks, schedule_arrays
 from warploom.machine.reference.observing import ObserverCalls
-from warploom.machine.reference.state import Listener, Run, Sanitizer
+from warploom.machine.reference.state import LaunchState, Listener, Sanitizer
 from warploom.machine.tally import Tally
 from warploom.program.program import Program
 
 
 class ReferenceEngine:
-    """Runs programs the readable way, as a device does; an H100 where none is given."""
+    """Runs programs on the reference machine, with the cost rules of a device; an H100 if none is
+    given."""
 
     def __init__(
         self, spec: DeviceSpec | None = None, options: MemoryOptions | None = None
@@ -42,10 +43,10 @@ class ReferenceEngine:
         sanitizer: Sanitizer | None = None,
         observer: ObservedLaunch | None = None,
     ) -> Tally:
-        """Run all blocks of a launch; gives what was counted. A `listener` is told of everything,
-        a `sanitizer` checks it, the functions of an `observer` are called.
+        """Runs all blocks of a launch and returns its tally. A `listener` receives every event, a
+        `sanitizer` checks accesses, and the functions of an `observer` are called.
 
-        Raises MemoryFault, DeviceTrap, DeadlockError or InstructionLimit, as the kernel deserves.
+        Raises MemoryFault, DeviceTrap, DeadlockError or InstructionLimit if the kernel fails.
         """
         tally = Tally.empty(program, launch.blocks * launch.warps_per_block)
         for row, record in zip(tally.rows, tally.records, strict=True):
@@ -55,7 +56,7 @@ class ReferenceEngine:
         plan = launch.schedule.plan(launch, program).astype(np.object_)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         slots, states, tables = schedule_arrays(launch, plan)
-        run = Run(
+        run = LaunchState(
             program,
             launch,
             memory,

@@ -1,7 +1,8 @@
-"""Matrix instructions: fragments put together into matrices, multiplied, and taken apart again.
+"""Executes `mma` and `wmma`: assembles matrices from lane fragments, multiplies them, and
+distributes the result.
 
-Sums of floats start with C and take one product after the other in rising k, each step rounded once
-to .f32 (or .f64); integers are exact, and saturate or wrap once at the end.
+Sums of floats start with C and add one product after the other in rising k, each step rounded once
+to .f32 (or .f64); integer sums are exact, and saturate or wrap once at the end.
 """
 
 from __future__ import annotations
@@ -28,7 +29,14 @@ from warploom.isa.scales import (
 )
 from warploom.isa.sparsity import Sparsity
 from warploom.machine.reference import exact
-from warploom.machine.reference.access import Request, elements_of, gather, joined, part, scatter
+from warploom.machine.reference.access import (
+    AccessRequest,
+    as_lane_rows,
+    elements_of,
+    gather,
+    part,
+    scatter,
+)
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, as_numbers, collect, lane_by_lane, resized
 from warploom.machine.reference.operands import addresses, read, write
@@ -39,7 +47,7 @@ from warploom.ptx.ir import Address, Immediate, Instruction, Operand
 Matrix = npt.NDArray[Any]
 
 ROWS = 16
-"""Rows of a sparse A, in every shape."""
+"""The rows of a sparse A, in every shape."""
 
 LIMITS = (-(1 << 31), (1 << 31) - 1)
 
@@ -48,22 +56,23 @@ LIMITS = (-(1 << 31), (1 << 31) - 1)
 
 
 def multiply(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`mma` and `wmma.mma`: D = A * B + C."""
+    """Executes `mma` and `wmma.mma`: D = A * B + C."""
     product = product_of(instruction.operation)
     d, *sources = instruction.operands
     fragments = (product.a, product.b, product.c)
     a, b, c = (read_matrix(warp, f, o) for f, o in zip(fragments, sources, strict=False))
-    words = None if product.sparsity is None else read_metadata(warp, *sources[3:5])
+    metadata = None if product.sparsity is None else read_metadata(warp, *sources[3:5])
+    # Scale data and selectors are the last four operands.
     scales = None if product.scales is None else read_scales(warp, product.scales, sources[-4:])
-    write_matrix(warp, product.d, d, multiplied(product, a, b, c, words, scales), on)
+    write_matrix(warp, product.d, d, matrix_product(product, a, b, c, metadata, scales), on)
 
 
 Metadata = tuple[list[int], int]
-"""The words of all lanes, and the sparsity selector."""
+"""The sparsity metadata words of all lanes, and the sparsity selector."""
 
 
 def read_metadata(warp: Warp, metadata: Operand, selector: Operand) -> Metadata:
-    """Returns what the two operands of a sparse product hold."""
+    """Returns the two metadata operands of a sparse product."""
     assert isinstance(selector, Immediate)
     return read(warp, metadata, U32).tolist(), selector.value
 
@@ -71,30 +80,34 @@ def read_metadata(warp: Warp, metadata: Operand, selector: Operand) -> Metadata:
 def read_scales(
     warp: Warp, scales: Scales, operands: tuple[Operand, ...] | list[Operand]
 ) -> tuple[Matrix, Matrix]:
-    """Returns the scales of A by row and block, and those of B by column and block."""
-    first, at_a, second, at_b = operands
-    rows = _side(warp, scales, A_SCALES, 2 * GROUPS, first, at_a)
-    return rows, _side(warp, scales, B_SCALES, GROUPS, second, at_b)
+    """Returns the scales of A by (row, block), and those of B by (column, block)."""
+    data_a, selectors_a, data_b, selectors_b = operands
+    rows = _side_scales(warp, scales, A_SCALES, 2 * GROUPS, data_a, selectors_a)
+    return rows, _side_scales(warp, scales, B_SCALES, GROUPS, data_b, selectors_b)
 
 
-def _side(
-    warp: Warp, scales: Scales, side: ScaleSide, rows: int, data: Operand, selectors: Operand
+def _side_scales(
+    warp: Warp, scales: Scales, side: ScaleSide, row_count: int, data: Operand, selectors: Operand
 ) -> Matrix:
+    """Returns the scales of one matrix, shape (rows, blocks), from its scale and selector
+    operands."""
     words = read(warp, data, U32).tolist()
-    bytes_, threads = (read(warp, each, U16).tolist() for each in elements_of(selectors))
-    holders = [side.holder(row) for row in range(rows)]
-    found = np.zeros((rows, scales.count), np.float64)
+    byte_selectors, thread_selectors = (
+        read(warp, each, U16).tolist() for each in elements_of(selectors)
+    )
+    lane_of_row = [side.holder(row) for row in range(row_count)]
+    scale_values = np.zeros((row_count, scales.count), np.float64)
     for block in range(scales.count):
-        bits = [0] * WARP
-        for row, lane in enumerate(holders):
-            source = side.contributor(lane, threads[lane] % side.threads)
-            bits[row] = words[source] >> BYTE_BITS * (block + bytes_[lane] % BYTES)
-        numbers = evaluate(scale_number(scales.type), [collect(bits, U32)], WARP)
-        found[:, block] = as_numbers(numbers, F32)[:rows]
-    return found
+        scale_bits = [0] * WARP
+        for row, lane in enumerate(lane_of_row):
+            source = side.contributor(lane, thread_selectors[lane] % side.threads)
+            scale_bits[row] = words[source] >> BYTE_BITS * (block + byte_selectors[lane] % BYTES)
+        numbers = evaluate(scale_number(scales.type), [collect(scale_bits, U32)], WARP)
+        scale_values[:, block] = as_numbers(numbers, F32)[:row_count]
+    return scale_values
 
 
-def multiplied(
+def matrix_product(
     product: Product,
     a: Matrix,
     b: Matrix,
@@ -102,73 +115,81 @@ def multiplied(
     metadata: Metadata | None,
     scales: tuple[Matrix, Matrix] | None = None,
 ) -> Matrix:
-    """Returns A * B + C; the columns of B are rows here. `metadata` are those of a sparse A,
-    `scales` those of rows of A and columns of B, by block."""
-    left, right = a[:, None], b[None]
+    """Returns A * B + C; `b` is given transposed, with the columns of B as rows. `metadata` is that
+    of a sparse A, `scales` are those of rows of A and columns of B, by block."""
+    a_by_row, b_by_column = a[:, None], b[None]
     if product.sparsity is not None:
         assert metadata is not None
-        right = _met(product.sparsity, b, *metadata)
+        b_by_column = _sparse_operand(product.sparsity, b, *metadata)
     with np.errstate(all="ignore"):
         if scales is not None:
             assert product.scales is not None
             blocks = [product.scales.block(k, product.depth) for k in range(product.depth)]
-            left = left * scales[0][:, None, blocks]
-            right = right * scales[1][None, :, blocks]
-        return _sum(product, left, right, c)
+            a_by_row = a_by_row * scales[0][:, None, blocks]
+            b_by_column = b_by_column * scales[1][None, :, blocks]
+        return _sum(product, a_by_row, b_by_column, c)
 
 
-def _met(sparsity: Sparsity, b: Matrix, words: list[int], selector: int) -> Matrix:
-    """Returns what each row of a sparse A meets: row, column of B, stored element."""
-    given = [words[sparsity.contributor(lane, selector)] for lane in range(WARP)]
+def _sparse_operand(sparsity: Sparsity, b: Matrix, words: list[int], selector: int) -> Matrix:
+    """Returns the elements of B that the stored elements of a sparse A are multiplied with, indexed
+    by row of A, column of B and stored element."""
+    lane_metadata = [words[sparsity.contributor(lane, selector)] for lane in range(WARP)]
     columns = np.zeros((ROWS, sparsity.columns // 2), np.int64)
     for row, k in np.ndindex(columns.shape):
         lane, bit = sparsity.place(row, k)
-        columns[row, k] = sparsity.column(k, given[lane] >> bit & (sparsity.choices - 1))
+        columns[row, k] = sparsity.column(k, lane_metadata[lane] >> bit & (sparsity.choices - 1))
     return b[:, columns].transpose(1, 0, 2)
 
 
 def read_matrix(warp: Warp, fragment: Fragment, operand: Operand) -> Matrix:
-    """Return the matrix whose parts the lanes hold in the registers of an operand."""
+    """Returns the matrix whose fragments the lanes hold in the registers of an operand."""
     type = U64 if fragment.bits == 64 else U32
-    return assembled(fragment, [read(warp, register, type) for register in elements_of(operand)])
+    return assemble(fragment, [read(warp, register, type) for register in elements_of(operand)])
 
 
-def assembled(fragment: Fragment, words: list[Values]) -> Matrix:
-    """Return the matrix whose parts the lanes hold in these registers."""
+def assemble(fragment: Fragment, words: list[Values]) -> Matrix:
+    """Returns the matrix whose fragments the lanes hold in the registers `words`."""
     type = U64 if fragment.bits == 64 else U32
     result = np.zeros((fragment.rows, fragment.columns), _numpy(fragment.type))
     for element in range(fragment.count):
-        register, inside = divmod(element, fragment.packed)
-        bits = words[register] >> collect([inside * fragment.bits], type)
-        found = as_numbers(evaluate(number(fragment.type), [bits], WARP), calculated(fragment.type))
+        register, position = divmod(element, fragment.packed)
+        # Small elements are packed, lowest first.
+        bits = words[register] >> collect([position * fragment.bits], type)
+        numbers = as_numbers(
+            evaluate(number(fragment.type), [bits], WARP), calculated(fragment.type)
+        )
         for lane in range(WARP):
-            result[fragment.place(lane, element)] = found[lane]
+            result[fragment.place(lane, element)] = numbers[lane]
     return result
 
 
 def write_matrix(
     warp: Warp, fragment: Fragment, operand: Operand, values: Matrix, on: Values
 ) -> None:
-    """Give each lane its part of a matrix of sums."""
+    """Writes each lane's fragment of a matrix of sums to the registers of an operand."""
     type = U64 if fragment.bits == 64 else U32
     words = [collect([0] * WARP, type) for _ in range(fragment.registers)]
     for element in range(fragment.count):
-        places = [fragment.place(lane, element) for lane in range(WARP)]
-        sums = np.array([values[place] for place in places], _numpy(fragment.type))
+        positions = [fragment.place(lane, element) for lane in range(WARP)]
+        sums = np.array([values[position] for position in positions], _numpy(fragment.type))
         bits = evaluate(encoded(fragment.type), [sums.view(f"u{type.bytes}")], WARP)
-        register, inside = divmod(element, fragment.packed)
-        words[register] |= bits << collect([inside * fragment.bits], type)
+        register, slot = divmod(element, fragment.packed)
+        words[register] |= bits << collect([slot * fragment.bits], type)
     for register, word in zip(elements_of(operand), words, strict=True):
         write(warp, register, word, type, on)
 
 
 def _numpy(type: str) -> npt.DTypeLike:
-    made = calculated(type)
-    return np.int32 if made.is_integer else {32: np.float32, 64: np.float64}[made.bits]
+    """Returns the NumPy type in which elements of a PTX type are computed."""
+    element_type = calculated(type)
+    return (
+        np.int32 if element_type.is_integer else {32: np.float32, 64: np.float64}[element_type.bits]
+    )
 
 
 def _sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-    """Return the sums over the last axis of A and B, which are by row, column and k."""
+    """Returns C plus the products summed over the last axis of A and B, which are indexed by (row,
+    column, k)."""
     type = calculated(product.d.type)
     if type.is_integer:
         return _integer_sum(product, a, b, c)
@@ -179,16 +200,16 @@ def _sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 
 def _single(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-    """a * b + c, rounded once to .f32.
+    """Returns a * b + c, rounded once to .f32.
 
-    A product has 22 bits at most. Added to C in double precision it is either exact, or so far from
-    C that what is lost cannot turn the rounding to .f32.
+    A product has at most 22 bits. Added to C in double precision it is either exact, or so much
+    smaller than C that what is lost cannot change the rounding to .f32.
     """
     return (a.astype(np.float64) * b.astype(np.float64) + c).astype(np.float32)
 
 
 def _double(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-    """a * b + c, rounded once to .f64."""
+    """Returns a * b + c, rounded once to .f64."""
     flat = [
         m.view(np.uint64).ravel() for m in map(np.ascontiguousarray, np.broadcast_arrays(a, b, c))
     ]
@@ -200,60 +221,74 @@ def _double(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 
 def _integer_sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+    """Returns the integer sums; for `.xor` and `.and` of single bits, the products are population
+    counts."""
     if product.logic:
-        meet = np.bitwise_xor if product.logic == "xor" else np.bitwise_and
-        met = np.bitwise_count(meet(a.view(np.uint32), b.view(np.uint32))).astype(np.int64)
+        combine = np.bitwise_xor if product.logic == "xor" else np.bitwise_and
+        products = np.bitwise_count(combine(a.view(np.uint32), b.view(np.uint32))).astype(np.int64)
     else:
-        met = a.astype(np.int64) * b
-    total = met.sum(axis=2) + c
+        products = a.astype(np.int64) * b
+    total = products.sum(axis=2) + c
     return np.clip(total, *LIMITS).astype(np.int32) if product.saturates else total.astype(np.int32)
 
 
 def warp_matrix(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Execute any `wmma`."""
-    does = multiply if "mma" in instruction.operation.modifiers else move
-    does(warp, index, instruction, mask, on)
+    """Executes any `wmma`."""
+    execute = multiply if "mma" in instruction.operation.modifiers else move_fragment
+    execute(warp, index, instruction, mask, on)
 
 
 # ---- wmma.load and wmma.store -------------------------------------------------------------------
 
 
-def move(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`wmma.load` and `wmma.store`: each lane moves the elements that it holds, piece by piece."""
-    found = matrix_move(instruction.operation)
+def move_fragment(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+    """Executes `wmma.load` and `wmma.store`: each lane moves the elements of its fragment, piece by
+    piece."""
+    move = matrix_move(instruction.operation)
     address, registers, *stride = (
-        instruction.operands if found.stores else _swapped(instruction.operands)
+        instruction.operands if move.stores else _address_first(instruction.operands)
     )
     assert isinstance(address, Address)
-    start = addresses(warp, address)
-    leading = read(warp, stride[0], U32).tolist() if stride else [found.leading] * WARP
-    type = U64 if found.fragment.bits == 64 else U32
+    base = addresses(warp, address)
+    leading_stride = read(warp, stride[0], U32).tolist() if stride else [move.leading] * WARP
+    type = U64 if move.fragment.bits == 64 else U32
     words = [read(warp, register, type) for register in elements_of(registers)]
-    if not found.stores:
+    # Pieces are merged into the registers with OR, which must start at 0.
+    if not move.stores:
         words = [collect([0] * WARP, type) for _ in words]
-    for piece in pieces(found):
-        where = [start[lane] + piece.offset(lane, leading[lane]) for lane in range(WARP)]
-        _move_piece(warp, Request(index, space_of(instruction), found.op, piece.type.bytes),
-                    piece, where, words, mask)  # fmt: skip
-    if not found.stores:
+    for piece in pieces(move):
+        addresses_by_lane = [
+            base[lane] + piece.offset(lane, leading_stride[lane]) for lane in range(WARP)
+        ]
+        _move_piece(warp, AccessRequest(index, space_of(instruction), move.op, piece.type.bytes),
+                    piece, addresses_by_lane, words, mask)  # fmt: skip
+    if not move.stores:
         for register, word in zip(elements_of(registers), words, strict=True):
             write(warp, register, word, type, on)
 
 
-def _swapped(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
-    """Address first, as in a store."""
+def _address_first(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+    """Returns the operands of a load in the order of a store's, address first."""
     return operands[1], operands[0], *operands[2:]
 
 
 def _move_piece(
-    warp: Warp, request: Request, piece: Piece, where: list[int], words: list[Values], mask: int
+    warp: Warp,
+    request: AccessRequest,
+    piece: Piece,
+    addresses_by_lane: list[int],
+    words: list[Values],
+    mask: int,
 ) -> None:
+    """Moves one piece of every lane's fragment between memory and the registers `words`."""
     register, shift = piece.register, collect([piece.shift], U32)
     type: ScalarType = piece.type
     word = words[register]
     if request.op == "store":
         bits = resized(word >> shift.astype(word.dtype), type.bits)
-        scatter(warp, request, where, joined([bits], type), mask)
+        scatter(warp, request, addresses_by_lane, as_lane_rows([bits], type), mask)
     else:
-        found = resized(part(gather(warp, request, where, mask), 0, type), 8 * word.dtype.itemsize)
-        words[register] = word | (found << shift.astype(word.dtype))
+        loaded = resized(
+            part(gather(warp, request, addresses_by_lane, mask), 0, type), 8 * word.dtype.itemsize
+        )
+        words[register] = word | (loaded << shift.astype(word.dtype))

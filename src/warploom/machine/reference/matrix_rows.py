@@ -1,4 +1,5 @@
-"""Matrices whose rows lanes point at in shared memory (`ldmatrix`, `stmatrix`), and `movmatrix`."""
+"""Executes `ldmatrix`, `stmatrix` and `movmatrix`: matrices whose rows are addressed by lanes in
+shared memory."""
 
 from __future__ import annotations
 
@@ -17,7 +18,13 @@ from warploom.isa.row_matrices import (
     row_matrices,
     unpacked_words,
 )
-from warploom.machine.reference.access import Request, elements_of, gather, joined, scatter
+from warploom.machine.reference.access import (
+    AccessRequest,
+    as_lane_rows,
+    elements_of,
+    gather,
+    scatter,
+)
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect
 from warploom.machine.reference.operands import addresses, read, write
@@ -29,59 +36,61 @@ Bytes = npt.NDArray[Any]
 
 
 def load_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`ldmatrix`: lanes point at rows, and each gets parts of several."""
+    """Executes `ldmatrix`: lanes pass the addresses of rows, and each lane receives elements of
+    several rows."""
     destination, address = instruction.operands
     assert isinstance(address, Address)
-    found = row_matrices(instruction.operation)
-    request = Request(index, space_of(instruction), "load", MATRIX_ROW_BYTES)
-    some = mask & (1 << found.rows) - 1
-    rows = gather(warp, request, addresses(warp, address), some)
-    if found.packed_bits:
+    layout = row_matrices(instruction.operation)
+    request = AccessRequest(index, space_of(instruction), "load", MATRIX_ROW_BYTES)
+    lanes_with_rows = mask & (1 << layout.rows) - 1
+    rows = gather(warp, request, addresses(warp, address), lanes_with_rows)
+    if layout.packed_bits:
         words = [np.ascontiguousarray(rows[:, 4 * n : 4 * n + 4]).view(np.uint32)[:, 0]
                  for n in range(WORDS)]  # fmt: skip
-        rows = joined([evaluate(term, words, WARP) for term in unpacked_words(found.packed_bits)],
-                      B32)  # fmt: skip
+        rows = as_lane_rows(
+            [evaluate(term, words, WARP) for term in unpacked_words(layout.packed_bits)], B32
+        )
     for register, written in enumerate(elements_of(destination)):
-        write(warp, written, _held(found, register, rows), B32, on)
+        write(warp, written, _register_values(layout, register, rows), B32, on)
 
 
-def _held(found: RowMatrices, register: int, rows: Bytes) -> Values:
-    """Return the parts of rows that a register has in each lane."""
-    bits, words = 8 * found.unit_bytes, [0] * WARP
+def _register_values(layout: RowMatrices, register: int, rows: Bytes) -> Values:
+    """Returns the elements of rows that a destination register receives, by lane."""
+    bits, words = 8 * layout.unit_bytes, [0] * WARP
     for lane in range(WARP):
-        for unit in range(found.units):
-            row, place = found.place(lane, register, unit)
-            part_of_row = rows[row, found.unit_bytes * place :][: found.unit_bytes]
-            words[lane] |= int.from_bytes(part_of_row.tobytes(), "little") << bits * unit
+        for unit in range(layout.units):
+            row, unit_of_row = layout.place(lane, register, unit)
+            unit_bytes = rows[row, layout.unit_bytes * unit_of_row :][: layout.unit_bytes]
+            words[lane] |= int.from_bytes(unit_bytes.tobytes(), "little") << bits * unit
     return collect(words, B32)
 
 
 def store_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`stmatrix`, the opposite."""
+    """Executes `stmatrix`, the inverse of `ldmatrix`."""
     address, source = instruction.operands
     assert isinstance(address, Address)
-    found = row_matrices(instruction.operation)
+    layout = row_matrices(instruction.operation)
     rows = np.zeros((WARP, ROW_BYTES), np.uint8)
-    held = [read(warp, register, B32) for register in elements_of(source)]
-    for (row, place), (lane, register, unit) in found.holders.items():
-        size = found.unit_bytes
-        word = int(held[register][lane]).to_bytes(WORD_BYTES, "little")
-        rows[row, size * place :][:size] = list(word[size * unit :][:size])
-    request = Request(index, space_of(instruction), "store", MATRIX_ROW_BYTES)
-    scatter(warp, request, addresses(warp, address), rows, mask & (1 << found.rows) - 1)
+    registers = [read(warp, register, B32) for register in elements_of(source)]
+    for (row, unit_of_row), (lane, register, unit) in layout.holders.items():
+        size = layout.unit_bytes
+        word = int(registers[register][lane]).to_bytes(WORD_BYTES, "little")
+        rows[row, size * unit_of_row :][:size] = list(word[size * unit :][:size])
+    request = AccessRequest(index, space_of(instruction), "store", MATRIX_ROW_BYTES)
+    scatter(warp, request, addresses(warp, address), rows, mask & (1 << layout.rows) - 1)
 
 
 def transpose(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`movmatrix`."""
+    """Executes `movmatrix`: transposes an 8 x 8 matrix of 16-bit elements."""
     destination, source = instruction.operands
-    word = read(warp, source, B32)
+    lane_words = read(warp, source, B32)
     halves = np.zeros((8, 8), np.uint32)
     for lane in range(WARP):
         for element in (0, 1):
-            half = int(word[lane]) >> (B16.bits * element) & 0xFFFF
+            half = int(lane_words[lane]) >> (B16.bits * element) & 0xFFFF
             halves[lane // 4, 2 * (lane % 4) + element] = half
-    turned = [
+    transposed = [
         int(halves[2 * (lane % 4), lane // 4]) | int(halves[2 * (lane % 4) + 1, lane // 4]) << 16
         for lane in range(WARP)
     ]
-    write(warp, destination, collect(turned, B32), B32, on)
+    write(warp, destination, collect(transposed, B32), B32, on)

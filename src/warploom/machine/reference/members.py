@@ -1,8 +1,8 @@
-"""Member masks: which lanes an instruction names to take part, and whether they can (PTX ISA,
-"membermask" of shfl.sync and the others).
+"""Checks member masks: the lanes that an instruction names to take part (PTX ISA, "membermask" of
+shfl.sync and others).
 
-A lane that executes it must be in its own mask. A lane that has exited may be named, but has
-nothing to give.
+A lane that executes the instruction must be in its own mask. A lane that has exited may be named,
+but contributes nothing; such uses are counted.
 """
 
 from __future__ import annotations
@@ -17,23 +17,26 @@ from warploom.ptx.ir import Instruction
 
 
 def check_members(warp: Warp, index: int, instruction: Instruction) -> None:
-    """Raise the fault of the lowest lane that is not in the mask which it names."""
+    """Raises the fault of the lowest lane that is not in its own member mask."""
     members = member_mask(instruction)
     if members is None:
         return
-    named = read(warp, members, B32)
+    masks = read(warp, members, B32)
     for lane in lanes_of(warp.splits.active & guard_mask(warp, instruction)):
-        if not int(named[lane]) >> lane & 1:
-            place = (index, warp.block.number, warp.number, lane)
-            fault = Fault(FaultKind.NOT_A_MEMBER, *place, int(named[lane]))
+        if not int(masks[lane]) >> lane & 1:
+            position = (index, warp.block.number, warp.number, lane)
+            fault = Fault(FaultKind.NOT_A_MEMBER, *position, int(masks[lane]))
             raise fault_error(fault, warp.run.program, warp.run.launch, None)
 
 
 def count_exited(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """Count the instruction if a lane of `mask`, which execute it, names one that has exited."""
+    """Counts the instruction if a lane of `mask`, which executes it, names a lane that has
+    exited."""
     members = member_mask(instruction)
-    gone = warp.existing & ~warp.splits.live
-    if members is None or not gone:
+    exited = warp.existing & ~warp.splits.live
+    if members is None or not exited:
         return
-    named = read(warp, members, B32)
-    warp.run.tally.exited_members[index] += any(int(named[lane]) & gone for lane in lanes_of(mask))
+    masks = read(warp, members, B32)
+    warp.run.tally.exited_members[index] += any(
+        int(masks[lane]) & exited for lane in lanes_of(mask)
+    )

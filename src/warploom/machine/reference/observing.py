@@ -1,4 +1,4 @@
-"""Calls of an observer's functions by the reference machine, in the order of its execution."""
+"""Calls an observer's functions from the reference machine, in the order of execution."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from warploom.simt import event_layout as words
 
 if TYPE_CHECKING:
     from warploom.machine.observation import ObservedLaunch
-    from warploom.machine.reference.state import Access, Warp
+    from warploom.machine.reference.state import Warp, WarpAccess
     from warploom.ptx.ir import Instruction
 
 _CALLBACK = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
 
 
 class ObserverCalls:
-    """Calls the observer of one launch, in which warps have so many lanes."""
+    """Calls the functions of one launch's observer; `lanes` is the warp size."""
 
     def __init__(self, launch: ObservedLaunch, lanes: int) -> None:
         self._launch = launch
@@ -30,43 +30,44 @@ class ObserverCalls:
             _CALLBACK(address) if address else None for address in functions
         ]
 
-    def access(self, warp: Warp, access: Access) -> None:
-        """Take the event of an access."""
+    def access(self, warp: Warp, access: WarpAccess) -> None:
+        """Reports an access of a warp to one space."""
         if is_observed_access(warp.run.program, access.instruction, access.space):
             self._event[words.E_ADDRESSES :] = 0
             for lane, address in zip(access.lanes, access.addresses, strict=True):
                 self._event[words.E_ADDRESSES + lane] = address
             mask = sum(1 << lane for lane in access.lanes)
-            kind = SPACES[access.space], KINDS[access.op], access.size, warp.size
-            self._of_warp(words.ACCESS, warp, access.instruction, mask, *kind)
+            details = SPACES[access.space], KINDS[access.op], access.size, warp.size
+            self._call_for_warp(words.ACCESS, warp, access.instruction, mask, *details)
 
-    def branch(self, warp: Warp, index: int, made: Instruction, mask: int) -> None:
-        """Take the event of a branch, which the lanes of `mask` take."""
-        if is_observed_branch(warp.run.program, index, made):
-            self._of_warp(words.BRANCH, warp, index, warp.splits.active, mask)
+    def branch(self, warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
+        """Reports a branch, which is taken by the lanes of `mask`."""
+        if is_observed_branch(warp.run.program, index, instruction):
+            self._call_for_warp(words.BRANCH, warp, index, warp.splits.active, mask)
 
     def barrier(self, warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
-        """Take the event of lanes that come to a barrier."""
+        """Reports lanes that arrive at a barrier."""
         if mask:
-            self._of_warp(words.BARRIER, warp, index, mask, number, threads)
+            self._call_for_warp(words.BARRIER, warp, index, mask, number, threads)
 
     def block_begins(self, block: int) -> None:
-        """Take the event of a block that begins."""
+        """Reports a thread block that begins."""
         self._call(words.BLOCK_BEGIN, block)
 
     def block_ends(self, block: int) -> None:
-        """Take the event of a block whose warps have all ended."""
+        """Reports a thread block whose warps have all ended."""
         self._call(words.BLOCK_END, block)
 
-    def _of_warp(self, kind: int, warp: Warp, index: int, mask: int, *given: int) -> None:
-        self._call(kind, warp.block.number, warp.number, index, mask, *given)
+    def _call_for_warp(self, kind: int, warp: Warp, index: int, mask: int, *fields: int) -> None:
+        self._call(kind, warp.block.number, warp.number, index, mask, *fields)
 
-    def _call(self, kind: int, *given: int) -> None:
-        """Call a function, if there is one, with the first words of an event."""
+    def _call(self, kind: int, *fields: int) -> None:
+        """Calls the function for events of a kind, if there is one, with the first words of the
+        event."""
         function, table = self._functions[kind], self._launch.table
         if function is None:
             return
-        for word, value in enumerate(given):  # masks of 64 lanes have all bits
+        for word, value in enumerate(fields):  # masks of 64 lanes have all bits
             self._event[word] = np.uint64(value).astype(np.int64)
         failed = table[words.FAILED :].ctypes.data
         pointers = int(table[words.LINES_AT]), int(table[words.STATE_AT]), failed

@@ -1,4 +1,4 @@
-"""Operands of instructions: what they are worth in each lane, and how results are put there."""
+"""Reads operands of instructions as lane values, and writes results to registers."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from warploom.simt.schedule_layout import (
 )
 
 WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
-"""Where a space begins among the generic addresses; the others begin at 0."""
+"""The generic address at which a space begins; other spaces begin at 0."""
 
 
 def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
-    """Return the operand's bits as an instruction of that type reads them."""
+    """Returns the operand's bits in each lane as an instruction of type `type` reads them."""
     if isinstance(operand, Register):
         return resized(warp.registers[operand.name], type.bits)
     if isinstance(operand, Immediate):
@@ -47,7 +47,7 @@ def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
 
 
 def guard_mask(warp: Warp, instruction: Instruction) -> int:
-    """Return the lanes whose guard lets them execute the instruction."""
+    """Returns the lanes whose guard predicate allows them to execute the instruction."""
     if instruction.guard is None:
         return (1 << warp.size) - 1
     holds = to_mask(warp.registers[instruction.guard.register.name])
@@ -55,20 +55,22 @@ def guard_mask(warp: Warp, instruction: Instruction) -> int:
 
 
 def special(warp: Warp, name: str) -> Values:
-    """Return the value of a special register."""
-    known = SPECIAL_REGISTERS[name]
-    if known.fixed is not None:
-        return splat(known.fixed, known.type, warp.size)
-    if known.clock_bit is not None:
+    """Returns the value of a special register."""
+    register = SPECIAL_REGISTERS[name]
+    if register.fixed is not None:
+        return splat(register.fixed, register.type, warp.size)
+    if register.clock_bit is not None:
+        # Deadlock detection looks for repeated register states, and a warp that reads the clock
+        # never repeats one: the scheduler has to know.
         warp.state[TIMED] = CLOCK_READ
-        return splat(warp.clock >> known.clock_bit, known.type, warp.size)
+        return splat(warp.clock >> register.clock_bit, register.type, warp.size)
     return warp.specials[name]
 
 
 def write(warp: Warp, operand: Operand, value: Values, type: ScalarType, on: Values) -> None:
-    """Put a result of that type into a register, in the lanes that are on.
+    """Writes a result of type `type` to a register, in the lanes that are on.
 
-    A wider register takes it extended by the signedness of the type (PTX ISA, "Operand Size
+    A wider register receives it extended by the signedness of the type (PTX ISA, "Operand Size
     Exceeding Instruction-Type Size").
     """
     if isinstance(operand, Sink):
@@ -76,13 +78,14 @@ def write(warp: Warp, operand: Operand, value: Values, type: ScalarType, on: Val
     if not isinstance(operand, Register):
         raise TypeError(f"{operand} cannot be written")
     old = warp.registers[operand.name]
+    # Predicates are arrays of booleans, which have no width to extend.
     new = value if type == PRED else resized(value, operand.type.bits, sign=type.is_signed)
     warp.registers[operand.name] = np.where(on, new, old)
 
 
 def immediate_bits(operand: Immediate, type: ScalarType) -> int:
-    """Return the bits of a literal as an instruction of that type reads them: a float is rounded to
-    it."""
+    """Returns the bits of a literal as an instruction of type `type` reads them: a float is rounded
+    to the type."""
     if operand.float_bits and type.is_float and operand.float_bits != type.bits:
         formats = exact.FORMATS[operand.float_bits], exact.FORMATS[type.bits]
         return exact.to_format(operand.value, *formats, "rn")
@@ -90,17 +93,17 @@ def immediate_bits(operand: Immediate, type: ScalarType) -> int:
 
 
 def symbol_address(warp: Warp, symbol: Symbol) -> int:
-    """Return the address of a variable, in its own space."""
-    place = warp.run.program.places[symbol.name]
-    if place.space in (Space.GLOBAL, Space.CONST):
-        return warp.run.launch.globals[place.offset] + symbol.offset
-    return place.offset + symbol.offset
+    """Returns the address of a variable in its own space."""
+    location = warp.run.program.places[symbol.name]
+    if location.space in (Space.GLOBAL, Space.CONST):
+        return warp.run.launch.globals[location.offset] + symbol.offset
+    return location.offset + symbol.offset
 
 
 def addresses(warp: Warp, address: Address) -> list[int]:
-    """Returns what `[base + offset]` means in each lane, in the space of the instruction.
+    """Returns the address `[base + offset]` in each lane, in the space of the instruction.
 
-    The sum is as wide as the register: below the end of 32 bits, it begins again at 0.
+    The sum wraps around at the width of the base register: 32 bits, or 64.
     """
     base = [0] * warp.size if address.base is None else read(warp, address.base, U64).tolist()
     width = address.base.type.bits if isinstance(address.base, Register) else U64.bits

@@ -1,4 +1,4 @@
-"""Preconditions of instructions (`isa.preconditions`), checked in each lane that executes one."""
+"""Checks preconditions of instructions (`isa.preconditions`) in each lane that executes them."""
 
 from __future__ import annotations
 
@@ -14,33 +14,38 @@ from warploom.ptx.ir import Address, Instruction, Operand, Space
 
 
 def check_operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """Raise the fault of the lowest lane of `mask` whose operands break a precondition."""
+    """Raises the fault of the lowest lane of `mask` whose operands break a precondition."""
     for check in operand_checks(instruction):
-        given = [_value(warp, operand) for operand in check.operands]
-        bad = mask & ~to_mask(evaluate(check.term, given, warp.size))
-        if bad:
-            lane = next(iter(lanes_of(bad)))
-            address, value = int(_value(warp, check.address)[lane]), int(given[0][lane])
-            place = (index, warp.block.number, warp.number, lane)
+        values = [_value(warp, operand) for operand in check.operands]
+        failing = mask & ~to_mask(evaluate(check.term, values, warp.size))
+        if failing:
+            lane = next(iter(lanes_of(failing)))
+            address, value = int(_value(warp, check.address)[lane]), int(values[0][lane])
+            position = (index, warp.block.number, warp.number, lane)
             size = value if check.value != check.address else 0
-            fault = Fault(FaultKind(check.precondition.number), *place, address, size)
+            fault = Fault(FaultKind(check.precondition.number), *position, address, size)
             raise fault_error(fault, warp.run.program, warp.run.launch, None)
 
 
 def check_word(
-    warp: Warp, index: int, lane: int, need: Precondition | None, place: tuple[Space, int, int]
+    warp: Warp,
+    index: int,
+    lane: int,
+    precondition: Precondition | None,
+    location: tuple[Space, int, int],
 ) -> None:
-    """Raise the fault of a lane whose atomic finds a word that breaks a precondition; `place` is
-    the space, the address there and the word."""
-    space, address, word = place
-    if need is None or evaluate(need.of_memory, [collect([word], U64)], 1)[0]:
+    """Raises the fault of a lane whose atomic finds a word in memory that breaks a precondition;
+    `location` is the space, the address there and the word."""
+    space, address, word = location
+    if precondition is None or evaluate(precondition.of_memory, [collect([word], U64)], 1)[0]:
         return
-    at = (index, warp.block.number, warp.number, lane)
-    fault = Fault(FaultKind(need.number), *at, address, U64.bytes, space)
+    position = (index, warp.block.number, warp.number, lane)
+    fault = Fault(FaultKind(precondition.number), *position, address, U64.bytes, space)
     raise fault_error(fault, warp.run.program, warp.run.launch, None)
 
 
 def _value(warp: Warp, operand: Operand) -> Values:
+    """Returns the lanes of an operand, which may be an address."""
     if isinstance(operand, Address):
         return collect(addresses(warp, operand), U64)
     return read(warp, operand, U32)

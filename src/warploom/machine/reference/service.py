@@ -1,38 +1,39 @@
-"""Calls of what the machine provides: printf, assert, malloc and free (`machine.services`)."""
+"""Executes calls of printf, assert, malloc and free (`machine.services`)."""
 
 from __future__ import annotations
 
 from warploom.core.types import U64
-from warploom.machine.reference.access import Request, peek
+from warploom.machine.reference.access import AccessRequest, peek
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import read, write
 from warploom.machine.reference.state import Warp
-from warploom.machine.services import Call
+from warploom.machine.services import ServiceCall
 from warploom.program.services import service_of
 from warploom.ptx.ir import Instruction, Space, Vector
 
 
 def serve(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Serve a `call` that is for the machine; any other has nothing left to do."""
+    """Executes a `call` of a device function that the host provides; any other `call` has been
+    lowered to other instructions and does nothing."""
     name = service_of(instruction)
     if name is None:
         return
-    returns, given = instruction.operands[0], instruction.operands[2]
+    returns, arguments = instruction.operands[0], instruction.operands[2]
     assert isinstance(returns, Vector)
-    assert isinstance(given, Vector)
+    assert isinstance(arguments, Vector)
 
-    def look(lane: int, address: int, size: int) -> bytes:
-        return peek(warp, Request(index, Space.GENERIC, "load", size), lane, address)
+    def read_memory(lane: int, address: int, size: int) -> bytes:
+        return peek(warp, AccessRequest(index, Space.GENERIC, "load", size), lane, address)
 
-    call = Call(
+    call = ServiceCall(
         name,
         index,
         warp.block.number,
         warp.number,
         tuple(lanes_of(mask)),
-        tuple(read(warp, argument, U64).tolist() for argument in given.elements),
-        look,
+        tuple(read(warp, argument, U64).tolist() for argument in arguments.elements),
+        read_memory,
     )
-    answers = collect(warp.run.services.answer(call), U64)
+    results = collect(warp.run.services.serve(call), U64)
     for register in returns.elements:
-        write(warp, register, answers, U64, on)
+        write(warp, register, results, U64, on)

@@ -1,9 +1,11 @@
-"""The lanes of a warp: which run, where they part, and where they meet again.
+"""Provides a view of a warp's state table: active lanes, divergence and reconvergence.
 
-A branch that sends lanes both ways makes a node, at whose point — the immediate post-dominator of
-its block — the lanes gather again (CUDA C++ Programming Guide, "SIMT Architecture"). One side runs
-before the other begins. What else can happen to lanes that wait is in `simt.convergence`, whose
-table this is a view of.
+A divergent branch pushes a node on the SIMT stack. Its lanes reconverge at the immediate
+post-dominator of the branch's basic block (CUDA C++ Programming Guide, "SIMT Architecture"); one
+side runs to that point before the other starts. Other states of waiting lanes are left to
+`simt.convergence`, which defines the table. Example: at `@%p bra L` with `%p` true in lanes 0-3 of
+8, the fall-through side 0xF0 may become active while the node has `expected` 0xFF, `other_side`
+0x0F and `arrived` 0.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ from warploom.simt.warp_table import (
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """Lanes that go on at a block."""
+class BranchSide:
+    """The lanes (`mask`) that continue at a basic block after a branch."""
 
     block: int
     mask: int
@@ -45,34 +47,36 @@ class Side:
 
 @dataclass(slots=True)
 class Splits:
-    """A view of a warp's table; `exit` is the virtual end. `met` collects the branches whose lanes
-    have met since it was last cleared."""
+    """A view of a warp's table; `exit` is the number of the virtual exit block. `reconverged`
+    collects the branches whose lanes have reconverged since the list was last cleared."""
 
     table: Table
     exit: int
-    met: list[int] = field(default_factory=list[int])
+    reconverged: list[int] = field(default_factory=list[int])
 
     @property
     def active(self) -> int:
-        """Return the lanes that run."""
+        """Returns the mask of active lanes."""
         return int(self.table[MASK])
 
     @property
     def live(self) -> int:
-        """Return the lanes that have not exited."""
+        """Returns the mask of lanes that have not exited."""
         return int(self.table[LIVE])
 
     @property
     def block(self) -> int:
-        """Returns where they are."""
+        """Returns the basic block of the active lanes."""
         return int(self.table[BLOCK])
 
-    def part(self, branch: int, point: int, first: Side, other: Side, level: int) -> None:
-        """Part the running lanes at a branch; those of `first` run on.
+    def diverge(
+        self, branch: int, point: int, first: BranchSide, other: BranchSide, level: int
+    ) -> None:
+        """Splits the active lanes at a branch; those of `first` stay active.
 
-        The others may be already where the sides meet. Then they have nothing to run: they only
-        wait, at an outer node if that has the same point. `level` says how many calls deep the
-        lanes are.
+        The other side may be at the reconvergence point already. Then it has nothing to run and
+        only waits, at an outer node if that has the same point (so that loops do not grow the
+        stack). `level` is the call depth of the lanes.
         """
         if other.block != point:
             push(self.table, point, self.active, other.block, other.mask, branch, level)
@@ -83,31 +87,42 @@ class Splits:
         self.table[MASK] = first.mask
 
     def split_targets(
-        self, branch: int, point: int, goals: Words, ways: Words, on: int, through: int, level: int
+        self,
+        branch: int,
+        point: int,
+        goals: Words,
+        targets: Words,
+        on: int,
+        through: int,
+        level: int,
     ) -> int:
-        """Part the running lanes at an indexed branch (`simt.indexed_branch`); gives the block of
-        those that go first, NONE where an index chooses none."""
+        """Splits the active lanes at an indexed branch (`simt.indexed_branch`); returns the basic
+        block of the lanes that run first, NONE if an index selects no target."""
         return take_indexed_branch(
-            self.table, goals, on, ways, len(ways), through, point, branch, level
+            self.table, goals, on, targets, len(targets), through, point, branch, level
         )
 
     def _gathers_at(self, block: int, level: int) -> bool:
-        """Returns whether the innermost node gathers lanes at that block, as deep in calls."""
+        """Returns true if the innermost node reconverges at that block and call depth."""
         table, top = self.table, self.table[TOP]
         if top == NONE or table[node_at(top) + POINT] != block:
             return False
+        # Lanes in a recursive call may pass the same block deeper in the stack; they do not
+        # reconverge there.
         return block == self.exit or table[node_at(top) + LEVEL] == level
 
     def arrive(self, block: int, level: int) -> int:
-        """Let the running lanes come to `block`: RUNNABLE with the lanes that go on, RECONVERGING
-        where they wait for others, or ENDED."""
+        """Enters `block` with the active lanes and reconverges as far as possible: returns RUNNABLE
+        with the lanes that continue, RECONVERGING if these wait for others, or ENDED."""
         table = self.table
         if block == self.exit:
             table[LIVE] &= ~table[MASK]
+        # A block may end several nested branches.
         while self._gathers_at(block, level):
             top = int(table[TOP])
             at = node_at(top)
             table[at + ARRIVED] |= table[MASK]
+            # The other side of the branch has not run: it becomes active.
             if table[at + OTHER_MASK]:
                 table[MASK], block = table[at + OTHER_MASK], int(table[at + OTHER_BLOCK])
                 table[at + OTHER_MASK] = 0
@@ -116,18 +131,19 @@ class Splits:
                 return RECONVERGING
             table[MASK] = table[at + EXPECTED]
             if block != self.exit and table[at + BRANCH] != NONE:
-                self.met.append(int(table[at + BRANCH]))
+                self.reconverged.append(int(table[at + BRANCH]))
             pop(table, top)
         table[BLOCK] = block
         if block != self.exit:
             return RUNNABLE
         return RECONVERGING if table[LIVE] else ENDED
 
-    def leave(self, mask: int) -> None:
-        """Let some of the running lanes exit, not all. The nodes that they are in all end at the
-        exit, for whatever can exit before a point is not post-dominated by it."""
+    def exit_lanes(self, mask: int) -> None:
+        """Exits some of the active lanes, but not all. The nodes that contain them all reconverge
+        at the exit: a point that lanes can miss by exiting is not a post-dominator."""
         table = self.table
         table[LIVE] &= ~mask
         table[MASK] &= ~mask
+        # Exited lanes count as arrived, so that the others do not wait for them.
         if table[TOP] != NONE:
             table[node_at(table[TOP]) + ARRIVED] |= mask

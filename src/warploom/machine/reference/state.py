@@ -1,4 +1,9 @@
-"""The state of a launch on the reference machine, while it runs: the run, a block, a warp."""
+"""Holds the state of a launch on the reference machine while it runs: the launch, its thread
+blocks, its warps.
+
+The protocols `Listener` and `Sanitizer` are what recorders, debuggers and race detectors implement
+to receive events.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,7 @@ from warploom.cost.device_rules import AccessRules
 from warploom.machine.faults.fault_errors import limit_error
 from warploom.machine.launch import (
     Launch,
-    Who,
+    WarpId,
     all_shared_bytes,
     launch_values,
     shared_stride,
@@ -41,62 +46,60 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Listener(Protocol):
-    """Is told what happens, as it happens."""
+    """Receives events of a launch as they happen."""
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
-        """Hear that a warp executes an instruction, in the lanes of `mask`; nothing of it is done
-        yet."""
+        """Called before a warp executes an instruction in the lanes of `mask`."""
         ...
 
-    def accessed(self, warp: Warp, access: Access) -> None:
-        """Hear that a warp's instruction reaches into memory; the access is legal and not done
-        yet."""
+    def accessed(self, warp: Warp, access: WarpAccess) -> None:
+        """Called before a warp's instruction accesses memory; the access has passed all checks."""
         ...
 
 
 @runtime_checkable
 class Chooser(Listener, Protocol):
-    """Is told what happens, and chooses who has each turn."""
+    """A listener that selects which warp runs next."""
 
-    def choose(self, able: Sequence[Who]) -> Who | None:
-        """Return which of the warps that can run has the next turn; None leaves it to the
-        schedule. Where that has to decide, it has done so: `able` is its choice alone."""
+    def choose(self, able: Sequence[WarpId]) -> WarpId | None:
+        """Returns which of the runnable warps runs next, or None for the schedule's choice. In
+        states where only the schedule can decide, `able` holds its choice alone."""
         ...
 
 
 class Sanitizer(Protocol):
-    """Checks what happens, and may keep lanes from memory that they must not reach."""
+    """Checks events of a launch, and may suppress accesses of lanes."""
 
-    def admitted(self, warp: Warp, wanted: Wanted) -> int:
-        """Hear that a warp's instruction is about to reach into memory; returns the lanes that
-        may."""
+    def admitted(self, warp: Warp, wanted: AttemptedAccess) -> int:
+        """Called before a warp's instruction accesses memory, before bounds are checked; returns
+        the lanes that may."""
         ...
 
     def arrives(self, warp: Warp, instruction: int, mask: int, number: int, threads: int) -> None:
-        """Lanes come to barrier `number`, which awaits so many threads (0: all)."""
+        """Called when lanes arrive at barrier `number`, which awaits `threads` threads (0: all)."""
         ...
 
     def passes(self, warp: Warp, instruction: int, mask: int) -> None:
-        """Lanes execute an instruction that is neither of these."""
+        """Called when lanes execute an instruction that is neither an access nor a barrier."""
         ...
 
     def copies(self, warp: Warp, instruction: int, mask: int, copies: TensorCopies) -> None:
-        """Lanes begin copies of tensors."""
+        """Called before lanes issue copies of tensors."""
         ...
 
     def tensor_memory(self, warp: Warp, instruction: int, mask: int, work: TensorWork) -> None:
-        """Lanes begin a `tcgen05`."""
+        """Called before lanes issue a `tcgen05`."""
         ...
 
     def texels(self, warp: Warp, instruction: int, mask: int, work: TexelWork) -> None:
-        """Lanes are about to access a texture or a surface."""
+        """Called before lanes access a texture or a surface."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TensorCopies:
-    """The operands of `asynchronous.issue.tensor_copies`: a request, the operands of the lanes in
-    rows, the words that it works with, and the allocations."""
+    """The operands of `asynchronous.issue.tensor_copies`: the packed request, one row of lane
+    values per operand, scratch words, and the allocations."""
 
     request: int
     rows: Words
@@ -106,8 +109,8 @@ class TensorCopies:
 
 @dataclass(frozen=True, slots=True)
 class TensorWork:
-    """The operands of `asynchronous.issue.tensor_memory`: a request, the operands of the lanes in
-    rows, and the words that it works with."""
+    """The operands of `asynchronous.issue.tensor_memory`: the packed request, one row of lane
+    values per operand, and scratch words."""
 
     request: int
     rows: Words
@@ -116,8 +119,8 @@ class TensorWork:
 
 @dataclass(frozen=True, slots=True)
 class TexelWork:
-    """The operands of `texture.requests`: a request, the operands of the lanes in rows, and
-    the words that it works with."""
+    """The operands of `texture.requests`: the packed request, one row of lane values per operand,
+    and scratch words."""
 
     request: int
     rows: npt.NDArray[np.uint64]
@@ -125,9 +128,9 @@ class TexelWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Lanes that want to reach into one space, each at its address there; `data` are the bytes of
-    their operands: all lanes' of one element, then those of the next."""
+class AttemptedAccess:
+    """An access to one space that has not been checked: `addresses` by lane; `data` are the operand
+    bytes, all lanes' of the first element, then those of the next."""
 
     instruction: int
     space: Space
@@ -138,10 +141,11 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """Lanes of a warp that reach into one space: `op` (load, store, atomic) on `size` bytes each.
+class WarpAccess:
+    """A legal access of lanes of a warp to one space: `op` (load, store, atomic) on `size` bytes
+    each.
 
-    `addresses` and `found` hold, for each of `lanes`, where in the space, and the bytes there
+    `addresses` and `found` hold, for each of `lanes`, the address in the space, and the bytes there
     before the access.
     """
 
@@ -155,8 +159,13 @@ class Access:
 
 
 @dataclass
-class Run:
-    """One launch: what runs, on what memory, and what has been counted."""
+class LaunchState:
+    """One launch in execution: program, memory, schedule and counts.
+
+    `rows` maps (instruction, space) to the number of the access record. `plan`, `slots`, `states`
+    and `tables` are the arrays of `simt.scheduling`, `caches` that of `cost.caches`; `issued`
+    counts warp instructions.
+    """
 
     program: Program
     launch: Launch
@@ -176,22 +185,22 @@ class Run:
 
     @cached_property
     def queue(self) -> npt.NDArray[np.int64]:
-        """Asynchronous copies that are not complete (`asynchronous.issue.queue`)."""
+        """Returns the queue of incomplete asynchronous copies (`asynchronous.issue.queue`)."""
         return np.zeros(queue_words(self.program.has_tensor_memory), np.int64)
 
     @cached_property
     def held(self) -> npt.NDArray[np.int64]:
-        """Copies of lanes that are not complete (`asynchronous.late_copies`)."""
+        """Returns the list of incomplete copies that lanes issued (`asynchronous.late_copies`)."""
         return np.zeros(LIST_WORDS, np.int64)
 
     @cached_property
     def services(self) -> Services:
-        """Returns what the host does for the kernel."""
+        """Returns the host functions for the kernel."""
         return Services(self.program, self.launch, self.memory)
 
-    def issue(self, instruction: int, active: int, on: int) -> None:
-        """Count a warp instruction; raises InstructionLimit where the launch may have no more, and
-        LaunchCancelled where it should stop."""
+    def issue(self, instruction: int, active_mask: int, guarded_mask: int) -> None:
+        """Counts a warp instruction. Raises InstructionLimit if the launch has used up its
+        instructions, and LaunchCancelled if it should stop."""
         if self.launch.cancellation is not None:
             self.launch.cancellation.check()
         if instruction in self.program.hidden:
@@ -201,16 +210,16 @@ class Run:
             raise limit_error(self.program, self.launch)
         self.issued += 1
         self.tally.warps[instruction] += 1
-        self.tally.threads[instruction] += active.bit_count()
-        self.tally.threads_on[instruction] += on.bit_count()
+        self.tally.threads[instruction] += active_mask.bit_count()
+        self.tally.threads_on[instruction] += guarded_mask.bit_count()
 
 
 @dataclass
-class Block:
-    """One block: its number in the grid, its shared memory, and that of all blocks of its cluster,
-    in which it is the one at `rank`."""
+class ThreadBlock:
+    """One thread block: its number in the grid, its shared memory, and the shared memory of its
+    cluster, in which it has rank `rank`."""
 
-    run: Run
+    run: LaunchState
     number: int
     shared: Bytes
     cluster: Bytes
@@ -219,13 +228,14 @@ class Block:
 
 @dataclass
 class Warp:
-    """One warp: its place in the block, its control state, its registers and private memory.
+    """One warp: its number in the block, its control state, registers and private memory.
 
-    `next` is the instruction that it executes next, `used` how many it has in this turn; `local`
-    and `frame` have a row for each lane. `state` is its row of the schedule.
+    `next` is the instruction that it executes next, `used` the number executed in this turn;
+    `local` and `frame` have a row for each lane. `state` is its scheduler state
+    (`simt.schedule_layout`).
     """
 
-    block: Block
+    block: ThreadBlock
     number: int
     splits: Splits
     state: Words
@@ -236,37 +246,39 @@ class Warp:
     next: int = 0
     used: int = 0
     failed_wait: bool = False
-    """Whether lanes have waited in vain for a phase of an mbarrier in this turn."""
+    """True if a wait for a phase of an mbarrier has timed out in this turn."""
     in_flight: deque[Any] = field(default_factory=deque[Any])
-    """Products of its warp group that are not complete (`machine.reference.warp_group`)."""
+    """Incomplete products of its warp group (`machine.reference.warp_group`), or loads of tensor
+    memory."""
     group: int = 0
-    """The number of the group that such products join."""
+    """The number of the group that issued products join."""
     interrupted: dict[int, int] = field(default_factory=dict[int, int])
-    """Where lanes go on that were interrupted, by their mask."""
+    """The instruction at which interrupted lanes resume, by their mask."""
 
     @property
-    def run(self) -> Run:
+    def run(self) -> LaunchState:
         return self.block.run
 
     @property
     def size(self) -> int:
-        """Returns how many lanes it has."""
+        """Returns the number of lanes."""
         return self.run.launch.warp_size
 
     @property
     def clock(self) -> int:
-        """Returns how many instructions it had issued before this one."""
+        """Returns the number of instructions issued before the current one, the value of
+        `%clock`."""
         return int(self.state[ISSUED]) + self.used - 1
 
     @property
     def existing(self) -> int:
-        """Return the lanes that have a thread; in a block's last warp they may be few."""
-        left = self.run.launch.threads_per_block - self.number * self.size
-        return (1 << min(left, self.size)) - 1
+        """Returns the mask of lanes that have a thread; the last warp of a block may have few."""
+        remaining = self.run.launch.threads_per_block - self.number * self.size
+        return (1 << min(remaining, self.size)) - 1
 
     @property
     def level(self) -> int:
-        """Returns how many calls deep the running lanes are (`program.calls`)."""
+        """Returns the call depth of the active lanes (`program.calls`)."""
         depth = self.run.program.depth
         if depth is None:
             return 0
@@ -274,27 +286,29 @@ class Warp:
         return int(self.registers[depth.name][(mask & -mask).bit_length() - 1])
 
 
-def new_block(run: Run, number: int, cluster: Bytes) -> Block:
-    """Return a block at its start: shared memory, its part of the cluster's, is zero."""
+def new_block(run: LaunchState, number: int, cluster: Bytes) -> ThreadBlock:
+    """Returns a thread block in its initial state: its part of the cluster's shared memory is
+    zero."""
     launch, size = run.launch, all_shared_bytes(run.program, run.launch)
     rank = launch.rank_of(number)
-    first = rank * shared_stride(run.program, launch)
-    end = first + shared_stride(run.program, launch)
+    start = rank * shared_stride(run.program, launch)
+    end = start + shared_stride(run.program, launch)
     if run.program.has_tensor_memory:
         # Columns of tensor memory are cleared when they are allocated.
         end -= LANES * LANE_BYTES
-    cluster[first:end] = 0
-    return Block(run, number, cluster[first : first + size], cluster, rank)
+    # Blocks reuse slots, so the memory may hold another block's data.
+    cluster[start:end] = 0
+    return ThreadBlock(run, number, cluster[start : start + size], cluster, rank)
 
 
-def new_cluster(run: Run) -> Bytes:
-    """Return the shared memory of the blocks of a cluster."""
+def new_cluster(run: LaunchState) -> Bytes:
+    """Returns the shared memory of all thread blocks of a cluster."""
     size = run.launch.cluster_blocks * shared_stride(run.program, run.launch)
     return np.zeros(max(size, 1), np.uint8)
 
 
-def new_warp(block: Block, number: int, state: Words, table: Table) -> Warp:
-    """Return a warp at its start: registers and private memory are zero."""
+def new_warp(block: ThreadBlock, number: int, state: Words, table: Table) -> Warp:
+    """Returns a warp in its initial state: registers and private memory are zero."""
     run, size = block.run, block.run.launch.warp_size
     return Warp(
         block,
@@ -308,8 +322,8 @@ def new_warp(block: Block, number: int, state: Words, table: Table) -> Warp:
     )
 
 
-def special_values(block: Block, warp: int) -> dict[str, Values]:
-    """Return the special registers of a warp (PTX ISA, "Special Registers")."""
+def special_values(block: ThreadBlock, warp: int) -> dict[str, Values]:
+    """Returns the special registers of a warp (PTX ISA, "Special Registers")."""
     launch = block.run.launch
     lanes = range(launch.warp_size)
 
@@ -343,8 +357,10 @@ def special_values(block: Block, warp: int) -> dict[str, Values]:
 
 
 def _quotients(index: Dim3, sizes: Dim3) -> list[int]:
+    """Returns the index of a block's cluster."""
     return [n // size for n, size in zip(index, sizes, strict=True)]
 
 
 def _rests(index: Dim3, sizes: Dim3) -> list[int]:
+    """Returns the index of a block in its cluster."""
     return [n % size for n, size in zip(index, sizes, strict=True)]

@@ -1,7 +1,7 @@
-"""`tcgen05`: operands in rows, done by `asynchronous.tensor_memory`.
+"""Executes `tcgen05`: passes operand rows to `asynchronous.tensor_memory`, which does the work.
 
-Loads and stores may complete late, where their warp waits for them (`simt.product_groups`): a load
-reads tensor memory then, and its registers hold nothing of use until then.
+Loads and stores may complete late, when their warp waits for them (`simt.product_groups`): such a
+load reads tensor memory at that time, and its registers hold a marker value until then.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import TensorWork, Warp
-from warploom.machine.reference.tensors import access_row, place, tensor_fault
+from warploom.machine.reference.tensors import access_row, new_scratch, tensor_fault
 from warploom.program.requests.tensor_memory import Input, MemoryRequest, memory_request, work_words
 from warploom.ptx.ir import Address, Instruction, Space
 from warploom.simt.product_groups import CAPACITY, completes_late
@@ -35,34 +35,35 @@ from warploom.simt.product_groups import CAPACITY, completes_late
 
 @dataclass(frozen=True)
 class _Issued:
-    """A `tcgen05` as it was issued: instruction `index` in the lanes `on`, as bits in `mask`; rows
-    of operands, and registers."""
+    """A `tcgen05` that was issued: instruction `index` in the lanes `on`, which are the bits of
+    `mask`; its operand rows, shape (rows, lanes), and registers."""
 
     index: int
     mask: int
     on: Values
-    asked: MemoryRequest
+    operation: MemoryRequest
     rows: npt.NDArray[np.int64]
     registers: npt.NDArray[np.uint32]
 
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Execute any `tcgen05` that does something."""
-    asked, run = memory_request(instruction), warp.run
-    data = np.zeros((DATA_ROWS, warp.size), np.int64)
-    for given in asked.inputs:
-        data[given[0]] = _input(warp, given)
+    """Executes any `tcgen05` that has an effect."""
+    operation, run = memory_request(instruction), warp.run
+    rows = np.zeros((DATA_ROWS, warp.size), np.int64)
+    for row_input in operation.inputs:
+        rows[row_input[0]] = _input(warp, row_input)
     registers = np.zeros((MOST_REGISTERS, warp.size), np.uint32)
-    loads = part(asked.request, OP) == LOAD
-    for number, register in enumerate(() if loads else asked.registers):
+    loads = part(operation.request, OP) == LOAD
+    for number, register in enumerate(() if loads else operation.registers):
         registers[number] = read(warp, register, U32)
     if run.sanitizer is not None and mask:
-        work = TensorWork(asked.request, data.reshape(-1), place(warp, 0))
+        work = TensorWork(operation.request, rows.reshape(-1), new_scratch(warp, 0))
         run.sanitizer.tensor_memory(warp, index, mask, work)
-    issued = _Issued(index, mask, on, asked, data, registers)
+    issued = _Issued(index, mask, on, operation, rows, registers)
     if not loads or not completes_late(run.plan, warp.block.number, warp.number):
         _issue(warp, issued)
         return
+    # The list is full: complete all loads early, which a schedule is free to do.
     if len(warp.in_flight) == CAPACITY:
         _complete_loads(warp)
     warp.in_flight.append(issued)
@@ -71,52 +72,56 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
 
 
 def wait(warp: Warp, instruction: Instruction) -> None:
-    """Complete what any instruction waits for."""
+    """Completes the loads or stores that an instruction waits for."""
     if waits_for_loads(instruction.operation):
         _complete_loads(warp)
     elif waits_for_stores(instruction.operation):
-        wait_stores(host_memory(), place(warp, 0), warp.run.plan, warp.run.queue)
+        wait_stores(host_memory(), new_scratch(warp, 0), warp.run.plan, warp.run.queue)
 
 
 def _complete_loads(warp: Warp) -> None:
+    """Completes all loads in flight, in the order of their issue."""
     while warp.in_flight:
         _issue(warp, warp.in_flight.popleft())
 
 
 def _issue(warp: Warp, issued: _Issued) -> None:
-    """Do what an instruction wants, and write what it loads."""
+    """Performs an instruction, and writes the registers of a load."""
     run, index = warp.run, issued.index
-    scratch, work = place(warp, 0), np.zeros(work_words(run.program.has_tensor_memory), np.int64)
-    values, row = issued.registers.reshape(-1), access_row(warp, index, Space.SHARED)
+    scratch, work = (
+        new_scratch(warp, 0),
+        np.zeros(work_words(run.program.has_tensor_memory), np.int64),
+    )
+    values, record = issued.registers.reshape(-1), access_row(warp, index, Space.SHARED)
     with np.errstate(all="ignore"):
         failed = issue_tensor_memory(
             host_memory(),
             issued.rows.reshape(-1),
             scratch,
             values,
-            row,
+            record,
             run.plan,
             run.queue,
             work,
             issued.mask,
-            issued.asked.request,
+            issued.operation.request,
             index,
         )
     if failed:
         raise tensor_fault(warp, index, 0, scratch.tolist())
-    if part(issued.asked.request, OP) == LOAD:
+    if part(issued.operation.request, OP) == LOAD:
         _write(warp, issued)
 
 
 def _write(warp: Warp, issued: _Issued) -> None:
-    """Write the registers of a load."""
-    for number, register in enumerate(issued.asked.registers):
+    """Writes the registers of a load."""
+    for number, register in enumerate(issued.operation.registers):
         write(warp, register, issued.registers[number], B32, issued.on)
 
 
-def _input(warp: Warp, given: Input) -> Values:
-    """Return the words of a row."""
-    _, operand, type = given
+def _input(warp: Warp, row_input: Input) -> Values:
+    """Returns the words of an operand row."""
+    _, operand, type = row_input
     if type is None:
         assert isinstance(operand, Address)
         return np.array(addresses(warp, operand), np.uint64).view(np.int64)

@@ -1,5 +1,5 @@
-"""Copies of tensors, and waits for asynchronous copies: operands in rows, done by
-`asynchronous.tensors`."""
+"""Executes copies of tensors and waits for asynchronous copies: passes operand rows to
+`asynchronous`, which does the work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import WINDOWS, addresses, read
-from warploom.machine.reference.state import Block, Run, TensorCopies, Warp
+from warploom.machine.reference.state import LaunchState, TensorCopies, ThreadBlock, Warp
 from warploom.program.effects.tensor_waits import group_request, late_copy, wait_request
 from warploom.program.requests.tensor_memory import work_words
 from warploom.program.requests.tensors import tensor_request
@@ -36,30 +36,35 @@ from warploom.simt.lane_counts import ALL_LANES
 Words = npt.NDArray[np.int64]
 
 THREADS = 64
-"""Numbers of threads for each warp, and of warps for each block, in `entries.FIRST_THREAD`."""
+"""The number of threads that `entries.FIRST_THREAD` reserves for each warp, and of warps for each
+block."""
 
 
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Execute any operation of `isa.ops.tensors`."""
-    asked = tensor_request(instruction)
-    data = np.zeros((DATA_ROWS, warp.size), np.int64)
-    for row, operand, type in asked.inputs:
+    """Executes any operation of `isa.ops.tensors`."""
+    request = tensor_request(instruction)
+    operand_rows = np.zeros((DATA_ROWS, warp.size), np.int64)
+    for row, operand, type in request.inputs:
         if type is None:
-            window = WINDOWS.get(asked.map_space, 0) if row == MAP_ROW else 0
+            window = WINDOWS.get(request.map_space, 0) if row == MAP_ROW else 0
             values = np.array(_addresses(warp, operand), np.uint64) + np.uint64(window)
         else:
             values = resized(read(warp, operand, type), 64, sign=type.is_signed)
-        data[row] = values.view(np.int64)
+        operand_rows[row] = values.view(np.int64)
     rows = access_row(warp, index, Space.GLOBAL), access_row(warp, index, Space.SHARED)
     table = warp.run.memory.table_in_launch()
-    for first in range(0, warp.size, LANES):
-        scratch = place(warp, first)
+    # The rules process 32 lanes at a time, also in a warp of 64.
+    for first_lane in range(0, warp.size, LANES):
+        scratch = new_scratch(warp, first_lane)
         scratch[entries.ALLOCATIONS] = table.count
-        lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
+        lanes, active_lanes = (
+            operand_rows[:, first_lane : first_lane + LANES].reshape(-1),
+            mask >> first_lane & ALL_LANES,
+        )
         work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
-        if warp.run.sanitizer is not None and some:
-            copies = TensorCopies(asked.request, lanes, scratch, table)
-            warp.run.sanitizer.copies(warp, index, some, copies)
+        if warp.run.sanitizer is not None and active_lanes:
+            copies = TensorCopies(request.request, lanes, scratch, table)
+            warp.run.sanitizer.copies(warp, index, active_lanes, copies)
         with np.errstate(all="ignore"):
             failed = issue_copies(
                 host_memory(),
@@ -70,15 +75,16 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
                 warp.run.plan,
                 warp.run.queue,
                 work,
-                some,
-                asked.request,
+                active_lanes,
+                request.request,
             )
         if failed:
-            raise tensor_fault(warp, index, first, scratch.tolist())
+            raise tensor_fault(warp, index, first_lane, scratch.tolist())
 
 
-def place(warp: Warp, first: int) -> Words:
-    """Return what `asynchronous.tensors` knows of a warp's lanes from `first` on."""
+def new_scratch(warp: Warp, first_lane: int) -> Words:
+    """Returns the scratch words of `asynchronous.tensors` for a warp's lanes from `first_lane` on:
+    shared memory, block, warp and thread numbers."""
     scratch = np.zeros(entries.SCRATCH_WORDS, np.int64)
     block = warp.block
     run, cluster = warp.run, int(block.cluster.ctypes.data)
@@ -89,7 +95,7 @@ def place(warp: Warp, first: int) -> Words:
     scratch[entries.LIVE_BLOCKS] = live_blocks(run.plan, run.slots)
     scratch[entries.BLOCK], scratch[entries.WARP] = block.number, warp.number
     threads = (block.number * THREADS + warp.number) * THREADS
-    scratch[entries.FIRST_THREAD] = threads + first
+    scratch[entries.FIRST_THREAD] = threads + first_lane
     return scratch
 
 
@@ -99,21 +105,23 @@ def _addresses(warp: Warp, operand: Operand) -> list[int]:
 
 
 def access_row(warp: Warp, index: int, space: Space) -> Words:
-    """Return the counts of an access row; of one that is not counted, room that nobody reads."""
+    """Returns the access record of an instruction for a space; a scratch record if its accesses are
+    not counted."""
     row = warp.run.rows.get((index, space))
     return np.zeros(RECORD_WIDTH, np.int64) if row is None else warp.run.tally.rows_of_rules[row]
 
 
-def tensor_fault(warp: Warp, index: int, first: int, scratch: list[int]) -> Exception:
-    lane = first + scratch[entries.FAULT_LANE]
+def tensor_fault(warp: Warp, index: int, first_lane: int, scratch: list[int]) -> Exception:
+    """Returns the error of the fault that the scratch words record."""
+    lane = first_lane + scratch[entries.FAULT_LANE]
     in_shared = scratch[entries.FAULT_IN_SHARED]
-    where = Space.SHARED if in_shared else Space.GLOBAL
+    space = Space.SHARED if in_shared else Space.GLOBAL
     address, size = scratch[entries.FAULT_ADDRESS], scratch[entries.FAULT_SIZE]
     kind = FaultKind(scratch[entries.FAULT_KIND])
-    fault = Fault(kind, index, warp.block.number, warp.number, lane, address, size, where)
+    fault = Fault(kind, index, warp.block.number, warp.number, lane, address, size, space)
     run = warp.run
-    own = Allocation(0, len(warp.block.shared), "the block's shared memory")
-    nearest = own if in_shared else run.memory.nearest(address)
+    shared_memory = Allocation(0, len(warp.block.shared), "the block's shared memory")
+    nearest = shared_memory if in_shared else run.memory.nearest(address)
     return fault_error(fault, run.program, run.launch, nearest)
 
 
@@ -121,42 +129,50 @@ def tensor_fault(warp: Warp, index: int, first: int, scratch: list[int]) -> Exce
 
 
 def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Complete the copies that a look at an mbarrier waits for (`asynchronous.issue.waits`)."""
-    asked = wait_request(instruction)
-    if asked is None or not _pending(warp.run):
+    """Completes the copies that a test of an mbarrier waits for (`asynchronous.issue.waits`)."""
+    request = wait_request(instruction)
+    if request is None or not _pending(warp.run):
         return
-    data = np.zeros((DATA_ROWS, warp.size), np.int64)
-    data[BARRIER_ROW] = np.array(_addresses(warp, asked.barrier), np.uint64).view(np.int64)
-    data[VALUE_ROW] = resized(read(warp, asked.value, asked.type), 64).view(np.int64)
-    for first in range(0, warp.size, LANES):
-        lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
+    operand_rows = np.zeros((DATA_ROWS, warp.size), np.int64)
+    operand_rows[BARRIER_ROW] = np.array(_addresses(warp, request.barrier), np.uint64).view(
+        np.int64
+    )
+    operand_rows[VALUE_ROW] = resized(read(warp, request.value, request.type), 64).view(np.int64)
+    for first_lane in range(0, warp.size, LANES):
+        lanes, active_lanes = (
+            operand_rows[:, first_lane : first_lane + LANES].reshape(-1),
+            mask >> first_lane & ALL_LANES,
+        )
         work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
-        given = (place(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
-        wait_copies(host_memory(), lanes, *given, some, int(asked.by_parity))
+        arrays = (new_scratch(warp, first_lane), warp.run.plan, warp.run.queue, warp.run.held, work)
+        wait_copies(host_memory(), lanes, *arrays, active_lanes, int(request.by_parity))
 
 
-def end_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """End a group of copies, or complete those that an instruction waits for."""
-    asked = group_request(instruction)
-    if asked is None or not _pending(warp.run):
+def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
+    """Commits a group of copies, or completes the groups that an instruction waits for."""
+    request = group_request(instruction)
+    if request is None or not _pending(warp.run):
         return
-    for first in range(0, warp.size, LANES):
+    for first_lane in range(0, warp.size, LANES):
         work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
-        given = (place(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
-        some = mask >> first & ALL_LANES
-        group_copies(host_memory(), *given, some, asked.action, asked.left, asked.groups)
+        arrays = (new_scratch(warp, first_lane), warp.run.plan, warp.run.queue, warp.run.held, work)
+        active_lanes = mask >> first_lane & ALL_LANES
+        group_copies(
+            host_memory(), *arrays, active_lanes, request.action, request.left, request.groups
+        )
 
 
-def retire(run: Run, block: Block) -> None:
-    """Complete or forget the copies of a block that has ended."""
+def retire_block(run: LaunchState, block: ThreadBlock) -> None:
+    """Completes or drops the copies of a thread block that has ended. Raises the fault of tensor
+    memory that it has not freed."""
     stride = shared_stride(run.program, run.launch)
     start = int(block.cluster.ctypes.data) + block.rank * stride
     if run.program.has_tensor_memory:
         number = np.zeros(1, np.int64)
-        found = find_unfreed(host_memory(), start, stride, 1, number)
-        if found:
+        unfreed = find_unfreed(host_memory(), start, stride, 1, number)
+        if unfreed:
             kind, space = FaultKind.STILL_ALLOCATED, Space.SHARED
-            fault = Fault(kind, found - 1, block.number, 0, 0, 0, 0, space)
+            fault = Fault(kind, unfreed - 1, block.number, 0, 0, 0, 0, space)
             raise fault_error(fault, run.program, run.launch, None)
     if _pending(run):
         work = np.zeros(work_words(run.program.has_tensor_memory), np.int64)
@@ -164,8 +180,8 @@ def retire(run: Run, block: Block) -> None:
         retire_copies(host_memory(), run.queue, run.held, work, start, end)
 
 
-def _pending(run: Run) -> bool:
-    """Return whether copies are kept for later."""
+def _pending(run: LaunchState) -> bool:
+    """Returns true if any copy is incomplete."""
     return bool(run.queue[COUNT] or run.held[HELD_COUNT])
 
 
@@ -176,26 +192,28 @@ def _pending(run: Run) -> bool:
 def deferring(
     warp: Warp, instruction: Instruction, mask: int, rows: Mapping[int, Words]
 ) -> Generator[None]:
-    """Do the copies of a block of statements; where they complete late, put back what they wrote.
-    `rows` are the operands of `asynchronous.late_copies.hold.hold_copies`."""
+    """Wraps statements that perform copies of lanes; if the copies complete late, the bytes that
+    they overwrote are restored afterwards. `rows` are the operands of
+    `asynchronous.late_copies.hold.hold_copies`."""
     copy, run = late_copy(instruction), warp.run
+    # Without shuffling, copies complete at once.
     if copy is None or not run.launch.schedule.shuffles or warp.size != LANES:
         yield
         return
-    data = np.zeros((DATA_ROWS, LANES), np.int64)
-    data[BARRIER_ROW] = -1
+    operand_rows = np.zeros((DATA_ROWS, LANES), np.int64)
+    operand_rows[BARRIER_ROW] = -1
     for row, values in rows.items():
-        data[row] = values
-    table, scratch = run.memory.table_in_launch(), place(warp, 0)
+        operand_rows[row] = values
+    table, scratch = run.memory.table_in_launch(), new_scratch(warp, 0)
     scratch[entries.ALLOCATIONS] = table.count
-    given = data.reshape(-1), scratch, table.rows
-    asked = mask, copy.what, copy.groups
-    kept = hold_copies(host_memory(), *given, run.plan, run.held, *asked)
+    inputs = operand_rows.reshape(-1), scratch, table.rows
+    options = mask, copy.what, copy.groups
+    is_held = hold_copies(host_memory(), *inputs, run.plan, run.held, *options)
     yield
-    if kept:
+    if is_held:
         defer_copies(host_memory(), run.plan, run.held)
 
 
-def longs(warp: Warp, operand: Operand) -> Words:
-    """Return the addresses of an operand, as signed words."""
+def address_words(warp: Warp, operand: Operand) -> Words:
+    """Returns the addresses of an operand as signed words."""
     return np.array(_addresses(warp, operand), np.uint64).view(np.int64)

@@ -1,11 +1,11 @@
-"""Turns that somebody chooses, beside the schedule: who can run at all."""
+"""Determines which warps can run, for turns that a chooser selects instead of the schedule."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from warploom.machine.launch import Who
-from warploom.machine.reference.state import Run
+from warploom.machine.launch import WarpId
+from warploom.machine.reference.state import LaunchState
 from warploom.simt import schedule_layout as p
 from warploom.simt.block_barriers import complete_barrier_if_full, complete_full_barriers
 from warploom.simt.clusters import end_block
@@ -14,44 +14,44 @@ from warploom.simt.scheduling import can_start, enter_slot
 from warploom.simt.waiting_splits import has_ready
 from warploom.simt.warp_table import NONE
 
-Choose = Callable[[Sequence[Who]], Who | None]
-"""Chooses one of the warps that can run; None: whom the schedule chooses."""
+Choose = Callable[[Sequence[WarpId]], WarpId | None]
+"""Selects one of the runnable warps; None leaves the choice to the schedule."""
 
 
-def in_turn(turns: Iterable[Who]) -> Choose:
-    """Return a choice of those warps, one after the other; then of none."""
-    left = iter(turns)
-    return lambda able: next(left, None)
+def listed_choice(turns: Iterable[WarpId]) -> Choose:
+    """Returns a chooser that selects the warps of a list one after the other, then None."""
+    remaining = iter(turns)
+    return lambda runnable: next(remaining, None)
 
 
-def able_warps(run: Run, begin_block: Callable[[], None]) -> list[Who]:
-    """Begin all blocks that there is room for, each by `begin_block` when it has its slot, and end
-    those that have ended; return the warps that can run, block by block. None where blocks form
-    clusters, which begin and wait together."""
+def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[WarpId]:
+    """Starts every thread block for which there is a slot, with `begin_block`, and ends blocks that
+    have finished; returns the runnable warps, block by block. Returns none for clusters, whose
+    blocks start and wait together: the schedule decides there."""
     plan = run.plan
     if plan[p.CLUSTER] > 1:
         return []
     if plan[p.TOUCHED_BARRIER] != NONE:
-        first = plan[p.SLOT] * plan[p.WARPS]
-        complete_barrier_if_full(plan, run.states, run.tables, first, plan[p.TOUCHED_BARRIER])
+        first_state = plan[p.SLOT] * plan[p.WARPS]
+        complete_barrier_if_full(plan, run.states, run.tables, first_state, plan[p.TOUCHED_BARRIER])
         plan[p.TOUCHED_BARRIER] = NONE
     while True:
         while can_start(plan) and enter_slot(plan, run.slots, run.states, run.tables):
             begin_block()
-        able = [who for slot in range(len(run.slots)) for who in _able_of(run, slot)]
+        runnable = [warp for slot in range(len(run.slots)) for warp in _runnable_in_slot(run, slot)]
         if not can_start(plan):
-            return able
+            return runnable
 
 
-def _able_of(run: Run, slot: int) -> list[Who]:
-    """Return the warps of the block in a slot that can run, once barriers that are complete have
-    let them go; end the block where all have ended."""
+def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
+    """Returns the runnable warps of the block in a slot, after it has released complete barriers;
+    ends the block if all its warps have ended."""
     plan, block = run.plan, int(run.slots[slot])
     if block < 0:
         return []
-    found = _running(run, slot)
-    if found:
-        return found
+    running = _running(run, slot)
+    if running:
+        return running
     outcome = complete_full_barriers(plan, run.states, run.tables, slot * plan[p.WARPS])
     if outcome == p.ENDED:
         end_block(plan, run.slots, slot)
@@ -61,17 +61,19 @@ def _able_of(run: Run, slot: int) -> list[Who]:
     return _running(run, slot) if outcome == p.RUNNABLE else []
 
 
-def _running(run: Run, slot: int) -> list[Who]:
-    """Return the warps in a slot that can run as they are."""
+def _running(run: LaunchState, slot: int) -> list[WarpId]:
+    """Returns the warps in a slot that can run without a barrier being released."""
     warps, block = int(run.plan[p.WARPS]), int(run.slots[slot])
     return [(block, number) for number in range(warps) if _can_run(run, slot * warps + number)]
 
 
-def _can_run(run: Run, index: int) -> bool:
-    """Return whether `scheduling.can_run` would find lanes of a warp that run, and take none."""
+def _can_run(run: LaunchState, index: int) -> bool:
+    """Returns true if `scheduling.can_run` would find runnable lanes in a warp, without selecting
+    any."""
     state, table = run.states[index], run.tables[index]
     if state[p.STATUS] != p.RUNNABLE or state[p.RESUME] != p.FROM_TABLE:
         return bool(state[p.STATUS] == p.RUNNABLE)
     if run.plan[p.INDEPENDENT] and not has_ready(table):
+        # Wakes lanes that waited for memory to change, as the scheduler would.
         release_more_lanes(table, run.plan[p.CHANGES], run.plan[p.EXIT])
     return bool(has_ready(table))

@@ -1,4 +1,9 @@
-"""One warp, one instruction at a time."""
+"""Executes one instruction of one warp at a time: dispatches it, and computes arithmetic in all
+lanes.
+
+Arithmetic instructions are defined by terms (`isa.terms`), which `evaluate` computes; control flow
+is in `control`, memory in `access`, and so on.
+"""
 
 from __future__ import annotations
 
@@ -39,26 +44,28 @@ from warploom.simt.schedule_layout import RUNNABLE, SLOT, TURN_END, WARPS
 
 
 def begin_turn(warp: Warp) -> int:
-    """Begin a turn of a warp; returns RUNNABLE, or why it cannot run (`simt.scheduling`)."""
+    """Begins a turn of a warp; returns RUNNABLE, or why it cannot run (`simt.scheduling`)."""
     warp.used, warp.failed_wait = 0, False
     return resume(warp)
 
 
 def step_in_turn(warp: Warp) -> int:
-    """Execute one instruction of a turn; returns RUNNABLE while the turn goes on, else why it has
-    ended."""
+    """Executes one instruction of a turn; returns RUNNABLE while the turn continues, else why it
+    has ended."""
     status = step(warp)
     if status == RUNNABLE and warp.next in warp.run.launch.schedule.interrupts:
+        # `next` is the instruction before which the schedule asks for a switch.
         interrupt(warp)
         status = TURN_END
     return status
 
 
 def step(warp: Warp) -> int:
-    """Execute the next instruction of a warp that can run; tells whether it still can."""
+    """Executes the next instruction of a runnable warp; returns its status."""
     index, run = warp.next, warp.run
     instruction = run.program.instructions[index]
     active = warp.splits.active
+    # Instructions that calls were lowered to are not counted against the turn.
     warp.used += index not in run.program.hidden
     mask = active & guard_mask(warp, instruction)
     run.issue(index, active, mask)
@@ -78,10 +85,11 @@ def step(warp: Warp) -> int:
 
 
 def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """Execute an instruction that is no control flow, in the lanes of `mask`, which are some."""
+    """Executes an instruction that is not control flow in the lanes of `mask`, which is not
+    empty."""
     check_operands(warp, index, instruction, mask)
     name, on = instruction.operation.name, from_mask(mask, warp.size)
-    tensors.end_or_wait(warp, instruction, mask)
+    tensors.commit_or_wait(warp, instruction, mask)
     tensors.before_wait(warp, instruction, mask)
     tensor_memory.wait(warp, instruction)
     if is_effectless(instruction.operation):
@@ -96,14 +104,14 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
     elif name in ACCESSES:
         ACCESSES[name](warp, index, instruction, mask, on)
     elif instruction.operation.spec.unit is Unit.WARP:
-        for group in _groups(warp, instruction, mask):
+        for group in _member_groups(warp, instruction, mask):
             _collective(warp, instruction, group, from_mask(group, warp.size))
     elif name == "cvta":
         _convert_address(warp, instruction, on)
     elif name == "isspacep" and instruction.operation.spec.semantics is None:
         _is_parameter(warp, instruction, on)
     elif name == "getctarank":
-        _rank(warp, instruction, on)
+        _cluster_rank(warp, instruction, on)
     elif name == "setmaxnreg":
         _set_registers(warp, index, instruction, mask)
     elif name == "mov" and _is_packing(instruction):
@@ -127,17 +135,19 @@ ACCESSES = {
     "wgmma": warp_group.execute,
     "tcgen05": tensor_memory.execute,
 }
+"""The function that executes each instruction with an effect beyond its registers, or across lanes,
+by name."""
 
 
 # ---- values -------------------------------------------------------------------------------------
 
 
 def _compute(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """Execute an instruction that is the same function in each lane: its terms."""
+    """Executes an instruction that computes the same function in each lane: evaluates its terms."""
     operation = instruction.operation
-    first = len(operation.spec.destinations)
-    targets = tuple(spread(instruction.operands[:first]))
-    sources = tuple(spread(instruction.operands[first:]))
+    destination_count = len(operation.spec.destinations)
+    targets = tuple(spread(instruction.operands[:destination_count]))
+    sources = tuple(spread(instruction.operands[destination_count:]))
     arguments = [
         read(warp, source, type)
         for source, type in zip(sources, operation.source_types, strict=False)
@@ -150,116 +160,121 @@ def _compute(warp: Warp, instruction: Instruction, on: Values) -> None:
 
 
 def _count_routine(warp: Warp, index: int, instruction: Instruction, on: Values) -> None:
-    """Count an instruction that has been executed, if a lane of `on` has a result for which machine
-    code calls a routine."""
-    ordinary = ordinary_results(instruction.operation)
-    if ordinary is not None:
+    """Counts an instruction for whose result in some lane of `on` machine code calls a routine,
+    such as a square root of a subnormal."""
+    bounds = ordinary_results(instruction.operation)
+    if bounds is not None:
         magnitude = read(warp, instruction.operands[0], U32) & np.uint32(0x7FFF_FFFF)
-        special = (magnitude < ordinary[0]) | (magnitude > ordinary[1])
+        special = (magnitude < bounds[0]) | (magnitude > bounds[1])
         warp.run.tally.routine_calls[index] += bool((special & on).any())
 
 
 def _targets(destination: Operand) -> tuple[Operand, ...]:
+    """Returns the destinations of an operand that may be a pair `d|p`."""
     if isinstance(destination, Pair):
         return destination.first, destination.second
     return (destination,)
 
 
 def _is_packing(instruction: Instruction) -> bool:
-    """Returns whether a `mov` has a vector on one side and its whole on the other."""
+    """Returns true if a `mov` has a vector on one side and a scalar on the other."""
     if "vec" in instruction.operation.modifiers:
         return False
     return any(isinstance(operand, Vector) for operand in instruction.operands)
 
 
 def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """`mov` that packs parts into a value or takes a value apart, lowest part first."""
+    """Executes a `mov` that packs elements into a scalar or unpacks them, lowest element first."""
     destination, source = instruction.operands
     type = instruction.operation.modifiers.scalar()
     if isinstance(source, Vector):
         part = TYPES[f"b{type.bits // len(source.elements)}"]
         whole = splat(0, type, warp.size)
-        for place, element in enumerate(source.elements):
+        for index, element in enumerate(source.elements):
             bits = resized(read(warp, element, part), type.bits)
-            whole = whole | (bits << resized(splat(place * part.bits, B32, warp.size), type.bits))
+            whole = whole | (bits << resized(splat(index * part.bits, B32, warp.size), type.bits))
         write(warp, destination, whole, type, on)
         return
     assert isinstance(destination, Vector)
     part = TYPES[f"b{type.bits // len(destination.elements)}"]
     value = read(warp, source, type)
-    for place, element in enumerate(destination.elements):
-        bits = value >> resized(splat(place * part.bits, B32, warp.size), type.bits)
+    for index, element in enumerate(destination.elements):
+        bits = value >> resized(splat(index * part.bits, B32, warp.size), type.bits)
         write(warp, element, resized(bits, part.bits), part, on)
 
 
 def _convert_address(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """`cvta`: between an address in a space and a generic one."""
+    """Executes `cvta`: converts between an address in a space and a generic one."""
     modifiers = instruction.operation.modifiers
     type = modifiers.scalar("size")
     space = Space(modifiers.text("space", "").partition("::")[0])
-    begins = _parameters(warp) if space is Space.PARAM else WINDOWS.get(space, 0)
-    start = begins * (-1 if "to" in modifiers else 1)
-    moved = (a + start for a in read(warp, instruction.operands[1], type).tolist())
-    write(warp, instruction.operands[0], collect(moved, type), type, on)
+    window = _parameter_base(warp) if space is Space.PARAM else WINDOWS.get(space, 0)
+    start = window * (-1 if "to" in modifiers else 1)
+    converted = (a + start for a in read(warp, instruction.operands[1], type).tolist())
+    write(warp, instruction.operands[0], collect(converted, type), type, on)
 
 
-def _parameters(warp: Warp) -> int:
-    """Returns where the kernel's parameters stand among generic addresses."""
+def _parameter_base(warp: Warp) -> int:
+    """Returns the generic address of the kernel's parameters."""
     return warp.run.launch.globals[warp.run.program.places[PARAMETERS].offset]
 
 
 def _is_parameter(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """`isspacep.param`."""
+    """Executes `isspacep.param`."""
     destination, source = instruction.operands
-    start, size = _parameters(warp), warp.run.program.parameter_bytes
-    inside = (start <= a < start + size for a in read(warp, source, U64).tolist())
-    write(warp, destination, collect(inside, PRED), PRED, on)
+    start, size = _parameter_base(warp), warp.run.program.parameter_bytes
+    is_inside = (start <= a < start + size for a in read(warp, source, U64).tolist())
+    write(warp, destination, collect(is_inside, PRED), PRED, on)
 
 
-def _rank(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """`getctarank`."""
+def _cluster_rank(warp: Warp, instruction: Instruction, on: Values) -> None:
+    """Executes `getctarank`."""
     destination, source = instruction.operands
-    places = (a % WINDOW_SIZE >> BLOCK_BITS for a in read(warp, source, U64).tolist())
-    ranks = (place - 1 if place else warp.block.rank for place in places)
+    block_fields = (a % WINDOW_SIZE >> BLOCK_BITS for a in read(warp, source, U64).tolist())
+    # A shared address with 0 in the block field is the block's own; others have the rank plus 1.
+    ranks = (field - 1 if field else warp.block.rank for field in block_fields)
     write(warp, destination, collect(ranks, B32), B32, on)
 
 
 def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """`setmaxnreg`."""
+    """Executes `setmaxnreg`."""
     count = instruction.operands[0]
     assert isinstance(count, Immediate)
     run, grows = warp.run, int("inc" in instruction.operation.modifiers.values.values())
-    first = int(run.plan[SLOT] * run.plan[WARPS])
-    states = run.states[first : first + int(run.plan[WARPS])]
-    wrong = set_registers(run.plan, states, warp.number, count.value, grows)
-    if wrong:
-        where = index, warp.block.number, warp.number, lanes_of(mask)[0], count.value, wrong
-        fault = Fault(FaultKind.REGISTER_COUNT, *where)
+    first_warp = int(run.plan[SLOT] * run.plan[WARPS])
+    states = run.states[first_warp : first_warp + int(run.plan[WARPS])]
+    error = set_registers(run.plan, states, warp.number, count.value, grows)
+    if error:
+        position = index, warp.block.number, warp.number, lanes_of(mask)[0], count.value, error
+        fault = Fault(FaultKind.REGISTER_COUNT, *position)
         raise fault_error(fault, run.program, run.launch, None)
 
 
-def _groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]:
-    """Return the lanes that name the same members; for a shuffle that does not matter."""
+def _member_groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]:
+    """Returns the masks of lanes that name the same members. For a shuffle the groups make no
+    difference."""
     members = member_mask(instruction)
+    # A shuffle reads from a source lane by number; other instructions combine the lanes of one
+    # mask.
     if members is None or instruction.operation.name == "shfl":
         return [mask]
     groups: dict[int, int] = {}
-    named = read(warp, members, B32)
+    masks = read(warp, members, B32)
     for lane in lanes_of(mask):
-        groups[int(named[lane])] = groups.get(int(named[lane]), 0) | 1 << lane
+        groups[int(masks[lane])] = groups.get(int(masks[lane]), 0) | 1 << lane
     return list(groups.values())
 
 
 def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> None:
-    """Shuffles, votes and the like."""
+    """Executes shuffles, votes and other instructions across lanes."""
     operation, operands = instruction.operation, instruction.operands
     mode = operation.modifiers.text("mode", "")
     if operation.name == "shfl":
         a, b, c = (read(warp, operand, B32) for operand in operands[1:4])
         _write_pair(warp, operands[0], collective.shuffle(mode, a, b, c, mask), on)
     elif operation.name == "vote":
-        answer = collective.vote(mode, read(warp, operands[1], PRED), mask)
-        write(warp, operands[0], answer, B32 if mode == "ballot" else PRED, on)
+        result = collective.vote(mode, read(warp, operands[1], PRED), mask)
+        write(warp, operands[0], result, B32 if mode == "ballot" else PRED, on)
     elif operation.name == "activemask":
         write(warp, operands[0], splat(mask, B32, warp.size), B32, on)
     elif operation.name == "elect":
@@ -278,6 +293,6 @@ def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> 
 def _write_pair(
     warp: Warp, destination: Operand, results: tuple[Values, Values], on: Values
 ) -> None:
-    """Write a word, and a predicate where there is a second destination."""
+    """Writes a word, and a predicate if there is a second destination."""
     for target, value, type in zip(_targets(destination), results, (B32, PRED), strict=False):
         write(warp, target, value, type, on)

@@ -1,8 +1,7 @@
-"""`wgmma`: products of a warp group, of which each warp computes its own 16 rows.
+"""Executes `wgmma`: products of a warp group, of which each warp computes its own 16 rows.
 
-A product completes at once, or where the warp waits for it (`simt.product_groups`): only then it
-reads its registers and shared memory. What its descriptors and its other operands are is known from
-the beginning.
+A product completes when it is issued, or when the warp waits for it (`simt.product_groups`); only
+then are its registers and shared memory read. Descriptors and scalar operands are read at issue.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ import numpy as np
 from warploom.core.types import B32, PRED, U32, U64
 from warploom.isa.shared_matrices import UNIT_BYTES, SharedOperand, unit_address
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
-from warploom.machine.reference.access import Request, gather, part
+from warploom.machine.reference.access import AccessRequest, gather, part
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.matrix import (
     Matrix,
     Metadata,
-    assembled,
-    multiplied,
+    assemble,
+    matrix_product,
     read_matrix,
     read_metadata,
     write_matrix,
@@ -38,10 +37,10 @@ WORDS = UNIT_BYTES // U32.bytes
 
 @dataclass(frozen=True)
 class Issued:
-    """A product as it was issued in the lanes `on`: instruction `index`, in group `group`.
+    """A product that was issued in the lanes `on`: instruction `index`, in group `group`.
 
-    `descriptors` are those of A and B (`GroupOperands.descriptors`); `scaled` says in which lanes D
-    is added.
+    `descriptors` are those of A and B (`GroupOperands.descriptors`); `scaled` is true in the lanes
+    whose elements of D are added (`scale-d`).
     """
 
     index: int
@@ -54,22 +53,24 @@ class Issued:
 
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Execute any `wgmma` but the fence."""
+    """Executes any `wgmma` but the fence."""
     modifiers = instruction.operation.modifiers
     if "mma_async" in modifiers:
         _issue(warp, index, instruction, mask, on)
     elif "commit_group" in modifiers:
         warp.group += 1
     else:
-        left = instruction.operands[0]
-        assert isinstance(left, Immediate)
-        while warp.in_flight and warp.in_flight[0].group + left.value < warp.group:
+        pending = instruction.operands[0]
+        assert isinstance(pending, Immediate)
+        while warp.in_flight and warp.in_flight[0].group + pending.value < warp.group:
             _complete(warp, warp.in_flight.popleft())
 
 
 def _issue(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+    """Reads the operands of a product and completes it, or puts it in flight."""
     operands = group_operands(instruction)
     lane = lanes_of(mask)[0]
+    # The last warps of a block may be fewer than a group.
     if warp.number // GROUP_WARPS * GROUP_WARPS + GROUP_WARPS > warp.run.launch.warps_per_block:
         _fault(warp, FaultKind.PART_OF_A_WARP_GROUP, index, lane)
     a, b = (int(read(warp, operand, U64)[lane]) for operand in operands.descriptors)
@@ -96,60 +97,65 @@ def _fault(warp: Warp, kind: FaultKind, index: int, lane: int) -> None:
 
 
 def _complete(warp: Warp, issued: Issued) -> None:
-    """Compute the warp's rows of a product."""
-    operands, wanted = issued.operands, issued.operands.product
-    product = wanted.product
-    if wanted.shared_a is None:
+    """Computes the warp's rows of a product."""
+    operands, group_product = issued.operands, issued.operands.product
+    product = group_product.product
+    if group_product.shared_a is None:
         a = read_matrix(warp, product.a, operands.a)
     else:
-        a = _shared(warp, issued, wanted.shared_a, issued.descriptors[0], warp.number % GROUP_WARPS)
-    b = _shared(warp, issued, wanted.shared_b, issued.descriptors[1], 0)
+        a = _read_shared_matrix(
+            warp, issued, group_product.shared_a, issued.descriptors[0], warp.number % GROUP_WARPS
+        )
+    b = _read_shared_matrix(warp, issued, group_product.shared_b, issued.descriptors[1], 0)
     c = read_matrix(warp, product.d, operands.d)
-    scaled = _held_by(product.d.holders, issued.scaled, c.shape)
-    a = -a if wanted.negated else a
-    total = multiplied(product, a, b, np.where(scaled, c, np.zeros_like(c)), issued.metadata)
+    adds_d = _spread_lanes(product.d.holders, issued.scaled, c.shape)
+    # `imm-scale-a` and `imm-scale-b` of -1 negate the product.
+    a = -a if group_product.negated else a
+    total = matrix_product(product, a, b, np.where(adds_d, c, np.zeros_like(c)), issued.metadata)
     write_matrix(warp, product.d, operands.d, total, issued.on)
 
 
-def _held_by(
+def _spread_lanes(
     holders: dict[tuple[int, int], tuple[int, int]], lanes: Values, shape: tuple[int, ...]
 ) -> Matrix:
-    """Returns which elements of a matrix are held by lanes of a predicate."""
-    found = np.zeros(shape, np.bool_)
-    for place, (lane, _) in holders.items():
-        found[place] = lanes[lane]
-    return found
+    """Returns a predicate of lanes as a predicate of the matrix elements that these lanes hold."""
+    result = np.zeros(shape, np.bool_)
+    for position, (lane, _) in holders.items():
+        result[position] = lanes[lane]
+    return result
 
 
-def _shared(
-    warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, first: int
+def _read_shared_matrix(
+    warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, first_block: int
 ) -> Matrix:
-    """Return the matrix that a descriptor names, from block `first` on: of A, a block for each
-    warp."""
+    """Returns the matrix that a descriptor names, starting at block `first_block`: A has one block
+    of rows for each warp."""
     blocks = [
-        _block(warp, issued, operand, descriptor, (first + block, block))
+        _read_block(warp, issued, operand, descriptor, (first_block + block, block))
         for block in range(operand.blocks)
     ]
     return np.concatenate(blocks)[: operand.rows]
 
 
-def _block(
-    warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, place: tuple[int, int]
+def _read_block(
+    warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, blocks: tuple[int, int]
 ) -> Matrix:
-    """Return a block of a matrix, by its place in memory and in the matrix."""
-    at, block = place
-    first_line, first_place = operand.step(at)
-    request = Request(issued.index, Space.SHARED, "load", UNIT_BYTES)
+    """Returns one block of a matrix; `blocks` is its number in memory and in the matrix."""
+    block_in_memory, block_in_matrix = blocks
+    first_line, first_position = operand.step(block_in_memory)
+    request = AccessRequest(issued.index, Space.SHARED, "load", UNIT_BYTES)
     words: list[Values] = []
     for number in range(operand.requests):
         units = [operand.unit_of(number, lane) for lane in range(warp.size)]
-        given = [
+        arguments = [
             collect([descriptor] * warp.size, U64),
             collect([first_line + line for line, _ in units], U32),
-            collect([first_place + along for _, along in units], U32),
+            collect([first_position + position_in_line for _, position_in_line in units], U32),
         ]
-        where = evaluate(unit_address(operand.transposed), given, warp.size).tolist()
-        mask = sum(operand.has(block, number, lane) << lane for lane in range(warp.size))
-        data = gather(warp, request, where, mask)
+        addresses_by_lane = evaluate(
+            unit_address(operand.transposed), arguments, warp.size
+        ).tolist()
+        mask = sum(operand.has(block_in_matrix, number, lane) << lane for lane in range(warp.size))
+        data = gather(warp, request, addresses_by_lane, mask)
         words += [part(data, word, B32) for word in range(WORDS)]
-    return assembled(operand.fragment, words)
+    return assemble(operand.fragment, words)
