@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warploom.analysis.masked_loops import Region, masked_regions
+from warploom.analysis.masked_loops import MaskedRegion, masked_regions
 from warploom.analysis.shape_transfer import RegisterShapes, WarpLayout
 from warploom.analysis.uniformity import shapes_of
 from warploom.analysis.vector_shape import UNIFORM
@@ -44,7 +44,7 @@ def program(middle: str = "", limit: str = "%x") -> Program:
     return build(parse(KERNEL.format(middle=middle, limit=limit)), "k")
 
 
-def loops(middle: str = "", limit: str = "%x") -> list[Region]:
+def loops(middle: str = "", limit: str = "%x") -> list[MaskedRegion]:
     return list(masked_regions(program(middle, limit)))
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from warploom.analysis.shape_transfer import RUNS as RUNS_OF
 from warploom.analysis.shape_transfer import WarpLayout
 from warploom.analysis.vector_shape import LANES
-from warploom.program.accesses import AccessRow, bytes_of
+from warploom.program.accesses import AccessRecord, bytes_of
 from warploom.program.program import Program
 from warploom.ptx.ir import Space
 from warploom.simt.lane_counts import jitable
@@ -90,7 +90,7 @@ class CacheLayout:
 
     @classmethod
     def of(
-        cls, program: Program, rows: Sequence[AccessRow], unit: int, warp_layout: WarpLayout
+        cls, program: Program, rows: Sequence[AccessRecord], unit: int, warp_layout: WarpLayout
     ) -> CacheLayout:
         """Returns the layout of a program's caches, in launches of whose warps that is the
         formation: of the loads and stores that may have one."""

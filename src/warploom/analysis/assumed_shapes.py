@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warploom.analysis.shape_transfer import BlockShapes, Reading, RegisterShapes, WarpLayout
-from warploom.analysis.vector_shape import VECTOR, VectorShape
+from warploom.analysis.shape_transfer import BlockShapes, OperandShapes, RegisterShapes, WarpLayout
+from warploom.analysis.vector_shape import VARYING, VectorShape
 from warploom.program.program import Program
 from warploom.ptx.ir import Register
 
@@ -46,7 +46,7 @@ def _shapes_inside(
     """Returns the shapes that registers have all the time, in a loop that begins with some; None
     where one does not keep its shape, which is then `varying`."""
     here, written = dict(begins), set[Register]()
-    reading = Reading(program, warp_layout, here)
+    reading = OperandShapes(program, warp_layout, here)
     for index in blocks:
         block = program.blocks[index]
         for made in program.instructions[block.start : block.stop]:
@@ -56,7 +56,7 @@ def _shapes_inside(
                 first = register not in written and register not in begins
                 if first and shape.is_known:
                     here[register] = shape
-                elif here.get(register, VECTOR) != shape:
+                elif here.get(register, VARYING) != shape:
                     varying.add(register)
                     return None
                 written.add(register)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warploom.isa.spec import Unit
-from warploom.program.cfg import splits
-from warploom.program.program import Block, Program
-from warploom.program.uses import member_mask, moves_registers, waits_before, writes
+from warploom.program.cfg import can_diverge
+from warploom.program.program import Program, ProgramBlock
+from warploom.program.uses import changes_register_count, may_wait_before, member_mask, writes
 from warploom.ptx.ir import Instruction, Register
 
 MOST_IN_REGION_VERSIONS = 160
@@ -39,7 +39,7 @@ class DivergencePoints:
         blocks, made = self.program.blocks, self.program.instructions
         goes_back = any(to <= block.index for block in blocks for to in block.successors)
         awaits = any(waits(i) or (self.independent and member_mask(i) is not None) for i in made)
-        return self.mixes or goes_back or awaits or moves_registers(made)
+        return self.mixes or goes_back or awaits or changes_register_count(made)
 
     @cached_property
     def spilled(self) -> frozenset[Register]:
@@ -77,14 +77,16 @@ class DivergencePoints:
                 pending.extend(() if at in waiting else self.program.blocks[at].successors)
         return frozenset(found)
 
-    def _waits_at_end(self, block: Block) -> bool:
+    def _waits_at_end(self, block: ProgramBlock) -> bool:
         return waits(self.program.instructions[block.stop - 1])
 
     @cached_property
     def _branches(self) -> list[tuple[int, tuple[int, ...]]]:
         """Return every block at whose end lanes may part, and where they go then."""
         made = self.program.instructions
-        return [(b.index, b.successors) for b in self.program.blocks if splits(made[b.stop - 1])]
+        return [
+            (b.index, b.successors) for b in self.program.blocks if can_diverge(made[b.stop - 1])
+        ]
 
     @cached_property
     def joins(self) -> frozenset[int]:
@@ -144,7 +146,7 @@ class DivergencePoints:
         places = {to for block in blocks for to in block.successors if to <= block.index}
         places |= self.joins | {block for waiting in self.others.values() for block in waiting}
         places |= {b.successors[-1] for b in blocks if self._waits_at_end(b)}
-        places |= {b.index for b in blocks if waits_before(made[b.start])}
+        places |= {b.index for b in blocks if may_wait_before(made[b.start])}
         return frozenset(places - {self.program.exit})
 
 

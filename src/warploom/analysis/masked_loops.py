@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from warploom.analysis.regions import natural_loops, predecessors
 from warploom.isa.spec import Unit
 from warploom.program.program import Program
-from warploom.program.uses import waits_before, writes
+from warploom.program.uses import may_wait_before, writes
 from warploom.ptx.ir import Instruction, Register
 
 LONGEST_PREDICATED_BLOCK = 24
@@ -22,7 +22,7 @@ LONGEST_PREDICATED_BLOCK = 24
 
 
 @dataclass(frozen=True)
-class Region:
+class MaskedRegion:
     """Blocks with one way in, from which every way out leads to one place.
 
     `blocks` are entered at `header`, `exits` are those of them that lead out, to block `point`.
@@ -38,7 +38,7 @@ class Region:
     kept: frozenset[Register]
 
 
-def masked_regions(program: Program) -> tuple[Region, ...]:
+def masked_regions(program: Program) -> tuple[MaskedRegion, ...]:
     """Return such regions, each before those inside of it, which lead elsewhere. In none of them do
     lanes wait for others, or look at what others hold: those may have left."""
     if program.depth is not None:
@@ -47,7 +47,7 @@ def masked_regions(program: Program) -> tuple[Region, ...]:
     candidates = [*natural_loops(program, before).items(), *_jumped_over(program)]
     found = (_region(program, before, header, blocks) for header, blocks in candidates)
     regions = sorted((one for one in found if one), key=lambda region: -len(region.blocks))
-    kept: list[Region] = []
+    kept: list[MaskedRegion] = []
     for region in regions:
         if not any(region.blocks <= one.blocks and region.point == one.point for one in kept):
             kept.append(region)
@@ -61,7 +61,7 @@ def _jumped_over(program: Program) -> Iterator[tuple[int, set[int]]]:
         point = program.reconvergence[block.index]
         if len(block.successors) != 2 or point not in block.successors or point == program.exit:
             continue
-        inside = between(program, block.successors, point)
+        inside = blocks_between(program, block.successors, point)
         lengths = [program.blocks[one].stop - program.blocks[one].start for one in inside]
         if inside and (len(inside) > 1 or lengths[0] > LONGEST_PREDICATED_BLOCK):
             yield block.index, {block.index, *inside}
@@ -69,7 +69,7 @@ def _jumped_over(program: Program) -> Iterator[tuple[int, set[int]]]:
 
 def _region(
     program: Program, before: list[list[int]], header: int, blocks: set[int]
-) -> Region | None:
+) -> MaskedRegion | None:
     """Returns what is known of a region; None if it is not such a one."""
     one_way_in = all(blocks.issuperset(before[block]) for block in blocks - {header})
     out = [(b, to) for b in blocks for to in program.blocks[b].successors if to not in blocks]
@@ -84,7 +84,7 @@ def _region(
     after = _after_exits(program, blocks, exits)
     written = frozenset(register for made in _made(program, after) for register in writes(made))
     kept = written & program.live_in[point]
-    return Region(header, frozenset(blocks), exits, point, written, kept)
+    return MaskedRegion(header, frozenset(blocks), exits, point, written, kept)
 
 
 def _after_exits(program: Program, blocks: set[int], exits: frozenset[int]) -> set[int]:
@@ -109,12 +109,12 @@ def _made(program: Program, blocks: Iterable[int]) -> Iterable[Instruction]:
 def _is_plain(made: Instruction) -> bool:
     """Returns whether an instruction neither waits for other lanes nor looks at them, and goes on
     in the program."""
-    if waits_before(made) or made.operation.name in ("brx", "ret", "exit", "trap"):
+    if may_wait_before(made) or made.operation.name in ("brx", "ret", "exit", "trap"):
         return False
     return made.operation.spec.unit not in (Unit.BARRIER, Unit.WARP, Unit.MATRIX)
 
 
-def between(program: Program, ways: tuple[int, ...], point: int) -> set[int]:
+def blocks_between(program: Program, ways: tuple[int, ...], point: int) -> set[int]:
     """Return the blocks that ways lead through before they come to a point."""
     seen: set[int] = set()
     pending = [way for way in ways if way not in (point, program.exit)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warploom.analysis.block_uniformity import comes_to_barriers_together
+from warploom.analysis.block_uniformity import has_uniform_barriers
 from warploom.detector import layout as words
-from warploom.program.cfg import LEAVES
+from warploom.program.cfg import EXITS
 from warploom.program.effects.synchronising import event_of
 from warploom.program.program import Program
 
-WITHOUT_EFFECT = LEAVES | {"bra", "brx"}
+WITHOUT_EFFECT = EXITS | {"bra", "brx"}
 """What a thread that leaves early executes on its way to the end."""
 
 
@@ -21,7 +21,7 @@ def barriers_passed_by_all(program: Program) -> frozenset[int]:
     where threads may come to them differently at all."""
     if program.depth is not None:
         return frozenset()
-    together = comes_to_barriers_together(program)
+    together = has_uniform_barriers(program)
     always = set(_post_dominators(program, 0)) | {0}
     kinds = (words.WARP_SYNC,) if together else (words.WARP_SYNC, words.BARRIER_SYNC)
     found = set[int]()

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from warploom.analysis.masked_loops import LONGEST_PREDICATED_BLOCK
-from warploom.analysis.shape_transfer import Reading, RegisterShapes, WarpLayout, computes
+from warploom.analysis.shape_transfer import OperandShapes, RegisterShapes, WarpLayout, computes
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
-from warploom.program.cfg import ENDS
-from warploom.program.program import Block, Program
+from warploom.program.cfg import BLOCK_ENDS
+from warploom.program.program import Program, ProgramBlock
 from warploom.program.uses import member_mask
 from warploom.ptx.ir import Instruction, spread
 
@@ -24,14 +24,16 @@ def predicated_blocks(
     """Return, by blocks that end with a branch, the block that those lanes run which do not go
     straight on to where all meet, if it can run under a mask."""
     blocks = program.blocks
-    found = bodies(program)
-    readings = {body: Reading(program, warp_layout, shapes.at(body)) for body in found.values()}
+    found = if_bodies(program)
+    readings = {
+        body: OperandShapes(program, warp_layout, shapes.at(body)) for body in found.values()
+    }
     return {
         at: body for at, body in found.items() if _can_run(program, blocks[body], readings[body])
     }
 
 
-def bodies(program: Program) -> dict[int, int]:
+def if_bodies(program: Program) -> dict[int, int]:
     """Return the same, whatever is in the block."""
     sources: dict[int, list[int]] = {}
     for block in program.blocks:
@@ -51,28 +53,28 @@ def bodies(program: Program) -> dict[int, int]:
     return found
 
 
-def steps(program: Program, body: Block) -> range:
+def body_instructions(program: Program, body: ProgramBlock) -> range:
     """Return the instructions of such a block, without the branch to where all meet."""
     last = program.instructions[body.stop - 1]
     return range(body.start, body.stop - (last.operation.name == "bra"))
 
 
-def _can_run(program: Program, body: Block, reading: Reading) -> bool:
-    inside = [program.instructions[index] for index in steps(program, body)]
+def _can_run(program: Program, body: ProgramBlock, reading: OperandShapes) -> bool:
+    inside = [program.instructions[index] for index in body_instructions(program, body)]
     return len(inside) <= LONGEST_PREDICATED_BLOCK and all(
         _is_plain(made, reading) for made in inside
     )
 
 
-def _is_plain(made: Instruction, reading: Reading) -> bool:
+def _is_plain(made: Instruction, reading: OperandShapes) -> bool:
     """Returns whether an instruction neither waits nor goes elsewhere, whatever its operands."""
     spec = made.operation.spec
-    if made.operation.name in ENDS or spec.unit in (Unit.CONTROL, Unit.BARRIER):
+    if made.operation.name in BLOCK_ENDS or spec.unit in (Unit.CONTROL, Unit.BARRIER):
         return False
     return member_mask(made) is None and not may_wrap(made, reading)
 
 
-def may_wrap(made: Instruction, reading: Reading) -> bool:
+def may_wrap(made: Instruction, reading: OperandShapes) -> bool:
     """Returns whether a result keeps its shape only if no lane wraps around."""
     if not computes(made) or not any(shape.is_known for _, shape in reading.results(made)):
         return False

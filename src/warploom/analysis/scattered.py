@@ -25,7 +25,7 @@ from warploom.analysis.vector_shape import VectorShape
 from warploom.isa.spec import Unit
 from warploom.program.accesses import space_of
 from warploom.program.program import Program
-from warploom.program.uses import leaves, reads, sources, writes
+from warploom.program.uses import leaf_operands, reads, sources, writes
 from warploom.ptx.ir import Instruction, Register, Space, Special
 
 
@@ -81,7 +81,7 @@ def _inputs(
     for register in reads(made):
         yield levels.get(register, Level.ALIKE)
     for operand in sources(made):
-        for leaf in leaves(operand):
+        for leaf in leaf_operands(operand):
             if isinstance(leaf, Special):
                 yield _level_of(special_shape(leaf.name, warp_layout))
 

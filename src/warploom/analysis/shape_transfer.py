@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from warploom.analysis.masked_loops import Region
+from warploom.analysis.masked_loops import MaskedRegion
 from warploom.analysis.vector_shape import (
     LANES,
     UNIFORM,
-    VECTOR,
-    Known,
+    VARYING,
+    ShapedValue,
     TermShapes,
     VectorShape,
     strided,
@@ -25,7 +25,7 @@ from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS, Varies
 from warploom.program.accesses import space_of
 from warploom.program.program import Program
-from warploom.program.uses import leaves
+from warploom.program.uses import leaf_operands
 from warploom.ptx.ir import (
     Address,
     Immediate,
@@ -54,7 +54,7 @@ class RegisterShapes:
 
     known: BlockShapes
     loose: tuple[frozenset[Register], ...]
-    left: tuple[Region, ...]
+    left: tuple[MaskedRegion, ...]
 
     def __bool__(self) -> bool:
         return bool(self.known)
@@ -80,7 +80,7 @@ class RegisterShapes:
         """Return the registers that have their shapes in every block."""
         return frozenset(self.known).difference(*self.loose)
 
-    def around(self, block: int) -> tuple[Region, ...]:
+    def around(self, block: int) -> tuple[MaskedRegion, ...]:
         """Return the regions around a block that lanes leave one by one, the innermost last."""
         return tuple(region for region in self.left if block in region.blocks)
 
@@ -121,7 +121,7 @@ RUNS = {
 }
 """Of how many runs of threads along x a warp consists, at most; the fewest first."""
 
-WHOLE = {WarpLayout.LINE: WarpLayout.ALONG_X, WarpLayout.ROWS: WarpLayout.IN_ROWS}
+BLOCK_LAYOUT = {WarpLayout.LINE: WarpLayout.ALONG_X, WarpLayout.ROWS: WarpLayout.IN_ROWS}
 """What a block may be of whose warps so much is known."""
 
 
@@ -136,23 +136,23 @@ def warp_layout_of(block: tuple[int, int, int]) -> WarpLayout:
 def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
     """Return the shape of a special register."""
     special = SPECIAL_REGISTERS[name]
-    if name == "%tid.x" and warp_layout in WHOLE.values():
+    if name == "%tid.x" and warp_layout in BLOCK_LAYOUT.values():
         return VectorShape(1, 1)
     if name == "%tid.y" and warp_layout is WarpLayout.IN_ROWS:
         return VectorShape(2)
     if warp_layout in BLOCK_WIDE:
         agreed = special.varies in (Varies.BLOCK, Varies.LAUNCH) and special.clock_bit is None
-        return UNIFORM if agreed else VECTOR
+        return UNIFORM if agreed else VARYING
     if name == "%laneid":
         return VectorShape(1, 1)
     if name.startswith("%tid"):
         width = RUNS.get(warp_layout, LANES)
-        return VECTOR if width == LANES else VectorShape(width, int(name == "%tid.x"))
+        return VARYING if width == LANES else VectorShape(width, int(name == "%tid.x"))
     varies = SPECIAL_REGISTERS[name].varies is Varies.LANE or special.clock_bit is not None
-    return VECTOR if varies else UNIFORM
+    return VARYING if varies else UNIFORM
 
 
-class Reading:
+class OperandShapes:
     """Reads the shapes of operands from those of registers."""
 
     def __init__(self, program: Program, warp_layout: WarpLayout, shapes: BlockShapes) -> None:
@@ -161,30 +161,30 @@ class Reading:
     def shape(self, operand: Operand, type: ScalarType) -> VectorShape:
         return self.known(operand, type).shape
 
-    def known(self, operand: Operand, type: ScalarType) -> Known:
+    def known(self, operand: Operand, type: ScalarType) -> ShapedValue:
         """Return an operand that is read as a type."""
         match operand:
             case Immediate(value):
                 whole = None if type.is_float else value & ((1 << type.bits) - 1)
-                return Known(UNIFORM, whole)
+                return ShapedValue(UNIFORM, whole)
             case Negated(register):
-                return Known(self.shapes.get(register, VECTOR))
+                return ShapedValue(self.shapes.get(register, VARYING))
             case Register():
-                shape = self.shapes.get(operand, VECTOR)
-                return Known(_resized(shape, operand.type.bits, type.bits))
+                shape = self.shapes.get(operand, VARYING)
+                return ShapedValue(_resized(shape, operand.type.bits, type.bits))
             case Special(name):
                 shape = special_shape(name, self.warp_layout)
-                return Known(_resized(shape, SPECIAL_REGISTERS[name].type.bits, type.bits))
+                return ShapedValue(_resized(shape, SPECIAL_REGISTERS[name].type.bits, type.bits))
             case Symbol():
-                return Known(UNIFORM)
+                return ShapedValue(UNIFORM)
             case _:
-                return Known(VECTOR)
+                return ShapedValue(VARYING)
 
     def address(self, operand: Operand) -> VectorShape:
         """Return the shape of an address, if no row of it wraps around."""
         assert isinstance(operand, Address)
         if isinstance(operand.base, Register):
-            return self.shapes.get(operand.base, VECTOR)
+            return self.shapes.get(operand.base, VARYING)
         return UNIFORM
 
     def terms(self, made: Instruction) -> TermShapes:
@@ -194,7 +194,7 @@ class Reading:
         types = operation.source_types
         return TermShapes(
             [
-                Known(VECTOR) if type is None else self.known(operand, type)
+                ShapedValue(VARYING) if type is None else self.known(operand, type)
                 for operand, type in zip(given, types, strict=False)
             ],
             linear=self.warp_layout is WarpLayout.IN_ROWS,
@@ -202,7 +202,7 @@ class Reading:
 
     def guard(self, made: Instruction) -> VectorShape:
         """Return the shape of what decides whether an instruction is executed."""
-        return UNIFORM if made.guard is None else self.shapes.get(made.guard.register, VECTOR)
+        return UNIFORM if made.guard is None else self.shapes.get(made.guard.register, VARYING)
 
     def results(self, made: Instruction) -> Iterator[tuple[Register, VectorShape]]:
         """Yield the shape of what an instruction gives each register, as wide as the register."""
@@ -210,20 +210,20 @@ class Reading:
         for place, target in enumerate(_targets(made)):
             if target is None:
                 continue
-            shape = VECTOR
+            shape = VARYING
             if agreed:
                 shape = (
                     self._term(made, place, target) if computes(made) else self._other(made, target)
                 )
             if target.type == PRED and shape != UNIFORM:
-                shape = VECTOR
+                shape = VARYING
             yield target, shape
 
     def _term(self, made: Instruction, place: int, target: Register) -> VectorShape:
         sources = tuple(spread(made.operands[len(made.operation.spec.destinations) :]))
         terms = made.operation.terms_for(len(sources))
         if place >= len(terms):
-            return VECTOR
+            return VARYING
         term = terms[place]
         return _resized(self.terms(made).shape(term), term.type.bits, target.type.bits)
 
@@ -232,14 +232,14 @@ class Reading:
             case "mov" | "cvta":
                 source = made.operands[1]
                 if isinstance(source, Vector) or not isinstance(made.operands[0], Register):
-                    return VECTOR
+                    return VARYING
                 slot = "size" if made.operation.name == "cvta" else "type"
                 type = made.operation.modifiers.scalar(slot)
                 return _resized(self.shape(source, type), type.bits, target.type.bits)
             case "ld" | "ldu":
                 return self._loaded(made)
             case _:
-                return VECTOR
+                return VARYING
 
     def _loaded(self, made: Instruction) -> VectorShape:
         """Lanes that load from one place at once get the same; warps are not there at once."""
@@ -248,12 +248,12 @@ class Reading:
             assert isinstance(address, Address)
             base = address.base
             named = isinstance(base, Symbol) and not self.program.places[base.name].frame
-            return UNIFORM if named else VECTOR
+            return UNIFORM if named else VARYING
         shared = space in (Space.GLOBAL, Space.CONST, Space.SHARED)
         if not shared or self.warp_layout in BLOCK_WIDE:
-            return VECTOR
+            return VARYING
         shape = self.address(address)
-        return shape if shape.is_known and shape.stride == 0 else VECTOR
+        return shape if shape.is_known and shape.stride == 0 else VARYING
 
 
 def computes(made: Instruction) -> bool:
@@ -278,7 +278,7 @@ def _targets(made: Instruction) -> Iterator[Register | None]:
     """Yield what an instruction writes, place by place; None where it is nothing."""
     count = 1 if made.operation.name == "call" else len(made.operation.spec.destinations)
     for operand in made.operands[:count]:
-        for leaf in leaves(operand):
+        for leaf in leaf_operands(operand):
             yield leaf if isinstance(leaf, Register) else None
 
 
@@ -286,4 +286,4 @@ def _resized(shape: VectorShape, have: int, want: int) -> VectorShape:
     """Return a value of one width as one of another: cut off, or extended by what it needs."""
     if shape.stride == 0 or want == have:
         return shape
-    return strided(shape.width, shape.stride, want) if want < have else VECTOR
+    return strided(shape.width, shape.stride, want) if want < have else VARYING

@@ -9,23 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from warploom.analysis.block_uniformity import agrees, last_of, leaves_all, waits_for_all
+from warploom.analysis.block_uniformity import (
+    is_full_barrier,
+    is_unguarded_exit,
+    is_uniform_branch,
+    terminator,
+)
 from warploom.analysis.predicated_blocks import predicated_blocks
 from warploom.analysis.shape_transfer import (
-    WHOLE,
+    BLOCK_LAYOUT,
     BlockShapes,
-    Reading,
+    OperandShapes,
     RegisterShapes,
     WarpLayout,
     computes,
     warp_layout_of,
 )
 from warploom.analysis.uniformity import shapes_of
-from warploom.analysis.vector_shape import Known
+from warploom.analysis.vector_shape import ShapedValue
 from warploom.analysis.warp_loops import WarpLoop, WarpLoopSearch
 from warploom.core.types import ScalarType
-from warploom.program.cfg import ENDS, splits
-from warploom.program.program import Block, Program
+from warploom.program.cfg import BLOCK_ENDS, can_diverge
+from warploom.program.program import Program, ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Instruction, Operand, Register, Special, spread
 
@@ -42,7 +47,7 @@ StaticSchedule = tuple[WarpLoop, ...]
 """All that a block does, in order; nothing where that is not known."""
 
 
-def size_that_tells(program: Program, size: Size) -> Size | None:
+def size_for_static_schedule(program: Program, size: Size) -> Size | None:
     """Return the size of a launch's blocks, where their course is known by it and not without."""
     x, y, z = size
     whole = x * y % 32 == 0 and z == 1 and (y == 1 or x == 16)
@@ -65,7 +70,7 @@ def static_schedule_of(
     program: Program, warp_layout: WarpLayout, shapes: RegisterShapes, size: Size | None = None
 ) -> StaticSchedule:
     """Return the course of all blocks whose warps are formed so, or of those of a size."""
-    if warp_layout not in WHOLE or program.live_in[0] or program.depth is not None:
+    if warp_layout not in BLOCK_LAYOUT or program.live_in[0] or program.depth is not None:
         return ()
     partly = frozenset(predicated_blocks(program, warp_layout, shapes).values())
     everywhere = frozenset(range(len(program.blocks)))
@@ -84,7 +89,7 @@ def static_schedule_of(
     return ()
 
 
-class _Told(Reading):
+class _ConstantFolding(OperandShapes):
     """Shapes of operands where the size of the block, and the contents of some registers, are
     known."""
 
@@ -95,7 +100,7 @@ class _Told(Reading):
         self._specials: dict[str, int] = dict(zip(SIZES, size, strict=True)) if size else {}
         self.held: dict[Register, int] = {}
 
-    def known(self, operand: Operand, type: ScalarType) -> Known:
+    def known(self, operand: Operand, type: ScalarType) -> ShapedValue:
         known = super().known(operand, type)
         match operand:
             case Register():
@@ -105,7 +110,7 @@ class _Told(Reading):
             case _:
                 return known
         cut = (1 << type.bits) - 1
-        return known if held is None else Known(known.shape, held & cut)
+        return known if held is None else ShapedValue(known.shape, held & cut)
 
     def follow(self, made: Instruction) -> None:
         """Follow an instruction that all threads have executed."""
@@ -148,7 +153,7 @@ class _Walk:
     def __init__(self, program: Program, search: WarpLoopSearch, size: Size | None) -> None:
         self.program, self._search = program, search
         reading = search.reading
-        self._told = _Told(program, reading.warp_layout, reading.shapes, size)
+        self._told = _ConstantFolding(program, reading.warp_layout, reading.shapes, size)
 
     def parts(self) -> Iterator[tuple[int | None, tuple[int, ...], Mapping[int, bool]]]:
         """From barrier to barrier: the block at whose end the last one is, the blocks that follow,
@@ -159,29 +164,33 @@ class _Walk:
             block = self.program.blocks[at]
             path.append(at)
             self._run(block)
-            last = last_of(self.program, block)
+            last = terminator(self.program, block)
             following = self._following(block, choices)
-            if waits_for_all(last) or leaves_all(last):
+            if is_full_barrier(last) or is_unguarded_exit(last):
                 yield site, tuple(path), choices
                 site, path, choices = at, [], {}
             if following is None:
                 return
             at = following
 
-    def _run(self, block: Block) -> None:
+    def _run(self, block: ProgramBlock) -> None:
         for made in self.program.instructions[block.start : block.stop]:
             self._told.follow(made)
 
-    def _following(self, block: Block, choices: dict[int, bool]) -> int | None:
+    def _following(self, block: ProgramBlock, choices: dict[int, bool]) -> int | None:
         """Return the block that all threads come to next, those that had more to do in between as
         well; None where that is not known."""
-        last, index = last_of(self.program, block), block.index
-        if waits_for_all(last) or leaves_all(last):
+        last, index = terminator(self.program, block), block.index
+        if is_full_barrier(last) or is_unguarded_exit(last):
             return block.successors[-1]
         if len(block.successors) == 1:
-            goes_on = last.operation.name == "bra" or last.operation.name not in ENDS
+            goes_on = last.operation.name == "bra" or last.operation.name not in BLOCK_ENDS
             return block.successors[0] if goes_on else None
-        if splits(last) and agrees(self._search.reading, last) and last.guard is not None:
+        if (
+            can_diverge(last)
+            and is_uniform_branch(self._search.reading, last)
+            and last.guard is not None
+        ):
             held = self._told.held.get(last.guard.register)
             if held is None:
                 return None

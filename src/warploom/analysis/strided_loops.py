@@ -21,14 +21,14 @@ from dataclasses import dataclass
 
 from warploom.analysis.predicated_blocks import may_wrap
 from warploom.analysis.regions import natural_loops, predecessors
-from warploom.analysis.shape_transfer import Reading, RegisterShapes, computes
+from warploom.analysis.shape_transfer import OperandShapes, RegisterShapes, computes
 from warploom.analysis.vector_shape import TermShapes
 from warploom.core.types import U64, ScalarType
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.isa.terms import Term
 from warploom.program.program import Program
-from warploom.program.uses import leaves, reads, waits_before, writes
+from warploom.program.uses import leaf_operands, may_wait_before, reads, writes
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Special, Symbol, spread
 
 COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
@@ -117,19 +117,19 @@ def _chain(program: Program, header: int, inside: set[int]) -> tuple[int, ...] |
 def _is_plain(made: Instruction) -> bool:
     """Returns whether an instruction neither waits for lanes nor reads the clock, and goes on in
     the program."""
-    if waits_before(made) or made.operation.name in ("brx", "ret", "exit", "trap", "call"):
+    if may_wait_before(made) or made.operation.name in ("brx", "ret", "exit", "trap", "call"):
         return False
     units = (Unit.BARRIER, Unit.MATRIX, Unit.TEXTURE)
     return made.operation.spec.unit not in units and not any(map(_reads_clock, made.operands))
 
 
 def _reads_clock(operand: Operand) -> bool:
-    specials = (leaf for leaf in leaves(operand) if isinstance(leaf, Special))
+    specials = (leaf for leaf in leaf_operands(operand) if isinstance(leaf, Special))
     return any(SPECIAL_REGISTERS[one.name].clock_bit is not None for one in specials)
 
 
 def strided_loop(
-    reading: Reading, blocks: tuple[int, ...], among: Sequence[int]
+    reading: OperandShapes, blocks: tuple[int, ...], among: Sequence[int]
 ) -> StridedLoop | None:
     """Returns the loop of some blocks with those accesses `among` given ones that have linear
     addresses; None where it has none, or a lane may diverge in an instruction. `reading` has the
@@ -177,7 +177,7 @@ def _holds(target: Operand, term: Term) -> bool:
 class _Motions:
     """Finds how the registers of one loop change. `widened` are operands that must not wrap."""
 
-    def __init__(self, reading: Reading, blocks: tuple[int, ...]) -> None:
+    def __init__(self, reading: OperandShapes, blocks: tuple[int, ...]) -> None:
         self.program, self._reading, self._blocks = reading.program, reading, blocks
         inside = (self.program.blocks[block] for block in blocks)
         self._order = [index for block in inside for index in range(block.start, block.stop)]

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from warploom.analysis.masked_loops import Region, between, masked_regions
-from warploom.analysis.shape_transfer import BLOCK_WIDE, Reading, RegisterShapes, WarpLayout
-from warploom.analysis.vector_shape import UNIFORM, VECTOR, VectorShape
+from warploom.analysis.masked_loops import MaskedRegion, blocks_between, masked_regions
+from warploom.analysis.shape_transfer import BLOCK_WIDE, OperandShapes, RegisterShapes, WarpLayout
+from warploom.analysis.vector_shape import UNIFORM, VARYING, VectorShape
 from warploom.core.types import U32
-from warploom.program.cfg import splits
-from warploom.program.program import Block, Program
+from warploom.program.cfg import can_diverge
+from warploom.program.program import Program, ProgramBlock
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction, Register
 
@@ -26,7 +26,7 @@ Loose = list[set[Register]]
 
 
 def shapes_of(
-    program: Program, warp_layout: WarpLayout, regions: tuple[Region, ...] | None = None
+    program: Program, warp_layout: WarpLayout, regions: tuple[MaskedRegion, ...] | None = None
 ) -> RegisterShapes:
     """Return the shapes of a program's registers in a launch whose warps are formed so. What is
     known of a whole block is so everywhere: some of its threads may be anywhere else. `regions`:
@@ -40,7 +40,7 @@ def shapes_of(
     loose: Loose = [set() for _ in program.blocks]
     while True:
         shapes = _fixed_point(program, warp_layout, loose)
-        left: list[Region] = []
+        left: list[MaskedRegion] = []
         met = list(_joined_varying(program, warp_layout, shapes, loose, regions, left))
         if alike:
             everywhere = {register for _, register in met}
@@ -62,14 +62,14 @@ def _fixed_point(
     """Returns what all writers of each register give together. Registers begin as zeros."""
     begun = program.live_in[0] if program.live_in else frozenset[Register]()
     shapes: dict[Register, VectorShape] = dict.fromkeys(begun, UNIFORM)
-    reading = Reading(program, warp_layout, shapes)
+    reading = OperandShapes(program, warp_layout, shapes)
     pending = True
     while pending:
         pending = False
         for block in program.blocks:
             varying = loose[block.index]
             kept = {register: shapes[register] for register in varying if register in shapes}
-            shapes.update(dict.fromkeys(varying, VECTOR))
+            shapes.update(dict.fromkeys(varying, VARYING))
             for made in program.instructions[block.start : block.stop]:
                 if _has_known_operands(made, shapes):
                     pending |= _join(shapes, reading.results(made), varying)
@@ -117,8 +117,8 @@ def _joined_varying(
     warp_layout: WarpLayout,
     shapes: dict[Register, VectorShape],
     loose: Loose,
-    regions: tuple[Region, ...],
-    left: list[Region],
+    regions: tuple[MaskedRegion, ...],
+    left: list[MaskedRegion],
 ) -> Iterator[tuple[int, Register]]:
     """Yield the registers that lanes write apart and read together, and where they have no shape
     therefore. Those of `regions` that lanes leave one by one are added to `left`."""
@@ -135,14 +135,14 @@ def _joined_varying(
         if region is not None:
             yield from ((point, register) for register in region.kept)
             continue
-        inside = between(program, block.successors, point)
+        inside = blocks_between(program, block.successors, point)
         made = (one for i in inside for one in _made(program, program.blocks[i]))
         written = {register for one in made for register in writes(one)}
         for register in written & program.live_in[point]:
             yield from ((index, register) for index in (*inside, point))
 
 
-def _made(program: Program, block: Block) -> tuple[Instruction, ...]:
+def _made(program: Program, block: ProgramBlock) -> tuple[Instruction, ...]:
     return program.instructions[block.start : block.stop]
 
 
@@ -151,14 +151,14 @@ def _parts(
     warp_layout: WarpLayout,
     shapes: dict[Register, VectorShape],
     loose: Loose,
-    block: Block,
+    block: ProgramBlock,
 ) -> bool:
     """Returns whether lanes may go different ways at the end of a block."""
     last = program.instructions[block.stop - 1]
-    if not splits(last):
+    if not can_diverge(last):
         return False
     here = {r: shapes[r] for r in reads(last) if r in shapes and r not in loose[block.index]}
-    reading = Reading(program, warp_layout, here)
+    reading = OperandShapes(program, warp_layout, here)
     agrees = reading.guard(last) == UNIFORM
     if last.operation.name == "brx":
         return not agrees or reading.shape(last.operands[0], U32) != UNIFORM

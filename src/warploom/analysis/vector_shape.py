@@ -38,10 +38,10 @@ class VectorShape:
     def join(self, other: VectorShape) -> VectorShape:
         """Return the shape of a value that has either."""
         together = self.is_known and other.is_known and self.stride == other.stride
-        return VectorShape(max(self.width, other.width), self.stride) if together else VECTOR
+        return VectorShape(max(self.width, other.width), self.stride) if together else VARYING
 
 
-UNIFORM, VECTOR = VectorShape(1), VectorShape(LANES)
+UNIFORM, VARYING = VectorShape(1), VectorShape(LANES)
 
 
 def strided(width: int, stride: int, bits: int) -> VectorShape:
@@ -51,7 +51,7 @@ def strided(width: int, stride: int, bits: int) -> VectorShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ShapedValue:
     """An operand as far as it is known: its shape, and its bits where they are constant."""
 
     shape: VectorShape
@@ -62,9 +62,9 @@ class TermShapes:
     """The shapes of a term's nodes, for operands of which this much is known. `linear`: two rows
     stand for more, so that a value has their shape only if it grows from row to row by the same."""
 
-    def __init__(self, arguments: Sequence[Known], *, linear: bool = False) -> None:
+    def __init__(self, arguments: Sequence[ShapedValue], *, linear: bool = False) -> None:
         self._arguments, self._linear = arguments, linear
-        self._done: dict[Term, Known] = {}
+        self._done: dict[Term, ShapedValue] = {}
 
     def shape(self, term: Term) -> VectorShape:
         return self._of(term).shape
@@ -78,14 +78,14 @@ class TermShapes:
         condition = self.constant(term.args[0])
         return None if condition is None else term.args[1 if condition else 2]
 
-    def _of(self, term: Term) -> Known:
+    def _of(self, term: Term) -> ShapedValue:
         if term not in self._done:
             self._done[term] = self._node(term)
         return self._done[term]
 
-    def _node(self, term: Term) -> Known:
+    def _node(self, term: Term) -> ShapedValue:
         if term.op == "const":
-            return Known(UNIFORM, int(str(term.attr)))
+            return ShapedValue(UNIFORM, int(str(term.attr)))
         if term.op == "arg":
             return self._arguments[int(str(term.attr))]
         if term.op == "select" and (side := self.chosen(term)) is not None:
@@ -95,22 +95,22 @@ class TermShapes:
         folded = _folded(term, constants) if len(constants) == len(args) else None
         shape = _shape(term, args)
         if self._linear and shape.width == 2 and not _is_linear(term, args):
-            shape = VECTOR
-        return Known(shape, folded)
+            shape = VARYING
+        return ShapedValue(shape, folded)
 
 
-def _shape(term: Term, args: Sequence[Known]) -> VectorShape:
+def _shape(term: Term, args: Sequence[ShapedValue]) -> VectorShape:
     shapes = [a.shape for a in args]
     if not all(s.is_known for s in shapes):
-        return VECTOR
+        return VARYING
     width = max(s.width for s in shapes)
     if all(s.stride == 0 for s in shapes):
         return VectorShape(width)
     stride = _stride(term, args) if term.type.is_integer else None
-    return VECTOR if stride is None else strided(width, stride, term.type.bits)
+    return VARYING if stride is None else strided(width, stride, term.type.bits)
 
 
-def _stride(term: Term, args: Sequence[Known]) -> int | None:
+def _stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
     """Return the stride of what stays linear."""
     strides = [a.shape.stride for a in args]
     match term.op:
@@ -134,7 +134,7 @@ def _stride(term: Term, args: Sequence[Known]) -> int | None:
             return None
 
 
-def _is_linear(term: Term, args: Sequence[Known]) -> bool:
+def _is_linear(term: Term, args: Sequence[ShapedValue]) -> bool:
     """Returns whether what grows by the same from row to row does so after an operation."""
     if not (term.type.is_integer and all(arg.type.is_integer for arg in term.args[-1:])):
         return False
@@ -157,7 +157,7 @@ def _stays(shape: VectorShape, bits: int) -> bool:
     return abs(shape.stride) * LANES < 1 << bits - 1
 
 
-def _scaled(value: Known, factor: Known) -> int | None:
+def _scaled(value: ShapedValue, factor: ShapedValue) -> int | None:
     return None if factor.constant is None else value.shape.stride * factor.constant
 
 

@@ -15,29 +15,29 @@ from enum import Enum, auto
 from typing import Any
 
 from warploom.analysis.block_uniformity import (
-    agrees,
-    comparison_of,
-    disagreeing_blocks,
-    is_quiet,
-    last_of,
-    leaves_all,
-    waits_for_all,
+    deciding_comparison,
+    divergent_blocks,
+    is_full_barrier,
+    is_pure,
+    is_unguarded_exit,
+    is_uniform_branch,
+    terminator,
 )
-from warploom.analysis.predicated_blocks import bodies, may_wrap
-from warploom.analysis.shape_transfer import WHOLE, Reading, RegisterShapes, WarpLayout
+from warploom.analysis.predicated_blocks import if_bodies, may_wrap
+from warploom.analysis.shape_transfer import BLOCK_LAYOUT, OperandShapes, RegisterShapes, WarpLayout
 from warploom.analysis.uniformity import shapes_of
 from warploom.isa.effectless import is_effectless
 from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
 from warploom.program.accesses import space_of
-from warploom.program.cfg import ENDS, splits
+from warploom.program.cfg import BLOCK_ENDS, can_diverge
 from warploom.program.effects.completions import completion
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
 
-class Kind(Enum):
+class StepKind(Enum):
     """Names what an instruction takes on such a way. SHAPED: one look at the first warp says what
     it gives in all. COMPUTED: each warp computes. ACCESS: a load or store, of which that look says
     where all warps reach. NONE: nothing."""
@@ -67,7 +67,7 @@ class WarpLoopPath:
     partly: bool
     after: tuple[int, ...]
     choices: Mapping[int, bool]
-    kinds: Mapping[int, Kind]
+    kinds: Mapping[int, StepKind]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class WarpLoop(WarpLoopPath):
     @property
     def busy(self) -> bool:
         """Returns whether there is work for all warps beside the body."""
-        work = (Kind.COMPUTED, Kind.ACCESS)
+        work = (StepKind.COMPUTED, StepKind.ACCESS)
         return any(self.kinds[i] in work for i in self.steps(self.blocks))
 
     @property
@@ -164,13 +164,13 @@ def warp_loops(
     return [way for site in search.sites() if (way := next(search.ways(site), None)) is not None]
 
 
-def block_wide(program: Program, warp_layout: WarpLayout) -> Reading:
+def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandShapes:
     """Returns what is known of operands in whole blocks whose warps are formed so."""
-    whole = WHOLE[warp_layout]
-    return Reading(program, whole, shapes_of(program, whole).known)
+    whole = BLOCK_LAYOUT[warp_layout]
+    return OperandShapes(program, whole, shapes_of(program, whole).known)
 
 
-def alike(block: Reading, shapes: RegisterShapes) -> frozenset[Register]:
+def block_affine_registers(block: OperandShapes, shapes: RegisterShapes) -> frozenset[Register]:
     """Return the registers whose shapes in a block go with those in its warps, which they have
     everywhere: what one holds in the first warp says what it holds in all."""
     common = block.shapes.keys() & shapes.lasting
@@ -190,21 +190,19 @@ class WarpLoopSearch:
         shapes: RegisterShapes,
     ) -> None:
         self.program, self.among, self.partly = program, among, partly
-        self.reading, self._shapes = block_wide(program, warp_layout), shapes
+        self.reading, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
-        self._alike = alike(self.reading, shapes)
+        self._alike = block_affine_registers(self.reading, shapes)
         line = warp_layout is WarpLayout.LINE  # else no comparison is of the first threads
-        self.beside = bodies(program) if line else {}
+        self.beside = if_bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:
         """Yield the begin, and the blocks at whose ends all threads wait as often as each other."""
         if 0 in self.among and not self.program.live_in[0]:
             yield None
-        alike = set(range(len(self.program.blocks))) - disagreeing_blocks(
-            self.program, self.reading
-        )
+        alike = set(range(len(self.program.blocks))) - divergent_blocks(self.program, self.reading)
         for index in sorted(alike):
-            if waits_for_all(last_of(self.program, self.program.blocks[index])):
+            if is_full_barrier(terminator(self.program, self.program.blocks[index])):
                 yield index
 
     def ways(self, site: int | None) -> Iterator[WarpLoop]:
@@ -253,12 +251,12 @@ class WarpLoopSearch:
         if at not in self.among or at in path:
             return
         block, path = self.program.blocks[at], (*path, at)
-        last = last_of(self.program, block)
-        if waits_for_all(last) or leaves_all(last):
+        last = terminator(self.program, block)
+        if is_full_barrier(last) or is_unguarded_exit(last):
             yield path, choices
         elif len(block.successors) == 1 and (last.operation.name == "bra" or not self._ends(last)):
             yield from self._paths(block.successors[0], path, choices)
-        elif splits(last) and self._agrees(last) and len(set(block.successors)) == 2:
+        elif can_diverge(last) and self._agrees(last) and len(set(block.successors)) == 2:
             for way, taken in zip(block.successors, (True, False), strict=True):
                 yield from self._paths(way, path, {**choices, at: taken})
         elif at in self.beside and all(b in choices or b not in self.beside for b in path[:-1]):
@@ -267,34 +265,34 @@ class WarpLoopSearch:
     def _agrees(self, branch: Instruction) -> bool:
         guard = branch.guard
         known = guard is not None and guard.register in self._alike
-        return known and agrees(self.reading, branch)
+        return known and is_uniform_branch(self.reading, branch)
 
     def _ends(self, made: Instruction) -> bool:
-        return made.operation.name in ENDS or made.operation.spec.unit is Unit.BARRIER
+        return made.operation.name in BLOCK_ENDS or made.operation.spec.unit is Unit.BARRIER
 
     def _inside(self, index: int) -> range:
         """Return the instructions of a block, but what ends it."""
         block = self.program.blocks[index]
-        return range(block.start, block.stop - self._ends(last_of(self.program, block)))
+        return range(block.start, block.stop - self._ends(terminator(self.program, block)))
 
-    def _kind(self, block: int, index: int) -> Kind | None:
+    def _kind(self, block: int, index: int) -> StepKind | None:
         """Returns what an instruction of a block takes; None where it cannot be on such a way."""
         made = self.program.instructions[index]
         checked = bool(made.operation.spec.preconditions)
         if is_effectless(made.operation) and made.guard is None and not checked:
-            return Kind.NONE
+            return StepKind.NONE
         if checked or made.guard is not None or index in self.program.hidden | self.program.private:
             return None
         if self._is_shaped(made):  # calls of a routine are counted warp by warp
-            return Kind.SHAPED if ordinary_results(made.operation) is None else None
-        if is_quiet(made):
-            here = Reading(self.program, self._warp_layout, self._shapes.at(block))
-            return None if may_wrap(made, here) else Kind.COMPUTED
-        return Kind.ACCESS if self._is_plain(made) else None
+            return StepKind.SHAPED if ordinary_results(made.operation) is None else None
+        if is_pure(made):
+            here = OperandShapes(self.program, self._warp_layout, self._shapes.at(block))
+            return None if may_wrap(made, here) else StepKind.COMPUTED
+        return StepKind.ACCESS if self._is_plain(made) else None
 
     def _is_shaped(self, made: Instruction) -> bool:
         parameter = made.operation.name == "ld" and space_of(made) is Space.PARAM
-        found = dict(self.reading.results(made)) if is_quiet(made) or parameter else {}
+        found = dict(self.reading.results(made)) if is_pure(made) or parameter else {}
         return bool(found) and self._alike.issuperset((*found, *reads(made)))
 
     def _is_plain(self, made: Instruction) -> bool:
@@ -314,12 +312,12 @@ class WarpLoopSearch:
         if way.body is None:
             return way
         block = self.program.blocks[way.before[-1]]
-        made = comparison_of(self.program, block)
+        made = deciding_comparison(self.program, block)
         inside = range(block.start, block.stop)
         place = next((i for i in inside if self.program.instructions[i] is made), None)
         if made is not None and place is not None and set(reads(made)) <= self._alike:
             [target] = writes(made)
             read = {r for i in way.steps(way.own) for r in reads(self.program.instructions[i])}
             if target not in read | way.met | way.changed:
-                return replace(way, kinds={**way.kinds, place: Kind.NONE})
+                return replace(way, kinds={**way.kinds, place: StepKind.NONE})
         return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from warploom.abi.access_type import STACK, AccessType
-from warploom.analysis.vector_shape import LANES, VECTOR, VectorShape
+from warploom.analysis.vector_shape import LANES, VARYING, VectorShape
 from warploom.cost.atomics import WORD_BYTES
 from warploom.ptx.ir import Space
 
@@ -112,7 +112,7 @@ class Addresses:
     (`analysis.scattered`)."""
 
     pattern: Pattern
-    lanes: VectorShape = VECTOR
+    lanes: VectorShape = VARYING
     scattered: bool = False
 
     @classmethod

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.cost.fields import RECORD_WIDTH
-from warploom.program.accesses import FIELDS, AccessRow, access_rows
+from warploom.program.accesses import FIELDS, AccessRecord, access_records
 from warploom.program.program import Program
 
 Counts = npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ class Tally:
     """
 
     program: Program
-    rows: tuple[AccessRow, ...]
+    rows: tuple[AccessRecord, ...]
     warps: Counts
     threads: Counts
     threads_on: Counts
@@ -63,10 +63,10 @@ class Tally:
 
     @classmethod
     def empty(
-        cls, program: Program, launched_warps: int, rows: tuple[AccessRow, ...] | None = None
+        cls, program: Program, launched_warps: int, rows: tuple[AccessRecord, ...] | None = None
     ) -> Tally:
         """Return all counts zero; `rows` are the program's access rows, where somebody has them."""
-        rows = access_rows(program) if rows is None else rows
+        rows = access_records(program) if rows is None else rows
         n = len(program.instructions)
 
         def column() -> Counts:

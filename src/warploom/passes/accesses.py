@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warploom.analysis.scattered import scattered_registers
-from warploom.analysis.shape_transfer import RUNS, Reading
+from warploom.analysis.shape_transfer import RUNS, OperandShapes
 from warploom.ir.access_groups import by_instruction, find_groups
 from warploom.ir.access_plans import Guard
 from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
@@ -64,8 +64,8 @@ def _masks(ir: WarpIR) -> dict[int, Register | None]:
     }
 
 
-def _reading(ir: WarpIR, index: int) -> Reading:
-    return Reading(ir.program, ir.variant.warp_layout, ir.uniformity.at(index))
+def _reading(ir: WarpIR, index: int) -> OperandShapes:
+    return OperandShapes(ir.program, ir.variant.warp_layout, ir.uniformity.at(index))
 
 
 def batch_stores(ir: WarpIR) -> WarpIR:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warploom.abi.pieces import frame_pieces
-from warploom.analysis.shape_transfer import WHOLE
+from warploom.analysis.shape_transfer import BLOCK_LAYOUT
 from warploom.analysis.static_schedule import static_schedule_of
-from warploom.analysis.warp_loops import block_wide, warp_loops
+from warploom.analysis.warp_loops import block_operand_shapes, warp_loops
 from warploom.ir.options import Pass
 from warploom.ir.warp_ir import WarpIR
 from warploom.passes.divergence import divergence_points
 from warploom.program.program import Program
 
 
-def copy_for_rounds(ir: WarpIR) -> WarpIR:
+def mark_region_versions(ir: WarpIR) -> WarpIR:
     """Gives blocks between barriers a copy for warps in relay."""
     region_versions = divergence_points(ir).region_versions if ir.shapes else frozenset[int]()
     return ir.with_blocks(
@@ -26,7 +26,7 @@ def find_block_shapes(ir: WarpIR) -> WarpIR:
     """Adds the shapes that registers have in a whole block of threads."""
     if not _can_loop(ir):
         return ir
-    return replace(ir, block_shapes=block_wide(ir.program, ir.variant.warp_layout).shapes)
+    return replace(ir, block_shapes=block_operand_shapes(ir.program, ir.variant.warp_layout).shapes)
 
 
 def find_warp_loops(ir: WarpIR) -> WarpIR:
@@ -52,7 +52,7 @@ def _can_loop(ir: WarpIR) -> bool:
     detector takes them, and no call passes parameters in the frame."""
     wanted = ir.variant.sanitizes
     taken = wanted is not None and bool(wanted.accesses)
-    known = ir.variant.warp_layout in WHOLE and bool(ir.shapes)
+    known = ir.variant.warp_layout in BLOCK_LAYOUT and bool(ir.shapes)
     return known and ir.access_facts.inlined and not taken and not _has_pieces(ir.program)
 
 

@@ -70,7 +70,7 @@ def begin(layout: CountLayout, variant: KernelVariant) -> WarpIR:
 PIPELINE: tuple[WarpPass, ...] = (
     WarpPass("live-registers", registers.find_live_registers),
     WarpPass("regions", registers.find_regions),
-    WarpPass(Pass.MASKED_LOOPS, registers.find_exits),
+    WarpPass(Pass.MASKED_LOOPS, registers.find_masked_loops),
     WarpPass(Pass.UNIFORMITY, registers.find_shapes),
     WarpPass(Pass.MEMORY, registers.keep_in_memory),
     WarpPass("reconvergence", divergence.find_reconvergence),
@@ -83,7 +83,7 @@ PIPELINE: tuple[WarpPass, ...] = (
     WarpPass(Pass.VERSIONS, accesses.make_fast_versions),
     WarpPass("plans", accesses.fit_plans),
     WarpPass(Pass.STRIDED_LOOPS, loops.find_strided_loops),
-    WarpPass(Pass.REGION_VERSIONS, barriers.copy_for_rounds),
+    WarpPass(Pass.REGION_VERSIONS, barriers.mark_region_versions),
     WarpPass("block-shapes", barriers.find_block_shapes),
     WarpPass(Pass.WARP_LOOPS, barriers.find_warp_loops),
     WarpPass(Pass.STATIC_SCHEDULE, barriers.find_static_schedule),

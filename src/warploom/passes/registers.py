@@ -23,7 +23,7 @@ def find_regions(ir: WarpIR) -> WarpIR:
     return replace(ir, regions=regions(ir.program))
 
 
-def find_exits(ir: WarpIR) -> WarpIR:
+def find_masked_loops(ir: WarpIR) -> WarpIR:
     """Adds the regions that lanes may leave one by one."""
     return replace(ir, exits=masked_regions(ir.program)) if _keeps_shapes(ir) else ir
 

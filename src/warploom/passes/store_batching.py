@@ -12,13 +12,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from warploom.abi.access_type import DATA_BYTES
-from warploom.analysis.shape_transfer import Reading, computes
+from warploom.analysis.shape_transfer import OperandShapes, computes
 from warploom.analysis.vector_shape import LANES
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import Addresses, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
 from warploom.program.accesses import space_of
-from warploom.program.program import Block
+from warploom.program.program import ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
@@ -55,7 +55,7 @@ class _Open:
 
 
 def find_store_batches(
-    accesses: KernelAccesses, reading: Reading, block: Block, grouped: Collection[int]
+    accesses: KernelAccesses, reading: OperandShapes, block: ProgramBlock, grouped: Collection[int]
 ) -> list[AccessGroup]:
     """Return the groups of two stores and more that may have a step; `grouped` are the accesses in
     other groups of the block."""
@@ -82,7 +82,7 @@ def find_store_batches(
 
 def _placed(
     accesses: KernelAccesses,
-    reading: Reading,
+    reading: OperandShapes,
     index: int,
     made: Instruction,
     versions: dict[Register, int],

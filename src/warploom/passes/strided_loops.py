@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warploom.analysis.assumed_shapes import assumed_shapes
-from warploom.analysis.shape_transfer import Reading
+from warploom.analysis.shape_transfer import OperandShapes
 from warploom.analysis.strided_loops import chain_loops, strided_loop
 from warploom.ir.access_groups import AccessGroup, find_groups
 from warploom.ir.access_plans import Guard
@@ -41,7 +41,7 @@ def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
     shapes = assumed_shapes(program, warp_layout, ir.uniformity, blocks, ir.live(blocks[0]))
     if shapes is None:
         return None
-    reading, accesses = Reading(program, warp_layout, shapes), ir.accesses_of(program)
+    reading, accesses = OperandShapes(program, warp_layout, shapes), ir.accesses_of(program)
     groups = [
         group for block in blocks for group in find_groups(accesses, reading, program.blocks[block])
     ]

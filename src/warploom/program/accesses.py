@@ -17,11 +17,11 @@ from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.shared_matrices import UNIT_BYTES
 from warploom.isa.spec import Operation, Unit
 from warploom.program.program import Program
-from warploom.program.requests.tensor_memory import memory_accesses
+from warploom.program.requests.tensor_memory import tensor_memory_accesses
 from warploom.program.requests.tensors import tensor_accesses
 from warploom.ptx.ir import Immediate, Instruction, Space, Vector
 
-__all__ = ["FIELDS", "AccessRow", "access_rows", "space_of"]
+__all__ = ["FIELDS", "AccessRecord", "access_records", "space_of"]
 
 OPS = {
     **dict.fromkeys(("ld", "ldu", "ldmatrix"), "load"),
@@ -54,7 +54,7 @@ GENERIC_SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
 
 
 @dataclass(frozen=True, slots=True)
-class AccessRow:
+class AccessRecord:
     """Instruction `instruction` of the program, reaching `space` to `op`: load, store, atomic."""
 
     instruction: int
@@ -82,7 +82,7 @@ def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
     if is_tensor_operation(operation):
         return tensor_accesses(operation)
     if is_tensor_memory_operation(operation):
-        return memory_accesses(operation)
+        return tensor_memory_accesses(operation)
     if is_bulk_copy(operation):
         ends = (operation.modifiers.text(name, "").partition("::")[0] for name in ("from", "to"))
         return tuple(zip(map(Space, ends), ("load", "store"), strict=True))
@@ -145,12 +145,12 @@ def spaces_of(space: Space) -> tuple[Space, ...]:
     return GENERIC_SPACES if space is Space.GENERIC else (space,)
 
 
-def access_rows(program: Program) -> tuple[AccessRow, ...]:
+def access_records(program: Program) -> tuple[AccessRecord, ...]:
     """Return every access row of a program, in instruction order; parameters are not counted, nor
     is the stack of calls."""
     private = program.private
     return tuple(
-        AccessRow(index, each, op)
+        AccessRecord(index, each, op)
         for index, instruction in enumerate(program.instructions)
         if (found := _accesses(instruction.operation)) and index not in private
         for space, op in found

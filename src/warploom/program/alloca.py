@@ -9,7 +9,7 @@ from dataclasses import replace
 from warploom.isa.spec import decode
 from warploom.program.flat import Flat
 from warploom.program.program import Site
-from warploom.program.stack import ALIGNMENT, COPIES, TOP, Code
+from warploom.program.stack import ALIGNMENT, SCRATCH, TOP, HiddenCode
 from warploom.ptx.ir import Address, Function, Immediate, Instruction
 
 NAMES = frozenset({"alloca", "stacksave", "stackrestore"})
@@ -20,7 +20,7 @@ DEFAULT_ALIGNMENT = 8
 
 def stack_instruction(flat: Flat, like: Instruction, site: Site) -> None:
     """`alloca`, `stacksave` or `stackrestore`: the stack ends elsewhere, or says where it ends."""
-    code, first = Code(flat, like, site), like.operands[0]
+    code, first = HiddenCode(flat, like, site), like.operands[0]
     move = decode("mov.b64")
     if like.operation.name == "stackrestore":
         flat.add(replace(like, operation=move, operands=(TOP, first)), site)
@@ -35,10 +35,10 @@ def stack_instruction(flat: Flat, like: Instruction, site: Site) -> None:
     flat.add(replace(like, operation=move, operands=(first, TOP)), site)
     code.do("add.u64", TOP, TOP, size)
     _align_top(code, ALIGNMENT)
-    code.touch("ld.local.b8", COPIES[8], Address(TOP, -1))
+    code.touch("ld.local.b8", SCRATCH[8], Address(TOP, -1))
 
 
-def _align_top(code: Code, alignment: int) -> None:
+def _align_top(code: HiddenCode, alignment: int) -> None:
     code.do("add.u64", TOP, TOP, Immediate(alignment - 1))
     code.do("and.b64", TOP, TOP, Immediate(-alignment))
 

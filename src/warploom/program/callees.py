@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from warploom.core.types import TYPES
 from warploom.isa.spec import decode
-from warploom.program.calls import Kept, Part, end_label, entry_label
+from warploom.program.calls import FunctionCode, RetainedCall, end_label, entry_label
 from warploom.program.cfg import cut
 from warploom.program.flat import EXIT, Flat
 from warploom.program.liveness import live_in
@@ -24,7 +24,7 @@ from warploom.program.stack import (
     STACK,
     TOP,
     WIDE,
-    Code,
+    HiddenCode,
     aligned,
     own_register,
     slots,
@@ -44,18 +44,18 @@ from warploom.ptx.ir import (
 
 
 def assemble(
-    kernel: Part, functions: Iterable[Part], stack_bytes: int, reachable: Reachable
+    kernel: FunctionCode, functions: Iterable[FunctionCode], stack_bytes: int, reachable: Reachable
 ) -> Flat:
     """Return the whole program: the kernel, and behind it the functions that it calls."""
     parts = [*functions]
     whole = Flat()
     first = kernel.flat.instructions[0]
-    start = Code(whole, first, kernel.flat.sites[0])
+    start = HiddenCode(whole, first, kernel.flat.sites[0])
     whole.variables.update(kernel.flat.variables)
     start.do("mov.u64", TOP, Symbol(STACK))
     _append(whole, kernel.flat)
     if parts:
-        last = Code(whole, kernel.flat.instructions[-1], kernel.flat.sites[-1])
+        last = HiddenCode(whole, kernel.flat.instructions[-1], kernel.flat.sites[-1])
         last.do("exit")
     calls = [kept for part in (kernel, *parts) for kept in part.kept]
     for part in parts:
@@ -85,7 +85,9 @@ def _append(whole: Flat, flat: Flat) -> None:
     whole.registers += flat.registers
 
 
-def _append_function(whole: Flat, part: Part, calls: Sequence[Kept], reachable: Reachable) -> None:
+def _append_function(
+    whole: Flat, part: FunctionCode, calls: Sequence[RetainedCall], reachable: Reachable
+) -> None:
     """Add a function: its entry, its body, its way back."""
     function = part.function
     inputs, outputs, end = slots(function)
@@ -95,7 +97,7 @@ def _append_function(whole: Flat, part: Part, calls: Sequence[Kept], reachable: 
     size = aligned(end + LINK_BYTES, ALIGNMENT)
     like, site = _place_of(part)
     whole.mark(entry_label(function.name))
-    code = Code(whole, like, site)
+    code = HiddenCode(whole, like, site)
     code.store(TOP, size - 16, FRAME, 64)
     code.store(TOP, size - 8, RETURN, 32)
     code.do("mov.b64", FRAME, TOP)
@@ -120,7 +122,7 @@ def _append_function(whole: Flat, part: Part, calls: Sequence[Kept], reachable: 
     whole.inside[len(whole.instructions) - 1] = (EXIT,)
 
 
-def _place_of(part: Part) -> tuple[Instruction, Site]:
+def _place_of(part: FunctionCode) -> tuple[Instruction, Site]:
     """Returns where the code at a function's entry and end says that it is from: its first
     instruction."""
     if part.flat.instructions:
@@ -129,7 +131,7 @@ def _place_of(part: Part) -> tuple[Instruction, Site]:
 
 
 def _own_places(
-    part: Part, inputs: Sequence[int], outputs: Sequence[int], end: int, *, recursive: bool
+    part: FunctionCode, inputs: Sequence[int], outputs: Sequence[int], end: int, *, recursive: bool
 ) -> tuple[dict[str, int], int]:
     """Returns where in the frame a function's variables stand, and where those end. A thread is in
     a function that is not recursive once at most: its own variables need no frame."""
@@ -146,7 +148,7 @@ def _own_places(
 
 
 def _saved(
-    part: Part, end: int, reachable: Reachable
+    part: FunctionCode, end: int, reachable: Reachable
 ) -> tuple[dict[int, list[tuple[Register, int]]], int]:
     """Return, by the number of a call, the registers that it must keep and where: those that are
     read behind it, if it may lead back into this function."""
@@ -177,7 +179,7 @@ def _saved(
 
 
 def _rewritten(
-    part: Part, places: Mapping[str, int], saved: Mapping[int, list[tuple[Register, int]]]
+    part: FunctionCode, places: Mapping[str, int], saved: Mapping[int, list[tuple[Register, int]]]
 ) -> Flat:
     """Return a function's body with its variables on the stack and its registers kept over
     calls."""
@@ -191,13 +193,13 @@ def _rewritten(
         for label in marks.get(at, ()):
             new.mark(label)
         if at in backs:
-            code = Code(new, old.instructions[backs[at][1]], old.sites[backs[at][1]])
+            code = HiddenCode(new, old.instructions[backs[at][1]], old.sites[backs[at][1]])
             for register, offset in backs[at][0]:
                 code.load(register, FRAME, offset)
         if at == len(old.instructions):
             break
         for register, offset in jumps.get(at, ()):
-            Code(new, old.instructions[at], old.sites[at]).store(
+            HiddenCode(new, old.instructions[at], old.sites[at]).store(
                 FRAME, offset, register, register.type.bits
             )
         _add_rewritten(new, old, at, places)
@@ -219,7 +221,7 @@ def _add_rewritten(new: Flat, old: Flat, at: int, places: Mapping[str, int]) -> 
                     operation, private = decode(operation.text.replace(space, ".local")), True
             case Symbol(name) if name in places:
                 whole = Immediate(places[name] + operand.offset)
-                Code(new, instruction, site).do("add.u64", WIDE, FRAME, whole)
+                HiddenCode(new, instruction, site).do("add.u64", WIDE, FRAME, whole)
                 operands.append(WIDE)
             case _:
                 operands.append(operand)

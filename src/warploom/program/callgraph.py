@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from warploom.program.services import service_function
-from warploom.program.uses import leaves
+from warploom.program.uses import leaf_operands
 from warploom.ptx.ir import (
     Function,
     Initializer,
@@ -54,7 +54,7 @@ class CallGraph:
             for made in function.instructions:
                 skipped = 2 if made.operation.name == "call" else 0
                 for operand in made.operands[skipped:]:
-                    named |= {o.name for o in leaves(operand) if isinstance(o, Symbol)}
+                    named |= {o.name for o in leaf_operands(operand) if isinstance(o, Symbol)}
         return tuple(name for name in self._functions if name in named)
 
     def shape(self, call: Instruction, caller: Function) -> Function | Prototype:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from warploom.program.callgraph import FUNCTION_BASE, FUNCTION_STEP
 from warploom.program.flat import EXIT, Flat
 from warploom.program.program import Site
-from warploom.program.stack import COPIES, INDEX, RETURN, TOP, WIDE, Code, chunks, slots
+from warploom.program.stack import INDEX, RETURN, SCRATCH, TOP, WIDE, HiddenCode, chunks, slots
 from warploom.ptx.ir import (
     Address,
     Function,
@@ -38,7 +38,7 @@ from warploom.ptx.ir import (
 
 
 @dataclass(frozen=True)
-class Kept:
+class RetainedCall:
     """A call that is not inlined: where its jump stands, and where its function goes on (positions
     in the list of the caller), and whom it may reach."""
 
@@ -53,12 +53,12 @@ class Kept:
 
 
 @dataclass
-class Part:
+class FunctionCode:
     """A function that is not inlined, or the kernel, on its way into the program."""
 
     function: Function
     flat: Flat = field(default_factory=Flat)
-    kept: list[Kept] = field(default_factory=list[Kept])
+    kept: list[RetainedCall] = field(default_factory=list[RetainedCall])
 
 
 def entry_label(name: str) -> str:
@@ -83,7 +83,7 @@ class CallTargets:
 
 
 def keep_call(
-    part: Part,
+    part: FunctionCode,
     call: Instruction,
     site: Site,
     number: int,
@@ -91,7 +91,7 @@ def keep_call(
     to: CallTargets,
 ) -> None:
     """Add a call that is not inlined; `shape` says what it passes, `to` whom it may reach."""
-    flat, code = part.flat, Code(part.flat, call, site)
+    flat, code = part.flat, HiddenCode(part.flat, call, site)
     returns, target, given = call.operands[:3]
     assert isinstance(returns, Vector)
     assert isinstance(given, Vector)
@@ -105,23 +105,23 @@ def keep_call(
     if isinstance(target, Symbol):
         code.do("bra", Symbol(entry_label(target.name)))
     else:
-        _choose(code, target, to)
+        _emit_indirect_jump(code, target, to)
     jump = len(flat.instructions) - 1
     flat.inside[jump] = (return_label(number), EXIT) if to.may_exit else (return_label(number),)
     flat.mark(return_label(number))
-    part.kept.append(Kept(number, jump, len(flat.instructions), tuple(to.functions)))
+    part.kept.append(RetainedCall(number, jump, len(flat.instructions), tuple(to.functions)))
     for formal, actual, at in zip(shape.returns, returns.elements, outputs, strict=True):
-        _take(code, formal, actual, at)
+        _emit_result_copy(code, formal, actual, at)
 
 
-def _choose(code: Code, target: Operand, to: CallTargets) -> None:
+def _emit_indirect_jump(code: HiddenCode, target: Operand, to: CallTargets) -> None:
     """Jump to the function whose address a register holds: the address becomes an index. What is
     not a multiple of the step becomes a large one, which a table of functions does not have."""
     shift = FUNCTION_STEP.bit_length() - 1
     code.do("sub.u64", WIDE, target, Immediate(FUNCTION_BASE))
-    code.do("shl.b64", COPIES[64], WIDE, Immediate(64 - shift))
+    code.do("shl.b64", SCRATCH[64], WIDE, Immediate(64 - shift))
     code.do("shr.u64", WIDE, WIDE, Immediate(shift))
-    code.do("or.b64", WIDE, WIDE, COPIES[64])
+    code.do("or.b64", WIDE, WIDE, SCRATCH[64])
     code.do("min.u64", WIDE, WIDE, Immediate(0xFFFFFFFF))
     code.do("cvt.u32.u64", INDEX, WIDE)
     known = {number: Symbol(entry_label(name)) for name, number in to.functions.items()}
@@ -129,23 +129,25 @@ def _choose(code: Code, target: Operand, to: CallTargets) -> None:
     code.do("brx.idx", INDEX, Vector(table))
 
 
-def _pieces(code: Code, formal: Variable, actual: Operand) -> Iterator[tuple[int, int, Operand]]:
+def _pieces(
+    code: HiddenCode, formal: Variable, actual: Operand
+) -> Iterator[tuple[int, int, Operand]]:
     """Yield what is passed for a parameter, piece by piece: its offset, its bits, its value."""
     if not isinstance(actual, Symbol):
         yield 0, max(8, formal.type.bits), actual
         return
     for offset, size in chunks(formal):
-        register = COPIES[8 * size]
+        register = SCRATCH[8 * size]
         code.do(f"ld.param.b{8 * size}", register, Address(actual, offset))
         yield offset, 8 * size, register
 
 
-def _take(code: Code, formal: Variable, actual: Operand, at: int) -> None:
+def _emit_result_copy(code: HiddenCode, formal: Variable, actual: Operand, at: int) -> None:
     """Put a result where the caller wants it."""
     if isinstance(actual, Register):
         code.load(actual, TOP, at)
     elif isinstance(actual, Symbol):
         for offset, size in chunks(formal):
-            register = COPIES[8 * size]
+            register = SCRATCH[8 * size]
             code.load(register, TOP, at + offset)
             code.do(f"st.param.b{8 * size}", Address(actual, offset), register)

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from warploom.program.program import Block
-from warploom.program.uses import waits_before
+from warploom.program.program import ProgramBlock
+from warploom.program.uses import may_wait_before
 from warploom.ptx.ir import Instruction, Symbol, Vector
 
 BARRIERS = frozenset({"bar", "barrier"})
-ENDS = frozenset({"bra", "brx", "ret", "exit", "trap"}) | BARRIERS
+BLOCK_ENDS = frozenset({"bra", "brx", "ret", "exit", "trap"}) | BARRIERS
 """Instructions behind which a block ends: control goes elsewhere, or the warp may have to wait.
 So does a block before and behind one that brings lanes together."""
 
-NOWHERE = -1
+NO_TARGET = -1
 """The block that an index chooses which a branch does not have."""
 
-LEAVES = frozenset({"ret", "exit"})
+EXITS = frozenset({"ret", "exit"})
 
 
 def cut(
     instructions: Sequence[Instruction],
     labels: Mapping[str, int],
     inside: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
-) -> tuple[tuple[Block, ...], dict[str, int]]:
+) -> tuple[tuple[ProgramBlock, ...], dict[str, int]]:
     """Return the basic blocks, and the block of each label.
 
     `inside` says of some instructions to which labels they lead, whatever they name themselves.
@@ -37,7 +37,7 @@ def cut(
     block_at[len(instructions)] = len(starts)
     targets = {name: block_at[position] for name, position in labels.items()}
     blocks = tuple(
-        Block(
+        ProgramBlock(
             i,
             start,
             stop,
@@ -54,8 +54,8 @@ def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> 
     """Returns where blocks begin, ascending."""
     leaders = {0, *labels.values()}
     operations = {one.operation: one for one in instructions}
-    waiting = {operation for operation, one in operations.items() if waits_before(one)}
-    ending = {operation for operation in operations if operation.spec.name in ENDS} | waiting
+    waiting = {operation for operation, one in operations.items() if may_wait_before(one)}
+    ending = {operation for operation in operations if operation.spec.name in BLOCK_ENDS} | waiting
     for i, one in enumerate(instructions):
         if one.operation in ending:
             leaders.update((i, i + 1) if one.operation in waiting else (i + 1,))
@@ -69,7 +69,7 @@ def _successors(
     following = index + 1  # the exit for the last block
     name = last.operation.name
     if name == "brx":
-        found = dict.fromkeys(to for to in ways(last, targets) if to != NOWHERE)
+        found = dict.fromkeys(to for to in indexed_targets(last, targets) if to != NO_TARGET)
         if last.guard is not None or not found:  # of a call that could reach no function
             return (*found, following)
         return (*found,)
@@ -77,7 +77,7 @@ def _successors(
         label = last.operands[0]
         assert isinstance(label, Symbol)
         taken = targets[label.name]
-    elif name in LEAVES:
+    elif name in EXITS:
         taken = exit
     else:
         # Also behind `trap`: it stops the whole kernel, so that what follows it decides nothing
@@ -86,15 +86,15 @@ def _successors(
     return (taken,) if last.guard is None else (taken, following)
 
 
-def ways(made: Instruction, targets: Mapping[str, int]) -> tuple[int, ...]:
+def indexed_targets(made: Instruction, targets: Mapping[str, int]) -> tuple[int, ...]:
     """Return the blocks that a `brx.idx` can go to, by index; NOWHERE where there is a gap."""
     labels = made.operands[1]
     assert isinstance(labels, Vector)
     return tuple(
-        targets[label.name] if isinstance(label, Symbol) else NOWHERE for label in labels.elements
+        targets[label.name] if isinstance(label, Symbol) else NO_TARGET for label in labels.elements
     )
 
 
-def splits(made: Instruction) -> bool:
+def can_diverge(made: Instruction) -> bool:
     """Returns whether it can send lanes of a warp different ways."""
     return made.operation.name == "brx" or (made.guard is not None and made.operation.name == "bra")

@@ -20,10 +20,10 @@ from warploom.isa.ops.wgmma import is_wait
 from warploom.isa.spec import decode
 from warploom.program import alloca, callees, calls, stack
 from warploom.program.callgraph import CallGraph
-from warploom.program.calls import Part
+from warploom.program.calls import FunctionCode
 from warploom.program.flat import Flat
 from warploom.program.inlining import kept_functions
-from warploom.program.program import Copy, Site
+from warploom.program.program import InlinedCopy, Site
 from warploom.program.services import service_function
 from warploom.program.warp_groups import group_barrier_after
 from warploom.ptx.ir import (
@@ -57,7 +57,7 @@ class _Frame:
     function: Function
     renaming: Renaming
     end: str | None
-    copy: Copy | None = None
+    copy: InlinedCopy | None = None
 
 
 def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
@@ -70,7 +70,7 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
     inliner = _Inliner(module, kernel)
     first = inliner.begin(kernel)
     inliner.body(_Frame(kernel, Renaming(), None))
-    parts: dict[str, Part] = {}
+    parts: dict[str, FunctionCode] = {}
     waiting = [*inliner.wanted()]
     while waiting:
         function = waiting.pop(0)
@@ -80,7 +80,7 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
             formals = (*function.parameters, *function.returns)
             renaming = Renaming(suffix, {f.name: f.name + suffix for f in formals})
             end = calls.end_label(function.name)
-            inliner.body(_Frame(function, renaming, end, Copy(suffix)))
+            inliner.body(_Frame(function, renaming, end, InlinedCopy(suffix)))
             waiting += inliner.wanted()
     if not first.flat.instructions:
         _end_at_once(first)
@@ -89,7 +89,7 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
     return callees.assemble(first, parts.values(), stack_bytes, inliner.graph.reachable)
 
 
-def _end_at_once(kernel: Part) -> None:
+def _end_at_once(kernel: FunctionCode) -> None:
     """Gives a kernel without instructions the `ret` that PTX implies at the end of a body; it is
     not counted."""
     function = kernel.function
@@ -108,9 +108,9 @@ class _Inliner:
         self.has_stack = False
         self.module_names = {v.name for v in module.variables}
 
-    def begin(self, function: Function) -> Part:
+    def begin(self, function: Function) -> FunctionCode:
         """Begin the part of a function."""
-        self.part = Part(function)
+        self.part = FunctionCode(function)
         self.flat = self.part.flat
         return self.part
 
@@ -210,7 +210,9 @@ class _Inliner:
         self.flat.add(replace(call, operands=(Vector(()), call.operands[1], Vector(()))), site)
         for formal, actual in arguments:
             self.flat.add(_copy_in(call, formal, actual), site)
-        self.body(_Frame(callee, renaming, end, Copy(suffix, site, call.location, call.span.line)))
+        self.body(
+            _Frame(callee, renaming, end, InlinedCopy(suffix, site, call.location, call.span.line))
+        )
         self.flat.mark(end)
         if top is not None:
             stack.Code(self.flat, call, site).do("mov.b64", stack.TOP, top)

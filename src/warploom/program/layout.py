@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from warploom.core.errors import UnsupportedInstruction
 from warploom.program.flat import Flat
-from warploom.program.program import PARAMETERS, Place
+from warploom.program.program import PARAMETERS, VariableSlot
 from warploom.program.uses import symbols
 from warploom.ptx.ir import Function, Instruction, Module, Space, Special, Symbol, Variable
 
@@ -35,7 +35,7 @@ NAMES_NO_STORAGE = frozenset({"bra", "brx", "call"})
 class Layout:
     """Places by name, the globals that a launch must locate, and sizes in bytes."""
 
-    places: dict[str, Place] = field(default_factory=dict[str, Place])
+    places: dict[str, VariableSlot] = field(default_factory=dict[str, VariableSlot])
     globals: list[str] = field(default_factory=list[str])
     parameter_bytes: int = 0
     frame_bytes: int = 0
@@ -62,12 +62,14 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
     _share(layout, by_space.get(Space.SHARED, ()))
     for variable in (*by_space.get(Space.GLOBAL, ()), *by_space.get(Space.CONST, ())):
         index = len(layout.globals)
-        layout.places[variable.name] = Place(variable.space, index, variable.size)
+        layout.places[variable.name] = VariableSlot(variable.space, index, variable.size)
         layout.globals.append(variable.name)
     _check_pointers(module, flat)
     one_each = {made.operation: made for made in flat.instructions}.values()
     if any(map(points_to_parameters, one_each)):
-        layout.places[PARAMETERS] = Place(Space.GLOBAL, len(layout.globals), layout.parameter_bytes)
+        layout.places[PARAMETERS] = VariableSlot(
+            Space.GLOBAL, len(layout.globals), layout.parameter_bytes
+        )
     return layout
 
 
@@ -140,7 +142,7 @@ def _stack(layout: Layout, variables: Iterable[Variable], *, frame: bool = False
     end = 0
     for variable in variables:
         start = _aligned(end, variable.alignment)
-        layout.places[variable.name] = Place(variable.space, start, variable.size, frame)
+        layout.places[variable.name] = VariableSlot(variable.space, start, variable.size, frame)
         end = start + variable.size
     return end
 
@@ -152,7 +154,7 @@ def _share(layout: Layout, variables: Iterable[Variable]) -> None:
     alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in opened)))
     layout.dynamic_shared_offset = _aligned(layout.shared_bytes, alignment)
     for variable in opened:
-        layout.places[variable.name] = Place(Space.SHARED, layout.dynamic_shared_offset, 0)
+        layout.places[variable.name] = VariableSlot(Space.SHARED, layout.dynamic_shared_offset, 0)
 
 
 def _aligned(offset: int, alignment: int) -> int:

@@ -14,11 +14,13 @@ from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction, Register
 
 if TYPE_CHECKING:
-    from warploom.program.program import Block
+    from warploom.program.program import ProgramBlock
 
 
 def live_in(
-    instructions: Sequence[Instruction], blocks: Sequence[Block], registers: Sequence[Register]
+    instructions: Sequence[Instruction],
+    blocks: Sequence[ProgramBlock],
+    registers: Sequence[Register],
 ) -> tuple[frozenset[Register], ...]:
     """Return the registers that are live at the start of each block."""
     bits = {register.name: 1 << i for i, register in enumerate(registers)}

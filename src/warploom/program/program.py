@@ -32,14 +32,14 @@ class Site:
 
     function: str
     index: int
-    copy: Copy | None = field(default=None, compare=False)
+    copy: InlinedCopy | None = field(default=None, compare=False)
 
     def __hash__(self) -> int:
         return self.index
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class InlinedCopy:
     """The copy of a function's body in which an instruction stands: names of its registers and
     variables end in `suffix`. `call` and `location` are those of the `call` in whose place it
     stands, None for a function that is not inlined; `line` is where that stands in PTX."""
@@ -51,7 +51,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ProgramBlock:
     """A basic block: instructions `start` up to but not including `stop`.
 
     Only the last instruction may be a `bra`, `brx`, `ret`, `exit`, `trap`, or a barrier that can
@@ -68,7 +68,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class VariableSlot:
     """The storage of a variable.
 
     `offset` is in bytes: from the start of the kernel's parameters (space PARAM), of the block's
@@ -103,11 +103,11 @@ class Program:
     module: Module
     instructions: tuple[Instruction, ...]
     sites: tuple[Site, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[ProgramBlock, ...]
     targets: Mapping[str, int]
     onward: tuple[tuple[int, ...], ...]
     registers: tuple[Register, ...]
-    places: Mapping[str, Place]
+    places: Mapping[str, VariableSlot]
     globals: tuple[str, ...]
     parameter_bytes: int
     frame_bytes: int

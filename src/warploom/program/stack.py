@@ -29,11 +29,11 @@ RETURN = Register("@return", TYPES["b32"])
 DEPTH = Register("@depth", TYPES["b32"])
 WIDE = Register("@wide", TYPES["b64"])
 INDEX = Register("@index", TYPES["b32"])
-COPIES = {bits: Register(f"@copy{bits}", TYPES[f"b{bits}"]) for bits in (8, 16, 32, 64)}
+SCRATCH = {bits: Register(f"@copy{bits}", TYPES[f"b{bits}"]) for bits in (8, 16, 32, 64)}
 """Registers that no text can name: where the stack ends and the current frame begins, the number of
 the call to go back to, how many calls deep the thread is; and what copies go through."""
 
-REGISTERS = (TOP, FRAME, RETURN, DEPTH, WIDE, INDEX, *COPIES.values())
+REGISTERS = (TOP, FRAME, RETURN, DEPTH, WIDE, INDEX, *SCRATCH.values())
 
 LINK_BYTES = 16
 """At the end of a frame: the caller's frame, and the number of the call."""
@@ -41,38 +41,38 @@ LINK_BYTES = 16
 ALIGNMENT = 16
 
 
-def made(opcode: str, *operands: Operand, like: Instruction) -> Instruction:
+def instruction_like(opcode: str, *operands: Operand, like: Instruction) -> Instruction:
     """Return an instruction at the place of another."""
     return replace(like, operation=decode(opcode), operands=operands, guard=None)
 
 
-class Code:
+class HiddenCode:
     """Adds hidden instructions to a list, all at the place of one instruction."""
 
     def __init__(self, flat: Flat, like: Instruction, site: Site) -> None:
         self.flat, self.like, self.site = flat, like, site
 
     def do(self, opcode: str, *operands: Operand) -> None:
-        self.flat.add(made(opcode, *operands, like=self.like), self.site, hidden=True)
+        self.flat.add(instruction_like(opcode, *operands, like=self.like), self.site, hidden=True)
 
     def touch(self, opcode: str, *operands: Operand) -> None:
         """Add an instruction that reaches the stack."""
-        one = made(opcode, *operands, like=self.like)
+        one = instruction_like(opcode, *operands, like=self.like)
         self.flat.add(one, self.site, hidden=True, private=True)
 
     def load(self, register: Register, base: Register, offset: int) -> None:
         """Load a register from the stack."""
         if register.type.bits == 1:
-            self.load(COPIES[32], base, offset)
-            self.do("setp.ne.u32", register, COPIES[32], Immediate(0))
+            self.load(SCRATCH[32], base, offset)
+            self.do("setp.ne.u32", register, SCRATCH[32], Immediate(0))
         else:
             self.touch(f"ld.local.b{register.type.bits}", register, Address(base, offset))
 
     def store(self, base: Register, offset: int, value: Operand, bits: int) -> None:
         """Store a value of so many bits on the stack."""
         if bits == 1:
-            self.do("selp.b32", COPIES[32], Immediate(1), Immediate(0), value)
-            value, bits = COPIES[32], 32
+            self.do("selp.b32", SCRATCH[32], Immediate(1), Immediate(0), value)
+            value, bits = SCRATCH[32], 32
         self.touch(f"st.local.b{bits}", Address(base, offset), value)
 
 

@@ -22,15 +22,15 @@ from warploom.ptx.ir import (
 )
 
 
-def leaves(operand: Operand) -> Iterator[Operand]:
+def leaf_operands(operand: Operand) -> Iterator[Operand]:
     """Yield the operands that an operand is made of: itself, or what its brackets and braces
     hold."""
     match operand:
         case Vector(elements):
             for element in elements:
-                yield from leaves(element)
+                yield from leaf_operands(element)
         case Pair(first, second):
-            yield from leaves(first)
+            yield from leaf_operands(first)
             yield second
         case Negated(register) | Element(register):
             yield register
@@ -71,25 +71,25 @@ def _registers(operands: Iterable[Operand]) -> Iterator[Register]:
         if type(operand) is Register:
             yield operand
         else:
-            yield from (leaf for leaf in leaves(operand) if isinstance(leaf, Register))
+            yield from (leaf for leaf in leaf_operands(operand) if isinstance(leaf, Register))
 
 
 def symbols(instruction: Instruction) -> Iterator[Symbol]:
     """Yield the symbols that an instruction names."""
     for operand in instruction.operands:
         if type(operand) is not Register:
-            yield from (leaf for leaf in leaves(operand) if isinstance(leaf, Symbol))
+            yield from (leaf for leaf in leaf_operands(operand) if isinstance(leaf, Symbol))
 
 
-def votes(instruction: Instruction) -> bool:
+def is_reducing_barrier(instruction: Instruction) -> bool:
     """Returns whether it is a barrier that counts over all threads, and tells them (`bar.red`)."""
     operation = instruction.operation
     return operation.spec.unit is Unit.BARRIER and "red" in operation.modifiers
 
 
-def waits_before(instruction: Instruction) -> bool:
+def may_wait_before(instruction: Instruction) -> bool:
     """Returns whether lanes may have to wait before they execute it: it has a block of its own."""
-    return member_mask(instruction) is not None or votes(instruction)
+    return member_mask(instruction) is not None or is_reducing_barrier(instruction)
 
 
 WHOLE_WARP = Immediate(0xFFFFFFFF)
@@ -113,7 +113,7 @@ def gathering_mask(instruction: Instruction) -> Operand | None:
     return mask if instruction.guard is None or mask is WHOLE_WARP else None
 
 
-def moves_registers(instructions: Iterable[Instruction]) -> bool:
+def changes_register_count(instructions: Iterable[Instruction]) -> bool:
     """Returns whether one of them releases registers or asks for more."""
     return any(made.operation.name == "setmaxnreg" for made in instructions)
 

@@ -17,7 +17,14 @@ from warploom.isa.spec import Unit
 from warploom.program.accesses import is_bulk_copy
 from warploom.program.effects.synchronising import event_of, is_warp_barrier
 from warploom.program.program import Program
-from warploom.program.uses import destinations, leaves, member_mask, reads, sources, votes
+from warploom.program.uses import (
+    destinations,
+    is_reducing_barrier,
+    leaf_operands,
+    member_mask,
+    reads,
+    sources,
+)
 from warploom.ptx.ir import Immediate, Instruction, Register
 
 SCOPES = {
@@ -92,7 +99,7 @@ def needs_exactness(made: Instruction, flags: int) -> bool:
         return True
     if made.operation.spec.unit is Unit.BARRIER:
         given = sources(made)
-        return "arrive" in made.operation.modifiers or len(given) > 1 + votes(made)
+        return "arrive" in made.operation.modifiers or len(given) > 1 + is_reducing_barrier(made)
     if is_warp_barrier(made):
         mask = member_mask(made)
         return not (isinstance(mask, Immediate) and mask.value & FULL_MASK == FULL_MASK)
@@ -212,7 +219,7 @@ def _scope(made: Instruction, default: int) -> int:
 
 def _registers(made: Instruction) -> set[Register]:
     """Returns the registers that an instruction writes."""
-    found = (leaf for operand in destinations(made) for leaf in leaves(operand))
+    found = (leaf for operand in destinations(made) for leaf in leaf_operands(operand))
     return {leaf for leaf in found if isinstance(leaf, Register)}
 
 
@@ -239,7 +246,7 @@ def _passed_on(made: Instruction, copies: set[Register]) -> set[Register]:
     if made.guard is not None and made.guard.register in copies:
         return set()
     if made.operation.name == "st":
-        address = {leaf for leaf in leaves(made.operands[0]) if isinstance(leaf, Register)}
+        address = {leaf for leaf in leaf_operands(made.operands[0]) if isinstance(leaf, Register)}
         return set(reads(made)) - address
     if made.operation.name == "mov" and _registers(made) <= copies:
         return set(reads(made))

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.block_uniformity import comes_to_barriers_together
+from warploom.analysis.block_uniformity import has_uniform_barriers
 from warploom.asynchronous.tensor_memory.layout import COLUMNS, LANES
 from warploom.core.errors import Allocation
 from warploom.detector import layout as words
@@ -174,7 +174,7 @@ def _wanted(
         spaces.add(Space.SHARED)
     synchronisation = "race" in tools
     if "sync" in tools:
-        synchronisation |= not comes_to_barriers_together(program)
+        synchronisation |= not has_uniform_barriers(program)
     in_order = "race" in tools
     known = unchecked.always, unchecked.aligned, unchecked.written
     return Sanitizing(frozenset(spaces), synchronisation, in_order, together, *known)
@@ -234,7 +234,7 @@ class _Layout:
         alone = launch.cluster_blocks == 1 and not self.kept.early
         plain = self.kept.races and launch.schedule.independent and alone
         head[words.FEW_STEPS] = int(plain)
-        together = plain and not exact and comes_to_barriers_together(program)
+        together = plain and not exact and has_uniform_barriers(program)
         head[words.TOGETHER] = int(together)
         live = self.memory.live()
         head[words.ALLOCATIONS] = len(live)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import cast
 
-from warploom.analysis.linear.affine import GLOBAL_SPACES, Flow, Given
-from warploom.analysis.linear.independent import Independent, independent_accesses
+from warploom.analysis.linear.affine import GLOBAL_SPACES, LaunchInputs, LinearAnalysis
+from warploom.analysis.linear.independent import IndependentAccesses, independent_accesses
 from warploom.detector import layout as words
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.machine.compiled.proofs import proven
@@ -51,7 +51,7 @@ class _Followed:
     loads: Mapping[int, frozenset[int]]
     stores: Mapping[int, frozenset[int]]
     stored: frozenset[int] | None
-    independent: Independent
+    independent: IndependentAccesses
 
 
 def unchecked_accesses(
@@ -99,7 +99,11 @@ def weak_accesses(sites: Sites) -> Set[int]:
 
 
 def _in_shared(
-    program: Program, launch: Launch, tools: set[str], sites: Sites, independent: Independent
+    program: Program,
+    launch: Launch,
+    tools: set[str],
+    sites: Sites,
+    independent: IndependentAccesses,
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Returns the accesses to shared memory that need not be seen while barriers are aligned, and
     those where what they reach is written."""
@@ -133,11 +137,11 @@ def _kept(program: Program, find: Callable[[Program], frozenset[int]]) -> frozen
     return cast("frozenset[int]", program.kept[find])
 
 
-def _follow(program: Program, given: Given) -> _Followed:
+def _follow(program: Program, given: LaunchInputs) -> _Followed:
     """Follow where the accesses of a launch lead."""
     loads, stores, stored = dict[int, frozenset[int]](), dict[int, frozenset[int]](), _NOWHERE
     followed = not any(map(_leads_anywhere, program.instructions))
-    flow = Flow(program, given)
+    flow = LinearAnalysis(program, given)
     for access in flow.memory_accesses(GLOBAL_SPACES) if followed else ():
         origins, made = access.where.origins, program.instructions[access.instruction]
         if access.op != "load":

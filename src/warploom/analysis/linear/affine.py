@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeVar
 
-from warploom.analysis.linear.forms import ELSEWHERE, Form, Variable, evaluate, form
+from warploom.analysis.linear.forms import ELSEWHERE, Form, IndexVariable, evaluate, form
 from warploom.core.errors import Dim3
 from warploom.program.accesses import accesses, bytes_of
-from warploom.program.program import Block, Program
+from warploom.program.program import Program, ProgramBlock
 from warploom.ptx.ir import (
     Address,
     Immediate,
@@ -37,7 +37,7 @@ GLOBAL_SPACES = frozenset(Space) - {*NOT_SHARED, *TEXELS}
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class LaunchInputs:
     """The known facts of a launch. `allocation_of` tells the addresses of the allocation that an
     address lies in, or None."""
 
@@ -49,7 +49,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class LinearValue:
     """The value of a register: its form, if known, and the allocations that it may point into;
     None for any."""
 
@@ -61,8 +61,8 @@ POINTER_BITS = 64
 
 T = TypeVar("T")
 
-NOTHING = Value(form(0), frozenset())
-ANYTHING = Value(None, None)
+NOTHING = LinearValue(form(0), frozenset())
+ANYTHING = LinearValue(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +72,23 @@ class MemoryAccess:
     instruction: int
     op: str
     size: int
-    where: Value
+    where: LinearValue
 
 
-def global_accesses(program: Program, given: Given) -> tuple[MemoryAccess, ...]:
+def global_accesses(program: Program, given: LaunchInputs) -> tuple[MemoryAccess, ...]:
     """Returns every access of a program to global memory, with what is known of its address."""
-    return tuple(Flow(program, given).memory_accesses(GLOBAL_SPACES))
+    return tuple(LinearAnalysis(program, given).memory_accesses(GLOBAL_SPACES))
 
 
-class Flow:
+class LinearAnalysis:
     """Follows the values of registers through a program until nothing new is found. `states` are
     those with which its blocks begin, by block; `allocations` those that pointers lead to, by where
     they begin."""
 
-    def __init__(self, program: Program, given: Given) -> None:
+    def __init__(self, program: Program, given: LaunchInputs) -> None:
         self.program, self.given = program, given
         self.allocations: dict[int, range] = {}
-        self.states: dict[int, dict[str, Value]] = {0: {}}
+        self.states: dict[int, dict[str, LinearValue]] = {0: {}}
         self._follow()
 
     def _follow(self) -> None:
@@ -109,7 +109,7 @@ class Flow:
                     if space in spaces:
                         yield self._memory_access(at, op, state)
 
-    def _memory_access(self, index: int, op: str, state: Mapping[str, Value]) -> MemoryAccess:
+    def _memory_access(self, index: int, op: str, state: Mapping[str, LinearValue]) -> MemoryAccess:
         """Return an access to memory by an instruction that finds a state."""
         made = self.program.instructions[index]
         addresses = [o for o in made.operands if isinstance(o, Address)]
@@ -117,14 +117,14 @@ class Flow:
         where = self._address(addresses[-1], state) if addresses else ANYTHING
         return MemoryAccess(index, op, bytes_of(made), where)
 
-    def walk(self, block: Block) -> Iterable[tuple[int, Mapping[str, Value]]]:
+    def walk(self, block: ProgramBlock) -> Iterable[tuple[int, Mapping[str, LinearValue]]]:
         """Yield each instruction of a block with the state that it finds."""
         state = dict(self.states[block.index])
         for index in range(block.start, block.stop):
             yield index, state
             self._step(self.program.instructions[index], state)
 
-    def _enter(self, block: int, after: Mapping[str, Value]) -> bool:
+    def _enter(self, block: int, after: Mapping[str, LinearValue]) -> bool:
         """Join what comes to a block with what came before. Answers whether it learned anything."""
         names = (register.name for register in self.program.live_in[block])
         coming = {name: after.get(name, NOTHING) for name in names}
@@ -140,25 +140,27 @@ class Flow:
         self.states[block] = joined
         return changed
 
-    def end_of(self, block: Block) -> dict[str, Value]:
+    def end_of(self, block: ProgramBlock) -> dict[str, LinearValue]:
         """Return what registers hold at the end of a block."""
         state = dict(self.states[block.index])
         for instruction in self.program.instructions[block.start : block.stop]:
             self._step(instruction, state)
         return state
 
-    def _step(self, instruction: Instruction, state: dict[str, Value]) -> None:
+    def _step(self, instruction: Instruction, state: dict[str, LinearValue]) -> None:
         """Sets what an instruction leaves in its destinations."""
         count = len(instruction.operation.spec.destinations)
         targets = [o for o in spread(instruction.operands[:count]) if isinstance(o, Register)]
         for place, target in enumerate(targets):
             made = self._result(instruction, place, state)
             if instruction.guard is not None:
-                guarded = Variable(f"guarded {target.name}", None, at=frozenset((ELSEWHERE,)))
+                guarded = IndexVariable(f"guarded {target.name}", None, at=frozenset((ELSEWHERE,)))
                 made = _joined(state.get(target.name, NOTHING), made, guarded)
             state[target.name] = made
 
-    def _result(self, instruction: Instruction, place: int, state: Mapping[str, Value]) -> Value:
+    def _result(
+        self, instruction: Instruction, place: int, state: Mapping[str, LinearValue]
+    ) -> LinearValue:
         operation, operands = instruction.operation, instruction.operands
         if operation.name == "ld":
             return self._loaded(instruction, place)
@@ -168,15 +170,17 @@ class Flow:
         values = [self.value(source, state) for source in sources]
         origins = _united(values)
         if operation.name == "cvta":
-            return Value(values[0].form, origins)
+            return LinearValue(values[0].form, origins)
         semantics = operation.spec.semantics
         if semantics is None:
-            return Value(values[0].form if operation.name == "mov" else None, origins)
+            return LinearValue(values[0].form if operation.name == "mov" else None, origins)
         terms = operation.terms_for(len(sources))
         arguments = typed(instruction, [value.form for value in values])
-        return Value(evaluate(terms[place], arguments) if place < len(terms) else None, origins)
+        return LinearValue(
+            evaluate(terms[place], arguments) if place < len(terms) else None, origins
+        )
 
-    def _loaded(self, instruction: Instruction, place: int) -> Value:
+    def _loaded(self, instruction: Instruction, place: int) -> LinearValue:
         """Return a parameter's value; of what else memory holds nothing is known."""
         address = instruction.operands[1]
         if not (isinstance(address, Address) and isinstance(address.base, Symbol)):
@@ -189,38 +193,38 @@ class Flow:
         bits = int.from_bytes(self.given.parameters[at : at + type.bytes], "little")
         return self._constant(bits)
 
-    def _found(self, instruction: Instruction) -> Value:
+    def _found(self, instruction: Instruction) -> LinearValue:
         """Return a value out of memory: unknown, and a pointer only if it is as wide as one."""
         modifiers = instruction.operation.modifiers
         narrow = "type" in modifiers.values and modifiers.scalar().bits < POINTER_BITS
-        return Value(None, frozenset() if narrow else None)
+        return LinearValue(None, frozenset() if narrow else None)
 
-    def _constant(self, bits: int) -> Value:
+    def _constant(self, bits: int) -> LinearValue:
         allocation = self.given.allocation_of(bits)
         if allocation is None:
-            return Value(form(bits), frozenset())
+            return LinearValue(form(bits), frozenset())
         self.allocations[allocation.start] = allocation
-        return Value(form(bits), frozenset((allocation.start,)))
+        return LinearValue(form(bits), frozenset((allocation.start,)))
 
-    def _address(self, address: Address, state: Mapping[str, Value]) -> Value:
+    def _address(self, address: Address, state: Mapping[str, LinearValue]) -> LinearValue:
         base = NOTHING if address.base is None else self.value(address.base, state)
         moved = None if base.form is None else base.form.plus(form(address.offset))
         # An address out of thin air may lead anywhere.
-        return Value(moved, base.origins or None)
+        return LinearValue(moved, base.origins or None)
 
-    def value(self, operand: Operand, state: Mapping[str, Value]) -> Value:
+    def value(self, operand: Operand, state: Mapping[str, LinearValue]) -> LinearValue:
         """Return what an operand holds in a state."""
         match operand:
             case Register(name):
                 return state.get(name, NOTHING)
             case Immediate(value, float_bits):
-                return Value(None if float_bits else form(value), frozenset())
+                return LinearValue(None if float_bits else form(value), frozenset())
             case Special(name):
-                return Value(self._special(name), frozenset())
+                return LinearValue(self._special(name), frozenset())
             case Symbol(name, offset) if name in self.program.globals:
                 return self._constant(self.given.globals[self.program.globals.index(name)] + offset)
             case Symbol(name, offset) if self._is_shared(name):
-                return Value(form(self.program.places[name].offset + offset), None)
+                return LinearValue(form(self.program.places[name].offset + offset), None)
             case _:
                 return ANYTHING
 
@@ -232,7 +236,7 @@ class Flow:
         register, _, axis = name.partition(".")
         if axis not in ("x", "y", "z"):
             bounds = {"%laneid": 32, "%warpid": 32}
-            return form(0, {Variable(name, bounds[name]): 1}) if name in bounds else None
+            return form(0, {IndexVariable(name, bounds[name]): 1}) if name in bounds else None
         at = "xyz".index(axis)
         shape = {"%ntid": self.given.block, "%nctaid": self.given.grid}
         if register in shape:
@@ -250,25 +254,25 @@ def typed(instruction: Instruction, sources: Sequence[T]) -> list[T]:
     return [source for source, type in zip(sources, types, strict=False) if type]
 
 
-def _block_index(axis: int, extent: int) -> Variable:
-    return Variable(f"%ctaid.{'xyz'[axis]}", extent, of_block=True)
+def _block_index(axis: int, extent: int) -> IndexVariable:
+    return IndexVariable(f"%ctaid.{'xyz'[axis]}", extent, of_block=True)
 
 
-def _thread_index(axis: int, extent: int) -> Variable:
-    return Variable(f"%tid.{'xyz'[axis]}", extent)
+def _thread_index(axis: int, extent: int) -> IndexVariable:
+    return IndexVariable(f"%tid.{'xyz'[axis]}", extent)
 
 
-def thread_indices(block: Dim3) -> tuple[Variable, ...]:
+def thread_indices(block: Dim3) -> tuple[IndexVariable, ...]:
     """Return the thread indices by which threads of a block differ."""
     return tuple(_thread_index(axis, n) for axis, n in enumerate(block) if n > 1)
 
 
-def block_indices(grid: Dim3) -> tuple[Variable, ...]:
+def block_indices(grid: Dim3) -> tuple[IndexVariable, ...]:
     """Return the block indices by which blocks of a grid differ."""
     return tuple(_block_index(axis, n) for axis, n in enumerate(grid) if n > 1)
 
 
-def _united(values: Sequence[Value]) -> frozenset[int] | None:
+def _united(values: Sequence[LinearValue]) -> frozenset[int] | None:
     """Return all allocations that a value made of these may point into."""
     found: frozenset[int] = frozenset()
     for value in values:
@@ -278,23 +282,23 @@ def _united(values: Sequence[Value]) -> frozenset[int] | None:
     return found
 
 
-def iteration_of(name: str, block: int) -> Variable:
+def iteration_of(name: str, block: int) -> IndexVariable:
     """Return how often a register has been stepped on when a block begins."""
-    return Variable(f"iteration of {name} at {block}", None, at=frozenset((block,)))
+    return IndexVariable(f"iteration of {name} at {block}", None, at=frozenset((block,)))
 
 
-def _joined(known: Value, coming: Value, iteration: Variable) -> Value:
+def _joined(known: LinearValue, coming: LinearValue, iteration: IndexVariable) -> LinearValue:
     """Return a value that is one or the other. Where they differ by a constant, as a counter does
     from iteration to iteration, it is the first plus a multiple of it."""
     origins = _united((known, coming))
     a, b = known.form, coming.form
     if a is None or b is None or a == b:
-        return Value(a if a == b else None, origins)
+        return LinearValue(a if a == b else None, origins)
     stride, other = (dict(each.strides).get(iteration, 0) for each in (a, b))
     step = b.without(iteration).plus(a.without(iteration), -1)
     if not step.is_constant or not all(_goes_on(each, stride) for each in (step.constant, other)):
-        return Value(None, origins)
-    return Value(a if stride else a.plus(form(0, {iteration: step.constant})), origins)
+        return LinearValue(None, origins)
+    return LinearValue(a if stride else a.plus(form(0, {iteration: step.constant})), origins)
 
 
 def _goes_on(step: int, stride: int) -> bool:

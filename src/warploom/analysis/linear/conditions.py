@@ -9,20 +9,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from warploom.analysis.linear.affine import Flow, Value, iteration_of
-from warploom.analysis.linear.forms import Form, Variable
+from warploom.analysis.linear.affine import LinearAnalysis, LinearValue, iteration_of
+from warploom.analysis.linear.forms import Form, IndexVariable
 from warploom.analysis.linear.predicates import (
     NO_FACTS,
-    NOTHING_SAID,
+    NO_IMPLICATIONS,
     Facts,
-    Saying,
-    Test,
-    predicates,
-    said,
-    said_by_guard,
-    sayings,
+    Implications,
+    PredicateExpression,
+    guard_facts,
+    implications_of,
+    predicate_expressions,
+    written_predicates,
 )
-from warploom.program.program import Block
+from warploom.program.program import ProgramBlock
 from warploom.ptx.ir import spread
 
 MOST_VISITS = 8
@@ -30,29 +30,29 @@ MOST_VISITS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PointFacts:
     """Holds what is known at a place: facts, and what the predicates say that have been set."""
 
     facts: Facts = NO_FACTS
-    tests: Mapping[str, Test] = field(default_factory=dict[str, Test])
+    tests: Mapping[str, Implications] = field(default_factory=dict[str, Implications])
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _IncomingEdge:
     """A way to a block: the state of who comes there, and what the counts of iterations that are
     made where the block begins become, in terms of what they were."""
 
     block: int
-    state: State
-    iterations: Mapping[Variable, Form]
+    state: PointFacts
+    iterations: Mapping[IndexVariable, Form]
 
-    def after(self, variable: Variable) -> Form | None:
+    def after(self, variable: IndexVariable) -> Form | None:
         """Return what a variable is behind the way, in terms of what it was; None if unknown."""
         stays = None if self.block in variable.at else Form(0, ((variable, 1),))
         return self.iterations.get(variable, stays)
 
 
-def facts_of(flow: Flow) -> dict[int, Facts]:
+def facts_by_instruction(flow: LinearAnalysis) -> dict[int, Facts]:
     """Return the facts of each instruction of a program that sets no predicate: those of the way
     there, and those of its guard."""
     return _Conditions(flow).of_instructions()
@@ -62,26 +62,28 @@ class _Conditions:
     """Follows facts through a program, whose forms a flow has found. What holds at a place holds on
     every way there."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: LinearAnalysis) -> None:
         self.flow, self.program = flow, flow.program
-        self.set: dict[int, dict[int, dict[str, Saying]]] = {}
-        self.after: dict[int, Mapping[str, Value]] = {}
+        self.set: dict[int, dict[int, dict[str, PredicateExpression]]] = {}
+        self.after: dict[int, Mapping[str, LinearValue]] = {}
         for index in flow.states:
             self._look_through(self.program.blocks[index])
-        self.states: dict[int, State] = {0: State()}
+        self.states: dict[int, PointFacts] = {0: PointFacts()}
         self.visits = Counter[int]()
-        self.ways: dict[int, dict[tuple[int, int], _Way]] = {0: {(-1, 0): _Way(0, State(), {})}}
+        self.ways: dict[int, dict[tuple[int, int], _IncomingEdge]] = {
+            0: {(-1, 0): _IncomingEdge(0, PointFacts(), {})}
+        }
         self._follow()
 
-    def _look_through(self, block: Block) -> None:
+    def _look_through(self, block: ProgramBlock) -> None:
         """Note what a block makes predicates say, and what registers hold at its end."""
         self.set[block.index] = {}
         for at, state in self.flow.walk(block):
             made = self.program.instructions[at]
-            if predicates(made):
+            if written_predicates(made):
                 sources = spread(made.operands[len(made.operation.spec.destinations) :])
                 forms = [self.flow.value(source, state).form for source in sources]
-                self.set[block.index][at] = dict(sayings(made, forms))
+                self.set[block.index][at] = dict(predicate_expressions(made, forms))
         self.after[block.index] = self.flow.end_of(block)
 
     def of_instructions(self) -> dict[int, Facts]:
@@ -94,12 +96,14 @@ class _Conditions:
                     tests |= self._tests_set(index, at, tests)
                 else:
                     guard = self.program.instructions[at].guard
-                    found[at] = state.facts | said_by_guard(tests, guard, holds=True)
+                    found[at] = state.facts | guard_facts(tests, guard, holds=True)
         return found
 
-    def _tests_set(self, block: int, at: int, tests: Mapping[str, Test]) -> dict[str, Test]:
+    def _tests_set(
+        self, block: int, at: int, tests: Mapping[str, Implications]
+    ) -> dict[str, Implications]:
         made = self.set[block][at]
-        return {name: said(saying, tests) for name, saying in made.items()}
+        return {name: implications_of(saying, tests) for name, saying in made.items()}
 
     def _follow(self) -> None:
         """Go through the program until nothing changes."""
@@ -109,42 +113,46 @@ class _Conditions:
             self.visits[index] += 1
             block, state = self.program.blocks[index], self.states[index]
             if self.visits[index] == MOST_VISITS:
-                state = self.states[index] = State()
+                state = self.states[index] = PointFacts()
             tests = dict(state.tests)
             for at in self.set[index]:
                 tests |= self._tests_set(index, at, tests)
             for number, facts in enumerate(self._facts_of_ways(block, tests)):
                 successor = block.successors[number]
                 if successor != self.program.exit:
-                    coming = State(state.facts | facts, tests)
+                    coming = PointFacts(state.facts | facts, tests)
                     if self._enter(successor, (index, number), coming):
                         waiting.append(successor)
 
-    def _facts_of_ways(self, block: Block, tests: Mapping[str, Test]) -> Iterator[Facts]:
+    def _facts_of_ways(
+        self, block: ProgramBlock, tests: Mapping[str, Implications]
+    ) -> Iterator[Facts]:
         """Yield what is known of threads that go on to each successor of a block."""
         guard = self.program.instructions[block.stop - 1].guard
         if guard is None or len(set(block.successors)) != 2 or len(block.successors) != 2:
             yield from (NO_FACTS for _ in block.successors)
             return
-        yield said_by_guard(tests, guard, holds=True)
-        yield said_by_guard(tests, guard, holds=False)
+        yield guard_facts(tests, guard, holds=True)
+        yield guard_facts(tests, guard, holds=False)
 
-    def _enter(self, block: int, way: tuple[int, int], state: State) -> bool:
+    def _enter(self, block: int, way: tuple[int, int], state: PointFacts) -> bool:
         """Join what comes to a block on one way with what comes on the others. Return whether that
         changes what is known there."""
         if self.visits[block] >= MOST_VISITS:
             return False
         ways = self.ways.setdefault(block, {})
-        ways[way] = _Way(block, state, self._iterations(block, self.after[way[0]]))
+        ways[way] = _IncomingEdge(block, state, self._iterations(block, self.after[way[0]]))
         joined = _joined(list(ways.values()))
         changed = joined != self.states.get(block)
         self.states[block] = joined
         return changed
 
-    def _iterations(self, block: int, after: Mapping[str, Value]) -> dict[Variable, Form]:
+    def _iterations(
+        self, block: int, after: Mapping[str, LinearValue]
+    ) -> dict[IndexVariable, Form]:
         """Return what the counts of iterations that are made where a block begins become for who
         comes there with these values of registers."""
-        iterations: dict[Variable, Form] = {}
+        iterations: dict[IndexVariable, Form] = {}
         for name, value in self.flow.states[block].items():
             iteration, coming = iteration_of(name, block), after.get(name)
             stride = dict(value.form.strides).get(iteration) if value.form else None
@@ -162,7 +170,7 @@ def _divided(one: Form, by: int) -> Form | None:
     return Form(one.constant // by, tuple((v, stride // by) for v, stride in one.strides))
 
 
-def _joined(ways: list[_Way]) -> State:
+def _joined(ways: list[_IncomingEdge]) -> PointFacts:
     """Return what holds on all ways to a block, of its variables as they are there."""
     candidates = frozenset[Form]().union(*map(_brought, ways))
     facts = _strongest(one for one in candidates if all(_holds(one, way) for way in ways))
@@ -170,17 +178,19 @@ def _joined(ways: list[_Way]) -> State:
     for way in ways[1:]:
         others = {name: _lasting(test, way) for name, test in way.state.tests.items()}
         tests = {
-            name: Test(
+            name: Implications(
                 test.where_true & others[name].where_true,
                 test.where_false & others[name].where_false,
             )
             for name, test in tests.items()
             if name in others
         }
-    return State(facts, {name: test for name, test in tests.items() if test != NOTHING_SAID})
+    return PointFacts(
+        facts, {name: test for name, test in tests.items() if test != NO_IMPLICATIONS}
+    )
 
 
-def _lasting(test: Test, way: _Way) -> Test:
+def _lasting(test: Implications, way: _IncomingEdge) -> Implications:
     """Return what a test still says where some variables change."""
 
     def left(facts: Facts) -> Facts:
@@ -189,7 +199,7 @@ def _lasting(test: Test, way: _Way) -> Test:
     return replace(test, where_true=left(test.where_true), where_false=left(test.where_false))
 
 
-def _brought(way: _Way) -> Iterator[Form]:
+def _brought(way: _IncomingEdge) -> Iterator[Form]:
     """Yield the facts of a way, of variables as they are behind it."""
     for fact in way.state.facts:
         kept: Form | None = fact
@@ -202,7 +212,7 @@ def _brought(way: _Way) -> Iterator[Form]:
             yield kept
 
 
-def _holds(fact: Form, way: _Way) -> bool:
+def _holds(fact: Form, way: _IncomingEdge) -> bool:
     """Return whether a fact, of variables as they are behind a way, is one of who comes there."""
     before = Form(fact.constant)
     for variable, stride in fact.strides:
@@ -216,7 +226,7 @@ def _holds(fact: Form, way: _Way) -> bool:
 
 def _strongest(facts: Iterable[Form]) -> Facts:
     """Return those of some facts that do not follow from another one with the same strides."""
-    least: dict[tuple[tuple[Variable, int], ...], int] = {}
+    least: dict[tuple[tuple[IndexVariable, int], ...], int] = {}
     for one in facts:
         least[one.strides] = min(one.constant, least.get(one.strides, one.constant))
     return frozenset(Form(constant, strides) for strides, constant in least.items())

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
-from warploom.analysis.linear.forms import Form, Variable, form
+from warploom.analysis.linear.forms import Form, IndexVariable, form
 from warploom.analysis.linear.ranges import Range, Ranges
 
 
@@ -39,10 +39,12 @@ def never_overlap(one: AddressRange, two: AddressRange) -> bool:
     return any(_never_overlap_by(one, two, unit) for unit in (0, *_units(one.where, two.where)))
 
 
-def are_of_one_thread(one: AddressRange, two: AddressRange, threads: Iterable[Variable]) -> bool:
+def are_of_one_thread(
+    one: AddressRange, two: AddressRange, threads: Iterable[IndexVariable]
+) -> bool:
     """Return whether a byte that both reach is reached by one thread; `threads` are the variables
     by which threads differ."""
-    telling = set[Variable]()
+    telling = set[IndexVariable]()
     for variable in threads:
         values = [one.ranges.of(form(0, {variable: 1})), two.ranges.of(form(0, {variable: 1}))]
         if values[0] == values[1] and values[0][0] == values[0][1]:
@@ -55,7 +57,7 @@ def are_of_one_thread(one: AddressRange, two: AddressRange, threads: Iterable[Va
     return telling <= strides.keys() and _agree(one, two, telling)
 
 
-def _fixed(addresses: AddressRange, variable: Variable, value: int) -> AddressRange:
+def _fixed(addresses: AddressRange, variable: IndexVariable, value: int) -> AddressRange:
     stride = dict(addresses.where.strides).get(variable, 0)
     return addresses.made_of(addresses.where.without(variable).plus(form(value * stride)))
 
@@ -81,7 +83,7 @@ def _overlap_counts(one: AddressRange, two: AddressRange) -> Range:
     return first - other_end, end - other_first
 
 
-def _agree(one: AddressRange, two: AddressRange, telling: Set[Variable]) -> bool:
+def _agree(one: AddressRange, two: AddressRange, telling: Set[IndexVariable]) -> bool:
     """Return whether variables of both are equal where the two meet."""
     if not telling:
         return True
@@ -98,7 +100,7 @@ def _stays_below(one: AddressRange, two: AddressRange) -> bool:
     return max(one.size - moved, two.size + moved) <= abs(stride)
 
 
-def _agree_by(one: AddressRange, two: AddressRange, telling: Set[Variable], unit: int) -> bool:
+def _agree_by(one: AddressRange, two: AddressRange, telling: Set[IndexVariable], unit: int) -> bool:
     """Return whether they are for two parts of each address, multiples of a unit and rests, which
     both have to agree: rests do not make up for a unit."""
     rests = _rest(one, unit), _rest(two, unit)

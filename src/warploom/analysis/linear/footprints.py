@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from warploom.analysis.linear.affine import (
     NOT_SHARED,
-    Given,
+    LaunchInputs,
     MemoryAccess,
     block_indices,
     global_accesses,
@@ -26,7 +26,7 @@ TOLD_BY_ORDER = ("%clock", "%globaltimer", "%gridid")
 """Special registers (by how their names begin) whose values tell of the order of blocks."""
 
 
-def why_blocks_meet(program: Program, given: Given) -> str:
+def why_blocks_conflict(program: Program, given: LaunchInputs) -> str:
     """Return why the blocks of a launch may get in each other's way: a sentence, empty where they
     cannot.
 

@@ -19,7 +19,7 @@ ELSEWHERE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class IndexVariable:
     """Something that takes the values 0 to `extent` - 1; None means that it may take any from 0.
 
     `of_block` says that all threads of a block agree on it and that blocks differ by it. `at` are
@@ -38,7 +38,7 @@ class Form:
     """`constant` + the sum of stride times variable; no stride is 0, variables are in order."""
 
     constant: int
-    strides: tuple[tuple[Variable, int], ...] = ()
+    strides: tuple[tuple[IndexVariable, int], ...] = ()
 
     @property
     def is_constant(self) -> bool:
@@ -65,7 +65,7 @@ class Form:
             strides[variable] = strides.get(variable, 0) + times * stride
         return form(self.constant + times * other.constant, strides)
 
-    def without(self, variable: Variable) -> Form:
+    def without(self, variable: IndexVariable) -> Form:
         """Return the same where the variable is 0."""
         return Form(self.constant, tuple(pair for pair in self.strides if pair[0] != variable))
 
@@ -73,7 +73,7 @@ class Form:
         return form(self.constant * factor, {v: s * factor for v, s in self.strides})
 
 
-def form(constant: int, strides: Mapping[Variable, int] | None = None) -> Form:
+def form(constant: int, strides: Mapping[IndexVariable, int] | None = None) -> Form:
     """Return a form without variables that make no difference."""
     kept = [(v, s) for v, s in (strides or {}).items() if s != 0 and v.extent != 1]
     return Form(constant, tuple(sorted(kept, key=lambda pair: pair[0].name)))
@@ -228,4 +228,4 @@ def _fresh(op: str, a: Form, n: int, low: int, high: int) -> Form:
     """Return a value from `low` to `high` that stands for `a op n`; the same stands for it
     everywhere."""
     at = frozenset[int]().union(*(variable.at for variable, _ in a.strides))
-    return form(low, {Variable(f"{op}({a}, {n})", high - low + 1, at=at): 1})
+    return form(low, {IndexVariable(f"{op}({a}, {n})", high - low + 1, at=at): 1})

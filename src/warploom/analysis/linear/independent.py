@@ -15,15 +15,19 @@ from functools import cached_property
 from warploom.analysis.linear.affine import (
     GLOBAL_SPACES,
     TEXELS,
-    Flow,
+    LinearAnalysis,
     MemoryAccess,
     block_indices,
     thread_indices,
 )
-from warploom.analysis.linear.conditions import facts_of
+from warploom.analysis.linear.conditions import facts_by_instruction
 from warploom.analysis.linear.dependence import AddressRange, are_of_one_thread, never_overlap
-from warploom.analysis.linear.forms import Variable, form
-from warploom.analysis.linear.intervals import SHARED_SPACES, copies_later, stretches
+from warploom.analysis.linear.forms import IndexVariable, form
+from warploom.analysis.linear.intervals import (
+    SHARED_SPACES,
+    barrier_intervals,
+    is_asynchronous_access,
+)
 from warploom.analysis.linear.predicates import NO_FACTS, Facts
 from warploom.analysis.linear.ranges import Ranges
 from warploom.program.accesses import accesses
@@ -37,7 +41,7 @@ BY_LANE = ("ld", "ldu", "st", "atom", "red")
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
+class BoundedAccess:
     """An access to memory: `at` where it reaches, if that is known; `is_weak` where it orders
     nothing and a thread does it itself."""
 
@@ -60,7 +64,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Independent:
+class IndependentAccesses:
     """Accesses that no other thread's can meet: to global memory, while every access to it stays in
     the allocations of its pointers; to shared memory, while all threads of a block meet at the same
     barriers. `closed` are the allocations, by address, that no access but those is to write to."""
@@ -70,26 +74,26 @@ class Independent:
     in_shared: frozenset[int]
 
 
-def independent_accesses(flow: Flow, weak: Set[int]) -> Independent:
+def independent_accesses(flow: LinearAnalysis, weak: Set[int]) -> IndependentAccesses:
     """Return the accesses of a launch that no other thread's can meet; `weak` are those that order
     nothing and that a thread does itself."""
-    found = _Found(flow, weak)
-    return Independent(*_of_launch(found), _of_blocks(found))
+    found = _LaunchAccesses(flow, weak)
+    return IndependentAccesses(*_of_launch(found), _of_blocks(found))
 
 
-class _Found:
+class _LaunchAccesses:
     """The accesses of a launch, with what is known of them."""
 
-    def __init__(self, flow: Flow, weak: Set[int]) -> None:
+    def __init__(self, flow: LinearAnalysis, weak: Set[int]) -> None:
         self.flow, self.program, self.weak = flow, flow.program, weak
         self.blocks, self.threads = block_indices(flow.given.grid), thread_indices(flow.given.block)
         self._telling = [form(0, {variable: 1}) for variable in (*self.blocks, *self.threads)]
 
-    def of(self, spaces: Set[Space]) -> list[Access]:
+    def of(self, spaces: Set[Space]) -> list[BoundedAccess]:
         """Return those that may lead to some state spaces."""
         return [self._access(access) for access in self.flow.memory_accesses(spaces)]
 
-    def candidates(self, there: Iterable[Access], space: Space) -> Iterator[Access]:
+    def candidates(self, there: Iterable[BoundedAccess], space: Space) -> Iterator[BoundedAccess]:
         """Yield those of some accesses that need not be seen if nothing meets them."""
         for each in there:
             made = self.program.instructions[each.instruction]
@@ -98,9 +102,9 @@ class _Found:
 
     @cached_property
     def _facts(self) -> Mapping[int, Facts]:
-        return facts_of(self.flow)
+        return facts_by_instruction(self.flow)
 
-    def _access(self, access: MemoryAccess) -> Access:
+    def _access(self, access: MemoryAccess) -> BoundedAccess:
         """Return an access with what bounds it; of one without bounds no place is known."""
         where, name = (
             access.where.form,
@@ -112,14 +116,14 @@ class _Found:
             found = AddressRange(where, access.size, Ranges.under(facts, [where, *self._telling]))
             low, high = found.span()
             at = found if -math.inf < low and high < math.inf else None
-        return Access(access, at, access.instruction in self.weak)
+        return BoundedAccess(access, at, access.instruction in self.weak)
 
 
 # ---- global memory ------------------------------------------------------------------------------
 
 
-def _of_launch(found: _Found) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the accesses to global memory, and the closed allocations (`Independent`)."""
+def _of_launch(found: _LaunchAccesses) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the accesses to global memory, and the closed allocations (`IndependentAccesses`)."""
     there, allocations = found.of(GLOBAL_SPACES), found.flow.allocations
     candidates = {
         each for each in found.candidates(there, Space.GLOBAL) if _stays(each, allocations)
@@ -151,7 +155,7 @@ def _of_launch(found: _Found) -> tuple[frozenset[int], frozenset[int]]:
         candidates = left
 
 
-def _stays(access: Access, allocations: Mapping[int, range]) -> bool:
+def _stays(access: BoundedAccess, allocations: Mapping[int, range]) -> bool:
     """Return whether an access stays in the one allocation that its pointer leads to."""
     if access.at is None or access.origins is None or len(access.origins) != 1:
         return False
@@ -160,12 +164,14 @@ def _stays(access: Access, allocations: Mapping[int, range]) -> bool:
     return allocation.start <= low and high <= allocation.stop
 
 
-def _against(access: Access, there: Iterable[Access]) -> Iterator[Access]:
+def _against(access: BoundedAccess, there: Iterable[BoundedAccess]) -> Iterator[BoundedAccess]:
     """Yield the accesses that one may be in conflict with."""
     return (other for other in there if access.writes or other.writes)
 
 
-def _are_independent(one: Access, two: Access, telling: Sequence[Variable]) -> bool:
+def _are_independent(
+    one: BoundedAccess, two: BoundedAccess, telling: Sequence[IndexVariable]
+) -> bool:
     """Return whether no byte is reached by both of two threads by these accesses; also if nothing
     is known of the second's place, which is to be elsewhere (`_is_elsewhere`)."""
     if one.at is None or two.at is None:
@@ -175,7 +181,7 @@ def _are_independent(one: Access, two: Access, telling: Sequence[Variable]) -> b
     return one.is_weak and two.is_weak and are_of_one_thread(one.at, two.at, telling)
 
 
-def _is_elsewhere(one: Access, two: Access, closed: Set[int]) -> bool:
+def _is_elsewhere(one: BoundedAccess, two: BoundedAccess, closed: Set[int]) -> bool:
     """Return whether the place of the second is known, or lies in other allocations; and if it
     leaves those, the detector says so, since the first one's is closed."""
     if two.at is not None:
@@ -187,13 +193,13 @@ def _is_elsewhere(one: Access, two: Access, closed: Set[int]) -> bool:
 # ---- shared memory ------------------------------------------------------------------------------
 
 
-def _of_blocks(found: _Found) -> frozenset[int]:
+def _of_blocks(found: _LaunchAccesses) -> frozenset[int]:
     """Return the accesses to shared memory that no other of their stretches can meet."""
-    if any(copies_later(made) for made in found.program.instructions):
+    if any(is_asynchronous_access(made) for made in found.program.instructions):
         return frozenset()
     there = [each for each in found.of(SHARED_SPACES) if not each.origins]
     left = {each.instruction for each in found.candidates(there, Space.SHARED)}
-    for stretch in stretches(found.program):
+    for stretch in barrier_intervals(found.program):
         inside = [each for each in there if each.instruction in stretch]
         calls = any(found.program.instructions[at].operation.name == "call" for at in stretch)
         for each in inside:
@@ -207,7 +213,7 @@ def _of_blocks(found: _Found) -> frozenset[int]:
     return frozenset(left)
 
 
-def _are_disjoint(found: _Found, one: Access, two: Access) -> bool:
+def _are_disjoint(found: _LaunchAccesses, one: BoundedAccess, two: BoundedAccess) -> bool:
     """Return whether two threads of a block reach no byte both by accesses to shared memory."""
     if one.at is None or two.at is None:
         return False
@@ -218,7 +224,7 @@ def _are_disjoint(found: _Found, one: Access, two: Access) -> bool:
 
 
 def _in_one_block(
-    one: AddressRange, two: AddressRange, blocks: Iterable[Variable]
+    one: AddressRange, two: AddressRange, blocks: Iterable[IndexVariable]
 ) -> tuple[AddressRange, AddressRange]:
     """Return two places without what the block's index adds to both."""
     for block in blocks:

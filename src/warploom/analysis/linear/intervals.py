@@ -15,14 +15,14 @@ from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.spec import Unit
 from warploom.program.accesses import accesses, is_bulk_copy
 from warploom.program.program import Program
-from warploom.program.uses import sources, votes
+from warploom.program.uses import is_reducing_barrier, sources
 from warploom.ptx.ir import Instruction, Space
 
 SHARED_SPACES = frozenset((Space.SHARED, Space.GENERIC))
 """Spaces whose accesses lead to shared memory, or may."""
 
 
-def stretches(program: Program) -> Iterator[set[int]]:
+def barrier_intervals(program: Program) -> Iterator[set[int]]:
     """Yield the instructions between each boundary and those behind it."""
     for first in _boundaries(program):
         yield _stretch(program, first)
@@ -32,7 +32,7 @@ def is_whole_barrier(made: Instruction) -> bool:
     """Returns whether all threads of the block wait there."""
     if made.operation.spec.unit is not Unit.BARRIER or "arrive" in made.operation.modifiers:
         return False
-    return made.guard is None and len(sources(made)) == 1 + votes(made)
+    return made.guard is None and len(sources(made)) == 1 + is_reducing_barrier(made)
 
 
 def _boundaries(program: Program) -> Iterator[int]:
@@ -66,7 +66,7 @@ def _stretch(program: Program, first: int) -> set[int]:
     return found
 
 
-def copies_later(made: Instruction) -> bool:
+def is_asynchronous_access(made: Instruction) -> bool:
     """Return whether an instruction reads or writes shared memory at a later time, perhaps behind
     the next barrier."""
     operation = made.operation

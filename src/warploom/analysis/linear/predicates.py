@@ -20,23 +20,23 @@ NO_FACTS: Facts = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class Implications:
     """Holds what a predicate says: the facts where it holds, and those where it does not."""
 
     where_true: Facts = NO_FACTS
     where_false: Facts = NO_FACTS
 
 
-NOTHING_SAID = Test()
+NO_IMPLICATIONS = Implications()
 
-Saying = Test | tuple[str, "tuple[Saying, ...]"] | str
+PredicateExpression = Implications | tuple[str, "tuple[PredicateExpression, ...]"] | str
 """What an instruction makes a predicate say: a test; `and`, `or` or `not` of others; or what the
 register of that name says."""
 
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
-def predicates(made: Instruction) -> list[Register]:
+def written_predicates(made: Instruction) -> list[Register]:
     """Return the predicates that an instruction sets."""
     count = len(made.operation.spec.destinations)
     return [
@@ -46,80 +46,96 @@ def predicates(made: Instruction) -> list[Register]:
     ]
 
 
-def sayings(made: Instruction, forms: Sequence[Form | None]) -> Iterator[tuple[str, Saying]]:
+def predicate_expressions(
+    made: Instruction, forms: Sequence[Form | None]
+) -> Iterator[tuple[str, PredicateExpression]]:
     """Yield what each predicate says that an instruction sets, whose sources have these forms."""
     spec = made.operation.spec
     sources = tuple(spread(made.operands[len(spec.destinations) :]))
     terms = made.operation.terms_for(len(sources)) if spec.semantics else ()
     operands, arguments = typed(made, sources), typed(made, forms)
-    for place, target in enumerate(predicates(made)):
+    for place, target in enumerate(written_predicates(made)):
         known = place < len(terms) and made.guard is None
-        yield target.name, _saying(terms[place], operands, arguments) if known else NOTHING_SAID
+        yield (
+            target.name,
+            _predicate_expression(terms[place], operands, arguments) if known else NO_IMPLICATIONS,
+        )
 
 
-def _saying(term: Term, operands: Sequence[Operand], forms: Sequence[Form | None]) -> Saying:
+def _predicate_expression(
+    term: Term, operands: Sequence[Operand], forms: Sequence[Form | None]
+) -> PredicateExpression:
     """Return what the value of a term says of its operands, which have these forms."""
     if term.op in ("and", "or", "not"):
-        return term.op, tuple(_saying(each, operands, forms) for each in term.args)
+        return term.op, tuple(_predicate_expression(each, operands, forms) for each in term.args)
     if term.op == "arg":
         operand = operands[int(str(term.attr))]
-        return operand.name if isinstance(operand, Register) else NOTHING_SAID
+        return operand.name if isinstance(operand, Register) else NO_IMPLICATIONS
     if term.op in _COMPARISONS:
         one, two = (evaluate(each, forms) for each in term.args)
-        return _compared(term.op, one, two, term.args[0].type)
-    return NOTHING_SAID
+        return _comparison_implications(term.op, one, two, term.args[0].type)
+    return NO_IMPLICATIONS
 
 
-def said(saying: Saying, tests: Mapping[str, Test]) -> Test:
+def implications_of(saying: PredicateExpression, tests: Mapping[str, Implications]) -> Implications:
     """Return what is said where registers have passed these tests."""
-    if isinstance(saying, Test):
+    if isinstance(saying, Implications):
         return saying
     if isinstance(saying, str):
-        return tests.get(saying, NOTHING_SAID)
-    op, parts = saying[0], [said(part, tests) for part in saying[1]]
+        return tests.get(saying, NO_IMPLICATIONS)
+    op, parts = saying[0], [implications_of(part, tests) for part in saying[1]]
     if op == "not":
-        return Test(parts[0].where_false, parts[0].where_true)
+        return Implications(parts[0].where_false, parts[0].where_true)
     one, two = parts
     if op == "and":
-        return Test(one.where_true | two.where_true, one.where_false & two.where_false)
-    return Test(one.where_true & two.where_true, one.where_false | two.where_false)
+        return Implications(one.where_true | two.where_true, one.where_false & two.where_false)
+    return Implications(one.where_true & two.where_true, one.where_false | two.where_false)
 
 
-def said_by_guard(tests: Mapping[str, Test], guard: Guard | None, *, holds: bool) -> Facts:
+def guard_facts(tests: Mapping[str, Implications], guard: Guard | None, *, holds: bool) -> Facts:
     """Return what is known of threads for which a guard holds, or does not."""
     if guard is None:
         return NO_FACTS
-    test = tests.get(guard.register.name, NOTHING_SAID)
+    test = tests.get(guard.register.name, NO_IMPLICATIONS)
     return test.where_true if holds != guard.negated else test.where_false
 
 
-def _compared(op: str, one: Form | None, two: Form | None, type: ScalarType) -> Test:
+def _comparison_implications(
+    op: str, one: Form | None, two: Form | None, type: ScalarType
+) -> Implications:
     """Return what a comparison of integers of a type says."""
-    if one is None or two is None or not (_is_kept(one, two, type) and _is_kept(two, one, type)):
-        return NOTHING_SAID
+    if (
+        one is None
+        or two is None
+        or not (_cannot_wrap(one, two, type) and _cannot_wrap(two, one, type))
+    ):
+        return NO_IMPLICATIONS
     below, above = two.plus(one, -1), one.plus(two, -1)
     less, more = below.plus(form(1), -1), above.plus(form(1), -1)
     match op:
         case "lt":
-            return _test([less], [above])
+            return _implications([less], [above])
         case "le":
-            return _test([below], [more])
+            return _implications([below], [more])
         case "gt":
-            return _test([more], [below])
+            return _implications([more], [below])
         case "ge":
-            return _test([above], [less])
+            return _implications([above], [less])
         case _:
             pass
     not_equal = [more] if _least(above) == 0 else [less] if _least(below) == 0 else []
-    same, different = _test([below, above], not_equal), _test(not_equal, [below, above])
+    same, different = (
+        _implications([below, above], not_equal),
+        _implications(not_equal, [below, above]),
+    )
     return same if op == "eq" else different
 
 
-def _test(where_true: Iterable[Form], where_false: Iterable[Form]) -> Test:
-    return Test(_lasting(where_true), _lasting(where_false))
+def _implications(where_true: Iterable[Form], where_false: Iterable[Form]) -> Implications:
+    return Implications(_loop_invariant_facts(where_true), _loop_invariant_facts(where_false))
 
 
-def _lasting(forms: Iterable[Form]) -> Facts:
+def _loop_invariant_facts(forms: Iterable[Form]) -> Facts:
     """Return the facts whose variables change only where blocks begin."""
     return frozenset(
         each
@@ -134,7 +150,7 @@ def _least(one: Form) -> int | None:
     return None if falls else one.low
 
 
-def _is_kept(one: Form, limit: Form, type: ScalarType) -> bool:
+def _cannot_wrap(one: Form, limit: Form, type: ScalarType) -> bool:
     """Return whether a form, as long as it is compared with a limit each time that one of its
     variables without bounds has grown by one, never leaves its type: then it has not wrapped
     around."""

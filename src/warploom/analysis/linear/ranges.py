@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from warploom.analysis.linear.forms import Form, Variable
+from warploom.analysis.linear.forms import Form, IndexVariable
 from warploom.analysis.linear.predicates import Facts
 
 ROUNDS = 3
@@ -24,7 +24,7 @@ class Ranges:
     """Bounds the values of variables, and of forms of them, where some facts hold."""
 
     facts: Facts
-    variables: dict[Variable, Range]
+    variables: dict[IndexVariable, Range]
 
     @classmethod
     def under(cls, facts: Facts, forms: Iterable[Form]) -> Ranges:
@@ -73,11 +73,11 @@ class Ranges:
         bounds = (self._part(variable, stride)[1] for variable, stride in one.strides)
         return one.constant + sum(bounds)
 
-    def _part(self, variable: Variable, stride: int) -> Range:
+    def _part(self, variable: IndexVariable, stride: int) -> Range:
         return _scaled(self.variables.get(variable, _alone(variable)), stride)
 
 
-def _alone(variable: Variable) -> Range:
+def _alone(variable: IndexVariable) -> Range:
     """Return what values a variable can have."""
     return 0, math.inf if variable.extent is None else variable.extent - 1
 
@@ -87,7 +87,7 @@ def _scaled(range: Range, by: int) -> Range:
     return (low, high) if by > 0 else (high, low)
 
 
-def _narrow(variables: dict[Variable, Range], fact: Form) -> None:
+def _narrow(variables: dict[IndexVariable, Range], fact: Form) -> None:
     """Narrow the ranges of a fact's variables to where it can hold."""
     parts = {v: _scaled(variables[v], stride) for v, stride in fact.strides}
     for variable, stride in fact.strides:

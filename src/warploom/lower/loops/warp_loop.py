@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from warploom.abi.environment import Slot
 from warploom.analysis.vector_shape import LANES
-from warploom.analysis.warp_loops import Kind, WarpLoop
+from warploom.analysis.warp_loops import StepKind, WarpLoop
 from warploom.ir.kernel_accesses import elements
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.frame.blocks import Copy
@@ -119,14 +119,14 @@ class WarpLoopBody:
             for index in warp_loop.steps((block,)):
                 kind, made = warp_loop.kinds[index], self.program.instructions[index]
                 self.frame.ahead = self.program.blocks[block].stop - index
-                if kind is Kind.SHAPED:
+                if kind is StepKind.SHAPED:
                     self.loop_check.by_shape(index, made, lambda _: None)  # it has been looked at
-                elif kind is Kind.COMPUTED:
+                elif kind is StepKind.COMPUTED:
                     running = self.frame.active.mask() if on is None else on
                     self.instructions.emit(Copy.REGION, index, made, None, running)
-                elif kind is Kind.ACCESS and made.operation.name == "st":
+                elif kind is StepKind.ACCESS and made.operation.name == "st":
                     self._store(index, made, found, on)
-                elif kind is Kind.ACCESS:
+                elif kind is StepKind.ACCESS:
                     self._load(index, made, found, on)
 
     def _store(self, index: int, made: Instruction, found: Found, on: Value | None) -> None:

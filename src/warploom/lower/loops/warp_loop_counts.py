@@ -8,7 +8,7 @@ from functools import reduce
 from warploom.abi.access_type import count_change
 from warploom.abi.environment import Slot
 from warploom.analysis.vector_shape import LANES
-from warploom.analysis.warp_loops import Kind
+from warploom.analysis.warp_loops import StepKind
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.frame.frame import Frame
 from warploom.lower.loops.warp_loop_guards import Found
@@ -58,7 +58,7 @@ class WarpLoopCounts:
         self.frame.counters.add(2 * block, warps)
         self.frame.counters.add(2 * block + 1, threads)
         for index in found.warp_loop.steps((block,)):
-            if found.warp_loop.kinds[index] is Kind.ACCESS and index in found.access.goes_on:
+            if found.warp_loop.kinds[index] is StepKind.ACCESS and index in found.access.goes_on:
                 found.access.count(index, full)
 
     def _changes(self, found: Found) -> Iterator[Value]:
@@ -71,7 +71,7 @@ class WarpLoopCounts:
         ):
             for index in warp_loop.steps(blocks):
                 stores = self.program.instructions[index].operation.name == "st"
-                if stores and warp_loop.kinds[index] is Kind.ACCESS:
+                if stores and warp_loop.kinds[index] is StepKind.ACCESS:
                     yield warps
 
     def _count_part(self, found: Found, branch: int, partly: Value) -> None:
@@ -80,5 +80,5 @@ class WarpLoopCounts:
         for count in (branch, branch + 1):
             self.frame.counters.add(count, partly)
         for index in found.warp_loop.steps(found.warp_loop.own):
-            if found.warp_loop.kinds[index] is Kind.ACCESS:
+            if found.warp_loop.kinds[index] is StepKind.ACCESS:
                 found.part.count(index, partly)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from warploom.abi.environment import Slot
-from warploom.analysis.block_uniformity import comparison_of, last_of
-from warploom.analysis.shape_transfer import WHOLE, Reading
+from warploom.analysis.block_uniformity import deciding_comparison, terminator
+from warploom.analysis.shape_transfer import BLOCK_LAYOUT, OperandShapes
 from warploom.analysis.vector_shape import LANES
-from warploom.analysis.warp_loops import Kind, WarpLoop, alike
+from warploom.analysis.warp_loops import StepKind, WarpLoop, block_affine_registers
 from warploom.llvm.lanes import I32, I64, Value
 from warploom.lower.frame.block_layout import LAYOUTS
 from warploom.lower.frame.spills import Saved
@@ -48,7 +48,7 @@ class Found:
     def goes_whole(self) -> bool:
         """Returns whether whole warps can go all the way: all its accesses are such as go on."""
         kinds = self.warp_loop.kinds.items()
-        return self.access.goes_on.issuperset(i for i, kind in kinds if kind is Kind.ACCESS)
+        return self.access.goes_on.issuperset(i for i, kind in kinds if kind is StepKind.ACCESS)
 
 
 class WarpLoopCheck:
@@ -60,9 +60,9 @@ class WarpLoopCheck:
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
         self.program, self.memory = self.frame.program, instructions.memory
         self._lanes = instructions.shaped_access.reading
-        whole = WHOLE[self._lanes.warp_layout]
-        self._reading = Reading(self.program, whole, self.frame.facts.block_shapes)
-        self.alike = alike(self._reading, self.frame.shapes)
+        whole = BLOCK_LAYOUT[self._lanes.warp_layout]
+        self._reading = OperandShapes(self.program, whole, self.frame.facts.block_shapes)
+        self.alike = block_affine_registers(self._reading, self.frame.shapes)
         self.layout = LAYOUTS[self._reading.warp_layout](self.frame)
         self._leading = LeadingCode(self.memory.operands, self._reading)
 
@@ -71,8 +71,12 @@ class WarpLoopCheck:
         to warp, and the first threads go through the body, if there is one. What only the first
         warp can access, some of its threads may."""
         made, access, part = self.program.instructions, self._access(warp_loop), self._part()
-        others = {i for i, kind in warp_loop.kinds.items() if kind is Kind.ACCESS} - access.goes_on
-        inside = [i for i in warp_loop.steps(warp_loop.own) if warp_loop.kinds[i] is Kind.ACCESS]
+        others = {
+            i for i, kind in warp_loop.kinds.items() if kind is StepKind.ACCESS
+        } - access.goes_on
+        inside = [
+            i for i in warp_loop.steps(warp_loop.own) if warp_loop.kinds[i] is StepKind.ACCESS
+        ]
         if warp_loop.body is None or warp_loop.asks_all:
             go_on = not others
         else:
@@ -133,9 +137,9 @@ class WarpLoopCheck:
         """Go through a block; so many warps are to."""
         for index in warp_loop.steps((block,)):
             made = self.program.instructions[index]
-            if warp_loop.kinds[index] is Kind.SHAPED:
+            if warp_loop.kinds[index] is StepKind.SHAPED:
                 self.by_shape(index, made, lambda wraps: found.holds.append(self.b.not_(wraps)))
-            elif warp_loop.kinds[index] is Kind.ACCESS:
+            elif warp_loop.kinds[index] is StepKind.ACCESS:
                 self._look_at(index, made, warps, found)
                 if block == warp_loop.body and not warp_loop.asks_all:
                     self._look_at_part(index, made, found)
@@ -166,7 +170,10 @@ class WarpLoopCheck:
         """Return which comparison says who goes through the body, and whether where it does not
         hold."""
         block = self.program.blocks[warp_loop.before[-1]]
-        made, guard = comparison_of(self.program, block), last_of(self.program, block).guard
+        made, guard = (
+            deciding_comparison(self.program, block),
+            terminator(self.program, block).guard,
+        )
         assert made is not None
         assert guard is not None
         return (warp_loop.body == block.successors[0]) == guard.negated, made

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from warploom.analysis.linear.affine import Given
+from warploom.analysis.linear.affine import LaunchInputs
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.program.program import Program
@@ -29,7 +29,7 @@ def proven(
     program: Program,
     launch: Launch,
     memory: DeviceMemory,
-    question: Callable[[Program, Given], T],
+    question: Callable[[Program, LaunchInputs], T],
 ) -> T:
     """Returns what `question` answers for a launch; the program keeps answers, each for as long as
     the allocations that were looked at stay where they were."""
@@ -48,7 +48,7 @@ def proven(
             asked[address] = allocation_of(address)
             return asked[address]
 
-        given = Given(launch.grid, launch.block, launch.parameters, launch.globals, noted)
+        given = LaunchInputs(launch.grid, launch.block, launch.parameters, launch.globals, noted)
         known = _Answer(question(program, given), asked)
         while len(answers) >= KEPT:
             answers.pop(next(iter(answers)), None)

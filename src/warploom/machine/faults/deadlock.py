@@ -11,7 +11,7 @@ import numpy.typing as npt
 from warploom.core.errors import DeadlockError, WaitingGroup
 from warploom.machine.launch import Launch
 from warploom.program.accesses import accesses
-from warploom.program.program import Block, Program
+from warploom.program.program import Program, ProgramBlock
 from warploom.simt.member_masks import synced_lanes
 from warploom.simt.schedule_layout import (
     ARRIVALS,
@@ -128,7 +128,7 @@ def _reads_in_loop(program: Program, start: int) -> bool:
     )
 
 
-def _loop(program: Program, start: int) -> list[Block]:
+def _loop(program: Program, start: int) -> list[ProgramBlock]:
     """Return the blocks that lead to a block and to which it leads."""
     after = _closure({b.index: b.successors for b in program.blocks}, start)
     before: dict[int, list[int]] = {}

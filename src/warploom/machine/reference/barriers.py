@@ -16,7 +16,7 @@ from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.lanes import from_mask, splat, to_mask
 from warploom.machine.reference.operands import guard_mask, read, write
 from warploom.machine.reference.state import Warp
-from warploom.program.uses import sources, votes
+from warploom.program.uses import is_reducing_barrier, sources
 from warploom.ptx.ir import Instruction
 from warploom.simt import clusters, schedule_layout
 from warploom.simt.schedule_layout import (
@@ -32,7 +32,7 @@ def wait_to_vote(warp: Warp) -> int:
     """Wait before a barrier that counts, with what the running lanes add."""
     table, index = warp.splits.table, warp.next
     instruction = warp.run.program.instructions[index]
-    if not votes(instruction):
+    if not is_reducing_barrier(instruction):
         return RUNNABLE
     if table[PASS]:
         table[PASS] = 0
@@ -52,7 +52,7 @@ def come(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
         return RUNNABLE
     if is_cluster_barrier(instruction.operation):
         return _come_in_cluster(warp, index, instruction, mask)
-    if votes(instruction):
+    if is_reducing_barrier(instruction):
         _tell(warp, instruction, mask)
         return RUNNABLE
     if not mask:
@@ -119,7 +119,7 @@ def _leave(warp: Warp, index: int, place: tuple[int, int], block: int, *, togeth
 def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tuple[int, int]:
     """Return the number of the barrier and of the threads that it awaits, 0 for all."""
     lane = (mask & -mask).bit_length() - 1
-    given = sources(instruction)[: -1 if votes(instruction) else None]
+    given = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in given)
     threads = count[0] if count else 0
     if is_group_barrier(instruction.operation):

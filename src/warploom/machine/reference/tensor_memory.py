@@ -28,7 +28,12 @@ from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import TensorWork, Warp
 from warploom.machine.reference.tensors import access_row, place, tensor_fault
-from warploom.program.requests.tensor_memory import Input, MemoryRequest, memory_request, work_words
+from warploom.program.requests.tensor_memory import (
+    RequestOperand,
+    TensorMemoryRequest,
+    tensor_memory_request,
+    work_words,
+)
 from warploom.ptx.ir import Address, Instruction, Space
 from warploom.simt.product_groups import CAPACITY, completes_late
 
@@ -41,14 +46,14 @@ class _Issued:
     index: int
     mask: int
     on: Values
-    asked: MemoryRequest
+    asked: TensorMemoryRequest
     rows: npt.NDArray[np.int64]
     registers: npt.NDArray[np.uint32]
 
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Execute any `tcgen05` that does something."""
-    asked, run = memory_request(instruction), warp.run
+    asked, run = tensor_memory_request(instruction), warp.run
     data = np.zeros((DATA_ROWS, warp.size), np.int64)
     for given in asked.inputs:
         data[given[0]] = _input(warp, given)
@@ -114,7 +119,7 @@ def _write(warp: Warp, issued: _Issued) -> None:
         write(warp, register, issued.registers[number], B32, issued.on)
 
 
-def _input(warp: Warp, given: Input) -> Values:
+def _input(warp: Warp, given: RequestOperand) -> Values:
     """Return the words of a row."""
     _, operand, type = given
     if type is None:

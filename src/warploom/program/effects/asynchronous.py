@@ -37,7 +37,7 @@ ALL = -1
 """Of a wait: for all groups, and for work in no group."""
 
 
-class Role(Enum):
+class AsynchronousRole(Enum):
     """Says what an instruction does: it begins work, groups or ties what was begun, waits for
     groups, initialises an mbarrier, or looks whether a phase of one is complete."""
 
@@ -53,7 +53,7 @@ class AsynchronousPart:
     """The part of an instruction: its role, the kind of work, the mbarrier that it has to do with,
     and of a wait how many of the newest groups it leaves out."""
 
-    role: Role
+    role: AsynchronousRole
     kind: int
     barrier: Operand | None = None
     left: int = ALL
@@ -64,10 +64,10 @@ def asynchronous_part(made: Instruction) -> AsynchronousPart | None:
     operation = made.operation
     asked = wait_request(made)
     if asked is not None:
-        return AsynchronousPart(Role.LOOK, BULK, asked.barrier)
+        return AsynchronousPart(AsynchronousRole.LOOK, BULK, asked.barrier)
     if operation.name == "mbarrier":
         begins = operation.modifiers["op"] == "init"
-        return AsynchronousPart(Role.INIT, BULK, made.operands[0]) if begins else None
+        return AsynchronousPart(AsynchronousRole.INIT, BULK, made.operands[0]) if begins else None
     if operation.name == "wgmma":
         return _of_products(made)
     if is_tensor_memory_operation(operation):
@@ -84,47 +84,47 @@ def _of_copies(made: Instruction) -> AsynchronousPart | None:
             return None
         rows = tensor_request(made).inputs
         barrier = next((operand for row, operand, _ in rows if row == BARRIER_ROW), None)
-        return AsynchronousPart(Role.BEGIN, BULK, barrier)
+        return AsynchronousPart(AsynchronousRole.BEGIN, BULK, barrier)
     late = late_copy(made)
     if late is not None:
         if operation.name in ("st", "red"):
-            return AsynchronousPart(Role.BEGIN, SEND, made.operands[2])
+            return AsynchronousPart(AsynchronousRole.BEGIN, SEND, made.operands[2])
         if late.groups == ASYNC_GROUP:
-            return AsynchronousPart(Role.BEGIN, COPY)
+            return AsynchronousPart(AsynchronousRole.BEGIN, COPY)
         barrier = made.operands[3] if COMPLETES in operation.modifiers else None
         assert (barrier is not None) == (late.groups == NO_GROUP)
-        return AsynchronousPart(Role.BEGIN, BULK, barrier)
+        return AsynchronousPart(AsynchronousRole.BEGIN, BULK, barrier)
     if operation.name == "cp" and operation.spec.unit is Unit.ATOMIC:
-        return AsynchronousPart(Role.GROUP, COPY, made.operands[0])
+        return AsynchronousPart(AsynchronousRole.GROUP, COPY, made.operands[0])
     groups = group_request(made)
     if groups is None:
         return None
     kind = COPY if groups.groups == ASYNC_GROUP else BULK
-    role = Role.GROUP if groups.action == END_GROUP else Role.WAIT
+    role = AsynchronousRole.GROUP if groups.action == END_GROUP else AsynchronousRole.WAIT
     return AsynchronousPart(role, kind, None, groups.left)
 
 
 def _of_products(made: Instruction) -> AsynchronousPart | None:
     if is_group_product(made.operation):
-        return AsynchronousPart(Role.BEGIN, PRODUCT)
+        return AsynchronousPart(AsynchronousRole.BEGIN, PRODUCT)
     if is_wait(made.operation):
         count = made.operands[-1]
         left = count.value if isinstance(count, Immediate) else 0
-        return AsynchronousPart(Role.WAIT, PRODUCT, None, left)
+        return AsynchronousPart(AsynchronousRole.WAIT, PRODUCT, None, left)
     groups = "commit_group" in made.operation.modifiers
-    return AsynchronousPart(Role.GROUP, PRODUCT) if groups else None
+    return AsynchronousPart(AsynchronousRole.GROUP, PRODUCT) if groups else None
 
 
 def _of_tensor_memory(made: Instruction) -> AsynchronousPart | None:
     operation = made.operation
     if waits_for_loads(operation):
-        return AsynchronousPart(Role.WAIT, TENSOR_LOAD)
+        return AsynchronousPart(AsynchronousRole.WAIT, TENSOR_LOAD)
     if waits_for_stores(operation):
-        return AsynchronousPart(Role.WAIT, TENSOR_STORE)
+        return AsynchronousPart(AsynchronousRole.WAIT, TENSOR_STORE)
     if "commit" in operation.modifiers:
-        return AsynchronousPart(Role.GROUP, TENSOR, made.operands[0])
+        return AsynchronousPart(AsynchronousRole.GROUP, TENSOR, made.operands[0])
     for name, kind in (("ld", TENSOR_LOAD), ("st", TENSOR_STORE)):
         if name in operation.modifiers:
-            return AsynchronousPart(Role.BEGIN, kind)
+            return AsynchronousPart(AsynchronousRole.BEGIN, kind)
     begins = any(name in operation.modifiers for name in ("mma", "cp", "shift"))
-    return AsynchronousPart(Role.BEGIN, TENSOR) if begins else None
+    return AsynchronousPart(AsynchronousRole.BEGIN, TENSOR) if begins else None

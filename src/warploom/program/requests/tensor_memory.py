@@ -19,7 +19,7 @@ from warploom.isa.ops.tcgen05 import changes_nothing, is_tensor_memory_operation
 from warploom.isa.spec import Modifiers, Operation
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Space, Vector
 
-Input = tuple[int, Operand, ScalarType | None]
+RequestOperand = tuple[int, Operand, ScalarType | None]
 """A row of operands: its number, the operand, and the type by which it is read; of addresses
 None."""
 
@@ -53,25 +53,25 @@ SCALES = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16":
 
 
 @dataclass(frozen=True)
-class MemoryRequest:
+class TensorMemoryRequest:
     """`request`, and the operands that go with it; `registers` are those that a load writes or a
     store reads."""
 
     request: int
-    inputs: tuple[Input, ...]
+    inputs: tuple[RequestOperand, ...]
     registers: tuple[Operand, ...] = ()
 
 
-def memory_request(made: Instruction) -> MemoryRequest:
+def tensor_memory_request(made: Instruction) -> TensorMemoryRequest:
     """Return what an instruction wants, unless it changes nothing."""
     m = made.operation.modifiers
     flags = w.PAIR if m["cta_group"] == "cta_group::2" else 0
     found = next(read for name, read in READERS.items() if name in m)(made, m)
-    return MemoryRequest(found.request | flags, found.inputs, found.registers)
+    return TensorMemoryRequest(found.request | flags, found.inputs, found.registers)
 
 
 @cache
-def memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
+def tensor_memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
     """Return what an operation does to shared memory."""
     m = operation.modifiers
     if "alloc" in m:
@@ -105,35 +105,35 @@ def _elements(operand: Operand) -> tuple[Operand, ...]:
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
-def _alloc(made: Instruction, m: Modifiers) -> MemoryRequest:
+def _alloc(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
     target, columns = made.operands
     inputs = ((w.SHARED_ROW, target, None), (w.COLUMNS_ROW, columns, U32))
-    return MemoryRequest(w.ALLOC, inputs)
+    return TensorMemoryRequest(w.ALLOC, inputs)
 
 
-def _free(made: Instruction, m: Modifiers) -> MemoryRequest:
+def _free(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
     address, columns = made.operands
-    return MemoryRequest(w.FREE, ((w.D_ROW, address, U32), (w.COLUMNS_ROW, columns, U32)))
+    return TensorMemoryRequest(w.FREE, ((w.D_ROW, address, U32), (w.COLUMNS_ROW, columns, U32)))
 
 
-def _relinquish(made: Instruction, m: Modifiers) -> MemoryRequest:
-    return MemoryRequest(w.RELINQUISH, ())
+def _relinquish(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    return TensorMemoryRequest(w.RELINQUISH, ())
 
 
 def _move(
     op: int, registers: Operand, address: Operand, split: list[Operand], m: Modifiers
-) -> MemoryRequest:
+) -> TensorMemoryRequest:
     held = _elements(registers)
     request = op | _field(w.SHAPE, SHAPE_NUMBERS[m.text("shape", "")])
     request |= _field(w.REGISTERS, len(held))
     if "pack::16b" in m or "unpack::16b" in m:
         request |= w.HALVES
-    inputs: list[Input] = [(w.D_ROW, address, None)]
+    inputs: list[RequestOperand] = [(w.D_ROW, address, None)]
     inputs += [(w.A_ROW, each, U32) for each in split]
-    return MemoryRequest(request, tuple(inputs), held)
+    return TensorMemoryRequest(request, tuple(inputs), held)
 
 
-def _load(made: Instruction, m: Modifiers) -> MemoryRequest:
+def _load(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
     if "red" not in m:
         registers, address, *split = made.operands
         return _move(w.LOAD, registers, address, split, m)
@@ -142,40 +142,40 @@ def _load(made: Instruction, m: Modifiers) -> MemoryRequest:
     flags = w.REDUCES | (w.TAKES_LEAST if m["redop"] == "min" else 0)
     flags |= (w.BY_SIZE if "abs" in m else 0) | (w.KEEPS_NANS if "NaN" in m else 0)
     flags |= {"f32": w.FLOATS, "s32": w.SIGNED}.get(m.text("type", ""), 0)
-    return MemoryRequest(asked.request | flags, asked.inputs, (*asked.registers, found))
+    return TensorMemoryRequest(asked.request | flags, asked.inputs, (*asked.registers, found))
 
 
-def _store(made: Instruction, m: Modifiers) -> MemoryRequest:
+def _store(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
     address, *split, registers = made.operands
     return _move(w.STORE, registers, address, split, m)
 
 
-def _copy(made: Instruction, m: Modifiers) -> MemoryRequest:
+def _copy(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
     shape = next(number for name, number in COPY_SHAPES.items() if name in m)
     format = FORMATS.get(m.text("format", ""), w.PLAIN_BYTES)
     request = w.COPY | _field(w.SHAPE, shape) | _field(w.FORMAT, format)
     address, source = made.operands
-    return MemoryRequest(request, ((w.D_ROW, address, None), (w.B_ROW, source, U64)))
+    return TensorMemoryRequest(request, ((w.D_ROW, address, None), (w.B_ROW, source, U64)))
 
 
-def _shift(made: Instruction, m: Modifiers) -> MemoryRequest:
-    return MemoryRequest(w.SHIFT, ((w.D_ROW, made.operands[0], None),))
+def _shift(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    return TensorMemoryRequest(w.SHIFT, ((w.D_ROW, made.operands[0], None),))
 
 
-def _commit(made: Instruction, m: Modifiers) -> MemoryRequest:
+def _commit(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
     barrier, *blocks = made.operands
-    inputs: list[Input] = [(w.SHARED_ROW, barrier, None)]
-    return MemoryRequest(w.COMMIT, (*inputs, *((w.BLOCKS_ROW, each, U16) for each in blocks)))
+    inputs: list[RequestOperand] = [(w.SHARED_ROW, barrier, None)]
+    return TensorMemoryRequest(w.COMMIT, (*inputs, *((w.BLOCKS_ROW, each, U16) for each in blocks)))
 
 
-def _multiply(made: Instruction, m: Modifiers) -> MemoryRequest:
+def _multiply(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
     kind = m.text("kind", "")
     request = w.MULTIPLY | _field(w.KIND, KINDS[kind]) | _field(w.SCALES, _scales(kind, m))
     d, a, b, *rest = made.operands
     request |= w.A_IN_TENSOR_MEMORY if isinstance(a, Address) else 0
     request |= w.WEIGHT_STATIONARY if "ws" in m else 0
     request |= w.SHIFTS_A if "ashift" in m else 0
-    inputs: list[Input] = [(w.D_ROW, d, None), (w.B_ROW, b, U64)]
+    inputs: list[RequestOperand] = [(w.D_ROW, d, None), (w.B_ROW, b, U64)]
     inputs.append((w.A_ROW, a, None if isinstance(a, Address) else U64))
     if "sp" in m:
         request |= w.SPARSE
@@ -194,7 +194,7 @@ def _multiply(made: Instruction, m: Modifiers) -> MemoryRequest:
         inputs.append((w.ZEROS_ROW, rest[0], U64))
     elif rest and isinstance(rest[0], Immediate):
         inputs.append((w.SCALE_D_ROW, rest[0], U32))
-    return MemoryRequest(request, tuple(inputs))
+    return TensorMemoryRequest(request, tuple(inputs))
 
 
 def _scales(kind: str, m: Modifiers) -> int:
@@ -205,7 +205,7 @@ def _scales(kind: str, m: Modifiers) -> int:
     return SCALES.get(m.text("size", ""), whole)
 
 
-READERS: dict[str, Callable[[Instruction, Modifiers], MemoryRequest]] = {
+READERS: dict[str, Callable[[Instruction, Modifiers], TensorMemoryRequest]] = {
     "alloc": _alloc,
     "dealloc": _free,
     "relinquish_alloc_permit": _relinquish,

@@ -18,7 +18,7 @@ from warploom.isa.ops.tensors import HINT, MULTICAST, OPERATIONS, WIDE
 from warploom.isa.spec import Operation
 from warploom.ptx.ir import Immediate, Instruction, Operand, Space, Vector
 
-Input = tuple[int, Operand, ScalarType | None]
+RequestOperand = tuple[int, Operand, ScalarType | None]
 """A row of operands: its number, the operand, and the type by which it is read; of addresses
 None."""
 
@@ -42,7 +42,7 @@ class TensorRequest:
     `MAP_ROW`, GENERIC where it is a generic one."""
 
     request: int
-    inputs: tuple[Input, ...]
+    inputs: tuple[RequestOperand, ...]
     map_space: Space = Space.GENERIC
 
 
@@ -97,7 +97,7 @@ def _box_request(made: Instruction) -> TensorRequest:
     rank = int(m.text("dim", "1d")[0])
     request = _field(r.MODE, mode) | _field(r.RANK, rank) | _reduction(operation)
     request |= _field(r.PAIR, int(m["cta_group"] == "cta_group::2"))
-    inputs: list[Input] = []
+    inputs: list[RequestOperand] = []
     if HINT in m:
         operands.pop()
     if MULTICAST in m:
@@ -131,7 +131,7 @@ def _bytes_request(made: Instruction) -> TensorRequest:
     if "reduce" in m:
         request |= _field(r.TYPE, TYPES[m.text("type", "")])
     request |= _field(r.MODE, int("global" in m)) | _field(r.GROUPED, int("bulk_group" in m))
-    inputs: list[Input] = []
+    inputs: list[RequestOperand] = []
     if "cp_mask" in m:
         request |= _field(r.FIELD, 1)
         inputs.append((r.VALUE_ROW, operands.pop(), U16))
@@ -149,7 +149,7 @@ def _bytes_request(made: Instruction) -> TensorRequest:
 def _cancellation(made: Instruction) -> TensorRequest:
     """Return a request for the work of another cluster."""
     target, barrier = made.operands
-    inputs: list[Input] = [(r.SHARED_ROW, target, None), (r.BARRIER_ROW, barrier, None)]
+    inputs: list[RequestOperand] = [(r.SHARED_ROW, target, None), (r.BARRIER_ROW, barrier, None)]
     if "multicast::cluster::all" in made.operation.modifiers:
         inputs.append((r.BLOCKS_ROW, Immediate(r.ALL_BLOCKS), U16))
     return TensorRequest(_field(r.OP, r.CANCEL), tuple(inputs))

@@ -13,7 +13,7 @@ from warploom.isa.spec import Modifiers
 from warploom.ptx.ir import Instruction, Operand, Pair, Vector
 from warploom.texture import descriptors as d
 
-Input = tuple[int, Operand, ScalarType]
+RequestOperand = tuple[int, Operand, ScalarType]
 """A row of operands: its number, the operand, and the type by which it is read."""
 
 AXES = {
@@ -40,7 +40,7 @@ class TexelRequest:
     request: int
     handle: Operand
     sampler: Operand | None
-    inputs: tuple[Input, ...]
+    inputs: tuple[RequestOperand, ...]
     results: tuple[tuple[Operand, ScalarType], ...]
     resident: Operand | None = None
 
@@ -154,14 +154,14 @@ def _handles(texels: Operand) -> tuple[Operand, Operand | None]:
     return handle, sampler[0] if sampler else None
 
 
-def _coordinates(m: Modifiers, texels: Operand, type: ScalarType) -> list[Input]:
+def _coordinates(m: Modifiers, texels: Operand, type: ScalarType) -> list[RequestOperand]:
     rows = AXES[m.text("geom", "")]
     given = elements(elements(texels)[-1])
     types = (U32 if row == d.LAYER_ROW and type is F32 else type for row in rows)
     return list(zip(rows, given, types, strict=False))
 
 
-def _spatial(m: Modifiers, first: int, operand: Operand, type: ScalarType) -> list[Input]:
+def _spatial(m: Modifiers, first: int, operand: Operand, type: ScalarType) -> list[RequestOperand]:
     """Rows for the axes of space, of which the first is `first`."""
     count = sum(row != d.LAYER_ROW for row in AXES[m.text("geom", "")])
     return [(first + i, e, type) for i, e in enumerate(elements(operand)[:count])]
