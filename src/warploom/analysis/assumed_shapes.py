@@ -27,37 +27,37 @@ def assumed_shapes(
     have a shape elsewhere have it there; None where a register would lose the shape that it has
     in a block as it is."""
     kept, inside = shapes.at(blocks[0]), set(live)
-    begins = {r: shape for r, shape in shapes.known.items() if r in inside or r in kept}
+    entry_shapes = {r: shape for r, shape in shapes.known.items() if r in inside or r in kept}
     varying: set[Register] = set()
-    while (found := _shapes_inside(program, warp_layout, begins, blocks, varying)) is None:
+    while (found := _shapes_inside(program, warp_layout, entry_shapes, blocks, varying)) is None:
         if any(register in shapes.at(index) for index in blocks for register in varying):
             return None
-        begins = {r: shape for r, shape in begins.items() if r not in varying}
+        entry_shapes = {r: shape for r, shape in entry_shapes.items() if r not in varying}
     return found
 
 
 def _shapes_inside(
     program: Program,
     warp_layout: WarpLayout,
-    begins: BlockShapes,
+    entry_shapes: BlockShapes,
     blocks: tuple[int, ...],
     varying: set[Register],
 ) -> dict[Register, VectorShape] | None:
     """Returns the shapes that registers have all the time, in a loop that begins with some; None
     where one does not keep its shape, which is then `varying`."""
-    here, written = dict(begins), set[Register]()
-    reading = OperandShapes(program, warp_layout, here)
+    shapes_here, written = dict(entry_shapes), set[Register]()
+    operand_shapes = OperandShapes(program, warp_layout, shapes_here)
     for index in blocks:
         block = program.blocks[index]
-        for made in program.instructions[block.start : block.stop]:
-            for register, shape in reading.results(made):
+        for instruction in program.instructions[block.start : block.stop]:
+            for register, shape in operand_shapes.results(instruction):
                 if register in varying:
                     continue
-                first = register not in written and register not in begins
-                if first and shape.is_known:
-                    here[register] = shape
-                elif here.get(register, VARYING) != shape:
+                first = register not in written and register not in entry_shapes
+                if first and shape.is_affine:
+                    shapes_here[register] = shape
+                elif shapes_here.get(register, VARYING) != shape:
                     varying.add(register)
                     return None
                 written.add(register)
-    return here
+    return shapes_here

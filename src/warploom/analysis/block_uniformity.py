@@ -19,31 +19,35 @@ def terminator(program: Program, block: ProgramBlock) -> Instruction:
     return program.instructions[block.stop - 1]
 
 
-def is_full_barrier(made: Instruction) -> bool:
+def is_full_barrier(instruction: Instruction) -> bool:
     """Returns whether it is a barrier at which every thread of the block just waits."""
-    barrier = made.operation.spec.unit is Unit.BARRIER and made.guard is None
-    if is_cluster_barrier(made.operation):
+    barrier = instruction.operation.spec.unit is Unit.BARRIER and instruction.guard is None
+    if is_cluster_barrier(instruction.operation):
         return False
-    return barrier and "arrive" not in made.operation.modifiers and not is_reducing_barrier(made)
+    return (
+        barrier
+        and "arrive" not in instruction.operation.modifiers
+        and not is_reducing_barrier(instruction)
+    )
 
 
-def is_unguarded_exit(made: Instruction) -> bool:
+def is_unguarded_exit(instruction: Instruction) -> bool:
     """Returns whether every thread that comes to it ends there."""
-    return made.operation.name in EXITS and made.guard is None
+    return instruction.operation.name in EXITS and instruction.guard is None
 
 
-def is_uniform_branch(reading: OperandShapes, branch: Instruction) -> bool:
-    """Returns whether all threads of the block go one way at a branch; `reading` is of the block's
+def is_uniform_branch(operand_shapes: OperandShapes, branch: Instruction) -> bool:
+    """Returns whether all threads of the block go one way at a branch; `operand_shapes` is of the block's
     formation."""
-    return branch.operation.name == "bra" and reading.guard(branch) == UNIFORM
+    return branch.operation.name == "bra" and operand_shapes.guard(branch) == UNIFORM
 
 
-def divergent_blocks(program: Program, reading: OperandShapes) -> set[int]:
+def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int]:
     """Blocks to which some threads of a block may come more often than others."""
     found: set[int] = set()
     for block in program.blocks:
         last = terminator(program, block)
-        if can_diverge(last) and not is_uniform_branch(reading, last):
+        if can_diverge(last) and not is_uniform_branch(operand_shapes, last):
             point = program.reconvergence[block.index]
             found |= blocks_between(program, block.successors, point)
     return found
@@ -52,35 +56,42 @@ def divergent_blocks(program: Program, reading: OperandShapes) -> set[int]:
 def has_uniform_barriers(program: Program) -> bool:
     """Return whether the threads of a block come to its barriers in one order, whatever the launch:
     no branch that they may take differently decides about one. The program keeps the answer."""
-    known = program.kept.get(has_uniform_barriers)
-    if known is None:
-        reading = OperandShapes(
+    uniform = program.kept.get(has_uniform_barriers)
+    if uniform is None:
+        operand_shapes = OperandShapes(
             program, WarpLayout.BLOCK, shapes_of(program, WarpLayout.BLOCK).known
         )
-        alone = divergent_blocks(program, reading)
-        known = not any(
-            _may_be_skipped(made) or (block.index in alone and _is_barrier(made))
+        divergent = divergent_blocks(program, operand_shapes)
+        uniform = not any(
+            _may_be_skipped(instruction) or (block.index in divergent and _is_barrier(instruction))
             for block in program.blocks
-            for made in program.instructions[block.start : block.stop]
+            for instruction in program.instructions[block.start : block.stop]
         )
-        program.kept[has_uniform_barriers] = known
-    return bool(known)
+        program.kept[has_uniform_barriers] = uniform
+    return bool(uniform)
 
 
-def _is_barrier(made: Instruction) -> bool:
-    return made.operation.spec.unit is Unit.BARRIER
+def _is_barrier(instruction: Instruction) -> bool:
+    return instruction.operation.spec.unit is Unit.BARRIER
 
 
-def _may_be_skipped(made: Instruction) -> bool:
+def _may_be_skipped(instruction: Instruction) -> bool:
     """Return whether it is a barrier that not all lanes take part in, or a call, which may come to
     any."""
-    return made.operation.name == "call" or (_is_barrier(made) and made.guard is not None)
+    return instruction.operation.name == "call" or (
+        _is_barrier(instruction) and instruction.guard is not None
+    )
 
 
-def is_pure(made: Instruction) -> bool:
+def is_pure(instruction: Instruction) -> bool:
     """Returns whether it does nothing but compute, in every lane, and looks at no clock."""
-    quiet = computes(made) or made.operation.name in ("mov", "cvta")
-    return quiet and made.guard is None and member_mask(made) is None and not reads_clock([made])
+    quiet = computes(instruction) or instruction.operation.name in ("mov", "cvta")
+    return (
+        quiet
+        and instruction.guard is None
+        and member_mask(instruction) is None
+        and not reads_clock([instruction])
+    )
 
 
 def deciding_comparison(program: Program, block: ProgramBlock) -> Instruction | None:
@@ -88,11 +99,21 @@ def deciding_comparison(program: Program, block: ProgramBlock) -> Instruction | 
     what they were."""
     guard = terminator(program, block).guard
     inside = program.instructions[block.start : block.stop - 1]
-    places = [i for i, made in enumerate(inside) if guard and guard.register in writes(made)]
-    if not places:
+    writers = [
+        i for i, instruction in enumerate(inside) if guard and guard.register in writes(instruction)
+    ]
+    if not writers:
         return None
-    made = inside[places[-1]]
-    plain = made.operation.name == "setp" and len(made.operands) == 3 and made.guard is None
-    later = {register for one in inside[places[-1] + 1 :] for register in writes(one)}
-    same = plain and isinstance(made.operands[0], Register) and later.isdisjoint(made.operands)
-    return made if same else None
+    instruction = inside[writers[-1]]
+    plain = (
+        instruction.operation.name == "setp"
+        and len(instruction.operands) == 3
+        and instruction.guard is None
+    )
+    later = {register for one in inside[writers[-1] + 1 :] for register in writes(one)}
+    same = (
+        plain
+        and isinstance(instruction.operands[0], Register)
+        and later.isdisjoint(instruction.operands)
+    )
+    return instruction if same else None

@@ -26,6 +26,6 @@ def registers_outside_cycles(program: Program) -> frozenset[Register]:
     once = blocks_outside_cycles(program)
     for index, block in enumerate(program.blocks):
         found = outside if index in once else inside
-        for made in program.instructions[block.start : block.stop]:
-            found.update(reads(made), writes(made))
+        for instruction in program.instructions[block.start : block.stop]:
+            found.update(reads(instruction), writes(instruction))
     return frozenset(outside - inside)

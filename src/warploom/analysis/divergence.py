@@ -36,10 +36,12 @@ class DivergencePoints:
     def suspends(self) -> bool:
         """Returns whether a warp may come back before it ends: loops, barriers, lanes that await
         lanes; and where its state is looked at, for its registers."""
-        blocks, made = self.program.blocks, self.program.instructions
+        blocks, instructions = self.program.blocks, self.program.instructions
         goes_back = any(to <= block.index for block in blocks for to in block.successors)
-        awaits = any(waits(i) or (self.independent and member_mask(i) is not None) for i in made)
-        return self.mixes or goes_back or awaits or changes_register_count(made)
+        awaits = any(
+            waits(i) or (self.independent and member_mask(i) is not None) for i in instructions
+        )
+        return self.mixes or goes_back or awaits or changes_register_count(instructions)
 
     @cached_property
     def spilled(self) -> frozenset[Register]:
@@ -47,8 +49,10 @@ class DivergencePoints:
         that is read before: it is zero at first, and nothing would put that into its place."""
         program = self.program
         written = Counter(register for one in program.instructions for register in writes(one))
-        over = (b.successors[-1] for b in program.blocks if self._waits_at_end(b))
-        live = frozenset[Register]().union(*(program.live_in[b] for b in over if b < program.exit))
+        resumed = (b.successors[-1] for b in program.blocks if self._waits_at_end(b))
+        live = frozenset[Register]().union(
+            *(program.live_in[b] for b in resumed if b < program.exit)
+        )
         live -= program.live_in[0]
         return frozenset(register for register in live if written[register] == 1)
 
@@ -83,29 +87,31 @@ class DivergencePoints:
     @cached_property
     def _branches(self) -> list[tuple[int, tuple[int, ...]]]:
         """Return every block at whose end lanes may part, and where they go then."""
-        made = self.program.instructions
+        instructions = self.program.instructions
         return [
-            (b.index, b.successors) for b in self.program.blocks if can_diverge(made[b.stop - 1])
+            (b.index, b.successors)
+            for b in self.program.blocks
+            if can_diverge(instructions[b.stop - 1])
         ]
 
     @cached_property
-    def joins(self) -> frozenset[int]:
+    def reconvergence_points(self) -> frozenset[int]:
         """Blocks at which parted lanes may meet; the virtual exit always is one."""
         points = {self.program.reconvergence[block] for block, _ in self._branches}
         return frozenset(points | {self.program.exit})
 
     @cached_property
-    def others(self) -> dict[int, list[int]]:
+    def waiting_blocks(self) -> dict[int, list[int]]:
         """Return, by reconvergence point, the blocks at which lanes may wait for their turn."""
-        waiting: dict[int, set[int]] = {index: set() for index in self.joins}
-        for block, ways in self._branches:
+        waiting: dict[int, set[int]] = {index: set() for index in self.reconvergence_points}
+        for block, targets in self._branches:
             point = self.program.reconvergence[block]
             last = self.program.instructions[self.program.blocks[block].stop - 1]
             if last.operation.name == "brx":
-                waiting[point].update(way for way in ways if way != point)
-            elif point not in ways:
+                waiting[point].update(target for target in targets if target != point)
+            elif point not in targets:
                 # The one that is to fall through goes first, unless the policy chooses.
-                waiting[point].update(ways if self.chooses else ways[:1])
+                waiting[point].update(targets if self.chooses else targets[:1])
         return {point: sorted(blocks) for point, blocks in waiting.items()}
 
     @cached_property
@@ -119,16 +125,16 @@ class DivergencePoints:
             return frozenset(range(len(self.program.blocks)))
         gathers = not (self.independent and self.suspends)
         found: set[int] = set()
-        for block, ways in self._branches:
+        for block, targets in self._branches:
             stop = {self.program.exit}
             stop |= {self.program.reconvergence[block]} if gathers else found
-            found |= self._reachable(ways, stop)
+            found |= self._reachable(targets, stop)
         return frozenset(found)
 
-    def _reachable(self, ways: tuple[int, ...], stop: set[int]) -> set[int]:
+    def _reachable(self, starts: tuple[int, ...], stop: set[int]) -> set[int]:
         """Return the blocks on the ways from some up to where these stop."""
         seen: set[int] = set()
-        pending = list(ways)
+        pending = list(starts)
         while pending:
             at = pending.pop()
             if at not in stop and at not in seen:
@@ -140,13 +146,15 @@ class DivergencePoints:
     def resumable(self) -> frozenset[int]:
         """Blocks at which a split may stand when it is taken up: loop heads, where a turn ends, and
         wherever lanes meet or wait."""
-        blocks, made = self.program.blocks, self.program.instructions
+        blocks, instructions = self.program.blocks, self.program.instructions
         if self.mixes:
             return frozenset(block.index for block in blocks)
         places = {to for block in blocks for to in block.successors if to <= block.index}
-        places |= self.joins | {block for waiting in self.others.values() for block in waiting}
+        places |= self.reconvergence_points | {
+            block for waiting in self.waiting_blocks.values() for block in waiting
+        }
         places |= {b.successors[-1] for b in blocks if self._waits_at_end(b)}
-        places |= {b.index for b in blocks if may_wait_before(made[b.start])}
+        places |= {b.index for b in blocks if may_wait_before(instructions[b.start])}
         return frozenset(places - {self.program.exit})
 
 

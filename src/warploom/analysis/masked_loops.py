@@ -77,12 +77,14 @@ def _region(
     if (0 in blocks and header) or not one_way_in or len(points) != 1:
         return None
     point = points.pop()
-    ahead = all(block < point for block, _ in out)
-    if point == program.exit or not ahead or not all(map(_is_plain, _made(program, blocks))):
+    forward = all(block < point for block, _ in out)
+    if point == program.exit or not forward or not all(map(_is_plain, _made(program, blocks))):
         return None
     exits = frozenset(block for block, _ in out)
     after = _after_exits(program, blocks, exits)
-    written = frozenset(register for made in _made(program, after) for register in writes(made))
+    written = frozenset(
+        register for instruction in _made(program, after) for register in writes(instruction)
+    )
     kept = written & program.live_in[point]
     return MaskedRegion(header, frozenset(blocks), exits, point, written, kept)
 
@@ -106,22 +108,24 @@ def _made(program: Program, blocks: Iterable[int]) -> Iterable[Instruction]:
         yield from program.instructions[block.start : block.stop]
 
 
-def _is_plain(made: Instruction) -> bool:
+def _is_plain(instruction: Instruction) -> bool:
     """Returns whether an instruction neither waits for other lanes nor looks at them, and goes on
     in the program."""
-    if may_wait_before(made) or made.operation.name in ("brx", "ret", "exit", "trap"):
+    if may_wait_before(instruction) or instruction.operation.name in ("brx", "ret", "exit", "trap"):
         return False
-    return made.operation.spec.unit not in (Unit.BARRIER, Unit.WARP, Unit.MATRIX)
+    return instruction.operation.spec.unit not in (Unit.BARRIER, Unit.WARP, Unit.MATRIX)
 
 
-def blocks_between(program: Program, ways: tuple[int, ...], point: int) -> set[int]:
+def blocks_between(program: Program, starts: tuple[int, ...], point: int) -> set[int]:
     """Return the blocks that ways lead through before they come to a point."""
     seen: set[int] = set()
-    pending = [way for way in ways if way not in (point, program.exit)]
+    pending = [block_index for block_index in starts if block_index not in (point, program.exit)]
     while pending:
         block = pending.pop()
         if block not in seen:
             seen.add(block)
             further = program.blocks[block].successors
-            pending.extend(way for way in further if way not in (point, program.exit))
+            pending.extend(
+                block_index for block_index in further if block_index not in (point, program.exit)
+            )
     return seen

@@ -21,13 +21,13 @@ def barriers_passed_by_all(program: Program) -> frozenset[int]:
     where threads may come to them differently at all."""
     if program.depth is not None:
         return frozenset()
-    together = has_uniform_barriers(program)
-    always = set(_post_dominators(program, 0)) | {0}
-    kinds = (words.WARP_SYNC,) if together else (words.WARP_SYNC, words.BARRIER_SYNC)
+    uniform = has_uniform_barriers(program)
+    executed_by_all = set(_post_dominators(program, 0)) | {0}
+    kinds = (words.WARP_SYNC,) if uniform else (words.WARP_SYNC, words.BARRIER_SYNC)
     found = set[int]()
     for block in program.blocks:
         behind = any(
-            each in always and _does_something(program, each)
+            each in executed_by_all and _does_something(program, each)
             for each in _post_dominators(program, block.index)
         )
         if behind:

@@ -25,11 +25,13 @@ def predicated_blocks(
     straight on to where all meet, if it can run under a mask."""
     blocks = program.blocks
     found = if_bodies(program)
-    readings = {
+    shapes_by_body = {
         body: OperandShapes(program, warp_layout, shapes.at(body)) for body in found.values()
     }
     return {
-        at: body for at, body in found.items() if _can_run(program, blocks[body], readings[body])
+        at: body
+        for at, body in found.items()
+        if _can_run(program, blocks[body], shapes_by_body[body])
     }
 
 
@@ -42,7 +44,7 @@ def if_bodies(program: Program) -> dict[int, int]:
     found: dict[int, int] = {}
     for block in program.blocks:
         point = program.reconvergence[block.index]
-        inner = [way for way in block.successors if way != point]
+        inner = [target for target in block.successors if target != point]
         if len(block.successors) != 2 or len(inner) != 1 or point == program.exit:
             continue
         body = program.blocks[inner[0]] if inner[0] < program.exit else block
@@ -59,30 +61,32 @@ def body_instructions(program: Program, body: ProgramBlock) -> range:
     return range(body.start, body.stop - (last.operation.name == "bra"))
 
 
-def _can_run(program: Program, body: ProgramBlock, reading: OperandShapes) -> bool:
+def _can_run(program: Program, body: ProgramBlock, operand_shapes: OperandShapes) -> bool:
     inside = [program.instructions[index] for index in body_instructions(program, body)]
     return len(inside) <= LONGEST_PREDICATED_BLOCK and all(
-        _is_plain(made, reading) for made in inside
+        _is_plain(instruction, operand_shapes) for instruction in inside
     )
 
 
-def _is_plain(made: Instruction, reading: OperandShapes) -> bool:
+def _is_plain(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
     """Returns whether an instruction neither waits nor goes elsewhere, whatever its operands."""
-    spec = made.operation.spec
-    if made.operation.name in BLOCK_ENDS or spec.unit in (Unit.CONTROL, Unit.BARRIER):
+    spec = instruction.operation.spec
+    if instruction.operation.name in BLOCK_ENDS or spec.unit in (Unit.CONTROL, Unit.BARRIER):
         return False
-    return member_mask(made) is None and not may_wrap(made, reading)
+    return member_mask(instruction) is None and not may_wrap(instruction, operand_shapes)
 
 
-def may_wrap(made: Instruction, reading: OperandShapes) -> bool:
+def may_wrap(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
     """Returns whether a result keeps its shape only if no lane wraps around."""
-    if not computes(made) or not any(shape.is_known for _, shape in reading.results(made)):
+    if not computes(instruction) or not any(
+        shape.is_affine for _, shape in operand_shapes.results(instruction)
+    ):
         return False
-    shapes = reading.terms(made)
-    sources = tuple(spread(made.operands[len(made.operation.spec.destinations) :]))
+    shapes = operand_shapes.terms(instruction)
+    sources = tuple(spread(instruction.operands[len(instruction.operation.spec.destinations) :]))
     return any(
         node.op == "extend" and shapes.shape(node.args[0]).stride
-        for term in made.operation.terms_for(len(sources))
+        for term in instruction.operation.terms_for(len(sources))
         for node in _nodes(term)
     )
 

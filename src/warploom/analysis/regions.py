@@ -118,12 +118,12 @@ class _Search:
     def _connected(self, blocks: frozenset[int], header: int | None) -> Iterator[frozenset[int]]:
         """Yield blocks in sets between which no way leads but over a barrier, or back to the header
         of the loop."""
-        ways: dict[int, set[int]] = {index: set() for index in blocks}
+        neighbours: dict[int, set[int]] = {index: set() for index in blocks}
         for index in blocks:
             for to in () if self._waits(index) else self._program.blocks[index].successors:
                 if to in blocks and to != header:
-                    ways[index].add(to)
-                    ways[to].add(index)
+                    neighbours[index].add(to)
+                    neighbours[to].add(index)
         left = set(blocks)
         while left:
             found, pending = set[int](), [min(left)]
@@ -131,7 +131,7 @@ class _Search:
                 at = pending.pop()
                 if at not in found:
                     found.add(at)
-                    pending.extend(ways[at])
+                    pending.extend(neighbours[at])
             left -= found
             yield frozenset(found)
 

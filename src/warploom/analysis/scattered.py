@@ -52,17 +52,19 @@ def scattered_registers(
     registers have in all blocks."""
     levels = {register: _level_of(shape) for register, shape in shapes.items()}
     users: dict[Register, list[Instruction]] = {}
-    for made in program.instructions:
-        for register in reads(made):
+    for instruction in program.instructions:
+        for register in reads(instruction):
             if register not in shapes:
-                users.setdefault(register, []).append(made)
+                users.setdefault(register, []).append(instruction)
     pending = list(reversed(program.instructions))
     while pending:
-        made = pending.pop()
-        targets = [register for register in writes(made) if register not in shapes]
+        instruction = pending.pop()
+        targets = [register for register in writes(instruction) if register not in shapes]
         if not targets:
             continue
-        level = _result(made, max(_inputs(made, warp_layout, levels), default=Level.ALIKE))
+        level = _result(
+            instruction, max(_inputs(instruction, warp_layout, levels), default=Level.ALIKE)
+        )
         for register in targets:
             if level > levels.get(register, Level.ALIKE):
                 levels[register] = level
@@ -71,47 +73,47 @@ def scattered_registers(
 
 
 def _level_of(shape: VectorShape) -> Level:
-    return Level.ALIKE if shape.is_known and shape.stride == 0 else Level.STRIDED
+    return Level.ALIKE if shape.is_affine and shape.stride == 0 else Level.STRIDED
 
 
 def _inputs(
-    made: Instruction, warp_layout: WarpLayout, levels: dict[Register, Level]
+    instruction: Instruction, warp_layout: WarpLayout, levels: dict[Register, Level]
 ) -> Iterator[Level]:
     """Yield the levels of what an instruction reads, its guard among them."""
-    for register in reads(made):
+    for register in reads(instruction):
         yield levels.get(register, Level.ALIKE)
-    for operand in sources(made):
+    for operand in sources(instruction):
         for leaf in leaf_operands(operand):
             if isinstance(leaf, Special):
                 yield _level_of(special_shape(leaf.name, warp_layout))
 
 
-def _result(made: Instruction, most: Level) -> Level:
+def _result(instruction: Instruction, most: Level) -> Level:
     """Returns the level of what an instruction gives, where its operands have `most` at most."""
-    operation = made.operation
+    operation = instruction.operation
     if operation.spec.unit is Unit.ATOMIC:
         return Level.SCATTERED
-    if operation.name in ("ld", "ldu") and space_of(made) is Space.PARAM:
+    if operation.name in ("ld", "ldu") and space_of(instruction) is Space.PARAM:
         return Level.ALIKE
     if most is not Level.STRIDED:
         return most
-    if operation.name == "shr" or (operation.name == "div" and not _is_float(made)):
+    if operation.name == "shr" or (operation.name == "div" and not _is_float(instruction)):
         return Level.ALIKE
-    return Level.STRIDED if _keeps_strides(made) else Level.SCATTERED
+    return Level.STRIDED if _keeps_strides(instruction) else Level.SCATTERED
 
 
-def _is_float(made: Instruction) -> bool:
-    source, *_ = made.operation.source_types
+def _is_float(instruction: Instruction) -> bool:
+    source, *_ = instruction.operation.source_types
     return source is not None and source.is_float
 
 
-def _keeps_strides(made: Instruction) -> bool:
+def _keeps_strides(instruction: Instruction) -> bool:
     """Returns whether an instruction makes strides of strides: rounding a float does not."""
-    return made.operation.name in LINEAR and not _rounds(made)
+    return instruction.operation.name in LINEAR and not _rounds(instruction)
 
 
-def _rounds(made: Instruction) -> bool:
+def _rounds(instruction: Instruction) -> bool:
     """Returns whether an instruction makes an integer of a float."""
-    target, *_ = made.operation.destination_types
+    target, *_ = instruction.operation.destination_types
     into_integer = target is not None and target.is_integer
-    return made.operation.name == "cvt" and into_integer and _is_float(made)
+    return instruction.operation.name == "cvt" and into_integer and _is_float(instruction)

@@ -53,8 +53,8 @@ class RegisterShapes:
     """
 
     known: BlockShapes
-    loose: tuple[frozenset[Register], ...]
-    left: tuple[MaskedRegion, ...]
+    varying: tuple[frozenset[Register], ...]
+    masked_regions: tuple[MaskedRegion, ...]
 
     def __bool__(self) -> bool:
         return bool(self.known)
@@ -73,16 +73,16 @@ class RegisterShapes:
 
     def becomes_varying(self, block: int) -> frozenset[Register]:
         """Return the registers that have no shape in a block, though elsewhere they may."""
-        return self.loose[block] if block < len(self.loose) else frozenset()
+        return self.varying[block] if block < len(self.varying) else frozenset()
 
     @cached_property
     def lasting(self) -> frozenset[Register]:
         """Return the registers that have their shapes in every block."""
-        return frozenset(self.known).difference(*self.loose)
+        return frozenset(self.known).difference(*self.varying)
 
     def around(self, block: int) -> tuple[MaskedRegion, ...]:
         """Return the regions around a block that lanes leave one by one, the innermost last."""
-        return tuple(region for region in self.left if block in region.blocks)
+        return tuple(region for region in self.masked_regions if block in region.blocks)
 
 
 NO_SHAPES = RegisterShapes({}, (), ())
@@ -159,9 +159,9 @@ class OperandShapes:
         self.program, self.warp_layout, self.shapes = program, warp_layout, shapes
 
     def shape(self, operand: Operand, type: ScalarType) -> VectorShape:
-        return self.known(operand, type).shape
+        return self.operand(operand, type).shape
 
-    def known(self, operand: Operand, type: ScalarType) -> ShapedValue:
+    def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
         """Return an operand that is read as a type."""
         match operand:
             case Immediate(value):
@@ -187,63 +187,71 @@ class OperandShapes:
             return self.shapes.get(operand.base, VARYING)
         return UNIFORM
 
-    def terms(self, made: Instruction) -> TermShapes:
+    def terms(self, instruction: Instruction) -> TermShapes:
         """Return the shapes of the terms of an instruction that computes."""
-        operation = made.operation
-        given = spread(made.operands[len(operation.spec.destinations) :])
+        operation = instruction.operation
+        operands = spread(instruction.operands[len(operation.spec.destinations) :])
         types = operation.source_types
         return TermShapes(
             [
-                ShapedValue(VARYING) if type is None else self.known(operand, type)
-                for operand, type in zip(given, types, strict=False)
+                ShapedValue(VARYING) if type is None else self.operand(operand, type)
+                for operand, type in zip(operands, types, strict=False)
             ],
             linear=self.warp_layout is WarpLayout.IN_ROWS,
         )
 
-    def guard(self, made: Instruction) -> VectorShape:
+    def guard(self, instruction: Instruction) -> VectorShape:
         """Return the shape of what decides whether an instruction is executed."""
-        return UNIFORM if made.guard is None else self.shapes.get(made.guard.register, VARYING)
+        return (
+            UNIFORM
+            if instruction.guard is None
+            else self.shapes.get(instruction.guard.register, VARYING)
+        )
 
-    def results(self, made: Instruction) -> Iterator[tuple[Register, VectorShape]]:
+    def results(self, instruction: Instruction) -> Iterator[tuple[Register, VectorShape]]:
         """Yield the shape of what an instruction gives each register, as wide as the register."""
-        agreed = self.guard(made) == UNIFORM
-        for place, target in enumerate(_targets(made)):
+        agreed = self.guard(instruction) == UNIFORM
+        for place, target in enumerate(_targets(instruction)):
             if target is None:
                 continue
             shape = VARYING
             if agreed:
                 shape = (
-                    self._term(made, place, target) if computes(made) else self._other(made, target)
+                    self._term(instruction, place, target)
+                    if computes(instruction)
+                    else self._other(instruction, target)
                 )
             if target.type == PRED and shape != UNIFORM:
                 shape = VARYING
             yield target, shape
 
-    def _term(self, made: Instruction, place: int, target: Register) -> VectorShape:
-        sources = tuple(spread(made.operands[len(made.operation.spec.destinations) :]))
-        terms = made.operation.terms_for(len(sources))
+    def _term(self, instruction: Instruction, place: int, target: Register) -> VectorShape:
+        sources = tuple(
+            spread(instruction.operands[len(instruction.operation.spec.destinations) :])
+        )
+        terms = instruction.operation.terms_for(len(sources))
         if place >= len(terms):
             return VARYING
         term = terms[place]
-        return _resized(self.terms(made).shape(term), term.type.bits, target.type.bits)
+        return _resized(self.terms(instruction).shape(term), term.type.bits, target.type.bits)
 
-    def _other(self, made: Instruction, target: Register) -> VectorShape:
-        match made.operation.name:
+    def _other(self, instruction: Instruction, target: Register) -> VectorShape:
+        match instruction.operation.name:
             case "mov" | "cvta":
-                source = made.operands[1]
-                if isinstance(source, Vector) or not isinstance(made.operands[0], Register):
+                source = instruction.operands[1]
+                if isinstance(source, Vector) or not isinstance(instruction.operands[0], Register):
                     return VARYING
-                slot = "size" if made.operation.name == "cvta" else "type"
-                type = made.operation.modifiers.scalar(slot)
+                slot = "size" if instruction.operation.name == "cvta" else "type"
+                type = instruction.operation.modifiers.scalar(slot)
                 return _resized(self.shape(source, type), type.bits, target.type.bits)
             case "ld" | "ldu":
-                return self._loaded(made)
+                return self._loaded(instruction)
             case _:
                 return VARYING
 
-    def _loaded(self, made: Instruction) -> VectorShape:
+    def _loaded(self, instruction: Instruction) -> VectorShape:
         """Lanes that load from one place at once get the same; warps are not there at once."""
-        space, address = space_of(made), made.operands[1]
+        space, address = space_of(instruction), instruction.operands[1]
         if space is Space.PARAM:
             assert isinstance(address, Address)
             base = address.base
@@ -253,15 +261,15 @@ class OperandShapes:
         if not shared or self.warp_layout in BLOCK_WIDE:
             return VARYING
         shape = self.address(address)
-        return shape if shape.is_known and shape.stride == 0 else VARYING
+        return shape if shape.is_affine and shape.stride == 0 else VARYING
 
 
-def computes(made: Instruction) -> bool:
+def computes(instruction: Instruction) -> bool:
     """Returns whether an instruction does nothing but compute terms."""
-    operation = made.operation
+    operation = instruction.operation
     if operation.name == "mov":
-        whole = isinstance(made.operands[0], Register)
-        return whole and isinstance(made.operands[1], Register | Immediate)
+        whole = isinstance(instruction.operands[0], Register)
+        return whole and isinstance(instruction.operands[1], Register | Immediate)
     if operation.name in NO_TERMS or operation.spec.unit in NO_TERM_UNITS:
         return False
     return operation.spec.semantics is not None and bool(operation.spec.destinations)
@@ -274,10 +282,12 @@ NO_TERM_UNITS = (Unit.ATOMIC, Unit.MATRIX, Unit.TEXTURE, Unit.BARRIER)
 """Instructions that look at memory, at control, or at lanes beside their own."""
 
 
-def _targets(made: Instruction) -> Iterator[Register | None]:
+def _targets(instruction: Instruction) -> Iterator[Register | None]:
     """Yield what an instruction writes, place by place; None where it is nothing."""
-    count = 1 if made.operation.name == "call" else len(made.operation.spec.destinations)
-    for operand in made.operands[:count]:
+    count = (
+        1 if instruction.operation.name == "call" else len(instruction.operation.spec.destinations)
+    )
+    for operand in instruction.operands[:count]:
         for leaf in leaf_operands(operand):
             yield leaf if isinstance(leaf, Register) else None
 

@@ -62,7 +62,9 @@ def size_for_static_schedule(program: Program, size: Size) -> Size | None:
 
 
 def _asks_for_size(program: Program) -> bool:
-    operands = (operand for made in program.instructions for operand in spread(made.operands))
+    operands = (
+        operand for instruction in program.instructions for operand in spread(instruction.operands)
+    )
     return any(isinstance(one, Special) and one.name in SIZES for one in operands)
 
 
@@ -75,16 +77,16 @@ def static_schedule_of(
     partly = frozenset(predicated_blocks(program, warp_layout, shapes).values())
     everywhere = frozenset(range(len(program.blocks)))
     search = WarpLoopSearch(program, everywhere, partly, warp_layout, shapes)
-    found, length = list[WarpLoop](), 0
+    schedule, length = list[WarpLoop](), 0
     for site, path, choices in _Walk(program, search, size).parts():
-        way = search.way(site, path, choices)
-        if way is None:
+        warp_loop = search.way(site, path, choices)
+        if warp_loop is None:
             return ()
-        found.append(way)
-        length += way.length((*way.blocks, *way.own))
-        if way.ends:
-            return tuple(found)
-        if length > LONGEST or len(found) == MOST_WARP_LOOPS:
+        schedule.append(warp_loop)
+        length += warp_loop.length((*warp_loop.blocks, *warp_loop.body_blocks))
+        if warp_loop.ends:
+            return tuple(schedule)
+        if length > LONGEST or len(schedule) == MOST_WARP_LOOPS:
             break
     return ()
 
@@ -100,51 +102,51 @@ class _ConstantFolding(OperandShapes):
         self._specials: dict[str, int] = dict(zip(SIZES, size, strict=True)) if size else {}
         self.held: dict[Register, int] = {}
 
-    def known(self, operand: Operand, type: ScalarType) -> ShapedValue:
-        known = super().known(operand, type)
+    def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
+        shaped = super().operand(operand, type)
         match operand:
             case Register():
-                held = self.held.get(operand) if operand.type.bits >= type.bits else None
+                bits = self.held.get(operand) if operand.type.bits >= type.bits else None
             case Special(name):
-                held = self._specials.get(name)
+                bits = self._specials.get(name)
             case _:
-                return known
+                return shaped
         cut = (1 << type.bits) - 1
-        return known if held is None else ShapedValue(known.shape, held & cut)
+        return shaped if bits is None else ShapedValue(shaped.shape, bits & cut)
 
-    def follow(self, made: Instruction) -> None:
+    def follow(self, instruction: Instruction) -> None:
         """Follow an instruction that all threads have executed."""
-        found = dict(self._results(made)) if made.guard is None else {}
-        self.forget(made)
+        found = dict(self._results(instruction)) if instruction.guard is None else {}
+        self.forget(instruction)
         self.held |= found
 
-    def forget(self, made: Instruction) -> None:
+    def forget(self, instruction: Instruction) -> None:
         """Forget what an instruction writes that some threads have executed."""
-        for register in writes(made):
+        for register in writes(instruction):
             self.held.pop(register, None)
 
-    def _results(self, made: Instruction) -> Iterator[tuple[Register, int]]:
+    def _results(self, instruction: Instruction) -> Iterator[tuple[Register, int]]:
         """Yield the registers that an instruction gives what is known, and what that is."""
-        count = len(made.operation.spec.destinations)
+        count = len(instruction.operation.spec.destinations)
         targets, sources = (
-            tuple(spread(o)) for o in (made.operands[:count], made.operands[count:])
+            tuple(spread(o)) for o in (instruction.operands[:count], instruction.operands[count:])
         )
-        for target, (type, value) in zip(targets, self._values(made, sources), strict=False):
+        for target, (type, value) in zip(targets, self._values(instruction, sources), strict=False):
             if isinstance(target, Register) and target.type.bits == type.bits and value is not None:
                 yield target, value
 
     def _values(
-        self, made: Instruction, sources: tuple[Operand, ...]
+        self, instruction: Instruction, sources: tuple[Operand, ...]
     ) -> list[tuple[ScalarType, int | None]]:
         """Returns what an instruction gives, place by place, and of which type."""
-        if made.operation.name == "mov":
-            type = made.operation.modifiers.scalar()
-            return [(type, self.known(source, type).constant) for source in sources]
-        if not computes(made):
+        if instruction.operation.name == "mov":
+            type = instruction.operation.modifiers.scalar()
+            return [(type, self.operand(source, type).constant) for source in sources]
+        if not computes(instruction):
             return []
-        told = self.terms(made)
-        terms = made.operation.terms_for(len(sources))
-        return [(term.type, told.constant(term)) for term in terms]
+        shapes = self.terms(instruction)
+        terms = instruction.operation.terms_for(len(sources))
+        return [(term.type, shapes.constant(term)) for term in terms]
 
 
 class _Walk:
@@ -152,8 +154,10 @@ class _Walk:
 
     def __init__(self, program: Program, search: WarpLoopSearch, size: Size | None) -> None:
         self.program, self._search = program, search
-        reading = search.reading
-        self._told = _ConstantFolding(program, reading.warp_layout, reading.shapes, size)
+        operand_shapes = search.operand_shapes
+        self._told = _ConstantFolding(
+            program, operand_shapes.warp_layout, operand_shapes.shapes, size
+        )
 
     def parts(self) -> Iterator[tuple[int | None, tuple[int, ...], Mapping[int, bool]]]:
         """From barrier to barrier: the block at whose end the last one is, the blocks that follow,
@@ -174,8 +178,8 @@ class _Walk:
             at = following
 
     def _run(self, block: ProgramBlock) -> None:
-        for made in self.program.instructions[block.start : block.stop]:
-            self._told.follow(made)
+        for instruction in self.program.instructions[block.start : block.stop]:
+            self._told.follow(instruction)
 
     def _following(self, block: ProgramBlock, choices: dict[int, bool]) -> int | None:
         """Return the block that all threads come to next, those that had more to do in between as
@@ -184,21 +188,21 @@ class _Walk:
         if is_full_barrier(last) or is_unguarded_exit(last):
             return block.successors[-1]
         if len(block.successors) == 1:
-            goes_on = last.operation.name == "bra" or last.operation.name not in BLOCK_ENDS
-            return block.successors[0] if goes_on else None
+            falls_through = last.operation.name == "bra" or last.operation.name not in BLOCK_ENDS
+            return block.successors[0] if falls_through else None
         if (
             can_diverge(last)
-            and is_uniform_branch(self._search.reading, last)
+            and is_uniform_branch(self._search.operand_shapes, last)
             and last.guard is not None
         ):
-            held = self._told.held.get(last.guard.register)
-            if held is None:
+            predicate = self._told.held.get(last.guard.register)
+            if predicate is None:
                 return None
-            choices[index] = bool(held) != last.guard.negated
+            choices[index] = bool(predicate) != last.guard.negated
             return block.successors[0 if choices[index] else 1]
         if index not in self._search.beside:
             return None
         body = self.program.blocks[self._search.beside[index]]
-        for made in self.program.instructions[body.start : body.stop]:
-            self._told.forget(made)
+        for instruction in self.program.instructions[body.start : body.stop]:
+            self._told.forget(instruction)
         return self.program.reconvergence[index]

@@ -104,8 +104,8 @@ def _chain(program: Program, header: int, inside: set[int]) -> tuple[int, ...] |
     while True:
         block = program.blocks[found[-1]]
         further = [to for to in block.successors if to in inside]
-        made = program.instructions[block.start : block.stop]
-        if len(further) != 1 or not all(map(_is_plain, made)):
+        instructions = program.instructions[block.start : block.stop]
+        if len(further) != 1 or not all(map(_is_plain, instructions)):
             return None
         if further[0] == header:
             return tuple(found) if len(found) == len(inside) else None
@@ -114,13 +114,21 @@ def _chain(program: Program, header: int, inside: set[int]) -> tuple[int, ...] |
         found.append(further[0])
 
 
-def _is_plain(made: Instruction) -> bool:
+def _is_plain(instruction: Instruction) -> bool:
     """Returns whether an instruction neither waits for lanes nor reads the clock, and goes on in
     the program."""
-    if may_wait_before(made) or made.operation.name in ("brx", "ret", "exit", "trap", "call"):
+    if may_wait_before(instruction) or instruction.operation.name in (
+        "brx",
+        "ret",
+        "exit",
+        "trap",
+        "call",
+    ):
         return False
     units = (Unit.BARRIER, Unit.MATRIX, Unit.TEXTURE)
-    return made.operation.spec.unit not in units and not any(map(_reads_clock, made.operands))
+    return instruction.operation.spec.unit not in units and not any(
+        map(_reads_clock, instruction.operands)
+    )
 
 
 def _reads_clock(operand: Operand) -> bool:
@@ -129,42 +137,42 @@ def _reads_clock(operand: Operand) -> bool:
 
 
 def strided_loop(
-    reading: OperandShapes, blocks: tuple[int, ...], among: Sequence[int]
+    operand_shapes: OperandShapes, blocks: tuple[int, ...], among: Sequence[int]
 ) -> StridedLoop | None:
     """Returns the loop of some blocks with those accesses `among` given ones that have linear
-    addresses; None where it has none, or a lane may diverge in an instruction. `reading` has the
+    addresses; None where it has none, or a lane may diverge in an instruction. `operand_shapes` has the
     shapes of registers in all of its blocks."""
-    program, motions = reading.program, _Motions(reading, blocks)
-    found: list[int] = []
-    needed: set[int] = set()
+    program, motions = operand_shapes.program, _Motions(operand_shapes, blocks)
+    linear_accesses: list[int] = []
+    slice_union: set[int] = set()
     for index in among:
-        behind = motions.slice_of(index, [_base_of(program.instructions[index])])
-        if behind is not None:
-            found.append(index)
-            needed |= behind
-    if not found:
+        slice = motions.slice_of(index, [_base_of(program.instructions[index])])
+        if slice is not None:
+            linear_accesses.append(index)
+            slice_union |= slice
+    if not linear_accesses:
         return None
     compared: list[int] = []
     for block in blocks:
         index = motions.comparison(block)
         operands = () if index is None else program.instructions[index].operands[1:3]
-        behind = None if index is None else motions.slice_of(index, operands)
-        if index is not None and behind is not None:
+        slice = None if index is None else motions.slice_of(index, operands)
+        if index is not None and slice is not None:
             compared.append(index)
-            needed |= behind
-    widened = tuple(one for one in motions.widened if one[0] in needed)
+            slice_union |= slice
+    widened = tuple(one for one in motions.widened if one[0] in slice_union)
     for block in blocks:
         for index in range(program.blocks[block].start, program.blocks[block].stop):
-            if index not in needed and may_wrap(program.instructions[index], reading):
+            if index not in slice_union and may_wrap(program.instructions[index], operand_shapes):
                 return None
     order = [i for b in blocks for i in range(program.blocks[b].start, program.blocks[b].stop)]
-    advances = tuple(index for index in order if index in needed)
-    return StridedLoop(blocks, advances, widened, tuple(compared), tuple(found))
+    advances = tuple(index for index in order if index in slice_union)
+    return StridedLoop(blocks, advances, widened, tuple(compared), tuple(linear_accesses))
 
 
-def _base_of(made: Instruction) -> Operand:
+def _base_of(instruction: Instruction) -> Operand:
     """Returns what the address of a load or store begins with."""
-    address = next(one for one in made.operands if isinstance(one, Address))
+    address = next(one for one in instruction.operands if isinstance(one, Address))
     assert address.base is not None
     return address.base
 
@@ -177,8 +185,12 @@ def _holds(target: Operand, term: Term) -> bool:
 class _Motions:
     """Finds how the registers of one loop change. `widened` are operands that must not wrap."""
 
-    def __init__(self, reading: OperandShapes, blocks: tuple[int, ...]) -> None:
-        self.program, self._reading, self._blocks = reading.program, reading, blocks
+    def __init__(self, operand_shapes: OperandShapes, blocks: tuple[int, ...]) -> None:
+        self.program, self._operand_shapes, self._blocks = (
+            operand_shapes.program,
+            operand_shapes,
+            blocks,
+        )
         inside = (self.program.blocks[block] for block in blocks)
         self._order = [index for block in inside for index in range(block.start, block.stop)]
         self._writers: dict[Register, list[int]] = {}
@@ -208,14 +220,16 @@ class _Motions:
 
     def _step(self, index: int, state: dict[Register, Motion]) -> None:
         """Enters what an instruction leaves in its destinations."""
-        made = self.program.instructions[index]
-        targets = tuple(spread(made.operands[: len(made.operation.spec.destinations)]))
-        if made.operation.name in ("ld", "ldu", "st", "setp"):
+        instruction = self.program.instructions[index]
+        targets = tuple(
+            spread(instruction.operands[: len(instruction.operation.spec.destinations)])
+        )
+        if instruction.operation.name in ("ld", "ldu", "st", "setp"):
             self._states[index] = dict(state)
-        here, results = self._reading.shapes, dict(self._reading.results(made))
-        shaped = all(shape.is_known and register in here for register, shape in results.items())
-        plain = shaped and made.guard is None
-        motions = self._results(index, made, state) if plain else ()
+        here, results = self._operand_shapes.shapes, dict(self._operand_shapes.results(instruction))
+        shaped = all(shape.is_affine and register in here for register, shape in results.items())
+        plain = shaped and instruction.guard is None
+        motions = self._results(index, instruction, state) if plain else ()
         for number, target in enumerate(targets):
             if isinstance(target, Register):
                 state[target] = motions[number] if number < len(motions) else ANYHOW
@@ -223,26 +237,26 @@ class _Motions:
             self._linear.add(index)
 
     def _results(
-        self, index: int, made: Instruction, state: Mapping[Register, Motion]
+        self, index: int, instruction: Instruction, state: Mapping[Register, Motion]
     ) -> Sequence[Motion]:
         """Returns how what an instruction gives changes, by its destinations."""
-        operation = made.operation
-        sources = tuple(spread(made.operands[len(operation.spec.destinations) :]))
+        operation = instruction.operation
+        sources = tuple(spread(instruction.operands[len(operation.spec.destinations) :]))
         if operation.name == "cvta":
-            [given] = [self._operand(one, U64, state) for one in sources[:1]]
-            return [Motion(given.linear, given.moves)]
-        if operation.name == "mov" and not computes(made):
-            return [STAYS] if isinstance(made.operands[1], Special | Symbol) else []
-        if not computes(made) or operation.spec.preconditions:
+            [motions] = [self._operand(one, U64, state) for one in sources[:1]]
+            return [Motion(motions.linear, motions.moves)]
+        if operation.name == "mov" and not computes(instruction):
+            return [STAYS] if isinstance(instruction.operands[1], Special | Symbol) else []
+        if not computes(instruction) or operation.spec.preconditions:
             return []
         types = operation.source_types
-        given = [
+        motions = [
             STAYS if type is None else self._operand(source, type, state)
             for source, type in zip(sources, types, strict=False)
         ]
-        shapes, terms = self._reading.terms(made), operation.terms_for(len(sources))
-        found = [self._term(index, term, given, shapes) for term in terms]
-        targets = spread(made.operands[: len(operation.spec.destinations)])
+        shapes, terms = self._operand_shapes.terms(instruction), operation.terms_for(len(sources))
+        found = [self._term(index, term, motions, shapes) for term in terms]
+        targets = spread(instruction.operands[: len(operation.spec.destinations)])
         return [
             motion if not motion.moves or _holds(target, term) else ANYHOW
             for motion, target, term in zip(found, targets, terms, strict=False)
@@ -253,20 +267,22 @@ class _Motions:
     ) -> Motion:
         if not isinstance(operand, Register):
             return STAYS
-        found = state.get(operand, ANYHOW if operand in self._writers else STAYS)
-        if not found.moves or operand.type.bits == type.bits:
-            return found
+        motion = state.get(operand, ANYHOW if operand in self._writers else STAYS)
+        if not motion.moves or operand.type.bits == type.bits:
+            return motion
         return ADVANCES if operand.type.bits > type.bits else ANYHOW
 
-    def _term(self, index: int, term: Term, given: Sequence[Motion], shapes: TermShapes) -> Motion:
+    def _term(
+        self, index: int, term: Term, arguments: Sequence[Motion], shapes: TermShapes
+    ) -> Motion:
         """Returns how a term of an instruction changes whose arguments change so."""
         if term.op == "const":
             return STAYS
         if term.op == "arg":
-            return given[int(str(term.attr))]
+            return arguments[int(str(term.attr))]
         if term.op == "select" and (side := shapes.chosen(term)) is not None:
-            return self._term(index, side, given, shapes)
-        args = [self._term(index, one, given, shapes) for one in term.args]
+            return self._term(index, side, arguments, shapes)
+        args = [self._term(index, one, arguments, shapes) for one in term.args]
         if not any(one.moves or not one.linear for one in args):
             return STAYS
         if not term.type.is_integer or not all(one.linear for one in args):
@@ -298,18 +314,22 @@ class _Motions:
         if guard is None:
             return None
         for index in reversed(range(inside.start, inside.stop - 1)):
-            made = self.program.instructions[index]
-            if guard.register not in writes(made):
+            instruction = self.program.instructions[index]
+            if guard.register not in writes(instruction):
                 continue
-            modifiers = made.operation.modifiers
-            if made.operation.name != "setp" or made.guard is not None or "bool" in modifiers:
+            modifiers = instruction.operation.modifiers
+            if (
+                instruction.operation.name != "setp"
+                or instruction.guard is not None
+                or "bool" in modifiers
+            ):
                 return None
             type = modifiers.scalar()
-            if not type.is_integer or type.bits < 32 or made.operands[0] != guard.register:
+            if not type.is_integer or type.bits < 32 or instruction.operands[0] != guard.register:
                 return None
             relation = staying_relation(self.program, self._blocks, block, index)
-            shapes = [self._reading.shape(one, type) for one in made.operands[1:3]]
-            known = all(shape.is_known for shape in shapes)
+            shapes = [self._operand_shapes.shape(one, type) for one in instruction.operands[1:3]]
+            known = all(shape.is_affine for shape in shapes)
             if relation == "ne":
                 known = known and all(shape.width == 1 and not shape.stride for shape in shapes)
             return index if known and relation in BOUNDING else None

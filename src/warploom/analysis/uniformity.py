@@ -32,28 +32,28 @@ def shapes_of(
     known of a whole block is so everywhere: some of its threads may be anywhere else. `regions`:
     those that lanes can leave one by one; None for all (`analysis.masked_loops`). Registers come in
     the order of their declarations."""
-    alike = warp_layout in BLOCK_WIDE
-    if alike:
+    block_wide = warp_layout in BLOCK_WIDE
+    if block_wide:
         regions = ()
     elif regions is None:
         regions = masked_regions(program)
     loose: Loose = [set() for _ in program.blocks]
     while True:
         shapes = _fixed_point(program, warp_layout, loose)
-        left: list[MaskedRegion] = []
-        met = list(_joined_varying(program, warp_layout, shapes, loose, regions, left))
-        if alike:
-            everywhere = {register for _, register in met}
-            met = [(block.index, r) for block in program.blocks for r in everywhere]
-        if all(register in loose[block] for block, register in met):
+        masked: list[MaskedRegion] = []
+        lost_shape = list(_joined_varying(program, warp_layout, shapes, loose, regions, masked))
+        if block_wide:
+            everywhere = {register for _, register in lost_shape}
+            lost_shape = [(block.index, r) for block in program.blocks for r in everywhere]
+        if all(register in loose[block] for block, register in lost_shape):
             break
-        _to_varying(program, loose, met)
-    known = {r: shapes[r] for r in program.registers if r in shapes and shapes[r].is_known}
+        _to_varying(program, loose, lost_shape)
+    known = {r: shapes[r] for r in program.registers if r in shapes and shapes[r].is_affine}
     varying = tuple(frozenset(known.keys() & here) for here in loose)
-    if alike:
+    if block_wide:
         known = {r: s for r, s in known.items() if not any(r in here for here in loose)}
         varying = ()
-    return RegisterShapes(known, varying, tuple(left))
+    return RegisterShapes(known, varying, tuple(masked))
 
 
 def _fixed_point(
@@ -62,7 +62,7 @@ def _fixed_point(
     """Returns what all writers of each register give together. Registers begin as zeros."""
     begun = program.live_in[0] if program.live_in else frozenset[Register]()
     shapes: dict[Register, VectorShape] = dict.fromkeys(begun, UNIFORM)
-    reading = OperandShapes(program, warp_layout, shapes)
+    operand_shapes = OperandShapes(program, warp_layout, shapes)
     pending = True
     while pending:
         pending = False
@@ -70,18 +70,18 @@ def _fixed_point(
             varying = loose[block.index]
             kept = {register: shapes[register] for register in varying if register in shapes}
             shapes.update(dict.fromkeys(varying, VARYING))
-            for made in program.instructions[block.start : block.stop]:
-                if _has_known_operands(made, shapes):
-                    pending |= _join(shapes, reading.results(made), varying)
+            for instruction in program.instructions[block.start : block.stop]:
+                if _has_known_operands(instruction, shapes):
+                    pending |= _join(shapes, operand_shapes.results(instruction), varying)
             for register in varying:
                 del shapes[register]
             shapes.update(kept)
     return shapes
 
 
-def _has_known_operands(made: Instruction, shapes: dict[Register, VectorShape]) -> bool:
+def _has_known_operands(instruction: Instruction, shapes: dict[Register, VectorShape]) -> bool:
     """Returns whether something is known by now of all registers that an instruction reads."""
-    return all(register in shapes for register in reads(made))
+    return all(register in shapes for register in reads(instruction))
 
 
 def _join(
@@ -100,16 +100,20 @@ def _join(
     return changed
 
 
-def _to_varying(program: Program, loose: Loose, met: Iterable[tuple[int, Register]]) -> None:
+def _to_varying(program: Program, loose: Loose, lost_shape: Iterable[tuple[int, Register]]) -> None:
     """Registers have no shape from blocks on to wherever they are read without being written."""
-    pending = list(met)
+    pending = list(lost_shape)
     while pending:
         at, register = pending.pop()
         if register not in loose[at]:
             loose[at].add(register)
-            ways = program.blocks[at].successors
-            further = (way for way in ways if way != program.exit)
-            pending.extend((way, register) for way in further if register in program.live_in[way])
+            successors = program.blocks[at].successors
+            further = (successor for successor in successors if successor != program.exit)
+            pending.extend(
+                (successor, register)
+                for successor in further
+                if register in program.live_in[successor]
+            )
 
 
 def _joined_varying(
@@ -118,26 +122,26 @@ def _joined_varying(
     shapes: dict[Register, VectorShape],
     loose: Loose,
     regions: tuple[MaskedRegion, ...],
-    left: list[MaskedRegion],
+    masked: list[MaskedRegion],
 ) -> Iterator[tuple[int, Register]]:
     """Yield the registers that lanes write apart and read together, and where they have no shape
-    therefore. Those of `regions` that lanes leave one by one are added to `left`."""
+    therefore. Those of `regions` that lanes leave one by one are added to `masked`."""
     diverging = [
         block for block in program.blocks if _parts(program, warp_layout, shapes, loose, block)
     ]
     varying = {block.index for block in diverging}
-    left.extend(one for one in regions if not varying.isdisjoint(one.exits))
+    masked.extend(one for one in regions if not varying.isdisjoint(one.exits))
     for block in diverging:
         point = program.reconvergence[block.index]
         if point == program.exit:
             continue
-        region = next((one for one in left if block.index in one.exits), None)
+        region = next((one for one in masked if block.index in one.exits), None)
         if region is not None:
             yield from ((point, register) for register in region.kept)
             continue
         inside = blocks_between(program, block.successors, point)
-        made = (one for i in inside for one in _made(program, program.blocks[i]))
-        written = {register for one in made for register in writes(one)}
+        instructions = (one for i in inside for one in _made(program, program.blocks[i]))
+        written = {register for one in instructions for register in writes(one)}
         for register in written & program.live_in[point]:
             yield from ((index, register) for index in (*inside, point))
 
@@ -158,8 +162,8 @@ def _parts(
     if not can_diverge(last):
         return False
     here = {r: shapes[r] for r in reads(last) if r in shapes and r not in loose[block.index]}
-    reading = OperandShapes(program, warp_layout, here)
-    agrees = reading.guard(last) == UNIFORM
+    operand_shapes = OperandShapes(program, warp_layout, here)
+    agrees = operand_shapes.guard(last) == UNIFORM
     if last.operation.name == "brx":
-        return not agrees or reading.shape(last.operands[0], U32) != UNIFORM
+        return not agrees or operand_shapes.shape(last.operands[0], U32) != UNIFORM
     return not agrees

@@ -27,7 +27,7 @@ class VectorShape:
     stride: int = 0
 
     @property
-    def is_known(self) -> bool:
+    def is_affine(self) -> bool:
         return self.width < LANES
 
     @property
@@ -37,7 +37,7 @@ class VectorShape:
 
     def join(self, other: VectorShape) -> VectorShape:
         """Return the shape of a value that has either."""
-        together = self.is_known and other.is_known and self.stride == other.stride
+        together = self.is_affine and other.is_affine and self.stride == other.stride
         return VectorShape(max(self.width, other.width), self.stride) if together else VARYING
 
 
@@ -101,7 +101,7 @@ class TermShapes:
 
 def _shape(term: Term, args: Sequence[ShapedValue]) -> VectorShape:
     shapes = [a.shape for a in args]
-    if not all(s.is_known for s in shapes):
+    if not all(s.is_affine for s in shapes):
         return VARYING
     width = max(s.width for s in shapes)
     if all(s.stride == 0 for s in shapes):
@@ -161,21 +161,21 @@ def _scaled(value: ShapedValue, factor: ShapedValue) -> int | None:
     return None if factor.constant is None else value.shape.stride * factor.constant
 
 
-def _folded(term: Term, given: Sequence[int]) -> int | None:
+def _folded(term: Term, constants: Sequence[int]) -> int | None:
     """Return an operation on constants, where it is one that bounds, scales or shifts are made
     of."""
     source = term.args[0].type
     if not (_is_whole(term.type) and _is_whole(source)):
         return None
     as_signed = source.is_signed and term.op != "lshr"
-    values = [_signed(n, source.bits) if as_signed else n for n in given]
+    values = [_signed(n, source.bits) if as_signed else n for n in constants]
     if term.op in _ONE:
-        found = _ONE[term.op](*values)
+        value = _ONE[term.op](*values)
     elif term.op in _TWO:
-        found = _TWO[term.op](*values)
+        value = _TWO[term.op](*values)
     else:
         return None
-    return found & ((1 << term.type.bits) - 1)
+    return value & ((1 << term.type.bits) - 1)
 
 
 def _is_whole(type: ScalarType) -> bool:

@@ -102,48 +102,50 @@ class WarpLoop(WarpLoopPath):
         return sum(block.stop - block.start for block in inside)
 
     @property
-    def behind(self) -> int:
+    def next_block(self) -> int:
         """Return the block that follows, or the virtual exit."""
         return self.program.blocks[self.blocks[-1]].successors[-1]
 
     @property
     def ends(self) -> bool:
         """Returns whether it leads to the end of the program."""
-        return self.behind == self.program.exit
+        return self.next_block == self.program.exit
 
     @property
-    def own(self) -> tuple[int, ...]:
+    def body_blocks(self) -> tuple[int, ...]:
         """Return its body, if it has one."""
         return () if self.body is None else (self.body,)
 
     @property
-    def asks_all(self) -> bool:
+    def needs_all_threads(self) -> bool:
         """Returns whether every thread has to go through the body: it gives what is read behind."""
         if self.body is None or not self.partly:
             return self.body is not None
-        return not self._written(self.own).isdisjoint(self.met)
+        return not self._written(self.body_blocks).isdisjoint(self.live_after_body)
 
     @property
-    def busy(self) -> bool:
+    def has_common_work(self) -> bool:
         """Returns whether there is work for all warps beside the body."""
         work = (StepKind.COMPUTED, StepKind.ACCESS)
         return any(self.kinds[i] in work for i in self.steps(self.blocks))
 
     @property
-    def met(self) -> frozenset[Register]:
+    def live_after_body(self) -> frozenset[Register]:
         """Return the registers that are read behind the body."""
         return self.program.live_in[self.after[0]] if self.after else frozenset()
 
     @property
-    def changed(self) -> frozenset[Register]:
+    def live_out(self) -> frozenset[Register]:
         """Return the registers that are written on the way and read behind it."""
         if self.ends:
             return frozenset()
-        return self._written((*self.blocks, *self.own)) & self.program.live_in[self.behind]
+        return (
+            self._written((*self.blocks, *self.body_blocks)) & self.program.live_in[self.next_block]
+        )
 
     def _written(self, blocks: Iterable[int]) -> frozenset[Register]:
-        made = (self.program.instructions[index] for index in self.steps(blocks))
-        return frozenset(register for one in made for register in writes(one))
+        instructions = (self.program.instructions[index] for index in self.steps(blocks))
+        return frozenset(register for one in instructions for register in writes(one))
 
 
 def _fields(path: WarpLoopPath) -> dict[str, Any]:
@@ -161,7 +163,11 @@ def warp_loops(
     formed so. `partly` are those blocks that some lanes can run while others wait
     (`analysis.predicated_blocks`)."""
     search = WarpLoopSearch(program, frozenset(among), frozenset(partly), warp_layout, shapes)
-    return [way for site in search.sites() if (way := next(search.ways(site), None)) is not None]
+    return [
+        warp_loop
+        for site in search.sites()
+        if (warp_loop := next(search.ways(site), None)) is not None
+    ]
 
 
 def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandShapes:
@@ -190,9 +196,9 @@ class WarpLoopSearch:
         shapes: RegisterShapes,
     ) -> None:
         self.program, self.among, self.partly = program, among, partly
-        self.reading, self._shapes = block_operand_shapes(program, warp_layout), shapes
+        self.operand_shapes, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
-        self._alike = block_affine_registers(self.reading, shapes)
+        self._alike = block_affine_registers(self.operand_shapes, shapes)
         line = warp_layout is WarpLayout.LINE  # else no comparison is of the first threads
         self.beside = if_bodies(program) if line else {}
 
@@ -200,18 +206,20 @@ class WarpLoopSearch:
         """Yield the begin, and the blocks at whose ends all threads wait as often as each other."""
         if 0 in self.among and not self.program.live_in[0]:
             yield None
-        alike = set(range(len(self.program.blocks))) - divergent_blocks(self.program, self.reading)
+        alike = set(range(len(self.program.blocks))) - divergent_blocks(
+            self.program, self.operand_shapes
+        )
         for index in sorted(alike):
             if is_full_barrier(terminator(self.program, self.program.blocks[index])):
                 yield index
 
     def ways(self, site: int | None) -> Iterator[WarpLoop]:
         """Yield all ways from a site that can be gone so."""
-        begin = 0 if site is None else self.program.blocks[site].successors[-1]
-        for path, choices in self._paths(begin, (), {}):
-            way = self.way(site, path, choices)
-            if way is not None:
-                yield way
+        first = 0 if site is None else self.program.blocks[site].successors[-1]
+        for path, choices in self._paths(first, (), {}):
+            warp_loop = self.way(site, path, choices)
+            if warp_loop is not None:
+                yield warp_loop
 
     def way(
         self, site: int | None, path: tuple[int, ...], choices: Mapping[int, bool]
@@ -226,22 +234,26 @@ class WarpLoopSearch:
         taken = {self.program.blocks[block].stop - 1: taken for block, taken in choices.items()}
         found = {index: kind for index, kind in kinds.items() if kind is not None}
         partly = body in self.partly and self._reads_lasting(own)
-        way = WarpLoop(site, path[:cut], body, partly, path[cut:], taken, found, self.program)
-        can_be = len(found) == len(kinds) and self._stays_kept(way)
-        return self._asked(way) if can_be else None
+        warp_loop = WarpLoop(site, path[:cut], body, partly, path[cut:], taken, found, self.program)
+        can_be = len(found) == len(kinds) and self._stays_kept(warp_loop)
+        return self._asked(warp_loop) if can_be else None
 
     def _reads_lasting(self, blocks: Iterable[int]) -> bool:
         """Returns whether what blocks read has its shape everywhere, or nowhere."""
-        made = (self.program.instructions[i] for block in blocks for i in self._inside(block))
+        instructions = (
+            self.program.instructions[i] for block in blocks for i in self._inside(block)
+        )
         somewhere = self._shapes.known.keys() - self._shapes.lasting
-        return all(somewhere.isdisjoint(reads(one)) for one in made)
+        return all(somewhere.isdisjoint(reads(one)) for one in instructions)
 
-    def _stays_kept(self, way: WarpLoop) -> bool:
+    def _stays_kept(self, warp_loop: WarpLoop) -> bool:
         """Returns whether what is read behind a way, and not written on it, is kept there as
         before."""
         loose = self._shapes.becomes_varying
-        other = (loose(way.blocks[0]) ^ loose(way.behind)) - way.changed
-        return way.ends or other.isdisjoint(self.program.live_in[way.behind])
+        changed_form = (
+            loose(warp_loop.blocks[0]) ^ loose(warp_loop.next_block)
+        ) - warp_loop.live_out
+        return warp_loop.ends or changed_form.isdisjoint(self.program.live_in[warp_loop.next_block])
 
     def _paths(
         self, at: int, path: tuple[int, ...], choices: dict[int, bool]
@@ -257,18 +269,21 @@ class WarpLoopSearch:
         elif len(block.successors) == 1 and (last.operation.name == "bra" or not self._ends(last)):
             yield from self._paths(block.successors[0], path, choices)
         elif can_diverge(last) and self._agrees(last) and len(set(block.successors)) == 2:
-            for way, taken in zip(block.successors, (True, False), strict=True):
-                yield from self._paths(way, path, {**choices, at: taken})
+            for target, taken in zip(block.successors, (True, False), strict=True):
+                yield from self._paths(target, path, {**choices, at: taken})
         elif at in self.beside and all(b in choices or b not in self.beside for b in path[:-1]):
             yield from self._paths(self.program.reconvergence[at], path, choices)
 
     def _agrees(self, branch: Instruction) -> bool:
         guard = branch.guard
-        known = guard is not None and guard.register in self._alike
-        return known and is_uniform_branch(self.reading, branch)
+        block_affine = guard is not None and guard.register in self._alike
+        return block_affine and is_uniform_branch(self.operand_shapes, branch)
 
-    def _ends(self, made: Instruction) -> bool:
-        return made.operation.name in BLOCK_ENDS or made.operation.spec.unit is Unit.BARRIER
+    def _ends(self, instruction: Instruction) -> bool:
+        return (
+            instruction.operation.name in BLOCK_ENDS
+            or instruction.operation.spec.unit is Unit.BARRIER
+        )
 
     def _inside(self, index: int) -> range:
         """Return the instructions of a block, but what ends it."""
@@ -277,47 +292,59 @@ class WarpLoopSearch:
 
     def _kind(self, block: int, index: int) -> StepKind | None:
         """Returns what an instruction of a block takes; None where it cannot be on such a way."""
-        made = self.program.instructions[index]
-        checked = bool(made.operation.spec.preconditions)
-        if is_effectless(made.operation) and made.guard is None and not checked:
+        instruction = self.program.instructions[index]
+        checked = bool(instruction.operation.spec.preconditions)
+        if is_effectless(instruction.operation) and instruction.guard is None and not checked:
             return StepKind.NONE
-        if checked or made.guard is not None or index in self.program.hidden | self.program.private:
+        if (
+            checked
+            or instruction.guard is not None
+            or index in self.program.hidden | self.program.private
+        ):
             return None
-        if self._is_shaped(made):  # calls of a routine are counted warp by warp
-            return StepKind.SHAPED if ordinary_results(made.operation) is None else None
-        if is_pure(made):
+        if self._is_shaped(instruction):  # calls of a routine are counted warp by warp
+            return StepKind.SHAPED if ordinary_results(instruction.operation) is None else None
+        if is_pure(instruction):
             here = OperandShapes(self.program, self._warp_layout, self._shapes.at(block))
-            return None if may_wrap(made, here) else StepKind.COMPUTED
-        return StepKind.ACCESS if self._is_plain(made) else None
+            return None if may_wrap(instruction, here) else StepKind.COMPUTED
+        return StepKind.ACCESS if self._is_plain(instruction) else None
 
-    def _is_shaped(self, made: Instruction) -> bool:
-        parameter = made.operation.name == "ld" and space_of(made) is Space.PARAM
-        found = dict(self.reading.results(made)) if is_pure(made) or parameter else {}
-        return bool(found) and self._alike.issuperset((*found, *reads(made)))
+    def _is_shaped(self, instruction: Instruction) -> bool:
+        parameter = instruction.operation.name == "ld" and space_of(instruction) is Space.PARAM
+        results = (
+            dict(self.operand_shapes.results(instruction))
+            if is_pure(instruction) or parameter
+            else {}
+        )
+        return bool(results) and self._alike.issuperset((*results, *reads(instruction)))
 
-    def _is_plain(self, made: Instruction) -> bool:
+    def _is_plain(self, instruction: Instruction) -> bool:
         """Returns whether it is a load or a store of which the first warp says where all reach."""
-        name, modifiers = made.operation.name, made.operation.modifiers
-        plain = name in ("ld", "st") and "bulk" not in modifiers and completion(made) is None
-        if not plain or space_of(made) not in (Space.GLOBAL, Space.SHARED):
+        name, modifiers = instruction.operation.name, instruction.operation.modifiers
+        plain = name in ("ld", "st") and "bulk" not in modifiers and completion(instruction) is None
+        if not plain or space_of(instruction) not in (Space.GLOBAL, Space.SHARED):
             return False
-        address = made.operands[0 if name == "st" else 1]
+        address = instruction.operands[0 if name == "st" else 1]
         if not isinstance(address, Address):
             return False
         return isinstance(address.base, Symbol) or address.base in self._alike
 
-    def _asked(self, way: WarpLoop) -> WarpLoop | None:
+    def _asked(self, warp_loop: WarpLoop) -> WarpLoop | None:
         """Return the way, if the comparison before the body, if any, only decides who goes there:
         then it takes nothing."""
-        if way.body is None:
-            return way
-        block = self.program.blocks[way.before[-1]]
-        made = deciding_comparison(self.program, block)
+        if warp_loop.body is None:
+            return warp_loop
+        block = self.program.blocks[warp_loop.before[-1]]
+        comparison = deciding_comparison(self.program, block)
         inside = range(block.start, block.stop)
-        place = next((i for i in inside if self.program.instructions[i] is made), None)
-        if made is not None and place is not None and set(reads(made)) <= self._alike:
-            [target] = writes(made)
-            read = {r for i in way.steps(way.own) for r in reads(self.program.instructions[i])}
-            if target not in read | way.met | way.changed:
-                return replace(way, kinds={**way.kinds, place: StepKind.NONE})
+        place = next((i for i in inside if self.program.instructions[i] is comparison), None)
+        if comparison is not None and place is not None and set(reads(comparison)) <= self._alike:
+            [target] = writes(comparison)
+            read = {
+                r
+                for i in warp_loop.steps(warp_loop.body_blocks)
+                for r in reads(self.program.instructions[i])
+            }
+            if target not in read | warp_loop.live_after_body | warp_loop.live_out:
+                return replace(warp_loop, kinds={**warp_loop.kinds, place: StepKind.NONE})
         return None

@@ -121,7 +121,7 @@ class Addresses:
     ) -> Addresses:
         """Returns what the shape of the addresses says, where all lanes go together, in warps of so
         many runs."""
-        if not lanes.is_known:
+        if not lanes.is_affine:
             gathers = runs > MOST_RUNS_BY_STEP and shape.type.bytes >= WORD_BYTES
             if gathers or runs == LANES:
                 return cls(Pattern.LAYOUT, VectorShape(LANES))

@@ -37,13 +37,13 @@ def group_accesses(ir: WarpIR) -> WarpIR:
         return ir
     accesses, masks = ir.accesses_of(ir.program), _masks(ir)
 
-    def found(index: int, mask: Register | None = None) -> BlockAccesses:
-        reading, block = _reading(ir, index), ir.program.blocks[index]
-        return BlockAccesses(tuple(find_groups(accesses, reading, block, mask)))
+    def block_accesses(index: int, mask: Register | None = None) -> BlockAccesses:
+        operand_shapes, block = _operand_shapes(ir, index), ir.program.blocks[index]
+        return BlockAccesses(tuple(find_groups(accesses, operand_shapes, block, mask)))
 
     def grouped(index: int, block: BasicBlock) -> BasicBlock:
-        masked = found(index, masks[index]) if index in masks else block.masked
-        return replace(block, accesses=found(index), masked=masked)
+        masked = block_accesses(index, masks[index]) if index in masks else block.masked
+        return replace(block, accesses=block_accesses(index), masked=masked)
 
     return ir.with_blocks(grouped)
 
@@ -64,7 +64,7 @@ def _masks(ir: WarpIR) -> dict[int, Register | None]:
     }
 
 
-def _reading(ir: WarpIR, index: int) -> OperandShapes:
+def _operand_shapes(ir: WarpIR, index: int) -> OperandShapes:
     return OperandShapes(ir.program, ir.variant.warp_layout, ir.uniformity.at(index))
 
 
@@ -76,12 +76,14 @@ def batch_stores(ir: WarpIR) -> WarpIR:
 
     def with_batches(index: int, block: BasicBlock) -> BasicBlock:
         groups = block.accesses.groups
-        sure = by_instruction(group for group in groups if group.plan.guard is Guard.CACHE)
-        found = find_store_batches(accesses, _reading(ir, index), ir.program.blocks[index], sure)
-        stores = by_instruction(found).keys()
+        cached = by_instruction(group for group in groups if group.plan.guard is Guard.CACHE)
+        batches = find_store_batches(
+            accesses, _operand_shapes(ir, index), ir.program.blocks[index], cached
+        )
+        stores = by_instruction(batches).keys()
         rest = (one for one in groups if stores.isdisjoint(i for i, _ in one.members))
-        stored = BlockAccesses((*rest, *found), has_fast_version=True)
-        return replace(block, accesses=stored) if found else block
+        stored = BlockAccesses((*rest, *batches), has_fast_version=True)
+        return replace(block, accesses=stored) if batches else block
 
     return ir.with_blocks(with_batches)
 

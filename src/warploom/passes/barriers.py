@@ -50,10 +50,15 @@ def find_static_schedule(ir: WarpIR) -> WarpIR:
 def _can_loop(ir: WarpIR) -> bool:
     """Returns whether code may run all warps of a block at once: their accesses are inlined, no
     detector takes them, and no call passes parameters in the frame."""
-    wanted = ir.variant.sanitizes
-    taken = wanted is not None and bool(wanted.accesses)
-    known = ir.variant.warp_layout in BLOCK_LAYOUT and bool(ir.shapes)
-    return known and ir.access_facts.inlined and not taken and not _has_pieces(ir.program)
+    sanitizer = ir.variant.sanitizes
+    observes_accesses = sanitizer is not None and bool(sanitizer.accesses)
+    has_layout = ir.variant.warp_layout in BLOCK_LAYOUT and bool(ir.shapes)
+    return (
+        has_layout
+        and ir.access_facts.inlined
+        and not observes_accesses
+        and not _has_pieces(ir.program)
+    )
 
 
 def _has_pieces(program: Program) -> bool:

@@ -18,10 +18,13 @@ def divergence_points(ir: WarpIR) -> DivergencePoints:
 
 def find_reconvergence(ir: WarpIR) -> WarpIR:
     """Adds where diverged lanes reconverge, wait, and are taken up again."""
-    found = divergence_points(ir)
-    points = {point: tuple(found.others[point]) for point in sorted(found.joins)}
-    resumable = found.resumable if found.suspends else frozenset[int]()
-    reconvergence = Reconvergence(found.suspends, points, found.diverged, resumable)
+    divergence = divergence_points(ir)
+    points = {
+        point: tuple(divergence.waiting_blocks[point])
+        for point in sorted(divergence.reconvergence_points)
+    }
+    resumable = divergence.resumable if divergence.suspends else frozenset[int]()
+    reconvergence = Reconvergence(divergence.suspends, points, divergence.diverged, resumable)
     return replace(ir, reconvergence=reconvergence)
 
 
@@ -55,6 +58,6 @@ def spill_registers(ir: WarpIR) -> WarpIR:
     if not (ir.reconvergence.suspends and ir.shapes):
         return ir
     shapes = ir.uniformity
-    kept = frozenset[Register]().union(*(region.kept for region in shapes.left))
-    other = kept | (shapes.known.keys() - shapes.lasting)
-    return replace(ir, spilled=divergence_points(ir).spilled - other)
+    kept = frozenset[Register]().union(*(region.kept for region in shapes.masked_regions))
+    excluded = kept | (shapes.known.keys() - shapes.lasting)
+    return replace(ir, spilled=divergence_points(ir).spilled - excluded)

@@ -32,9 +32,11 @@ def find_shapes(ir: WarpIR) -> WarpIR:
     """Adds the shapes of registers, and keeps of the exits those at which lanes may diverge."""
     if not _keeps_shapes(ir):
         return ir
-    found = shapes_of(ir.program, ir.variant.warp_layout, ir.exits)
-    ir = replace(ir, shapes=found.known, exits=found.left)
-    return ir.with_blocks(lambda index, block: replace(block, loose=found.becomes_varying(index)))
+    register_shapes = shapes_of(ir.program, ir.variant.warp_layout, ir.exits)
+    ir = replace(ir, shapes=register_shapes.known, exits=register_shapes.masked_regions)
+    return ir.with_blocks(
+        lambda index, block: replace(block, loose=register_shapes.becomes_varying(index))
+    )
 
 
 def _keeps_shapes(ir: WarpIR) -> bool:

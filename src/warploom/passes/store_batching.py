@@ -55,47 +55,58 @@ class _Open:
 
 
 def find_store_batches(
-    accesses: KernelAccesses, reading: OperandShapes, block: ProgramBlock, grouped: Collection[int]
+    accesses: KernelAccesses,
+    operand_shapes: OperandShapes,
+    block: ProgramBlock,
+    grouped: Collection[int],
 ) -> list[AccessGroup]:
     """Return the groups of two stores and more that may have a step; `grouped` are the accesses in
     other groups of the block."""
-    found: list[_Open] = []
-    now: _Open | None = None
+    batches: list[_Open] = []
+    open_batch: _Open | None = None
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
-        made = accesses.program.instructions[index]
-        placed = None if index in grouped else _placed(accesses, reading, index, made, versions)
-        if placed is not None:
-            key, group, offset = placed
-            if now is None or now.key != key or now.is_full:
-                now = _Open(key, group)
-                found.append(now)
-            now.add(index, offset)
-        elif now is not None and index in grouped and _is_weak_load(made):
-            now.loads.append(index)
-        elif not _passes(accesses, made):
-            now = None
-        for register in writes(made):
+        instruction = accesses.program.instructions[index]
+        deferrable = (
+            None
+            if index in grouped
+            else _placed(accesses, operand_shapes, index, instruction, versions)
+        )
+        if deferrable is not None:
+            key, group, offset = deferrable
+            if open_batch is None or open_batch.key != key or open_batch.is_full:
+                open_batch = _Open(key, group)
+                batches.append(open_batch)
+            open_batch.add(index, offset)
+        elif open_batch is not None and index in grouped and _is_weak_load(instruction):
+            open_batch.loads.append(index)
+        elif not _passes(accesses, instruction):
+            open_batch = None
+        for register in writes(instruction):
             versions[register] = index
-    return [one.closed() for one in found if len(one.members) > 1]
+    return [one.closed() for one in batches if len(one.members) > 1]
 
 
 def _placed(
     accesses: KernelAccesses,
-    reading: OperandShapes,
+    operand_shapes: OperandShapes,
     index: int,
-    made: Instruction,
+    instruction: Instruction,
     versions: dict[Register, int],
 ) -> tuple[object, AccessGroup, int] | None:
     """For a store that may be one, what those of one group have in common, a group for it and its
     offset."""
-    if made.operation.name != "st" or not _is_plain(made) or "bulk" in made.operation.modifiers:
+    if (
+        instruction.operation.name != "st"
+        or not _is_plain(instruction)
+        or "bulk" in instruction.operation.modifiers
+    ):
         return None
-    address = made.operands[0]
+    address = instruction.operands[0]
     if not isinstance(address, Address) or not isinstance(address.base, Register):
         return None
-    shape, base = accesses.shape_of("store", index, made), reading.address(address)
-    if base.is_known and (base.width > 1 or base.stride <= 0):
+    shape, base = accesses.shape_of("store", index, instruction), operand_shapes.address(address)
+    if base.is_affine and (base.width > 1 or base.stride <= 0):
         return None
     plan = select(shape, Addresses(Pattern.COLUMNS), accesses.facts)
     if plan.is_general:
@@ -105,18 +116,22 @@ def _placed(
     return key, AccessGroup(shape, plan, base), address.offset
 
 
-def _is_plain(made: Instruction) -> bool:
-    return made.guard is None and not any(m in made.operation.modifiers for m in STRONG)
+def _is_plain(instruction: Instruction) -> bool:
+    return instruction.guard is None and not any(
+        m in instruction.operation.modifiers for m in STRONG
+    )
 
 
-def _is_weak_load(made: Instruction) -> bool:
-    return made.operation.name in ("ld", "ldu") and _is_plain(made)
+def _is_weak_load(instruction: Instruction) -> bool:
+    return instruction.operation.name in ("ld", "ldu") and _is_plain(instruction)
 
 
-def _passes(accesses: KernelAccesses, made: Instruction) -> bool:
+def _passes(accesses: KernelAccesses, instruction: Instruction) -> bool:
     """Returns whether nobody can tell by an instruction if stores before it have been done."""
-    if made.operation.name == "ld" and space_of(made) is Space.PARAM:
-        base = made.operands[1].base if isinstance(made.operands[1], Address) else None
+    if instruction.operation.name == "ld" and space_of(instruction) is Space.PARAM:
+        base = (
+            instruction.operands[1].base if isinstance(instruction.operands[1], Address) else None
+        )
         places = accesses.program.places
-        return isinstance(base, Symbol) and not places[base.name].frame and _is_plain(made)
-    return computes(made) or made.operation.name in ("mov", "cvta")
+        return isinstance(base, Symbol) and not places[base.name].frame and _is_plain(instruction)
+    return computes(instruction) or instruction.operation.name in ("mov", "cvta")

@@ -41,12 +41,14 @@ def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
     shapes = assumed_shapes(program, warp_layout, ir.uniformity, blocks, ir.live(blocks[0]))
     if shapes is None:
         return None
-    reading, accesses = OperandShapes(program, warp_layout, shapes), ir.accesses_of(program)
+    operand_shapes, accesses = OperandShapes(program, warp_layout, shapes), ir.accesses_of(program)
     groups = [
-        group for block in blocks for group in find_groups(accesses, reading, program.blocks[block])
+        group
+        for block in blocks
+        for group in find_groups(accesses, operand_shapes, program.blocks[block])
     ]
     firsts = [group.members[0][0] for group in groups if _may_advance(ir, group)]
-    loop = strided_loop(reading, blocks, firsts)
+    loop = strided_loop(operand_shapes, blocks, firsts)
     if loop is None:
         return None
     together = [group for group in groups if group.members[0][0] in loop.accesses]

@@ -29,18 +29,18 @@ def stack_instruction(flat: Flat, like: Instruction, site: Site) -> None:
         flat.add(replace(like, operation=move, operands=(first, TOP)), site)
         return
     size, *alignment = like.operands[1:]
-    for asked in alignment or (Immediate(DEFAULT_ALIGNMENT),):
-        assert isinstance(asked, Immediate)
-        _align_top(code, asked.value)
+    for boundary in alignment or (Immediate(DEFAULT_ALIGNMENT),):
+        assert isinstance(boundary, Immediate)
+        _align_top(code, boundary.value)
     flat.add(replace(like, operation=move, operands=(first, TOP)), site)
-    code.do("add.u64", TOP, TOP, size)
+    code.emit("add.u64", TOP, TOP, size)
     _align_top(code, ALIGNMENT)
-    code.touch("ld.local.b8", SCRATCH[8], Address(TOP, -1))
+    code.emit_stack_access("ld.local.b8", SCRATCH[8], Address(TOP, -1))
 
 
 def _align_top(code: HiddenCode, alignment: int) -> None:
-    code.do("add.u64", TOP, TOP, Immediate(alignment - 1))
-    code.do("and.b64", TOP, TOP, Immediate(-alignment))
+    code.emit("add.u64", TOP, TOP, Immediate(alignment - 1))
+    code.emit("and.b64", TOP, TOP, Immediate(-alignment))
 
 
 def uses_stack(function: Function) -> bool:

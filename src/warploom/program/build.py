@@ -54,10 +54,14 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
     )
 
 
-def _on_one_device(made: Instruction) -> Instruction:
+def _on_one_device(instruction: Instruction) -> Instruction:
     """Return an instruction as one device executes it (`isa.ops.multimem`)."""
-    operation = lowered(made.operation)
-    return made if operation is made.operation else replace(made, operation=operation)
+    operation = lowered(instruction.operation)
+    return (
+        instruction
+        if operation is instruction.operation
+        else replace(instruction, operation=operation)
+    )
 
 
 def _kernel(module: Module, name: str) -> Function:

@@ -52,11 +52,11 @@ def assemble(
     first = kernel.flat.instructions[0]
     start = HiddenCode(whole, first, kernel.flat.sites[0])
     whole.variables.update(kernel.flat.variables)
-    start.do("mov.u64", TOP, Symbol(STACK))
+    start.emit("mov.u64", TOP, Symbol(STACK))
     _append(whole, kernel.flat)
     if parts:
         last = HiddenCode(whole, kernel.flat.instructions[-1], kernel.flat.sites[-1])
-        last.do("exit")
+        last.emit("exit")
     calls = [kept for part in (kernel, *parts) for kept in part.kept]
     for part in parts:
         _append_function(whole, part, calls, reachable)
@@ -100,9 +100,9 @@ def _append_function(
     code = HiddenCode(whole, like, site)
     code.store(TOP, size - 16, FRAME, 64)
     code.store(TOP, size - 8, RETURN, 32)
-    code.do("mov.b64", FRAME, TOP)
-    code.do("add.u64", TOP, TOP, Immediate(size))
-    code.do("add.u32", DEPTH, DEPTH, Immediate(1))
+    code.emit("mov.b64", FRAME, TOP)
+    code.emit("add.u64", TOP, TOP, Immediate(size))
+    code.emit("add.u32", DEPTH, DEPTH, Immediate(1))
     for formal, at in zip(function.parameters, inputs, strict=True):
         if formal.space is Space.REG:
             code.load(own_register(formal, function), FRAME, at)
@@ -112,13 +112,17 @@ def _append_function(
     for formal, at in zip(function.returns, outputs, strict=True):
         if formal.space is Space.REG:
             code.store(FRAME, at, own_register(formal, function), formal.type.bits)
-    code.do("mov.b64", TOP, FRAME)
+    code.emit("mov.b64", TOP, FRAME)
     code.load(RETURN, TOP, size - 8)
     code.load(FRAME, TOP, size - 16)
-    code.do("sub.u32", DEPTH, DEPTH, Immediate(1))
-    ways = {kept.number: Symbol(kept.label) for kept in calls if function.name in kept.callees}
-    table = tuple(ways.get(number, Sink()) for number in range(max(ways, default=0) + 1))
-    code.do("brx.idx", RETURN, Vector(table))
+    code.emit("sub.u32", DEPTH, DEPTH, Immediate(1))
+    return_targets = {
+        kept.number: Symbol(kept.label) for kept in calls if function.name in kept.callees
+    }
+    table = tuple(
+        return_targets.get(number, Sink()) for number in range(max(return_targets, default=0) + 1)
+    )
+    code.emit("brx.idx", RETURN, Vector(table))
     whole.inside[len(whole.instructions) - 1] = (EXIT,)
 
 
@@ -153,19 +157,19 @@ def _saved(
     """Return, by the number of a call, the registers that it must keep and where: those that are
     read behind it, if it may lead back into this function."""
     name, flat = part.function.name, part.flat
-    again = [
+    reentrant = [
         kept
         for kept in part.kept
         if any(name == callee or name in reachable(callee) for callee in kept.callees)
     ]
-    if not again:
+    if not reentrant:
         return {}, end
     ends = dict.fromkeys((EXIT, end_label(name)), len(flat.instructions))
     blocks, targets = cut(flat.instructions, flat.labels | ends, flat.inside)
     live = live_in(flat.instructions, blocks, (*flat.registers, *REGISTERS))
     places: dict[Register, int] = {}
     saved: dict[int, list[tuple[Register, int]]] = {}
-    for kept in again:
+    for kept in reentrant:
         block = targets[kept.label]
         needed = live[block].difference(REGISTERS) if block < len(blocks) else ()
         needed = sorted(needed, key=lambda r: r.name)
@@ -184,17 +188,17 @@ def _rewritten(
     """Return a function's body with its variables on the stack and its registers kept over
     calls."""
     old, new = part.flat, Flat(registers=part.flat.registers)
-    marks: dict[int, list[str]] = {}
+    labels_at: dict[int, list[str]] = {}
     for label, at in old.labels.items():
-        marks.setdefault(at, []).append(label)
+        labels_at.setdefault(at, []).append(label)
     jumps = {kept.jump: saved.get(kept.number, []) for kept in part.kept}
-    backs = {kept.back: (saved.get(kept.number, []), kept.jump) for kept in part.kept}
+    returns = {kept.back: (saved.get(kept.number, []), kept.jump) for kept in part.kept}
     for at in range(len(old.instructions) + 1):
-        for label in marks.get(at, ()):
+        for label in labels_at.get(at, ()):
             new.mark(label)
-        if at in backs:
-            code = HiddenCode(new, old.instructions[backs[at][1]], old.sites[backs[at][1]])
-            for register, offset in backs[at][0]:
+        if at in returns:
+            code = HiddenCode(new, old.instructions[returns[at][1]], old.sites[returns[at][1]])
+            for register, offset in returns[at][0]:
                 code.load(register, FRAME, offset)
         if at == len(old.instructions):
             break
@@ -221,7 +225,7 @@ def _add_rewritten(new: Flat, old: Flat, at: int, places: Mapping[str, int]) -> 
                     operation, private = decode(operation.text.replace(space, ".local")), True
             case Symbol(name) if name in places:
                 whole = Immediate(places[name] + operand.offset)
-                HiddenCode(new, instruction, site).do("add.u64", WIDE, FRAME, whole)
+                HiddenCode(new, instruction, site).emit("add.u64", WIDE, FRAME, whole)
                 operands.append(WIDE)
             case _:
                 operands.append(operand)

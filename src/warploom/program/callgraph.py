@@ -49,13 +49,13 @@ class CallGraph:
     @cached_property
     def taken(self) -> tuple[str, ...]:
         """Return the functions whose address some instruction or initial value takes, in order."""
-        named = {name for variable in self._variables() for name in _named(variable.initial)}
+        taken = {name for variable in self._variables() for name in _named(variable.initial)}
         for function in self._functions.values():
-            for made in function.instructions:
-                skipped = 2 if made.operation.name == "call" else 0
-                for operand in made.operands[skipped:]:
-                    named |= {o.name for o in leaf_operands(operand) if isinstance(o, Symbol)}
-        return tuple(name for name in self._functions if name in named)
+            for instruction in function.instructions:
+                skipped = 2 if instruction.operation.name == "call" else 0
+                for operand in instruction.operands[skipped:]:
+                    taken |= {o.name for o in leaf_operands(operand) if isinstance(o, Symbol)}
+        return tuple(name for name in self._functions if name in taken)
 
     def shape(self, call: Instruction, caller: Function) -> Function | Prototype:
         """Returns the parameters and results of a call: its function's, or its prototype."""
@@ -109,9 +109,9 @@ class CallGraph:
     def may_exit(self, name: str) -> bool:
         """Returns whether a thread may exit in a function, or in one that it calls."""
         return any(
-            made.operation.name == "exit"
+            instruction.operation.name == "exit"
             for each in {name, *self.reachable(name)}
-            for made in self._functions[each].instructions
+            for instruction in self._functions[each].instructions
         )
 
     def function(self, name: str) -> Function:
@@ -122,11 +122,11 @@ class CallGraph:
         """Returns the functions that the calls in one name, once for each call."""
         return [
             callee.name
-            for made in self._functions[name].instructions
-            if made.operation.name == "call"
-            and isinstance(callee := made.operands[1], Symbol)
+            for instruction in self._functions[name].instructions
+            if instruction.operation.name == "call"
+            and isinstance(callee := instruction.operands[1], Symbol)
             and callee.name in self._functions
-            and service_function(self.module, made) is None
+            and service_function(self.module, instruction) is None
         ]
 
     def callees(self, name: str) -> list[str]:

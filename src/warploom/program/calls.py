@@ -88,45 +88,47 @@ def keep_call(
     site: Site,
     number: int,
     shape: Function | Prototype,
-    to: CallTargets,
+    targets: CallTargets,
 ) -> None:
-    """Add a call that is not inlined; `shape` says what it passes, `to` whom it may reach."""
+    """Add a call that is not inlined; `shape` says what it passes, `targets` whom it may reach."""
     flat, code = part.flat, HiddenCode(part.flat, call, site)
-    returns, target, given = call.operands[:3]
+    returns, target, actuals = call.operands[:3]
     assert isinstance(returns, Vector)
-    assert isinstance(given, Vector)
+    assert isinstance(actuals, Vector)
     inputs, outputs, _ = slots(shape)
-    for formal, actual, at in zip(shape.parameters, given.elements, inputs, strict=True):
+    for formal, actual, at in zip(shape.parameters, actuals.elements, inputs, strict=True):
         for offset, bits, value in _pieces(code, formal, actual):
             code.store(TOP, at + offset, value, bits)
-    code.do("mov.u32", RETURN, Immediate(number))
+    code.emit("mov.u32", RETURN, Immediate(number))
     counted = replace(call, operands=(Vector(()), target, Vector(())), guard=None)
     flat.add(counted, site)
     if isinstance(target, Symbol):
-        code.do("bra", Symbol(entry_label(target.name)))
+        code.emit("bra", Symbol(entry_label(target.name)))
     else:
-        _emit_indirect_jump(code, target, to)
+        _emit_indirect_jump(code, target, targets)
     jump = len(flat.instructions) - 1
-    flat.inside[jump] = (return_label(number), EXIT) if to.may_exit else (return_label(number),)
+    flat.inside[jump] = (
+        (return_label(number), EXIT) if targets.may_exit else (return_label(number),)
+    )
     flat.mark(return_label(number))
-    part.kept.append(RetainedCall(number, jump, len(flat.instructions), tuple(to.functions)))
+    part.kept.append(RetainedCall(number, jump, len(flat.instructions), tuple(targets.functions)))
     for formal, actual, at in zip(shape.returns, returns.elements, outputs, strict=True):
         _emit_result_copy(code, formal, actual, at)
 
 
-def _emit_indirect_jump(code: HiddenCode, target: Operand, to: CallTargets) -> None:
+def _emit_indirect_jump(code: HiddenCode, target: Operand, targets: CallTargets) -> None:
     """Jump to the function whose address a register holds: the address becomes an index. What is
     not a multiple of the step becomes a large one, which a table of functions does not have."""
     shift = FUNCTION_STEP.bit_length() - 1
-    code.do("sub.u64", WIDE, target, Immediate(FUNCTION_BASE))
-    code.do("shl.b64", SCRATCH[64], WIDE, Immediate(64 - shift))
-    code.do("shr.u64", WIDE, WIDE, Immediate(shift))
-    code.do("or.b64", WIDE, WIDE, SCRATCH[64])
-    code.do("min.u64", WIDE, WIDE, Immediate(0xFFFFFFFF))
-    code.do("cvt.u32.u64", INDEX, WIDE)
-    known = {number: Symbol(entry_label(name)) for name, number in to.functions.items()}
-    table = tuple(known.get(number, Sink()) for number in range(max(known, default=0) + 1))
-    code.do("brx.idx", INDEX, Vector(table))
+    code.emit("sub.u64", WIDE, target, Immediate(FUNCTION_BASE))
+    code.emit("shl.b64", SCRATCH[64], WIDE, Immediate(64 - shift))
+    code.emit("shr.u64", WIDE, WIDE, Immediate(shift))
+    code.emit("or.b64", WIDE, WIDE, SCRATCH[64])
+    code.emit("min.u64", WIDE, WIDE, Immediate(0xFFFFFFFF))
+    code.emit("cvt.u32.u64", INDEX, WIDE)
+    entries = {number: Symbol(entry_label(name)) for name, number in targets.functions.items()}
+    table = tuple(entries.get(number, Sink()) for number in range(max(entries, default=0) + 1))
+    code.emit("brx.idx", INDEX, Vector(table))
 
 
 def _pieces(
@@ -138,7 +140,7 @@ def _pieces(
         return
     for offset, size in chunks(formal):
         register = SCRATCH[8 * size]
-        code.do(f"ld.param.b{8 * size}", register, Address(actual, offset))
+        code.emit(f"ld.param.b{8 * size}", register, Address(actual, offset))
         yield offset, 8 * size, register
 
 
@@ -150,4 +152,4 @@ def _emit_result_copy(code: HiddenCode, formal: Variable, actual: Operand, at: i
         for offset, size in chunks(formal):
             register = SCRATCH[8 * size]
             code.load(register, TOP, at + offset)
-            code.do(f"st.param.b{8 * size}", Address(actual, offset), register)
+            code.emit(f"st.param.b{8 * size}", Address(actual, offset), register)

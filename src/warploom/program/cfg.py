@@ -69,10 +69,10 @@ def _successors(
     following = index + 1  # the exit for the last block
     name = last.operation.name
     if name == "brx":
-        found = dict.fromkeys(to for to in indexed_targets(last, targets) if to != NO_TARGET)
-        if last.guard is not None or not found:  # of a call that could reach no function
-            return (*found, following)
-        return (*found,)
+        distinct = dict.fromkeys(to for to in indexed_targets(last, targets) if to != NO_TARGET)
+        if last.guard is not None or not distinct:  # of a call that could reach no function
+            return (*distinct, following)
+        return (*distinct,)
     if name == "bra":
         label = last.operands[0]
         assert isinstance(label, Symbol)
@@ -86,15 +86,17 @@ def _successors(
     return (taken,) if last.guard is None else (taken, following)
 
 
-def indexed_targets(made: Instruction, targets: Mapping[str, int]) -> tuple[int, ...]:
+def indexed_targets(instruction: Instruction, targets: Mapping[str, int]) -> tuple[int, ...]:
     """Return the blocks that a `brx.idx` can go to, by index; NOWHERE where there is a gap."""
-    labels = made.operands[1]
+    labels = instruction.operands[1]
     assert isinstance(labels, Vector)
     return tuple(
         targets[label.name] if isinstance(label, Symbol) else NO_TARGET for label in labels.elements
     )
 
 
-def can_diverge(made: Instruction) -> bool:
+def can_diverge(instruction: Instruction) -> bool:
     """Returns whether it can send lanes of a warp different ways."""
-    return made.operation.name == "brx" or (made.guard is not None and made.operation.name == "bra")
+    return instruction.operation.name == "brx" or (
+        instruction.guard is not None and instruction.operation.name == "bra"
+    )

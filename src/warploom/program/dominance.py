@@ -20,28 +20,28 @@ def post_dominators(successors: Graph) -> tuple[int, ...]:
     forward = _with_ways_out(successors)
     order = _post_order(_reversed(forward), exit)  # the exit comes last
     rank = {node: i for i, node in enumerate(order)}
-    found: dict[int, int] = {exit: exit}
+    idom: dict[int, int] = {exit: exit}
 
     def meet(a: int, b: int) -> int:
         while a != b:
             if rank[a] < rank[b]:
-                a = found[a]
+                a = idom[a]
             else:
-                b = found[b]
+                b = idom[b]
         return a
 
     changed = True
     while changed:
         changed = False
         for node in reversed(order[:-1]):
-            known = [s for s in forward[node] if s in found]
-            nearest = known[0]
-            for other in known[1:]:
+            processed = [s for s in forward[node] if s in idom]
+            nearest = processed[0]
+            for other in processed[1:]:
                 nearest = meet(nearest, other)
-            if found.get(node) != nearest:
-                found[node] = nearest
+            if idom.get(node) != nearest:
+                idom[node] = nearest
                 changed = True
-    return tuple(found[node] for node in range(exit))
+    return tuple(idom[node] for node in range(exit))
 
 
 def _with_ways_out(successors: Graph) -> list[list[int]]:
@@ -65,10 +65,10 @@ def _final_loop(forward: Graph, backward: Graph, node: int) -> set[int]:
     """Return a set of nodes that `node` leads to, each of which leads to all of them and nowhere
     else."""
     while True:
-        ahead = _reachable(forward, node)
-        beyond = ahead - _reachable(backward, node)
+        reachable = _reachable(forward, node)
+        beyond = reachable - _reachable(backward, node)
         if not beyond:
-            return ahead
+            return reachable
         node = min(beyond)
 
 

@@ -127,9 +127,9 @@ class _Inliner:
             if isinstance(statement, Label):
                 self.flat.mark(frame.renaming.name(statement.name))
             elif isinstance(statement, Instruction):
-                made = frame.renaming.instruction(with_targets(statement, frame.function))
+                instruction = frame.renaming.instruction(with_targets(statement, frame.function))
                 site = Site(frame.function.name, index, frame.copy)
-                self._instruction(made, site, frame)
+                self._instruction(instruction, site, frame)
                 index += 1
 
     def _declare(self, frame: _Frame) -> None:
@@ -149,30 +149,30 @@ class _Inliner:
             return f"{variable.name}@{function.name}"
         return variable.name + suffix
 
-    def _instruction(self, made: Instruction, site: Site, frame: _Frame) -> None:
-        if made.operation.name == "call":
-            self._call(made, site, frame)
-        elif made.operation.name in alloca.NAMES:
+    def _instruction(self, instruction: Instruction, site: Site, frame: _Frame) -> None:
+        if instruction.operation.name == "call":
+            self._call(instruction, site, frame)
+        elif instruction.operation.name in alloca.NAMES:
             self.has_stack = True
-            alloca.stack_instruction(self.flat, made, site)
-        elif made.operation.name == "ret" and frame.end is not None:
-            self.flat.add(_branch(made, frame.end), site)
+            alloca.stack_instruction(self.flat, instruction, site)
+        elif instruction.operation.name == "ret" and frame.end is not None:
+            self.flat.add(_branch(instruction, frame.end), site)
         else:
-            self.flat.add(self._with_addresses(made), site)
-            if is_wait(made.operation):
-                self.flat.add(group_barrier_after(made), site, hidden=True)
+            self.flat.add(self._with_addresses(instruction), site)
+            if is_wait(instruction.operation):
+                self.flat.add(group_barrier_after(instruction), site, hidden=True)
 
-    def _with_addresses(self, made: Instruction) -> Instruction:
+    def _with_addresses(self, instruction: Instruction) -> Instruction:
         """Return the instruction with the addresses of functions in place of their names."""
-        if Symbol not in map(type, made.operands) or made.operation.name in JUMPS:
-            return made
+        if Symbol not in map(type, instruction.operands) or instruction.operation.name in JUMPS:
+            return instruction
         operands = tuple(
             Immediate(address)
             if isinstance(o, Symbol) and (address := self.graph.address(o.name)) is not None
             else o
-            for o in made.operands
+            for o in instruction.operands
         )
-        return replace(made, operands=operands)
+        return replace(instruction, operands=operands)
 
     def _call(self, call: Instruction, site: Site, caller: _Frame) -> None:
         service = service_function(self.module, call)
@@ -215,7 +215,7 @@ class _Inliner:
         )
         self.flat.mark(end)
         if top is not None:
-            stack.Code(self.flat, call, site).do("mov.b64", stack.TOP, top)
+            stack.HiddenCode(self.flat, call, site).emit("mov.b64", stack.TOP, top)
         for formal, actual in results:
             self.flat.add(_copy_out(call, formal, actual), site)
 
@@ -228,17 +228,17 @@ class _Inliner:
             return None
         top = Register(f"@top{suffix}", stack.TOP.type)
         self.flat.registers.append(top)
-        stack.Code(self.flat, call, site).do("mov.b64", top, stack.TOP)
+        stack.HiddenCode(self.flat, call, site).emit("mov.b64", top, stack.TOP)
         return top
 
     def _service(self, call: Instruction, service: Function, site: Site) -> None:
         """Lower a call that the machine answers: its arguments and results go through registers."""
         self.calls += 1
-        returns, target, given = call.operands[:3]
+        returns, target, actuals = call.operands[:3]
         assert isinstance(returns, Vector)
-        assert isinstance(given, Vector)
+        assert isinstance(actuals, Vector)
         arguments: list[Operand] = []
-        for formal, actual in zip(service.parameters, given.elements, strict=True):
+        for formal, actual in zip(service.parameters, actuals.elements, strict=True):
             if isinstance(actual, Symbol):
                 register = self._register(formal)
                 load = decode(f"ld.param.{register.type.name}")
@@ -262,9 +262,9 @@ class _Inliner:
 
     def _register(self, formal: Variable) -> Register:
         """Return a new register for what a service takes or gives."""
-        made = Register(f"{formal.name}@{self.calls}", TYPES[f"b{formal.type.bits}"])
-        self.flat.registers.append(made)
-        return made
+        register = Register(f"{formal.name}@{self.calls}", TYPES[f"b{formal.type.bits}"])
+        self.flat.registers.append(register)
+        return register
 
     def _callee(self, call: Instruction) -> Function | None:
         """Return the function that a call names; None where it is through a register."""
@@ -283,16 +283,18 @@ class _Inliner:
         return callee
 
     def _bind(
-        self, call: Instruction, formals: Iterable[Variable], given: Operand, renaming: Renaming
+        self, call: Instruction, formals: Iterable[Variable], actuals: Operand, renaming: Renaming
     ) -> list[tuple[Variable, Operand]]:
         """Connect parameters with what is passed; gives the pairs that have to be copied."""
-        assert isinstance(given, Vector)
+        assert isinstance(actuals, Vector)
         wanted = tuple(formals)
-        if len(wanted) != len(given.elements):
-            message = f"the function takes {len(wanted)} here, the call gives {len(given.elements)}"
+        if len(wanted) != len(actuals.elements):
+            message = (
+                f"the function takes {len(wanted)} here, the call gives {len(actuals.elements)}"
+            )
             raise UnsupportedInstruction(message, call.span)
         copied: list[tuple[Variable, Operand]] = []
-        for formal, actual in zip(wanted, given.elements, strict=True):
+        for formal, actual in zip(wanted, actuals.elements, strict=True):
             if formal.space is Space.PARAM and isinstance(actual, Symbol):
                 renaming.names[formal.name] = actual.name
                 continue
@@ -309,15 +311,15 @@ def _branch(origin: Instruction, label: str) -> Instruction:
     return replace(origin, operation=decode("bra"), operands=(Symbol(label),))
 
 
-def with_targets(made: Instruction, function: Function) -> Instruction:
+def with_targets(instruction: Instruction, function: Function) -> Instruction:
     """Return an indexed branch with its targets in place of the name of their list."""
-    if made.operation.name != "brx":
-        return made
-    index, name = made.operands
+    if instruction.operation.name != "brx":
+        return instruction
+    index, name = instruction.operands
     assert isinstance(name, Symbol)
     lists = (s for s in function.body or () if isinstance(s, Targets) and s.name == name.name)
     labels = tuple(Symbol(label, span=name.span) for label in next(lists).names)
-    return replace(made, operands=(index, Vector(labels, name.span)))
+    return replace(instruction, operands=(index, Vector(labels, name.span)))
 
 
 def _copy_in(call: Instruction, formal: Variable, actual: Operand) -> Instruction:

@@ -65,7 +65,7 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
         layout.places[variable.name] = VariableSlot(variable.space, index, variable.size)
         layout.globals.append(variable.name)
     _check_pointers(module, flat)
-    one_each = {made.operation: made for made in flat.instructions}.values()
+    one_each = {instruction.operation: instruction for instruction in flat.instructions}.values()
     if any(map(points_to_parameters, one_each)):
         layout.places[PARAMETERS] = VariableSlot(
             Space.GLOBAL, len(layout.globals), layout.parameter_bytes
@@ -103,23 +103,25 @@ def points_to_parameters(instruction: Instruction) -> bool:
 
 def _reserved(flat: Flat) -> int:
     """Return the bytes of shared memory that the system keeps, if the kernel asks for them."""
-    special = (o for made in flat.instructions for o in made.operands if type(o) is Special)
+    special = (
+        o for instruction in flat.instructions for o in instruction.operands if type(o) is Special
+    )
     return RESERVED_BYTES if any(o.name.startswith(ASKS_FOR_RESERVED) for o in special) else 0
 
 
 def _used(module: Module, kernel: Function, flat: Flat) -> list[Variable]:
     """Return the variables that instructions name, in the order of their declaration."""
-    known = _definitions(module.variables) | flat.variables
+    declared = _definitions(module.variables) | flat.variables
     parameters = {p.name for p in kernel.parameters}
     named: set[str] = set()
     for instruction in flat.instructions:
         if instruction.operation.name in NAMES_NO_STORAGE:
             continue
         for symbol in symbols(instruction):
-            if symbol.name not in parameters and symbol.name not in known:
+            if symbol.name not in parameters and symbol.name not in declared:
                 raise _no_storage(module, symbol)
             named.add(symbol.name)
-    return [variable for name, variable in known.items() if name in named]
+    return [variable for name, variable in declared.items() if name in named]
 
 
 def _definitions(variables: Iterable[Variable]) -> dict[str, Variable]:
@@ -149,11 +151,11 @@ def _stack(layout: Layout, variables: Iterable[Variable], *, frame: bool = False
 
 def _share(layout: Layout, variables: Iterable[Variable]) -> None:
     """Static shared variables first; open arrays all begin where dynamic memory does."""
-    opened = [v for v in variables if v.linkage == "extern" and None in v.shape]
-    layout.shared_bytes = _stack(layout, (v for v in variables if v not in opened))
-    alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in opened)))
+    open_arrays = [v for v in variables if v.linkage == "extern" and None in v.shape]
+    layout.shared_bytes = _stack(layout, (v for v in variables if v not in open_arrays))
+    alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in open_arrays)))
     layout.dynamic_shared_offset = _aligned(layout.shared_bytes, alignment)
-    for variable in opened:
+    for variable in open_arrays:
         layout.places[variable.name] = VariableSlot(Space.SHARED, layout.dynamic_shared_offset, 0)
 
 

@@ -35,18 +35,19 @@ def operand_checks(instruction: Instruction) -> Iterator[OperandCheck]:
     operation = instruction.operation
     if not operation.spec.operand_preconditions:
         return
-    given = list(sources(instruction))
+    operands_read = list(sources(instruction))
     if "L2::cache_hint" in operation.modifiers:
-        given.pop()
+        operands_read.pop()
     named = {
-        form.name: operand for form, operand in zip(operation.spec.sources, given, strict=False)
+        form.name: operand
+        for form, operand in zip(operation.spec.sources, operands_read, strict=False)
     }
     numbers = {name: operand for name, operand in named.items() if not _is_predicate(operand)}
     for each in operation.spec.operand_preconditions:
         if all(name in numbers for name in each.operands):
             operands = tuple(numbers[name] for name in each.operands)
             are_addresses = tuple(isinstance(operand, Address) for operand in operands)
-            address = next(o for o in (*operands, *given) if isinstance(o, Address))
+            address = next(o for o in (*operands, *operands_read) if isinstance(o, Address))
             yield OperandCheck(each, each.of_operands(are_addresses), operands, address)
 
 

@@ -146,8 +146,8 @@ class Program:
         """Stands for all that its machine code depends on: not for its name, the rest of its
         module, or the source lines."""
         excluded = ("name", "module", "sites")
-        kept = (each.name for each in fields(self) if each.compare and each.name not in excluded)
-        return digest(*(getattr(self, name) for name in kept))
+        names = (each.name for each in fields(self) if each.compare and each.name not in excluded)
+        return digest(*(getattr(self, name) for name in names))
 
     @cached_property
     def has_tensor_memory(self) -> bool:
@@ -174,14 +174,14 @@ class Program:
     def line(self, instruction: int) -> str:
         """Returns the place of instruction i, as `file:line` of the source, else of the PTX: for
         code of CUDA's headers, or without a place of its own, that of the call that leads to it."""
-        made = self.instructions[instruction]
-        location, site = made.location, self.sites[instruction]
+        ptx_instruction = self.instructions[instruction]
+        location, site = ptx_instruction.location, self.sites[instruction]
         place = location.written if location else None
         while (place is None or place.in_toolkit) and site.copy and site.copy.call:
             if site.copy.location:
                 place = site.copy.location.written
             site = site.copy.call
-        return str(place or made.span)
+        return str(place or ptx_instruction.span)
 
 
 class _AllLive(Program):

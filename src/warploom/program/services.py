@@ -19,10 +19,10 @@ def service_function(module: Module, call: Instruction) -> Function | None:
     target = call.operands[1]
     if not isinstance(target, Symbol) or target.name not in SERVICES:
         return None
-    found = module.function(target.name)
-    if found is None or found.body is not None:
+    declaration = module.function(target.name)
+    if declaration is None or declaration.body is not None:
         return None
-    return found if len(found.parameters) == SERVICES[target.name] else None
+    return declaration if len(declaration.parameters) == SERVICES[target.name] else None
 
 
 def service_of(instruction: Instruction) -> str | None:
@@ -32,6 +32,6 @@ def service_of(instruction: Instruction) -> str | None:
     """
     if instruction.operation.name != "call":
         return None
-    target, given = instruction.operands[1:3]
-    passes = isinstance(given, Vector) and bool(given.elements)
+    target, arguments = instruction.operands[1:3]
+    passes = isinstance(arguments, Vector) and bool(arguments.elements)
     return target.name if isinstance(target, Symbol) and passes else None

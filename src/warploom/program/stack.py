@@ -52,10 +52,10 @@ class HiddenCode:
     def __init__(self, flat: Flat, like: Instruction, site: Site) -> None:
         self.flat, self.like, self.site = flat, like, site
 
-    def do(self, opcode: str, *operands: Operand) -> None:
+    def emit(self, opcode: str, *operands: Operand) -> None:
         self.flat.add(instruction_like(opcode, *operands, like=self.like), self.site, hidden=True)
 
-    def touch(self, opcode: str, *operands: Operand) -> None:
+    def emit_stack_access(self, opcode: str, *operands: Operand) -> None:
         """Add an instruction that reaches the stack."""
         one = instruction_like(opcode, *operands, like=self.like)
         self.flat.add(one, self.site, hidden=True, private=True)
@@ -64,16 +64,18 @@ class HiddenCode:
         """Load a register from the stack."""
         if register.type.bits == 1:
             self.load(SCRATCH[32], base, offset)
-            self.do("setp.ne.u32", register, SCRATCH[32], Immediate(0))
+            self.emit("setp.ne.u32", register, SCRATCH[32], Immediate(0))
         else:
-            self.touch(f"ld.local.b{register.type.bits}", register, Address(base, offset))
+            self.emit_stack_access(
+                f"ld.local.b{register.type.bits}", register, Address(base, offset)
+            )
 
     def store(self, base: Register, offset: int, value: Operand, bits: int) -> None:
         """Store a value of so many bits on the stack."""
         if bits == 1:
-            self.do("selp.b32", SCRATCH[32], Immediate(1), Immediate(0), value)
+            self.emit("selp.b32", SCRATCH[32], Immediate(1), Immediate(0), value)
             value, bits = SCRATCH[32], 32
-        self.touch(f"st.local.b{bits}", Address(base, offset), value)
+        self.emit_stack_access(f"st.local.b{bits}", Address(base, offset), value)
 
 
 def slots(shape: Function | Prototype) -> tuple[list[int], list[int], int]:

@@ -115,11 +115,11 @@ def gathering_mask(instruction: Instruction) -> Operand | None:
 
 def changes_register_count(instructions: Iterable[Instruction]) -> bool:
     """Returns whether one of them releases registers or asks for more."""
-    return any(made.operation.name == "setmaxnreg" for made in instructions)
+    return any(instruction.operation.name == "setmaxnreg" for instruction in instructions)
 
 
 def reads_clock(instructions: Iterable[Instruction]) -> bool:
     """Returns whether one of them looks at a clock."""
-    operands = (operand for made in instructions for operand in spread(made.operands))
+    operands = (operand for instruction in instructions for operand in spread(instruction.operands))
     specials = (operand.name for operand in operands if isinstance(operand, Special))
     return any(SPECIAL_REGISTERS[name].clock_bit is not None for name in specials)

@@ -69,12 +69,18 @@ def group_barrier_after(wait: Instruction) -> Instruction:
 
 def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instruction, ...]:
     """Returns the instructions of a program, each wait with the registers that it may read."""
-    given = tuple(instructions)
-    products = [made for made in given if is_group_product(made.operation)]
-    factors = [o for made in products for o in made.operands[:2] if isinstance(o, Vector)]
-    loads = [made for made in given if is_tensor_load(made.operation)]
-    loaded = [o for made in loads for o in made.operands[: len(made.operation.spec.destinations)]]
-    return _with_operands(_with_operands(given, is_wait, factors), waits_for_loads, loaded)
+    program = tuple(instructions)
+    products = [instruction for instruction in program if is_group_product(instruction.operation)]
+    factors = [
+        o for instruction in products for o in instruction.operands[:2] if isinstance(o, Vector)
+    ]
+    loads = [instruction for instruction in program if is_tensor_load(instruction.operation)]
+    loaded = [
+        o
+        for instruction in loads
+        for o in instruction.operands[: len(instruction.operation.spec.destinations)]
+    ]
+    return _with_operands(_with_operands(program, is_wait, factors), waits_for_loads, loaded)
 
 
 def _with_operands(

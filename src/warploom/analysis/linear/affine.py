@@ -75,9 +75,9 @@ class MemoryAccess:
     where: LinearValue
 
 
-def global_accesses(program: Program, given: LaunchInputs) -> tuple[MemoryAccess, ...]:
+def global_accesses(program: Program, launch: LaunchInputs) -> tuple[MemoryAccess, ...]:
     """Returns every access of a program to global memory, with what is known of its address."""
-    return tuple(LinearAnalysis(program, given).memory_accesses(GLOBAL_SPACES))
+    return tuple(LinearAnalysis(program, launch).memory_accesses(GLOBAL_SPACES))
 
 
 class LinearAnalysis:
@@ -85,8 +85,8 @@ class LinearAnalysis:
     those with which its blocks begin, by block; `allocations` those that pointers lead to, by where
     they begin."""
 
-    def __init__(self, program: Program, given: LaunchInputs) -> None:
-        self.program, self.given = program, given
+    def __init__(self, program: Program, launch: LaunchInputs) -> None:
+        self.program, self.launch = program, launch
         self.allocations: dict[int, range] = {}
         self.states: dict[int, dict[str, LinearValue]] = {0: {}}
         self._follow()
@@ -111,11 +111,11 @@ class LinearAnalysis:
 
     def _memory_access(self, index: int, op: str, state: Mapping[str, LinearValue]) -> MemoryAccess:
         """Return an access to memory by an instruction that finds a state."""
-        made = self.program.instructions[index]
-        addresses = [o for o in made.operands if isinstance(o, Address)]
+        instruction = self.program.instructions[index]
+        addresses = [o for o in instruction.operands if isinstance(o, Address)]
         # Of `cp.async` the second address is the one in global memory; matrices have descriptors.
         where = self._address(addresses[-1], state) if addresses else ANYTHING
-        return MemoryAccess(index, op, bytes_of(made), where)
+        return MemoryAccess(index, op, bytes_of(instruction), where)
 
     def walk(self, block: ProgramBlock) -> Iterable[tuple[int, Mapping[str, LinearValue]]]:
         """Yield each instruction of a block with the state that it finds."""
@@ -127,16 +127,16 @@ class LinearAnalysis:
     def _enter(self, block: int, after: Mapping[str, LinearValue]) -> bool:
         """Join what comes to a block with what came before. Answers whether it learned anything."""
         names = (register.name for register in self.program.live_in[block])
-        coming = {name: after.get(name, NOTHING) for name in names}
+        incoming = {name: after.get(name, NOTHING) for name in names}
         if block not in self.states:
-            self.states[block] = coming
+            self.states[block] = incoming
             return True
-        known = self.states[block]
+        previous = self.states[block]
         joined = {
-            name: _joined(known.get(name, NOTHING), value, iteration_of(name, block))
-            for name, value in coming.items()
+            name: _joined(previous.get(name, NOTHING), value, iteration_of(name, block))
+            for name, value in incoming.items()
         }
-        changed = joined != known
+        changed = joined != previous
         self.states[block] = joined
         return changed
 
@@ -152,11 +152,11 @@ class LinearAnalysis:
         count = len(instruction.operation.spec.destinations)
         targets = [o for o in spread(instruction.operands[:count]) if isinstance(o, Register)]
         for place, target in enumerate(targets):
-            made = self._result(instruction, place, state)
+            result = self._result(instruction, place, state)
             if instruction.guard is not None:
                 guarded = IndexVariable(f"guarded {target.name}", None, at=frozenset((ELSEWHERE,)))
-                made = _joined(state.get(target.name, NOTHING), made, guarded)
-            state[target.name] = made
+                result = _joined(state.get(target.name, NOTHING), result, guarded)
+            state[target.name] = result
 
     def _result(
         self, instruction: Instruction, place: int, state: Mapping[str, LinearValue]
@@ -185,12 +185,12 @@ class LinearAnalysis:
         address = instruction.operands[1]
         if not (isinstance(address, Address) and isinstance(address.base, Symbol)):
             return self._found(instruction)
-        found = self.program.places.get(address.base.name)
-        if found is None or found.space is not Space.PARAM or found.frame:
+        slot = self.program.places.get(address.base.name)
+        if slot is None or slot.space is not Space.PARAM or slot.frame:
             return self._found(instruction)
         type = instruction.operation.modifiers.scalar()
-        at = found.offset + address.offset + place * type.bytes
-        bits = int.from_bytes(self.given.parameters[at : at + type.bytes], "little")
+        at = slot.offset + address.offset + place * type.bytes
+        bits = int.from_bytes(self.launch.parameters[at : at + type.bytes], "little")
         return self._constant(bits)
 
     def _found(self, instruction: Instruction) -> LinearValue:
@@ -200,7 +200,7 @@ class LinearAnalysis:
         return LinearValue(None, frozenset() if narrow else None)
 
     def _constant(self, bits: int) -> LinearValue:
-        allocation = self.given.allocation_of(bits)
+        allocation = self.launch.allocation_of(bits)
         if allocation is None:
             return LinearValue(form(bits), frozenset())
         self.allocations[allocation.start] = allocation
@@ -222,15 +222,17 @@ class LinearAnalysis:
             case Special(name):
                 return LinearValue(self._special(name), frozenset())
             case Symbol(name, offset) if name in self.program.globals:
-                return self._constant(self.given.globals[self.program.globals.index(name)] + offset)
+                return self._constant(
+                    self.launch.globals[self.program.globals.index(name)] + offset
+                )
             case Symbol(name, offset) if self._is_shared(name):
                 return LinearValue(form(self.program.places[name].offset + offset), None)
             case _:
                 return ANYTHING
 
     def _is_shared(self, name: str) -> bool:
-        found = self.program.places.get(name)
-        return found is not None and found.space is Space.SHARED
+        slot = self.program.places.get(name)
+        return slot is not None and slot.space is Space.SHARED
 
     def _special(self, name: str) -> Form | None:
         register, _, axis = name.partition(".")
@@ -238,13 +240,13 @@ class LinearAnalysis:
             bounds = {"%laneid": 32, "%warpid": 32}
             return form(0, {IndexVariable(name, bounds[name]): 1}) if name in bounds else None
         at = "xyz".index(axis)
-        shape = {"%ntid": self.given.block, "%nctaid": self.given.grid}
+        shape = {"%ntid": self.launch.block, "%nctaid": self.launch.grid}
         if register in shape:
             return form(shape[register][at])
         if register == "%tid":
-            return form(0, {_thread_index(at, self.given.block[at]): 1})
+            return form(0, {_thread_index(at, self.launch.block[at]): 1})
         if register == "%ctaid":
-            return form(0, {_block_index(at, self.given.grid[at]): 1})
+            return form(0, {_block_index(at, self.launch.grid[at]): 1})
         return None
 
 
@@ -274,12 +276,12 @@ def block_indices(grid: Dim3) -> tuple[IndexVariable, ...]:
 
 def _united(values: Sequence[LinearValue]) -> frozenset[int] | None:
     """Return all allocations that a value made of these may point into."""
-    found: frozenset[int] = frozenset()
+    origins: frozenset[int] = frozenset()
     for value in values:
         if value.origins is None:
             return None
-        found |= value.origins
-    return found
+        origins |= value.origins
+    return origins
 
 
 def iteration_of(name: str, block: int) -> IndexVariable:
@@ -287,11 +289,11 @@ def iteration_of(name: str, block: int) -> IndexVariable:
     return IndexVariable(f"iteration of {name} at {block}", None, at=frozenset((block,)))
 
 
-def _joined(known: LinearValue, coming: LinearValue, iteration: IndexVariable) -> LinearValue:
+def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariable) -> LinearValue:
     """Return a value that is one or the other. Where they differ by a constant, as a counter does
     from iteration to iteration, it is the first plus a multiple of it."""
-    origins = _united((known, coming))
-    a, b = known.form, coming.form
+    origins = _united((previous, incoming))
+    a, b = previous.form, incoming.form
     if a is None or b is None or a == b:
         return LinearValue(a if a == b else None, origins)
     stride, other = (dict(each.strides).get(iteration, 0) for each in (a, b))

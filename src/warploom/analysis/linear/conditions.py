@@ -52,21 +52,21 @@ class _IncomingEdge:
         return self.iterations.get(variable, stays)
 
 
-def facts_by_instruction(flow: LinearAnalysis) -> dict[int, Facts]:
+def facts_by_instruction(analysis: LinearAnalysis) -> dict[int, Facts]:
     """Return the facts of each instruction of a program that sets no predicate: those of the way
     there, and those of its guard."""
-    return _Conditions(flow).of_instructions()
+    return _Conditions(analysis).of_instructions()
 
 
 class _Conditions:
     """Follows facts through a program, whose forms a flow has found. What holds at a place holds on
     every way there."""
 
-    def __init__(self, flow: LinearAnalysis) -> None:
-        self.flow, self.program = flow, flow.program
+    def __init__(self, analysis: LinearAnalysis) -> None:
+        self.analysis, self.program = analysis, analysis.program
         self.set: dict[int, dict[int, dict[str, PredicateExpression]]] = {}
         self.after: dict[int, Mapping[str, LinearValue]] = {}
-        for index in flow.states:
+        for index in analysis.states:
             self._look_through(self.program.blocks[index])
         self.states: dict[int, PointFacts] = {0: PointFacts()}
         self.visits = Counter[int]()
@@ -78,13 +78,15 @@ class _Conditions:
     def _look_through(self, block: ProgramBlock) -> None:
         """Note what a block makes predicates say, and what registers hold at its end."""
         self.set[block.index] = {}
-        for at, state in self.flow.walk(block):
-            made = self.program.instructions[at]
-            if written_predicates(made):
-                sources = spread(made.operands[len(made.operation.spec.destinations) :])
-                forms = [self.flow.value(source, state).form for source in sources]
-                self.set[block.index][at] = dict(predicate_expressions(made, forms))
-        self.after[block.index] = self.flow.end_of(block)
+        for at, state in self.analysis.walk(block):
+            instruction = self.program.instructions[at]
+            if written_predicates(instruction):
+                sources = spread(
+                    instruction.operands[len(instruction.operation.spec.destinations) :]
+                )
+                forms = [self.analysis.value(source, state).form for source in sources]
+                self.set[block.index][at] = dict(predicate_expressions(instruction, forms))
+        self.after[block.index] = self.analysis.end_of(block)
 
     def of_instructions(self) -> dict[int, Facts]:
         """Return what is known at each instruction."""
@@ -102,8 +104,8 @@ class _Conditions:
     def _tests_set(
         self, block: int, at: int, tests: Mapping[str, Implications]
     ) -> dict[str, Implications]:
-        made = self.set[block][at]
-        return {name: implications_of(saying, tests) for name, saying in made.items()}
+        expressions = self.set[block][at]
+        return {name: implications_of(saying, tests) for name, saying in expressions.items()}
 
     def _follow(self) -> None:
         """Go through the program until nothing changes."""
@@ -120,8 +122,8 @@ class _Conditions:
             for number, facts in enumerate(self._facts_of_ways(block, tests)):
                 successor = block.successors[number]
                 if successor != self.program.exit:
-                    coming = PointFacts(state.facts | facts, tests)
-                    if self._enter(successor, (index, number), coming):
+                    incoming = PointFacts(state.facts | facts, tests)
+                    if self._enter(successor, (index, number), incoming):
                         waiting.append(successor)
 
     def _facts_of_ways(
@@ -153,13 +155,13 @@ class _Conditions:
         """Return what the counts of iterations that are made where a block begins become for who
         comes there with these values of registers."""
         iterations: dict[IndexVariable, Form] = {}
-        for name, value in self.flow.states[block].items():
-            iteration, coming = iteration_of(name, block), after.get(name)
+        for name, value in self.analysis.states[block].items():
+            iteration, incoming = iteration_of(name, block), after.get(name)
             stride = dict(value.form.strides).get(iteration) if value.form else None
-            if stride and value.form and coming and coming.form:
-                become = _divided(coming.form.plus(value.form.without(iteration), -1), stride)
-                if become is not None:
-                    iterations[iteration] = become
+            if stride and value.form and incoming and incoming.form:
+                updated = _divided(incoming.form.plus(value.form.without(iteration), -1), stride)
+                if updated is not None:
+                    iterations[iteration] = updated
         return iterations
 
 
@@ -202,14 +204,16 @@ def _lasting(test: Implications, way: _IncomingEdge) -> Implications:
 def _brought(way: _IncomingEdge) -> Iterator[Form]:
     """Yield the facts of a way, of variables as they are behind it."""
     for fact in way.state.facts:
-        kept: Form | None = fact
+        shifted: Form | None = fact
         for variable, stride in fact.strides:
             after = way.after(variable)
             step = after.plus(Form(0, ((variable, 1),)), -1) if after else None
             moves = step is not None and step.is_constant
-            kept = kept.plus(Form(-stride * step.constant)) if kept and step and moves else None
-        if kept is not None and not _is_plain(kept):
-            yield kept
+            shifted = (
+                shifted.plus(Form(-stride * step.constant)) if shifted and step and moves else None
+            )
+        if shifted is not None and not _is_plain(shifted):
+            yield shifted
 
 
 def _holds(fact: Form, way: _IncomingEdge) -> bool:

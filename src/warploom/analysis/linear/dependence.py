@@ -44,17 +44,17 @@ def are_of_one_thread(
 ) -> bool:
     """Return whether a byte that both reach is reached by one thread; `threads` are the variables
     by which threads differ."""
-    telling = set[IndexVariable]()
+    thread_variables = set[IndexVariable]()
     for variable in threads:
         values = [one.ranges.of(form(0, {variable: 1})), two.ranges.of(form(0, {variable: 1}))]
         if values[0] == values[1] and values[0][0] == values[0][1]:
             one, two = (_fixed(each, variable, int(values[0][0])) for each in (one, two))
         else:
-            telling.add(variable)
+            thread_variables.add(variable)
     strides, others = dict(one.where.strides), dict(two.where.strides)
-    if any(strides.get(each, 0) != others.get(each, 0) for each in telling):
+    if any(strides.get(each, 0) != others.get(each, 0) for each in thread_variables):
         return False
-    return telling <= strides.keys() and _agree(one, two, telling)
+    return thread_variables <= strides.keys() and _agree(one, two, thread_variables)
 
 
 def _fixed(addresses: AddressRange, variable: IndexVariable, value: int) -> AddressRange:
@@ -83,14 +83,14 @@ def _overlap_counts(one: AddressRange, two: AddressRange) -> Range:
     return first - other_end, end - other_first
 
 
-def _agree(one: AddressRange, two: AddressRange, telling: Set[IndexVariable]) -> bool:
+def _agree(one: AddressRange, two: AddressRange, thread_variables: Set[IndexVariable]) -> bool:
     """Return whether variables of both are equal where the two meet."""
-    if not telling:
+    if not thread_variables:
         return True
     variables = {v for each in (one, two) for v, _ in each.where.strides}
-    if variables == telling and len(telling) == 1 and _stays_below(one, two):
+    if variables == thread_variables and len(thread_variables) == 1 and _stays_below(one, two):
         return True
-    return any(_agree_by(one, two, telling, unit) for unit in _units(one.where, two.where))
+    return any(_agree_by(one, two, thread_variables, unit) for unit in _units(one.where, two.where))
 
 
 def _stays_below(one: AddressRange, two: AddressRange) -> bool:
@@ -100,14 +100,16 @@ def _stays_below(one: AddressRange, two: AddressRange) -> bool:
     return max(one.size - moved, two.size + moved) <= abs(stride)
 
 
-def _agree_by(one: AddressRange, two: AddressRange, telling: Set[IndexVariable], unit: int) -> bool:
+def _agree_by(
+    one: AddressRange, two: AddressRange, thread_variables: Set[IndexVariable], unit: int
+) -> bool:
     """Return whether they are for two parts of each address, multiples of a unit and rests, which
     both have to agree: rests do not make up for a unit."""
     rests = _rest(one, unit), _rest(two, unit)
     below, above = _overlap_counts(*rests)
     whole = _whole(one, unit), _whole(two, unit)
-    of_whole = {v for v, _ in whole[0].where.strides} & telling
-    of_rests = telling - of_whole
+    of_whole = {v for v, _ in whole[0].where.strides} & thread_variables
+    of_rests = thread_variables - of_whole
     if not (-unit <= below and above <= unit):
         return False
     made_smaller = bool(of_rests) or bool(rests[0].where.strides) or unit > 1

@@ -26,7 +26,7 @@ TOLD_BY_ORDER = ("%clock", "%globaltimer", "%gridid")
 """Special registers (by how their names begin) whose values tell of the order of blocks."""
 
 
-def why_blocks_conflict(program: Program, given: LaunchInputs) -> str:
+def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
     """Return why the blocks of a launch may get in each other's way: a sentence, empty where they
     cannot.
 
@@ -37,15 +37,17 @@ def why_blocks_conflict(program: Program, given: LaunchInputs) -> str:
         reason = _objection(instruction)
         if reason:
             return f"{reason} at {program.line(index)}"
-    memory_accesses = global_accesses(program, given)
+    memory_accesses = global_accesses(program, launch)
     stores = [access for access in memory_accesses if access.op == "store"]
     if any(access.where.origins is None for access in memory_accesses) and stores:
         unknown = next(r for r in memory_accesses if r.where.origins is None)
         return f"nothing is known of the address at {program.line(unknown.instruction)}"
     for allocation in {origin for store in stores for origin in store.where.origins or ()}:
-        there = [access for access in memory_accesses if allocation in (access.where.origins or ())]
-        if not are_disjoint(there, given.grid):
-            line = next(r for r in there if r.op == "store").instruction
+        in_allocation = [
+            access for access in memory_accesses if allocation in (access.where.origins or ())
+        ]
+        if not are_disjoint(in_allocation, launch.grid):
+            line = next(r for r in in_allocation if r.op == "store").instruction
             return f"blocks may reach the same addresses as the store at {program.line(line)}"
     return ""
 
@@ -54,8 +56,8 @@ def _objection(instruction: Instruction) -> str:
     """Returns what makes an instruction depend on other blocks, whatever its operands."""
     if instruction.operation.name == "call":
         return "the kernel calls printf, malloc or assert"
-    told = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
-    if any(name.startswith(TOLD_BY_ORDER) for name in told):
+    special_names = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
+    if any(name.startswith(TOLD_BY_ORDER) for name in special_names):
         return "the kernel reads a value that depends on block order"
     if is_tensor_operation(instruction.operation):
         return "nothing is known of where a tensor map leads"
@@ -76,13 +78,13 @@ def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
     """Returns whether no two blocks reach the same byte by any of these accesses of one
     allocation."""
     forms = [access.where.form for access in memory_accesses]
-    known = [f for f in forms if f is not None]
-    if len(known) < len(forms) or len({f.strides for f in known}) > 1:
+    forms_known = [f for f in forms if f is not None]
+    if len(forms_known) < len(forms) or len({f.strides for f in forms_known}) > 1:
         return False
-    first = min(f.constant for f in known)
-    offsets = [f.constant - first for f in known]
+    first = min(f.constant for f in forms_known)
+    offsets = [f.constant - first for f in forms_known]
     unit = math.gcd(*offsets)
-    strides = dict(known[0].strides)
+    strides = dict(forms_known[0].strides)
     if any(block not in strides for block in block_indices(grid)):
         return False
     digits = [(v.extent, abs(s), v.of_block) for v, s in strides.items()]

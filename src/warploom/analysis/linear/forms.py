@@ -100,8 +100,8 @@ class _Evaluation:
         if term.op == "const":
             return as_type(form(int(str(term.attr))), term.type)
         if term.op == "arg":
-            given = self._arguments[int(str(term.attr))]
-            return as_type(given, term.type)
+            argument = self._arguments[int(str(term.attr))]
+            return as_type(argument, term.type)
         if term.op == "select":
             return self._select(term)
         args = [self.of(a) for a in term.args]

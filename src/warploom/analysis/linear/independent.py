@@ -74,35 +74,40 @@ class IndependentAccesses:
     in_shared: frozenset[int]
 
 
-def independent_accesses(flow: LinearAnalysis, weak: Set[int]) -> IndependentAccesses:
+def independent_accesses(analysis: LinearAnalysis, weak: Set[int]) -> IndependentAccesses:
     """Return the accesses of a launch that no other thread's can meet; `weak` are those that order
     nothing and that a thread does itself."""
-    found = _LaunchAccesses(flow, weak)
-    return IndependentAccesses(*_of_launch(found), _of_blocks(found))
+    launch = _LaunchAccesses(analysis, weak)
+    return IndependentAccesses(*_of_launch(launch), _of_blocks(launch))
 
 
 class _LaunchAccesses:
     """The accesses of a launch, with what is known of them."""
 
-    def __init__(self, flow: LinearAnalysis, weak: Set[int]) -> None:
-        self.flow, self.program, self.weak = flow, flow.program, weak
-        self.blocks, self.threads = block_indices(flow.given.grid), thread_indices(flow.given.block)
+    def __init__(self, analysis: LinearAnalysis, weak: Set[int]) -> None:
+        self.analysis, self.program, self.weak = analysis, analysis.program, weak
+        self.blocks, self.threads = (
+            block_indices(analysis.launch.grid),
+            thread_indices(analysis.launch.block),
+        )
         self._telling = [form(0, {variable: 1}) for variable in (*self.blocks, *self.threads)]
 
     def of(self, spaces: Set[Space]) -> list[BoundedAccess]:
         """Return those that may lead to some state spaces."""
-        return [self._access(access) for access in self.flow.memory_accesses(spaces)]
+        return [self._access(access) for access in self.analysis.memory_accesses(spaces)]
 
-    def candidates(self, there: Iterable[BoundedAccess], space: Space) -> Iterator[BoundedAccess]:
+    def candidates(
+        self, accesses_here: Iterable[BoundedAccess], space: Space
+    ) -> Iterator[BoundedAccess]:
         """Yield those of some accesses that need not be seen if nothing meets them."""
-        for each in there:
-            made = self.program.instructions[each.instruction]
-            if each.is_weak and accesses(made) == ((space, each.access.op),):
+        for each in accesses_here:
+            instruction = self.program.instructions[each.instruction]
+            if each.is_weak and accesses(instruction) == ((space, each.access.op),):
                 yield each
 
     @cached_property
     def _facts(self) -> Mapping[int, Facts]:
-        return facts_by_instruction(self.flow)
+        return facts_by_instruction(self.analysis)
 
     def _access(self, access: MemoryAccess) -> BoundedAccess:
         """Return an access with what bounds it; of one without bounds no place is known."""
@@ -113,42 +118,47 @@ class _LaunchAccesses:
         at = None
         if where is not None and name in BY_LANE:
             facts = self._facts.get(access.instruction, NO_FACTS)
-            found = AddressRange(where, access.size, Ranges.under(facts, [where, *self._telling]))
-            low, high = found.span()
-            at = found if -math.inf < low and high < math.inf else None
+            launch = AddressRange(where, access.size, Ranges.under(facts, [where, *self._telling]))
+            low, high = launch.span()
+            at = launch if -math.inf < low and high < math.inf else None
         return BoundedAccess(access, at, access.instruction in self.weak)
 
 
 # ---- global memory ------------------------------------------------------------------------------
 
 
-def _of_launch(found: _LaunchAccesses) -> tuple[frozenset[int], frozenset[int]]:
+def _of_launch(launch: _LaunchAccesses) -> tuple[frozenset[int], frozenset[int]]:
     """Return the accesses to global memory, and the closed allocations (`IndependentAccesses`)."""
-    there, allocations = found.of(GLOBAL_SPACES), found.flow.allocations
+    accesses_here, allocations = launch.of(GLOBAL_SPACES), launch.analysis.allocations
     candidates = {
-        each for each in found.candidates(there, Space.GLOBAL) if _stays(each, allocations)
+        each for each in launch.candidates(accesses_here, Space.GLOBAL) if _stays(each, allocations)
     }
     accesses_texels = any(
-        space in TEXELS for made in found.program.instructions for space, _ in accesses(made)
+        space in TEXELS
+        for instruction in launch.program.instructions
+        for space, _ in accesses(instruction)
     )
-    if accesses_texels or any(each.origins is None for each in there):
+    if accesses_texels or any(each.origins is None for each in accesses_here):
         return frozenset(), frozenset()
-    if len(candidates) * len(there) > MOST_PAIRS:
+    if len(candidates) * len(accesses_here) > MOST_PAIRS:
         return frozenset(), frozenset()
-    telling = *found.blocks, *found.threads
+    thread_variables = *launch.blocks, *launch.threads
     candidates = {
         each
         for each in candidates
-        if all(_are_independent(each, other, telling) for other in _against(each, there))
+        if all(
+            _are_independent(each, other, thread_variables)
+            for other in _against(each, accesses_here)
+        )
     }
-    writes = [each for each in there if each.writes]
+    writes = [each for each in accesses_here if each.writes]
     while True:
         others = (each.origins or frozenset() for each in writes if each not in candidates)
         closed = frozenset(allocations).difference(*others)
         left = {
             each
             for each in candidates
-            if all(_is_elsewhere(each, other, closed) for other in _against(each, there))
+            if all(_is_elsewhere(each, other, closed) for other in _against(each, accesses_here))
         }
         if left == candidates:
             return frozenset(each.instruction for each in candidates), closed
@@ -164,13 +174,15 @@ def _stays(access: BoundedAccess, allocations: Mapping[int, range]) -> bool:
     return allocation.start <= low and high <= allocation.stop
 
 
-def _against(access: BoundedAccess, there: Iterable[BoundedAccess]) -> Iterator[BoundedAccess]:
+def _against(
+    access: BoundedAccess, accesses_here: Iterable[BoundedAccess]
+) -> Iterator[BoundedAccess]:
     """Yield the accesses that one may be in conflict with."""
-    return (other for other in there if access.writes or other.writes)
+    return (other for other in accesses_here if access.writes or other.writes)
 
 
 def _are_independent(
-    one: BoundedAccess, two: BoundedAccess, telling: Sequence[IndexVariable]
+    one: BoundedAccess, two: BoundedAccess, thread_variables: Sequence[IndexVariable]
 ) -> bool:
     """Return whether no byte is reached by both of two threads by these accesses; also if nothing
     is known of the second's place, which is to be elsewhere (`_is_elsewhere`)."""
@@ -178,7 +190,7 @@ def _are_independent(
         return True
     if never_overlap(one.at, two.at):
         return True
-    return one.is_weak and two.is_weak and are_of_one_thread(one.at, two.at, telling)
+    return one.is_weak and two.is_weak and are_of_one_thread(one.at, two.at, thread_variables)
 
 
 def _is_elsewhere(one: BoundedAccess, two: BoundedAccess, closed: Set[int]) -> bool:
@@ -193,34 +205,34 @@ def _is_elsewhere(one: BoundedAccess, two: BoundedAccess, closed: Set[int]) -> b
 # ---- shared memory ------------------------------------------------------------------------------
 
 
-def _of_blocks(found: _LaunchAccesses) -> frozenset[int]:
+def _of_blocks(launch: _LaunchAccesses) -> frozenset[int]:
     """Return the accesses to shared memory that no other of their stretches can meet."""
-    if any(is_asynchronous_access(made) for made in found.program.instructions):
+    if any(is_asynchronous_access(instruction) for instruction in launch.program.instructions):
         return frozenset()
-    there = [each for each in found.of(SHARED_SPACES) if not each.origins]
-    left = {each.instruction for each in found.candidates(there, Space.SHARED)}
-    for stretch in barrier_intervals(found.program):
-        inside = [each for each in there if each.instruction in stretch]
-        calls = any(found.program.instructions[at].operation.name == "call" for at in stretch)
+    accesses_here = [each for each in launch.of(SHARED_SPACES) if not each.origins]
+    left = {each.instruction for each in launch.candidates(accesses_here, Space.SHARED)}
+    for stretch in barrier_intervals(launch.program):
+        inside = [each for each in accesses_here if each.instruction in stretch]
+        calls = any(launch.program.instructions[at].operation.name == "call" for at in stretch)
         for each in inside:
             against = [] if calls else list(_against(each, inside))
             if (
                 calls
                 or len(against) * len(inside) > MOST_PAIRS
-                or not all(_are_disjoint(found, each, other) for other in against)
+                or not all(_are_disjoint(launch, each, other) for other in against)
             ):
                 left.discard(each.instruction)
     return frozenset(left)
 
 
-def _are_disjoint(found: _LaunchAccesses, one: BoundedAccess, two: BoundedAccess) -> bool:
+def _are_disjoint(launch: _LaunchAccesses, one: BoundedAccess, two: BoundedAccess) -> bool:
     """Return whether two threads of a block reach no byte both by accesses to shared memory."""
     if one.at is None or two.at is None:
         return False
-    places = _in_one_block(one.at, two.at, found.blocks)
+    places = _in_one_block(one.at, two.at, launch.blocks)
     if never_overlap(*places):
         return True
-    return one.is_weak and two.is_weak and are_of_one_thread(*places, found.threads)
+    return one.is_weak and two.is_weak and are_of_one_thread(*places, launch.threads)
 
 
 def _in_one_block(

@@ -28,18 +28,23 @@ def barrier_intervals(program: Program) -> Iterator[set[int]]:
         yield _stretch(program, first)
 
 
-def is_whole_barrier(made: Instruction) -> bool:
+def is_whole_barrier(instruction: Instruction) -> bool:
     """Returns whether all threads of the block wait there."""
-    if made.operation.spec.unit is not Unit.BARRIER or "arrive" in made.operation.modifiers:
+    if (
+        instruction.operation.spec.unit is not Unit.BARRIER
+        or "arrive" in instruction.operation.modifiers
+    ):
         return False
-    return made.guard is None and len(sources(made)) == 1 + is_reducing_barrier(made)
+    return instruction.guard is None and len(sources(instruction)) == 1 + is_reducing_barrier(
+        instruction
+    )
 
 
 def _boundaries(program: Program) -> Iterator[int]:
     """Yields the first instructions behind each boundary."""
     yield 0
-    for index, made in enumerate(program.instructions):
-        if is_whole_barrier(made):
+    for index, instruction in enumerate(program.instructions):
+        if is_whole_barrier(instruction):
             yield index + 1
 
 
@@ -66,13 +71,13 @@ def _stretch(program: Program, first: int) -> set[int]:
     return found
 
 
-def is_asynchronous_access(made: Instruction) -> bool:
+def is_asynchronous_access(instruction: Instruction) -> bool:
     """Return whether an instruction reads or writes shared memory at a later time, perhaps behind
     the next barrier."""
-    operation = made.operation
+    operation = instruction.operation
     if operation.name == "st" and "async" in operation.modifiers:
         return True
-    is_copy = operation.name == "cp" and bool(accesses(made))
+    is_copy = operation.name == "cp" and bool(accesses(instruction))
     copies = is_copy or is_bulk_copy(operation) or is_tensor_operation(operation)
     products = is_group_product(operation) or is_tensor_memory_operation(operation)
     return copies or products

@@ -36,29 +36,31 @@ register of that name says."""
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
-def written_predicates(made: Instruction) -> list[Register]:
+def written_predicates(instruction: Instruction) -> list[Register]:
     """Return the predicates that an instruction sets."""
-    count = len(made.operation.spec.destinations)
+    count = len(instruction.operation.spec.destinations)
     return [
         one
-        for one in spread(made.operands[:count])
+        for one in spread(instruction.operands[:count])
         if isinstance(one, Register) and one.type == PRED
     ]
 
 
 def predicate_expressions(
-    made: Instruction, forms: Sequence[Form | None]
+    instruction: Instruction, forms: Sequence[Form | None]
 ) -> Iterator[tuple[str, PredicateExpression]]:
     """Yield what each predicate says that an instruction sets, whose sources have these forms."""
-    spec = made.operation.spec
-    sources = tuple(spread(made.operands[len(spec.destinations) :]))
-    terms = made.operation.terms_for(len(sources)) if spec.semantics else ()
-    operands, arguments = typed(made, sources), typed(made, forms)
-    for place, target in enumerate(written_predicates(made)):
-        known = place < len(terms) and made.guard is None
+    spec = instruction.operation.spec
+    sources = tuple(spread(instruction.operands[len(spec.destinations) :]))
+    terms = instruction.operation.terms_for(len(sources)) if spec.semantics else ()
+    operands, arguments = typed(instruction, sources), typed(instruction, forms)
+    for place, target in enumerate(written_predicates(instruction)):
+        applies = place < len(terms) and instruction.guard is None
         yield (
             target.name,
-            _predicate_expression(terms[place], operands, arguments) if known else NO_IMPLICATIONS,
+            _predicate_expression(terms[place], operands, arguments)
+            if applies
+            else NO_IMPLICATIONS,
         )
 
 
@@ -77,13 +79,15 @@ def _predicate_expression(
     return NO_IMPLICATIONS
 
 
-def implications_of(saying: PredicateExpression, tests: Mapping[str, Implications]) -> Implications:
+def implications_of(
+    expression: PredicateExpression, tests: Mapping[str, Implications]
+) -> Implications:
     """Return what is said where registers have passed these tests."""
-    if isinstance(saying, Implications):
-        return saying
-    if isinstance(saying, str):
-        return tests.get(saying, NO_IMPLICATIONS)
-    op, parts = saying[0], [implications_of(part, tests) for part in saying[1]]
+    if isinstance(expression, Implications):
+        return expression
+    if isinstance(expression, str):
+        return tests.get(expression, NO_IMPLICATIONS)
+    op, parts = expression[0], [implications_of(part, tests) for part in expression[1]]
     if op == "not":
         return Implications(parts[0].where_false, parts[0].where_true)
     one, two = parts

@@ -200,7 +200,7 @@ class ShapedAccess:
         memory = Memory(*places.space(shape.space), places.at(0))
         addresses = self.operands.address(address)
         extent = runs = None
-        if group.plan.guard is not Guard.COMPARED and group.base.is_known:
+        if group.plan.guard is not Guard.COMPARED and group.base.is_affine:
             step = I64(group.base.stride) if group.step is None else group.step
             extent = extent_of(self.lanes, shape.size, group.base.width, step, addresses, on)
         if group.plan.guard is Guard.CACHE:

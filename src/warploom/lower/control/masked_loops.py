@@ -23,7 +23,7 @@ class MaskedLoopCode:
     def __init__(self, frame: Frame, nodes: NodeCode) -> None:
         self.frame, self.nodes = frame, nodes
         self.lanes, self.b = frame.lanes, frame.lanes.b
-        left = frame.shapes.left
+        left = frame.shapes.masked_regions
         self._came = {region: frame.variable(I32) for region in left}
         """The lanes that came to a region, as bits."""
         self._first = {region: frame.variable(I64) for region in left}
@@ -36,7 +36,9 @@ class MaskedLoopCode:
 
     def left_at(self, block: int) -> MaskedRegion | None:
         """Return the region that lanes leave at the end of a block while others may stay."""
-        return next((region for region in self.frame.shapes.left if block in region.exits), None)
+        return next(
+            (region for region in self.frame.shapes.masked_regions if block in region.exits), None
+        )
 
     def enter(self, regions: Iterable[MaskedRegion]) -> None:
         """Let the active lanes come to regions."""

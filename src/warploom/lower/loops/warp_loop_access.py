@@ -39,7 +39,7 @@ class WarpLoopAccess:
         self._cache = AccessCache(memory, reading)
         self._transfers = Transfers(memory.lanes, memory.places.pointer)
         self._groups: dict[int, Group] = {}
-        for index in (*warp_loop.blocks, *warp_loop.own):
+        for index in (*warp_loop.blocks, *warp_loop.body_blocks):
             shapes = self.frame.shapes.at(index)
             here = OperandShapes(reading.program, reading.warp_layout, shapes)
             for found in find_groups(memory.accesses, here, self.frame.program.blocks[index]):

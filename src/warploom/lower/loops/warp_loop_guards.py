@@ -75,16 +75,18 @@ class WarpLoopCheck:
             i for i, kind in warp_loop.kinds.items() if kind is StepKind.ACCESS
         } - access.goes_on
         inside = [
-            i for i in warp_loop.steps(warp_loop.own) if warp_loop.kinds[i] is StepKind.ACCESS
+            i
+            for i in warp_loop.steps(warp_loop.body_blocks)
+            if warp_loop.kinds[i] is StepKind.ACCESS
         ]
-        if warp_loop.body is None or warp_loop.asks_all:
+        if warp_loop.body is None or warp_loop.needs_all_threads:
             go_on = not others
         else:
             go_on = others <= set(inside) and all(part.can_be(i, made[i]) for i in inside)
         if warp_loop.body is None or not go_on:
             return go_on
         opposite, asked = self._question(warp_loop)
-        return self._leading.leads(asked, opposite=opposite, one=not warp_loop.asks_all)
+        return self._leading.leads(asked, opposite=opposite, one=not warp_loop.needs_all_threads)
 
     def _access(self, warp_loop: WarpLoop) -> WarpLoopAccess:
         return WarpLoopAccess(self.memory, self._lanes, self._reading, self.layout, warp_loop)
@@ -117,7 +119,7 @@ class WarpLoopCheck:
             self._look_through(warp_loop, warp_loop.body, found.full, found)
         for block in warp_loop.after:
             self._look_through(warp_loop, block, warps, found)
-        found.ends = self._registers(warp_loop.changed)
+        found.ends = self._registers(warp_loop.live_out)
         self.instructions.shaped.block = operands.specials.block = None
         return found
 
@@ -127,7 +129,7 @@ class WarpLoopCheck:
         opposite, made = self._question(warp_loop)
         count, stays = self._leading.holds_first(made, threads, opposite=opposite)
         found.holds.append(stays)
-        if warp_loop.asks_all:
+        if warp_loop.needs_all_threads:
             found.holds.append(b.icmp_unsigned("==", count, threads))
         else:
             found.full = b.lshr(count, I64(5))
@@ -141,7 +143,7 @@ class WarpLoopCheck:
                 self.by_shape(index, made, lambda wraps: found.holds.append(self.b.not_(wraps)))
             elif warp_loop.kinds[index] is StepKind.ACCESS:
                 self._look_at(index, made, warps, found)
-                if block == warp_loop.body and not warp_loop.asks_all:
+                if block == warp_loop.body and not warp_loop.needs_all_threads:
                     self._look_at_part(index, made, found)
         last = self.program.blocks[block].stop - 1
         if last in warp_loop.choices:

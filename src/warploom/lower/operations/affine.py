@@ -36,7 +36,7 @@ class ShapedCode:
         if not self.frame.registers.convergent or not self.frame.shapes:
             return None
         found = dict(self.reading.results(made))
-        shaped = all(s.is_known and self._fits_bits(r, s) for r, s in found.items())
+        shaped = all(s.is_affine and self._fits_bits(r, s) for r, s in found.items())
         return found if found and shaped else None
 
     def width(self, made: Instruction) -> int:

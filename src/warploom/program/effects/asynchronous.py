@@ -59,44 +59,48 @@ class AsynchronousPart:
     left: int = ALL
 
 
-def asynchronous_part(made: Instruction) -> AsynchronousPart | None:
+def asynchronous_part(instruction: Instruction) -> AsynchronousPart | None:
     """Return the part that an instruction has in asynchronous work; None where it has none."""
-    operation = made.operation
-    asked = wait_request(made)
-    if asked is not None:
-        return AsynchronousPart(AsynchronousRole.LOOK, BULK, asked.barrier)
+    operation = instruction.operation
+    wait = wait_request(instruction)
+    if wait is not None:
+        return AsynchronousPart(AsynchronousRole.LOOK, BULK, wait.barrier)
     if operation.name == "mbarrier":
         begins = operation.modifiers["op"] == "init"
-        return AsynchronousPart(AsynchronousRole.INIT, BULK, made.operands[0]) if begins else None
+        return (
+            AsynchronousPart(AsynchronousRole.INIT, BULK, instruction.operands[0])
+            if begins
+            else None
+        )
     if operation.name == "wgmma":
-        return _of_products(made)
+        return _of_products(instruction)
     if is_tensor_memory_operation(operation):
-        return _of_tensor_memory(made)
-    return _of_copies(made)
+        return _of_tensor_memory(instruction)
+    return _of_copies(instruction)
 
 
-def _of_copies(made: Instruction) -> AsynchronousPart | None:
-    operation = made.operation
+def _of_copies(instruction: Instruction) -> AsynchronousPart | None:
+    operation = instruction.operation
     if is_tensor_operation(operation):
         if is_tensor_prefetch(operation) or is_cancellation(operation):
             return None
         if not tensor_accesses(operation):
             return None
-        rows = tensor_request(made).inputs
+        rows = tensor_request(instruction).inputs
         barrier = next((operand for row, operand, _ in rows if row == BARRIER_ROW), None)
         return AsynchronousPart(AsynchronousRole.BEGIN, BULK, barrier)
-    late = late_copy(made)
+    late = late_copy(instruction)
     if late is not None:
         if operation.name in ("st", "red"):
-            return AsynchronousPart(AsynchronousRole.BEGIN, SEND, made.operands[2])
+            return AsynchronousPart(AsynchronousRole.BEGIN, SEND, instruction.operands[2])
         if late.groups == ASYNC_GROUP:
             return AsynchronousPart(AsynchronousRole.BEGIN, COPY)
-        barrier = made.operands[3] if COMPLETES in operation.modifiers else None
+        barrier = instruction.operands[3] if COMPLETES in operation.modifiers else None
         assert (barrier is not None) == (late.groups == NO_GROUP)
         return AsynchronousPart(AsynchronousRole.BEGIN, BULK, barrier)
     if operation.name == "cp" and operation.spec.unit is Unit.ATOMIC:
-        return AsynchronousPart(AsynchronousRole.GROUP, COPY, made.operands[0])
-    groups = group_request(made)
+        return AsynchronousPart(AsynchronousRole.GROUP, COPY, instruction.operands[0])
+    groups = group_request(instruction)
     if groups is None:
         return None
     kind = COPY if groups.groups == ASYNC_GROUP else BULK
@@ -104,25 +108,25 @@ def _of_copies(made: Instruction) -> AsynchronousPart | None:
     return AsynchronousPart(role, kind, None, groups.left)
 
 
-def _of_products(made: Instruction) -> AsynchronousPart | None:
-    if is_group_product(made.operation):
+def _of_products(instruction: Instruction) -> AsynchronousPart | None:
+    if is_group_product(instruction.operation):
         return AsynchronousPart(AsynchronousRole.BEGIN, PRODUCT)
-    if is_wait(made.operation):
-        count = made.operands[-1]
+    if is_wait(instruction.operation):
+        count = instruction.operands[-1]
         left = count.value if isinstance(count, Immediate) else 0
         return AsynchronousPart(AsynchronousRole.WAIT, PRODUCT, None, left)
-    groups = "commit_group" in made.operation.modifiers
+    groups = "commit_group" in instruction.operation.modifiers
     return AsynchronousPart(AsynchronousRole.GROUP, PRODUCT) if groups else None
 
 
-def _of_tensor_memory(made: Instruction) -> AsynchronousPart | None:
-    operation = made.operation
+def _of_tensor_memory(instruction: Instruction) -> AsynchronousPart | None:
+    operation = instruction.operation
     if waits_for_loads(operation):
         return AsynchronousPart(AsynchronousRole.WAIT, TENSOR_LOAD)
     if waits_for_stores(operation):
         return AsynchronousPart(AsynchronousRole.WAIT, TENSOR_STORE)
     if "commit" in operation.modifiers:
-        return AsynchronousPart(AsynchronousRole.GROUP, TENSOR, made.operands[0])
+        return AsynchronousPart(AsynchronousRole.GROUP, TENSOR, instruction.operands[0])
     for name, kind in (("ld", TENSOR_LOAD), ("st", TENSOR_STORE)):
         if name in operation.modifiers:
             return AsynchronousPart(AsynchronousRole.BEGIN, kind)

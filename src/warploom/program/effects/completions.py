@@ -19,5 +19,5 @@ def completion(instruction: Instruction) -> Instruction | None:
     operation = instruction.operation
     if COMPLETES not in operation.modifiers or operation.name not in ("st", "red"):
         return None
-    came = Immediate(bytes_of(instruction), span=instruction.span)
-    return replace(instruction, operation=COMPLETE_TX, operands=(instruction.operands[2], came))
+    size = Immediate(bytes_of(instruction), span=instruction.span)
+    return replace(instruction, operation=COMPLETE_TX, operands=(instruction.operands[2], size))

@@ -24,10 +24,10 @@ KINDS = {
 def is_observed_access(program: Program, instruction: int, space: Space) -> bool:
     """Return whether observers see what an instruction accesses in a space: calls are made of
     instructions and accesses that the program does not have."""
-    inside = instruction in program.hidden or instruction in program.private
-    return space in SPACES and not inside
+    bookkeeping = instruction in program.hidden or instruction in program.private
+    return space in SPACES and not bookkeeping
 
 
-def is_observed_branch(program: Program, instruction: int, made: Instruction) -> bool:
+def is_observed_branch(program: Program, index: int, instruction: Instruction) -> bool:
     """Return whether observers see an instruction as a branch."""
-    return made.operation.name in ("bra", "brx") and instruction not in program.hidden
+    return instruction.operation.name in ("bra", "brx") and index not in program.hidden

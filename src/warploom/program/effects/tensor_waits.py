@@ -64,50 +64,50 @@ class GroupRequest:
     groups: int
 
 
-def wait_request(made: Instruction) -> WaitRequest | None:
+def wait_request(instruction: Instruction) -> WaitRequest | None:
     """Return what an instruction waits for at an mbarrier; None where it does not."""
-    operation = made.operation
+    operation = instruction.operation
     if operation.name != "mbarrier" or operation.modifiers["op"] not in WAITS:
         return None
     by_parity = "parity" in operation.modifiers
-    _, barrier, value, *_ = made.operands
+    _, barrier, value, *_ = instruction.operands
     return WaitRequest(barrier, value, U32 if by_parity else U64, by_parity)
 
 
 def waits_for_phases(program: Program) -> bool:
     """Return whether a program has waits for phases of mbarriers."""
-    return any(wait_request(made) is not None for made in program.instructions)
+    return any(wait_request(instruction) is not None for instruction in program.instructions)
 
 
-def group_request(made: Instruction) -> GroupRequest | None:
+def group_request(instruction: Instruction) -> GroupRequest | None:
     """Return what an instruction does to groups of copies; None where it does nothing."""
-    m = made.operation.modifiers
-    if made.operation.name != "cp":
+    m = instruction.operation.modifiers
+    if instruction.operation.name != "cp":
         return None
     groups = BULK_GROUP if "bulk" in m else ASYNC_GROUP
     if "commit_group" in m:
         return GroupRequest(END_GROUP, 0, groups)
     # An mbarrier is told of `cp.async` when they are complete: they complete there.
-    if "wait_all" in m or made.operation.spec.unit is Unit.ATOMIC:
+    if "wait_all" in m or instruction.operation.spec.unit is Unit.ATOMIC:
         return GroupRequest(WAIT_GROUPS, -1, groups)
     if "wait_group" not in m:
         return None
-    left = made.operands[0]
+    left = instruction.operands[0]
     # A wait for a number that a register holds waits for all.
     return GroupRequest(WAIT_GROUPS, left.value if isinstance(left, Immediate) else 0, groups)
 
 
-def late_copy(made: Instruction) -> LateCopy | None:
+def late_copy(instruction: Instruction) -> LateCopy | None:
     """Return what `asynchronous.late_copies` is told of an instruction; None where it copies
     nothing."""
-    operation = made.operation
+    operation = instruction.operation
     if operation.name in ("st", "red"):
-        if completion(made) is None:
+        if completion(instruction) is None:
             return None
         return LateCopy(SEND if operation.name == "st" else _update(operation), NO_GROUP)
     if operation.name != "cp" or is_tensor_operation(operation):
         return None
-    found = accesses(made)
+    found = accesses(instruction)
     if operation.spec.unit is Unit.ATOMIC or len(found) != 2 or Space.GLOBAL not in dict(found):
         return None
     what = STORE if found[0][0] is Space.SHARED else LOAD
@@ -125,8 +125,8 @@ def _update(operation: Operation) -> int:
 def completes_later(program: Program) -> bool:
     """Return whether a program has copies that may complete late."""
     return any(
-        is_tensor_operation(made.operation)
-        or is_tensor_memory_operation(made.operation)
-        or late_copy(made) is not None
-        for made in program.instructions
+        is_tensor_operation(instruction.operation)
+        or is_tensor_memory_operation(instruction.operation)
+        or late_copy(instruction) is not None
+        for instruction in program.instructions
     )

@@ -62,12 +62,12 @@ class TensorMemoryRequest:
     registers: tuple[Operand, ...] = ()
 
 
-def tensor_memory_request(made: Instruction) -> TensorMemoryRequest:
+def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
     """Return what an instruction wants, unless it changes nothing."""
-    m = made.operation.modifiers
+    m = instruction.operation.modifiers
     flags = w.PAIR if m["cta_group"] == "cta_group::2" else 0
-    found = next(read for name, read in READERS.items() if name in m)(made, m)
-    return TensorMemoryRequest(found.request | flags, found.inputs, found.registers)
+    request = next(read for name, read in READERS.items() if name in m)(instruction, m)
+    return TensorMemoryRequest(request.request | flags, request.inputs, request.registers)
 
 
 @cache
@@ -82,8 +82,9 @@ def tensor_memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...
 def uses_tensor_memory(instructions: tuple[Instruction, ...]) -> bool:
     """Return whether a program has a `tcgen05` that does anything."""
     return any(
-        is_tensor_memory_operation(made.operation) and not changes_nothing(made.operation)
-        for made in instructions
+        is_tensor_memory_operation(instruction.operation)
+        and not changes_nothing(instruction.operation)
+        for instruction in instructions
     )
 
 
@@ -105,18 +106,18 @@ def _elements(operand: Operand) -> tuple[Operand, ...]:
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
-def _alloc(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
-    target, columns = made.operands
+def _alloc(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    target, columns = instruction.operands
     inputs = ((w.SHARED_ROW, target, None), (w.COLUMNS_ROW, columns, U32))
     return TensorMemoryRequest(w.ALLOC, inputs)
 
 
-def _free(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
-    address, columns = made.operands
+def _free(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    address, columns = instruction.operands
     return TensorMemoryRequest(w.FREE, ((w.D_ROW, address, U32), (w.COLUMNS_ROW, columns, U32)))
 
 
-def _relinquish(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
+def _relinquish(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     return TensorMemoryRequest(w.RELINQUISH, ())
 
 
@@ -133,45 +134,45 @@ def _move(
     return TensorMemoryRequest(request, tuple(inputs), held)
 
 
-def _load(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
+def _load(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     if "red" not in m:
-        registers, address, *split = made.operands
+        registers, address, *split = instruction.operands
         return _move(w.LOAD, registers, address, split, m)
-    registers, found, address, *split = made.operands
-    asked = _move(w.LOAD, registers, address, split, m)
+    registers, reduced, address, *split = instruction.operands
+    move = _move(w.LOAD, registers, address, split, m)
     flags = w.REDUCES | (w.TAKES_LEAST if m["redop"] == "min" else 0)
     flags |= (w.BY_SIZE if "abs" in m else 0) | (w.KEEPS_NANS if "NaN" in m else 0)
     flags |= {"f32": w.FLOATS, "s32": w.SIGNED}.get(m.text("type", ""), 0)
-    return TensorMemoryRequest(asked.request | flags, asked.inputs, (*asked.registers, found))
+    return TensorMemoryRequest(move.request | flags, move.inputs, (*move.registers, reduced))
 
 
-def _store(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
-    address, *split, registers = made.operands
+def _store(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    address, *split, registers = instruction.operands
     return _move(w.STORE, registers, address, split, m)
 
 
-def _copy(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
+def _copy(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     shape = next(number for name, number in COPY_SHAPES.items() if name in m)
     format = FORMATS.get(m.text("format", ""), w.PLAIN_BYTES)
     request = w.COPY | _field(w.SHAPE, shape) | _field(w.FORMAT, format)
-    address, source = made.operands
+    address, source = instruction.operands
     return TensorMemoryRequest(request, ((w.D_ROW, address, None), (w.B_ROW, source, U64)))
 
 
-def _shift(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
-    return TensorMemoryRequest(w.SHIFT, ((w.D_ROW, made.operands[0], None),))
+def _shift(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    return TensorMemoryRequest(w.SHIFT, ((w.D_ROW, instruction.operands[0], None),))
 
 
-def _commit(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
-    barrier, *blocks = made.operands
+def _commit(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    barrier, *blocks = instruction.operands
     inputs: list[RequestOperand] = [(w.SHARED_ROW, barrier, None)]
     return TensorMemoryRequest(w.COMMIT, (*inputs, *((w.BLOCKS_ROW, each, U16) for each in blocks)))
 
 
-def _multiply(made: Instruction, m: Modifiers) -> TensorMemoryRequest:
+def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     kind = m.text("kind", "")
     request = w.MULTIPLY | _field(w.KIND, KINDS[kind]) | _field(w.SCALES, _scales(kind, m))
-    d, a, b, *rest = made.operands
+    d, a, b, *rest = instruction.operands
     request |= w.A_IN_TENSOR_MEMORY if isinstance(a, Address) else 0
     request |= w.WEIGHT_STATIONARY if "ws" in m else 0
     request |= w.SHIFTS_A if "ashift" in m else 0

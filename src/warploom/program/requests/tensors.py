@@ -46,16 +46,16 @@ class TensorRequest:
     map_space: Space = Space.GENERIC
 
 
-def tensor_request(made: Instruction) -> TensorRequest:
+def tensor_request(instruction: Instruction) -> TensorRequest:
     """Return what an instruction wants (`isa.ops.tensors.is_tensor_operation`)."""
-    operation = made.operation
+    operation = instruction.operation
     if operation.name == "tensormap":
-        return _map_request(made)
+        return _map_request(instruction)
     if is_cancellation(operation):
-        return _cancellation(made)
+        return _cancellation(instruction)
     if "tensor" in operation.modifiers:
-        return _box_request(made)
-    return _bytes_request(made)
+        return _box_request(instruction)
+    return _bytes_request(instruction)
 
 
 @cache
@@ -89,9 +89,9 @@ def _reduction(operation: Operation) -> int:
     return _field(r.OPERATION, OPERATIONS.index(name)) if name else 0
 
 
-def _box_request(made: Instruction) -> TensorRequest:
+def _box_request(instruction: Instruction) -> TensorRequest:
     """Return a load, a store, a reduction or a prefetch of a box."""
-    operation, operands = made.operation, list(made.operands)
+    operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
     mode = next((MODES[name] for name in MODES if name in m), r.TILE)
     rank = int(m.text("dim", "1d")[0])
@@ -113,8 +113,8 @@ def _box_request(made: Instruction) -> TensorRequest:
         request |= (r.REDUCE if "reduce" in m else r.STORE) | _field(r.GROUPED, 1)
         tensor, source, *offsets = operands
         inputs.append((r.SHARED_ROW, source, None))
-    place, coordinates = _elements(tensor)
-    inputs.append((r.MAP_ROW, place, None))
+    map_address, coordinates = _elements(tensor)
+    inputs.append((r.MAP_ROW, map_address, None))
     inputs += [
         (r.COORDINATE_ROW + axis, each, S32) for axis, each in enumerate(_elements(coordinates))
     ]
@@ -123,9 +123,9 @@ def _box_request(made: Instruction) -> TensorRequest:
     return TensorRequest(request, tuple(inputs))
 
 
-def _bytes_request(made: Instruction) -> TensorRequest:
+def _bytes_request(instruction: Instruction) -> TensorRequest:
     """Return a copy or a reduction of bytes side by side."""
-    operation, operands = made.operation, list(made.operands)
+    operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
     request = (r.REDUCE_BYTES if "reduce" in m else r.COPY_BYTES) | _reduction(operation)
     if "reduce" in m:
@@ -146,23 +146,23 @@ def _bytes_request(made: Instruction) -> TensorRequest:
     return TensorRequest(request, tuple(inputs))
 
 
-def _cancellation(made: Instruction) -> TensorRequest:
+def _cancellation(instruction: Instruction) -> TensorRequest:
     """Return a request for the work of another cluster."""
-    target, barrier = made.operands
+    target, barrier = instruction.operands
     inputs: list[RequestOperand] = [(r.SHARED_ROW, target, None), (r.BARRIER_ROW, barrier, None)]
-    if "multicast::cluster::all" in made.operation.modifiers:
+    if "multicast::cluster::all" in instruction.operation.modifiers:
         inputs.append((r.BLOCKS_ROW, Immediate(r.ALL_BLOCKS), U16))
     return TensorRequest(_field(r.OP, r.CANCEL), tuple(inputs))
 
 
-def _map_request(made: Instruction) -> TensorRequest:
+def _map_request(instruction: Instruction) -> TensorRequest:
     """Return a change or a copy of a tensor map."""
-    m = made.operation.modifiers
+    m = instruction.operation.modifiers
     if "cp_fenceproxy" in m:
-        target, source, _ = made.operands
+        target, source, _ = instruction.operands
         inputs = ((r.MAP_ROW, target, None), (r.SHARED_ROW, source, None))
         return TensorRequest(r.COPY_MAP, inputs, Space.GLOBAL)
-    target, *axis, value = made.operands
+    target, *axis, value = instruction.operands
     request = r.REPLACE | _field(r.FIELD, maps.FIELDS.index(m.text("field", "")))
     for operand in axis:
         assert isinstance(operand, Immediate)

@@ -45,14 +45,14 @@ class TexelRequest:
     resident: Operand | None = None
 
 
-def texel_request(made: Instruction) -> TexelRequest:
+def texel_request(instruction: Instruction) -> TexelRequest:
     """Returns what an instruction of that unit asks."""
-    name = made.operation.name
+    name = instruction.operation.name
     if name in ("tex", "tld4"):
-        return _fetch(made)
+        return _fetch(instruction)
     if name in ("txq", "suq", "istypep"):
-        return _query(made)
-    return _surface(made)
+        return _query(instruction)
+    return _surface(instruction)
 
 
 def axes(modifiers: Modifiers) -> int:
@@ -64,18 +64,18 @@ def elements(operand: Operand) -> tuple[Operand, ...]:
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
-def _fetch(made: Instruction) -> TexelRequest:
-    m = made.operation.modifiers
-    target, texels, *others = made.operands
-    given = F32 if m["ctype"] != "s32" else S32
-    request = _shape(m) | _field(d.INTEGER, given is S32)
+def _fetch(instruction: Instruction) -> TexelRequest:
+    m = instruction.operation.modifiers
+    target, texels, *others = instruction.operands
+    coordinate_type = F32 if m["ctype"] != "s32" else S32
+    request = _shape(m) | _field(d.INTEGER, coordinate_type is S32)
     request |= _field(d.OP, d.GATHER if "comp" in m else d.FETCH)
     request |= _field(d.COMPONENT, "rgba".index(m.text("comp", "r")))
-    inputs = _coordinates(m, texels, given)
+    inputs = _coordinates(m, texels, coordinate_type)
     level = next((LEVELS[name] for name in LEVELS if name in m), d.BASE_LEVEL)
     request |= _field(d.LOD, level)
     if level == d.GIVEN_LEVEL:
-        inputs.append((d.LOD_ROW, others.pop(0), given))
+        inputs.append((d.LOD_ROW, others.pop(0), coordinate_type))
     elif level == d.GRADIENTS:
         inputs += _spatial(m, d.DX_ROW, others.pop(0), F32)
         inputs += _spatial(m, d.DY_ROW, others.pop(0), F32)
@@ -95,9 +95,9 @@ def _fetch(made: Instruction) -> TexelRequest:
     return TexelRequest(request, handle, sampler, tuple(inputs), results, resident)
 
 
-def _query(made: Instruction) -> TexelRequest:
-    m = made.operation.modifiers
-    target, handle, *level = made.operands
+def _query(instruction: Instruction) -> TexelRequest:
+    m = instruction.operation.modifiers
+    target, handle, *level = instruction.operands
     if "kind" in m:
         request = _field(d.OP, d.IS_TYPE) | _field(d.COMPONENT, d.KINDS.index(m.text("kind", "")))
         return TexelRequest(request, handle, None, (), ((target, PRED),))
@@ -106,10 +106,10 @@ def _query(made: Instruction) -> TexelRequest:
     return TexelRequest(request, handle, None, inputs, ((target, B32),))
 
 
-def _surface(made: Instruction) -> TexelRequest:
-    m, name = made.operation.modifiers, made.operation.name
+def _surface(instruction: Instruction) -> TexelRequest:
+    m, name = instruction.operation.modifiers, instruction.operation.name
     type = unsigned(m.scalar().bits)
-    target, texels, source = _surface_operands(made)
+    target, texels, source = _surface_operands(instruction)
     parts = {"v2": 2, "v4": 4}.get(m.text("vec", ""), 1)
     request = _shape(m) | _field(d.ELEMENT, type.bytes) | _field(d.PARTS, parts)
     request |= _field(d.MODE, MODES[m.text("mode", "trap")])
@@ -133,11 +133,11 @@ _SURFACE_OPS = {
 }
 
 
-def _surface_operands(made: Instruction) -> tuple[Operand | None, Operand, Operand | None]:
+def _surface_operands(instruction: Instruction) -> tuple[Operand | None, Operand, Operand | None]:
     """Destination, place and source."""
-    if made.operation.name == "suld":
-        return made.operands[0], made.operands[1], None
-    return None, made.operands[0], made.operands[1]
+    if instruction.operation.name == "suld":
+        return instruction.operands[0], instruction.operands[1], None
+    return None, instruction.operands[0], instruction.operands[1]
 
 
 def _field(at: int, value: int) -> int:
@@ -156,9 +156,9 @@ def _handles(texels: Operand) -> tuple[Operand, Operand | None]:
 
 def _coordinates(m: Modifiers, texels: Operand, type: ScalarType) -> list[RequestOperand]:
     rows = AXES[m.text("geom", "")]
-    given = elements(elements(texels)[-1])
+    coordinates = elements(elements(texels)[-1])
     types = (U32 if row == d.LAYER_ROW and type is F32 else type for row in rows)
-    return list(zip(rows, given, types, strict=False))
+    return list(zip(rows, coordinates, types, strict=False))
 
 
 def _spatial(m: Modifiers, first: int, operand: Operand, type: ScalarType) -> list[RequestOperand]:
