@@ -1,4 +1,5 @@
-"""From a module and the name of a kernel to the `Program` that the machines run."""
+"""Builds the `Program` of a kernel: inlines its calls, cuts basic blocks, and lays out
+variables."""
 
 from __future__ import annotations
 
@@ -14,19 +15,22 @@ from warploom.program.warp_groups import with_registers_in_flight
 from warploom.ptx.ir import Function, Instruction, Module
 
 STACK_BYTES = 4096
-"""What a thread's stack has if nobody says: for calls that cannot be inlined, and for `alloca`.
-CUDA gives 1024 bytes, to frames that keep fewer registers than these."""
+"""The default stack of a thread in bytes, for calls that cannot be inlined and for `alloca`. CUDA's
+default is 1024 bytes, but its frames hold fewer registers than frames here."""
 
 
 def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> Program:
-    """Return the kernel, its calls inlined or kept, cut into blocks, with its storage laid out.
+    """Builds the program of a kernel.
 
-    Raises LaunchError where the module has no such kernel, UnsupportedInstruction for the call of a
-    function that nobody provides.
+    Raises LaunchError if the module has no such kernel, UnsupportedInstruction for the call of a
+    function without a body.
     """
     kernel = _kernel(module, kernel_name)
     flat = flatten(module, kernel, stack_bytes)
     blocks, targets = cut(flat.instructions, flat.labels)
+    # Two graphs where calls are not inlined: execution follows `blocks`, but post-dominators are
+    # those of `onward`, in which a call is followed by its return point. Otherwise lanes would
+    # reconverge in whatever function they return from.
     by_function = blocks
     if flat.inside:
         by_function, _ = cut(flat.instructions, flat.labels, flat.inside)
@@ -55,7 +59,7 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
 
 
 def _on_one_device(instruction: Instruction) -> Instruction:
-    """Return an instruction as one device executes it (`isa.ops.multimem`)."""
+    """Returns an instruction as a single device executes it (`isa.ops.multimem`)."""
     operation = lowered(instruction.operation)
     return (
         instruction

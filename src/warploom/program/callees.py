@@ -1,5 +1,7 @@
-"""The called side of calls that are not inlined (`program.calls`): a function behind the kernel,
-its frame, its variables on the stack, and its way back.
+"""Emits the callee's side of calls that are not inlined (`program.calls`).
+
+Each function stands once, after the kernel: a prologue that pushes a frame, the body with its
+variables at offsets from the frame, and an epilogue that pops the frame and returns by a table.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ from warploom.ptx.ir import (
 def assemble(
     kernel: FunctionCode, functions: Iterable[FunctionCode], stack_bytes: int, reachable: Reachable
 ) -> Flat:
-    """Return the whole program: the kernel, and behind it the functions that it calls."""
+    """Returns the whole program: the kernel, followed by the functions that it calls."""
     parts = [*functions]
     whole = Flat()
     first = kernel.flat.instructions[0]
@@ -70,11 +72,12 @@ def assemble(
 
 
 Reachable = Callable[[str], frozenset[str]]
-"""By the name of a function, those that it can come to call."""
+"""Maps the name of a function to the functions that it can call, directly or not."""
 
 
 def _append(whole: Flat, flat: Flat) -> None:
-    """Add one list behind another."""
+    """Appends the instructions of `flat`, with labels and indices shifted to their new
+    positions."""
     shift = len(whole.instructions)
     whole.instructions += flat.instructions
     whole.sites += flat.sites
@@ -88,7 +91,7 @@ def _append(whole: Flat, flat: Flat) -> None:
 def _append_function(
     whole: Flat, part: FunctionCode, calls: Sequence[RetainedCall], reachable: Reachable
 ) -> None:
-    """Add a function: its entry, its body, its way back."""
+    """Appends a function: its prologue, body and epilogue."""
     function = part.function
     inputs, outputs, end = slots(function)
     recursive = function.name in reachable(function.name)
@@ -116,6 +119,8 @@ def _append_function(
     code.load(RETURN, TOP, size - 8)
     code.load(FRAME, TOP, size - 16)
     code.emit("sub.u32", DEPTH, DEPTH, Immediate(1))
+    # The return is a branch table over the numbers of the calls that may call this function; a
+    # number without an entry cannot occur.
     return_targets = {
         kept.number: Symbol(kept.label) for kept in calls if function.name in kept.callees
     }
@@ -127,8 +132,8 @@ def _append_function(
 
 
 def _place_of(part: FunctionCode) -> tuple[Instruction, Site]:
-    """Returns where the code at a function's entry and end says that it is from: its first
-    instruction."""
+    """Returns the instruction and site that prologue and epilogue are attributed to: the function's
+    first."""
     if part.flat.instructions:
         return part.flat.instructions[0], part.flat.sites[0]
     return Instruction(decode("ret"), (), span=part.function.span), Site(part.function.name, 0)
@@ -137,8 +142,11 @@ def _place_of(part: FunctionCode) -> tuple[Instruction, Site]:
 def _own_places(
     part: FunctionCode, inputs: Sequence[int], outputs: Sequence[int], end: int, *, recursive: bool
 ) -> tuple[dict[str, int], int]:
-    """Returns where in the frame a function's variables stand, and where those end. A thread is in
-    a function that is not recursive once at most: its own variables need no frame."""
+    """Returns the offsets in the frame of a function's variables, and the end of these.
+
+    A thread is at most once in a function that is not recursive: then only parameters and results
+    need the frame, and other variables have fixed addresses.
+    """
     function = part.function
     formals = zip((*function.parameters, *function.returns), (*inputs, *outputs), strict=True)
     places = {f"{formal.name}@{function.name}": at for formal, at in formals}
@@ -154,8 +162,12 @@ def _own_places(
 def _saved(
     part: FunctionCode, end: int, reachable: Reachable
 ) -> tuple[dict[int, list[tuple[Register, int]]], int]:
-    """Return, by the number of a call, the registers that it must keep and where: those that are
-    read behind it, if it may lead back into this function."""
+    """Returns, by the number of a call, the registers to save around it with their offsets in the
+    frame, and the end of these.
+
+    A call that may re-enter this function overwrites its registers: those that are live after the
+    call are saved.
+    """
     name, flat = part.function.name, part.flat
     reentrant = [
         kept
@@ -185,8 +197,7 @@ def _saved(
 def _rewritten(
     part: FunctionCode, places: Mapping[str, int], saved: Mapping[int, list[tuple[Register, int]]]
 ) -> Flat:
-    """Return a function's body with its variables on the stack and its registers kept over
-    calls."""
+    """Returns a function's body with variables in the frame, and registers saved around calls."""
     old, new = part.flat, Flat(registers=part.flat.registers)
     labels_at: dict[int, list[str]] = {}
     for label, at in old.labels.items():
@@ -211,7 +222,7 @@ def _rewritten(
 
 
 def _add_rewritten(new: Flat, old: Flat, at: int, places: Mapping[str, int]) -> None:
-    """Add one instruction, with what it names on the stack."""
+    """Adds one instruction, with the operands that name variables of the frame replaced."""
     instruction, site = old.instructions[at], old.sites[at]
     hidden, private = at in old.hidden, at in old.private
     operands: list[Operand] = []

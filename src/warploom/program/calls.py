@@ -1,16 +1,22 @@
-"""Calls that cannot be inlined: of functions that call themselves, and through registers.
+"""Emits calls that are not inlined: of recursive functions, through registers, and of functions
+that would make the kernel too large.
 
-Such a function stands in the program once, behind the kernel. Every thread has a stack in its local
-memory, and on it a frame for each call that it is in: what was passed and what is given back, at
-places that follow from the signature alone; the function's own variables; registers that a call
-inside may overwrite; and the way back. A call writes the arguments where the next frame will be and
-jumps to the function, through a table where a register says which; `ret` jumps back through a table
-by the number of the call. What does all this are hidden instructions (`Program.hidden`): the `call`
-is counted, and the `ret`, which becomes a branch to the function's end as where it is inlined.
+Such a function stands in the program once, after the kernel (`program.callees`). Every thread has a
+stack in its local memory, with a frame for each active call: arguments and results at offsets that
+follow from the signature alone, the function's variables, registers saved around calls, and the
+return link. A call stores its arguments where the callee's frame begins and jumps, through a table
+if a register holds the address; `ret` jumps back through a table by the number of the call:
 
-Lanes that a call parts meet again at its return point: inside a function the call leads there. How
-deep in calls a lane is, its own register tells, so that lanes that wait at a place for others do
-not take a deeper call's passing it for their coming. Source: PTX ISA, "Abstracting the ABI", call.
+    call (%r2), f, (%r1);   ->   st.local [@top], %r1; mov @return, 3; call; bra entry@f;
+                                 back@3: ld.local %r2, [@top + 4];
+
+All but the `call` are hidden instructions (`Program.hidden`): the `call` is counted, and the `ret`,
+which becomes a branch to the function's end as in inlined code.
+
+Lanes that diverge in a call reconverge at its return point, which is the successor of the call in
+`Program.onward`. The depth of calls is a register of each lane, so that lanes that wait at a block
+do not reconverge with lanes that pass it in a deeper call. Source: PTX ISA, "Abstracting the ABI",
+call.
 """
 
 from __future__ import annotations
@@ -39,8 +45,8 @@ from warploom.ptx.ir import (
 
 @dataclass(frozen=True)
 class RetainedCall:
-    """A call that is not inlined: where its jump stands, and where its function goes on (positions
-    in the list of the caller), and whom it may reach."""
+    """A call that is not inlined: the positions of its jump and of its return point in the caller's
+    instructions, and the functions that it may call."""
 
     number: int
     jump: int
@@ -54,7 +60,7 @@ class RetainedCall:
 
 @dataclass
 class FunctionCode:
-    """A function that is not inlined, or the kernel, on its way into the program."""
+    """The instructions of the kernel, or of a function that is not inlined, as they are emitted."""
 
     function: Function
     flat: Flat = field(default_factory=Flat)
@@ -75,8 +81,8 @@ def return_label(number: int) -> str:
 
 @dataclass(frozen=True)
 class CallTargets:
-    """Whom a call may reach: the functions with their numbers (`CallGraph.number`), and whether a
-    thread may end in one of them."""
+    """The functions that a call may call, with their numbers (`CallGraph.number`), and whether a
+    thread may exit in any of them."""
 
     functions: Mapping[str, int]
     may_exit: bool
@@ -90,7 +96,7 @@ def keep_call(
     shape: Function | Prototype,
     targets: CallTargets,
 ) -> None:
-    """Add a call that is not inlined; `shape` says what it passes, `targets` whom it may reach."""
+    """Adds a call that is not inlined; `shape` has the parameters and results that it passes."""
     flat, code = part.flat, HiddenCode(part.flat, call, site)
     returns, target, actuals = call.operands[:3]
     assert isinstance(returns, Vector)
@@ -107,6 +113,7 @@ def keep_call(
     else:
         _emit_indirect_jump(code, target, targets)
     jump = len(flat.instructions) - 1
+    # Overrides the jump's successors in the caller's own graph (`Program.onward`).
     flat.inside[jump] = (
         (return_label(number), EXIT) if targets.may_exit else (return_label(number),)
     )
@@ -117,10 +124,12 @@ def keep_call(
 
 
 def _emit_indirect_jump(code: HiddenCode, target: Operand, targets: CallTargets) -> None:
-    """Jump to the function whose address a register holds: the address becomes an index. What is
-    not a multiple of the step becomes a large one, which a table of functions does not have."""
+    """Emits a jump to the function whose address a register holds: a branch table, indexed by the
+    address minus FUNCTION_BASE, over FUNCTION_STEP. An address that is no multiple of the step
+    yields an index beyond the table."""
     shift = FUNCTION_STEP.bit_length() - 1
     code.emit("sub.u64", WIDE, target, Immediate(FUNCTION_BASE))
+    # Rotates right by the step's bits: low bits that should be zero become high bits of the index.
     code.emit("shl.b64", SCRATCH[64], WIDE, Immediate(64 - shift))
     code.emit("shr.u64", WIDE, WIDE, Immediate(shift))
     code.emit("or.b64", WIDE, WIDE, SCRATCH[64])
@@ -134,7 +143,7 @@ def _emit_indirect_jump(code: HiddenCode, target: Operand, targets: CallTargets)
 def _pieces(
     code: HiddenCode, formal: Variable, actual: Operand
 ) -> Iterator[tuple[int, int, Operand]]:
-    """Yield what is passed for a parameter, piece by piece: its offset, its bits, its value."""
+    """Yields the values to store for an argument, as (offset in bytes, bits, value)."""
     if not isinstance(actual, Symbol):
         yield 0, max(8, formal.type.bits), actual
         return
@@ -145,7 +154,8 @@ def _pieces(
 
 
 def _emit_result_copy(code: HiddenCode, formal: Variable, actual: Operand, at: int) -> None:
-    """Put a result where the caller wants it."""
+    """Copies a result from the frame at offset `at` to the register or variable that receives
+    it."""
     if isinstance(actual, Register):
         code.load(actual, TOP, at)
     elif isinstance(actual, Symbol):

@@ -1,4 +1,10 @@
-"""Cuts a flat list of instructions into basic blocks and connects them."""
+"""Cuts a flat list of instructions into basic blocks and connects them.
+
+0: setp.lt.s32 %p, %r1, 4;   block 0 = [0, 2), successors (2, 1): target, then fall-through
+1: @%p bra L;
+2: mov.u32 %r2, 0;           block 1 = [2, 3), successors (2,)
+3: L: ret;                   block 2 = [3, 4), successors (3,): the virtual exit
+"""
 
 from __future__ import annotations
 
@@ -11,13 +17,14 @@ from warploom.ptx.ir import Instruction, Symbol, Vector
 
 BARRIERS = frozenset({"bar", "barrier"})
 BLOCK_ENDS = frozenset({"bra", "brx", "ret", "exit", "trap"}) | BARRIERS
-"""Instructions behind which a block ends: control goes elsewhere, or the warp may have to wait.
-So does a block before and behind one that brings lanes together."""
+"""Instructions that end a basic block, since control may leave or the warp may be suspended. An
+instruction with a member mask also ends the block before it and has a block of its own."""
 
 NO_TARGET = -1
-"""The block that an index chooses which a branch does not have."""
+"""Stands for the target of a gap in an indexed branch's table."""
 
 EXITS = frozenset({"ret", "exit"})
+"""Instructions that end a thread, or a function."""
 
 
 def cut(
@@ -25,11 +32,11 @@ def cut(
     labels: Mapping[str, int],
     inside: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
 ) -> tuple[tuple[ProgramBlock, ...], dict[str, int]]:
-    """Return the basic blocks, and the block of each label.
+    """Returns the basic blocks, and the block of each label.
 
-    `inside` says of some instructions to which labels they lead, whatever they name themselves.
-    `labels` says before which instruction each label stands. The end of the list is the virtual
-    exit, the number after the last block.
+    `labels` maps a label to the index of the instruction after it. `inside` overrides the
+    successors of some instructions, given as labels. The end of the list is the virtual exit, whose
+    id is one more than the last block's.
     """
     starts = _leaders(instructions, labels)
     stops = [*starts, len(instructions)][1:]
@@ -51,7 +58,7 @@ def cut(
 
 
 def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> list[int]:
-    """Returns where blocks begin, ascending."""
+    """Returns the indices at which blocks begin, ascending."""
     leaders = {0, *labels.values()}
     operations = {one.operation: one for one in instructions}
     waiting = {operation for operation, one in operations.items() if may_wait_before(one)}
@@ -65,7 +72,7 @@ def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> 
 def _successors(
     last: Instruction, index: int, exit: int, targets: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """Returns where control goes from block `index`, which ends in `last`."""
+    """Returns the successors of block `index`, whose last instruction is `last`."""
     following = index + 1  # the exit for the last block
     name = last.operation.name
     if name == "brx":
@@ -80,14 +87,14 @@ def _successors(
     elif name in EXITS:
         taken = exit
     else:
-        # Also behind `trap`: it stops the whole kernel, so that what follows it decides nothing
-        # but where the lanes that did not trap meet again.
+        # Also after `trap`: it stops the whole kernel, so its successor only affects where lanes
+        # that did not trap reconverge.
         return (following,)
     return (taken,) if last.guard is None else (taken, following)
 
 
 def indexed_targets(instruction: Instruction, targets: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the blocks that a `brx.idx` can go to, by index; NOWHERE where there is a gap."""
+    """Returns the target block of a `brx.idx` for each index; NO_TARGET in gaps."""
     labels = instruction.operands[1]
     assert isinstance(labels, Vector)
     return tuple(
@@ -96,7 +103,7 @@ def indexed_targets(instruction: Instruction, targets: Mapping[str, int]) -> tup
 
 
 def can_diverge(instruction: Instruction) -> bool:
-    """Returns whether it can send lanes of a warp different ways."""
+    """Returns whether an instruction is a branch that lanes of a warp may take differently."""
     return instruction.operation.name == "brx" or (
         instruction.guard is not None and instruction.operation.name == "bra"
     )

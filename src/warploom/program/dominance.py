@@ -1,9 +1,12 @@
-"""Immediate post-dominators: the first place that every path from a block must come through.
+"""Computes immediate post-dominators: the nearest block that lies on all paths from a block to the
+exit.
 
-The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001),
-on the reversed graph. It needs no reducible graph. Blocks caught in an endless loop reach no exit;
-each such loop is given an edge to the exit from its last block, so that paths which part inside
-the loop still meet inside it.
+The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001), on
+the reversed graph. It needs no reducible graph. Blocks in an endless loop have no path to the exit;
+each such loop gets an edge to the exit from its last block, so that paths that diverge inside the
+loop still reconverge inside it.
+
+    0 -> 1, 2;  1 -> 3;  2 -> 3;  3 -> exit       post-dominators: 3, 3, 3, exit
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ Graph = Sequence[Sequence[int]]
 
 
 def post_dominators(successors: Graph) -> tuple[int, ...]:
-    """Return the immediate post-dominator of each node; the exit is `len(successors)`."""
+    """Returns the immediate post-dominator of each node; the exit is `len(successors)`."""
     exit = len(successors)
     forward = _with_ways_out(successors)
     order = _post_order(_reversed(forward), exit)  # the exit comes last
@@ -45,7 +48,7 @@ def post_dominators(successors: Graph) -> tuple[int, ...]:
 
 
 def _with_ways_out(successors: Graph) -> list[list[int]]:
-    """Return the graph, the exit among its nodes, with an edge to the exit from each endless
+    """Returns the graph with the exit as its last node, and an edge to it from each endless
     loop."""
     exit = len(successors)
     forward = [*(list(s) for s in successors), []]
@@ -62,8 +65,7 @@ def _with_ways_out(successors: Graph) -> list[list[int]]:
 
 
 def _final_loop(forward: Graph, backward: Graph, node: int) -> set[int]:
-    """Return a set of nodes that `node` leads to, each of which leads to all of them and nowhere
-    else."""
+    """Returns a terminal strongly connected component that is reachable from a node."""
     while True:
         reachable = _reachable(forward, node)
         beyond = reachable - _reachable(backward, node)
@@ -92,7 +94,7 @@ def _reversed(graph: Graph) -> list[list[int]]:
 
 
 def _post_order(graph: Graph, root: int) -> list[int]:
-    """Return the nodes that `root` leads to, each behind those that it leads to (loops aside)."""
+    """Returns the nodes reachable from `root` in post-order of a depth-first search."""
     order: list[int] = []
     seen = {root}
     stack = [(root, iter(graph[root]))]

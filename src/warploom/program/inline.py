@@ -1,12 +1,18 @@
-"""Puts the functions that a kernel calls into the kernel, so that one list of instructions is left.
+"""Inlines the functions that a kernel calls, so that one flat list of instructions remains.
 
-The `call` stays in front of the body that it brings in: it is issued and counted and does nothing.
-A `ret` of the callee becomes a branch behind that body. What the callee declares is renamed for
-each call ("%r1@3"), except for static variables, of which there is one ("s@callee"). A `.param`
-variable that is passed becomes the callee's parameter; any other argument is copied into it.
-What cannot be inlined, or would make the kernel too large (`program.inlining`), `program.calls`
-keeps as a call.
-Source: PTX ISA, "Abstracting the ABI: Function Declarations and Definitions".
+The `call` stays before the inlined body: it is issued and counted, but does nothing. A `ret` of the
+callee becomes a branch to the end of the body:
+
+    call (p1), f, (p0);          ->    call f;
+                                       ld.param.u32 %r1@3, [p0];
+    f: ld.param.u32 %r1, [a];          bra end@3;
+       ret;                            end@3:
+
+What the callee declares is renamed for each call ("%r1@3"), except for static variables, which all
+calls share ("s@callee"). A `.param` variable that is passed replaces the callee's parameter; any
+other argument is copied into it. Calls that cannot be inlined, or would make the kernel too large
+(`program.inlining`), are left to `program.calls`. Source: PTX ISA, "Abstracting the ABI: Function
+Declarations and Definitions".
 """
 
 from __future__ import annotations
@@ -51,8 +57,8 @@ STATIC = (Space.SHARED, Space.GLOBAL, Space.CONST)
 
 @dataclass(frozen=True)
 class _Frame:
-    """A function on its way into the kernel; `end` is the label behind it, None for the kernel,
-    which has no `copy` either."""
+    """A function whose body is being added. `end` is the label after the body; the kernel has
+    neither `end` nor `copy`."""
 
     function: Function
     renaming: Renaming
@@ -61,10 +67,10 @@ class _Frame:
 
 
 def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
-    """Return the kernel with everything it calls in place. Calls that cannot be inlined, and
-    `alloca`, have a stack of `stack_bytes` for each thread.
+    """Returns the kernel with its calls inlined or lowered, as one list. `stack_bytes` is the size
+    of a thread's stack, which calls that are not inlined and `alloca` use.
 
-    Raises UnsupportedInstruction for the call of a function without a body, CompileError where the
+    Raises UnsupportedInstruction for the call of a function without a body, CompileError if the
     kernel is too large.
     """
     inliner = _Inliner(module, kernel)
@@ -90,15 +96,15 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
 
 
 def _end_at_once(kernel: FunctionCode) -> None:
-    """Gives a kernel without instructions the `ret` that PTX implies at the end of a body; it is
-    not counted."""
+    """Adds to an empty kernel the `ret` that PTX implies at the end of a body, which is not
+    counted."""
     function = kernel.function
     end = Instruction(decode("ret"), (), span=function.span)
     kernel.flat.add(end, Site(function.name, 0), hidden=True)
 
 
 class _Inliner:
-    """Fills one part of the program after the other: the kernel, functions that are not inlined."""
+    """Emits the parts of a program in turn: the kernel, then each function that is not inlined."""
 
     def __init__(self, module: Module, kernel: Function) -> None:
         self.module = module
@@ -109,18 +115,18 @@ class _Inliner:
         self.module_names = {v.name for v in module.variables}
 
     def begin(self, function: Function) -> FunctionCode:
-        """Begin the part of a function."""
+        """Begins a new part, to which instructions are then added, and returns it."""
         self.part = FunctionCode(function)
         self.flat = self.part.flat
         return self.part
 
     def wanted(self) -> list[Function]:
-        """Return the functions that the calls of this part may reach."""
+        """Returns the functions that retained calls of the current part may call."""
         found = (self.module.function(name) for kept in self.part.kept for name in kept.callees)
         return [function for function in found if function is not None]
 
     def body(self, frame: _Frame) -> None:
-        """Add a function's declarations and instructions."""
+        """Adds a function's declarations and instructions to the current part."""
         self._declare(frame)
         index = 0
         for statement in frame.function.body or ():
@@ -133,7 +139,8 @@ class _Inliner:
                 index += 1
 
     def _declare(self, frame: _Frame) -> None:
-        """Give what the function declares its names here."""
+        """Adds a function's registers and variables under their new names, and renames its
+        labels."""
         renaming = frame.renaming
         self.flat.registers.extend(renaming.register(r) for r in frame.function.registers)
         for statement in frame.function.body or ():
@@ -163,7 +170,7 @@ class _Inliner:
                 self.flat.add(group_barrier_after(instruction), site, hidden=True)
 
     def _with_addresses(self, instruction: Instruction) -> Instruction:
-        """Return the instruction with the addresses of functions in place of their names."""
+        """Returns an instruction with names of functions replaced by their addresses."""
         if Symbol not in map(type, instruction.operands) or instruction.operation.name in JUMPS:
             return instruction
         operands = tuple(
@@ -182,6 +189,7 @@ class _Inliner:
         self.calls += 1
         end = f"return@{self.calls}"
         if call.guard is not None:
+            # The guard becomes a branch around the call, for a body has no guard.
             around = Guard(call.guard.register, not call.guard.negated)
             self.flat.add(_branch(replace(call, guard=around), end), site)
         call = replace(call, guard=None)
@@ -193,7 +201,7 @@ class _Inliner:
             self._inline(call, site, callee, end)
 
     def _keep(self, call: Instruction, site: Site, caller: _Frame) -> None:
-        """Keep a call as one."""
+        """Emits a call that is not inlined."""
         graph = self.graph
         reachable = {f.name: graph.number[f.name] for f in graph.candidates(call, caller.function)}
         to = calls.CallTargets(reachable, any(graph.may_exit(name) for name in reachable))
@@ -201,7 +209,7 @@ class _Inliner:
         calls.keep_call(self.part, call, site, self.calls, shape, to)
 
     def _inline(self, call: Instruction, site: Site, callee: Function, end: str) -> None:
-        """Put a function in the place of its call."""
+        """Emits a call as the body of its callee, between copies of arguments and results."""
         suffix = f"@{self.calls}"
         renaming = Renaming(suffix)
         top = self._keep_top(call, site, callee, suffix)
@@ -222,8 +230,8 @@ class _Inliner:
     def _keep_top(
         self, call: Instruction, site: Site, callee: Function, suffix: str
     ) -> Register | None:
-        """Return the register that keeps where the stack ends, for a function that takes memory
-        there."""
+        """Saves the top of the stack before a callee that uses `alloca`; returns the register that
+        holds it, None if the callee does not."""
         if not alloca.uses_stack(callee):
             return None
         top = Register(f"@top{suffix}", stack.TOP.type)
@@ -232,7 +240,8 @@ class _Inliner:
         return top
 
     def _service(self, call: Instruction, service: Function, site: Site) -> None:
-        """Lower a call that the machine answers: its arguments and results go through registers."""
+        """Emits a call that the host executes (printf, malloc): arguments and results are moved
+        from and to registers."""
         self.calls += 1
         returns, target, actuals = call.operands[:3]
         assert isinstance(returns, Vector)
@@ -261,13 +270,13 @@ class _Inliner:
                 )
 
     def _register(self, formal: Variable) -> Register:
-        """Return a new register for what a service takes or gives."""
+        """Returns a new register for a parameter or result of a service."""
         register = Register(f"{formal.name}@{self.calls}", TYPES[f"b{formal.type.bits}"])
         self.flat.registers.append(register)
         return register
 
     def _callee(self, call: Instruction) -> Function | None:
-        """Return the function that a call names; None where it is through a register."""
+        """Returns the function that a call names; None if the call is through a register."""
         target = call.operands[1]
         if not isinstance(target, Symbol):
             return None
@@ -285,7 +294,8 @@ class _Inliner:
     def _bind(
         self, call: Instruction, formals: Iterable[Variable], actuals: Operand, renaming: Renaming
     ) -> list[tuple[Variable, Operand]]:
-        """Connect parameters with what is passed; gives the pairs that have to be copied."""
+        """Maps parameters to what is passed for them, by renaming; returns the pairs of parameter
+        and argument that have to be copied instead."""
         assert isinstance(actuals, Vector)
         wanted = tuple(formals)
         if len(wanted) != len(actuals.elements):
@@ -307,12 +317,12 @@ class _Inliner:
 
 
 def _branch(origin: Instruction, label: str) -> Instruction:
-    """Return a branch under the guard and at the place of `origin`."""
+    """Returns a branch to a label, with the guard and the location of `origin`."""
     return replace(origin, operation=decode("bra"), operands=(Symbol(label),))
 
 
 def with_targets(instruction: Instruction, function: Function) -> Instruction:
-    """Return an indexed branch with its targets in place of the name of their list."""
+    """Returns an indexed branch with the labels of its target list in place of the list's name."""
     if instruction.operation.name != "brx":
         return instruction
     index, name = instruction.operands
@@ -323,7 +333,8 @@ def with_targets(instruction: Instruction, function: Function) -> Instruction:
 
 
 def _copy_in(call: Instruction, formal: Variable, actual: Operand) -> Instruction:
-    """Puts an argument into a parameter that is not a variable of the caller."""
+    """Returns the instruction that copies an argument to a parameter that is not a caller's
+    variable."""
     if formal.space is Space.PARAM:
         operation = decode(f"st.param.{formal.type.name}")
         return replace(call, operation=operation, operands=(Address(Symbol(formal.name)), actual))
@@ -331,7 +342,8 @@ def _copy_in(call: Instruction, formal: Variable, actual: Operand) -> Instructio
 
 
 def _copy_out(call: Instruction, formal: Variable, actual: Operand) -> Instruction:
-    """Takes a result from a parameter that is not a variable of the caller."""
+    """Returns the instruction that copies a result from a parameter that is not a caller's
+    variable."""
     if formal.space is Space.PARAM:
         operation = decode(f"ld.param.{formal.type.name}")
         return replace(call, operation=operation, operands=(actual, Address(Symbol(formal.name))))

@@ -1,7 +1,8 @@
-"""Gives every variable that a kernel uses its place in memory.
+"""Assigns memory to the variables of a kernel: an offset in its state space, or an index of a
+global.
 
-Source: PTX ISA, "State Spaces"; parameters stand in order, each at its own alignment, as the CUDA
-driver lays out a kernel's arguments.
+Parameters are laid out in order, each at its own alignment, as the CUDA driver does. Source: PTX
+ISA, "State Spaces".
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from warploom.program.uses import symbols
 from warploom.ptx.ir import Function, Instruction, Module, Space, Special, Symbol, Variable
 
 DYNAMIC_SHARED_ALIGNMENT = 16
-"""Dynamic shared memory begins at a multiple of this or of what its declaration asks, in bytes.
+"""The alignment of dynamic shared memory in bytes, unless its declaration has a greater one.
 
-Nothing documents where it begins; this suits every scalar and vector type.
+Its offset is undocumented; this value suits every scalar and vector type.
 """
 
 RESERVED_BYTES = 1024
-"""What the system keeps of a block's shared memory from 8.0 on (CUDA C++ Programming Guide,
-"Compute Capability 8.x: Shared Memory"). NVIDIA's headers keep the barriers of groups there; a
-kernel that asks where it is has it, behind its own."""
+"""Bytes of a thread block's shared memory that the system reserves from 8.0 on (CUDA C++
+Programming Guide, "Compute Capability 8.x: Shared Memory"). NVIDIA's headers keep barriers of
+thread groups there. Only kernels that read its address have it, after their own shared memory."""
 
 ASKS_FOR_RESERVED = ("%reserved_smem", "%aggr_smem")
 
@@ -33,7 +34,7 @@ NAMES_NO_STORAGE = frozenset({"bra", "brx", "call"})
 
 @dataclass
 class Layout:
-    """Places by name, the globals that a launch must locate, and sizes in bytes."""
+    """The slots of variables by name, the globals that a launch must locate, and sizes in bytes."""
 
     places: dict[str, VariableSlot] = field(default_factory=dict[str, VariableSlot])
     globals: list[str] = field(default_factory=list[str])
@@ -46,9 +47,9 @@ class Layout:
 
 
 def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
-    """Place the kernel's parameters and every variable that its instructions name.
+    """Lays out the kernel's parameters and every variable that its instructions name.
 
-    Raises UnsupportedInstruction where an instruction names what has no storage.
+    Raises UnsupportedInstruction if an instruction takes the address of something without storage.
     """
     layout = Layout()
     layout.parameter_bytes = _stack(layout, kernel.parameters)
@@ -74,8 +75,8 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
 
 
 def _check_pointers(module: Module, flat: Flat) -> None:
-    """Refuse pointers to the parameters of calls, which are registers here, or on a stack that no
-    generic address reaches."""
+    """Raises UnsupportedInstruction for pointers to parameters of calls, which have no address:
+    they are registers, or in stack frames outside of the generic address space."""
     for name in {site.function for site in flat.sites}:
         function = module.function(name) or next(e for e in module.entries if e.name == name)
         variables = [s for s in function.body or () if isinstance(s, Variable)]
@@ -93,16 +94,16 @@ def _check_pointers(module: Module, flat: Flat) -> None:
 
 
 def points_to_parameters(instruction: Instruction) -> bool:
-    """Returns whether it deals in generic addresses of the kernel's parameters. They are global
-    ones (PTX ISA, "Generic Addressing": the window of parameters is inside that of global
-    memory)."""
+    """Returns whether an instruction converts or tests generic addresses of the kernel's
+    parameters. These are global addresses (PTX ISA, "Generic Addressing": the window of parameters
+    lies in global memory)."""
     operation = instruction.operation
     space = operation.modifiers.text("space", "")
     return operation.name in ("cvta", "isspacep") and space.startswith("param")
 
 
 def _reserved(flat: Flat) -> int:
-    """Return the bytes of shared memory that the system keeps, if the kernel asks for them."""
+    """Returns the bytes of reserved shared memory: 0 if the kernel does not read their address."""
     special = (
         o for instruction in flat.instructions for o in instruction.operands if type(o) is Special
     )
@@ -110,7 +111,7 @@ def _reserved(flat: Flat) -> int:
 
 
 def _used(module: Module, kernel: Function, flat: Flat) -> list[Variable]:
-    """Return the variables that instructions name, in the order of their declaration."""
+    """Returns the variables that instructions name, in order of declaration."""
     declared = _definitions(module.variables) | flat.variables
     parameters = {p.name for p in kernel.parameters}
     named: set[str] = set()
@@ -125,7 +126,7 @@ def _used(module: Module, kernel: Function, flat: Flat) -> list[Variable]:
 
 
 def _definitions(variables: Iterable[Variable]) -> dict[str, Variable]:
-    """Variables by name; where one is declared `.extern` too, its definition."""
+    """Returns variables by name; the definition of a variable that is also declared `.extern`."""
     found: dict[str, Variable] = {}
     for variable in variables:
         if variable.name not in found or variable.linkage != "extern":
@@ -140,7 +141,7 @@ def _no_storage(module: Module, symbol: Symbol) -> UnsupportedInstruction:
 
 
 def _stack(layout: Layout, variables: Iterable[Variable], *, frame: bool = False) -> int:
-    """Place variables one after another, each aligned; gives the bytes they take together."""
+    """Lays out variables one after another, each aligned; returns the end of the last one."""
     end = 0
     for variable in variables:
         start = _aligned(end, variable.alignment)
@@ -150,7 +151,7 @@ def _stack(layout: Layout, variables: Iterable[Variable], *, frame: bool = False
 
 
 def _share(layout: Layout, variables: Iterable[Variable]) -> None:
-    """Static shared variables first; open arrays all begin where dynamic memory does."""
+    """Lays out static shared variables, then dynamic shared memory, where all open arrays begin."""
     open_arrays = [v for v in variables if v.linkage == "extern" and None in v.shape]
     layout.shared_bytes = _stack(layout, (v for v in variables if v not in open_arrays))
     alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in open_arrays)))

@@ -1,5 +1,10 @@
-"""Classifies instructions by their part in asynchronous work: what begins it, what makes a group of
-it or ties it to an mbarrier, and what waits for it."""
+"""Classifies instructions of asynchronous operations: those that issue work, commit it to a group
+or an mbarrier, and wait for it.
+
+    cp.async.ca.shared.global [%r1], [%rd1], 16;   // BEGIN, kind COPY
+    cp.async.commit_group;                         // GROUP, kind COPY
+    cp.async.wait_group 1;                         // WAIT, kind COPY, but for the newest group
+"""
 
 from __future__ import annotations
 
@@ -28,18 +33,19 @@ KINDS = (
     "tensor memory load",
     "tensor memory store",
 )
-"""Kinds of asynchronous work: `cp.async`; `cp.async.bulk` and its kin; `st.async` and `red.async`;
-`wgmma.mma_async`; `tcgen05.mma`, `.cp` and `.shift`; `tcgen05.ld`; `tcgen05.st`."""
+"""Names of the kinds of asynchronous work: `cp.async`; `cp.async.bulk` and its kin; `st.async` and
+`red.async`; `wgmma.mma_async`; `tcgen05.mma`, `.cp` and `.shift`; `tcgen05.ld`; `tcgen05.st`."""
 
 COPY, BULK, SEND, PRODUCT, TENSOR, TENSOR_LOAD, TENSOR_STORE = range(len(KINDS))
 
 ALL = -1
-"""Of a wait: for all groups, and for work in no group."""
+"""As `left` of a wait: it waits for all groups, and for work in no group."""
 
 
 class AsynchronousRole(Enum):
-    """Says what an instruction does: it begins work, groups or ties what was begun, waits for
-    groups, initialises an mbarrier, or looks whether a phase of one is complete."""
+    """Names what an instruction does to asynchronous work: BEGIN issues work, GROUP commits it to a
+    group or an mbarrier, WAIT waits for groups, INIT initialises an mbarrier, and LOOK tests
+    whether a phase of an mbarrier is complete."""
 
     BEGIN = auto()
     GROUP = auto()
@@ -50,8 +56,8 @@ class AsynchronousRole(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AsynchronousPart:
-    """The part of an instruction: its role, the kind of work, the mbarrier that it has to do with,
-    and of a wait how many of the newest groups it leaves out."""
+    """The role of an instruction, the kind of work (an index of KINDS), the mbarrier if there is
+    one, and for a wait how many of the newest groups it does not wait for."""
 
     role: AsynchronousRole
     kind: int
@@ -60,7 +66,7 @@ class AsynchronousPart:
 
 
 def asynchronous_part(instruction: Instruction) -> AsynchronousPart | None:
-    """Return the part that an instruction has in asynchronous work; None where it has none."""
+    """Returns the role of an instruction in asynchronous work; None if it has none."""
     operation = instruction.operation
     wait = wait_request(instruction)
     if wait is not None:

@@ -1,4 +1,5 @@
-"""Instructions by which threads synchronise, other than accesses to memory."""
+"""Classifies the instructions by which threads synchronise, other than accesses to memory, as
+events of the race detector."""
 
 from __future__ import annotations
 
@@ -14,25 +15,26 @@ TENSOR_EVENTS = {
     "fence::before_thread_sync": words.TENSOR_FENCE_BEFORE,
     "fence::after_thread_sync": words.TENSOR_FENCE_AFTER,
 }
-"""The events of tensor memory that are no accesses."""
+"""Events of tensor memory that are no accesses, by modifier."""
 
 
 LAUNCH_EVENTS = {"launch_dependents": words.LAUNCH_TRIGGER, "wait": words.LAUNCH_WAIT}
-"""The events of `griddepcontrol`."""
+"""Events of `griddepcontrol`, by modifier."""
 
 
 def triggers_launch(instruction: Instruction) -> bool:
-    """Returns whether an instruction lets the next launch of the stream begin."""
+    """Returns whether an instruction allows the next launch of the stream to begin."""
     return event_of(instruction) == words.LAUNCH_TRIGGER
 
 
 def is_warp_barrier(instruction: Instruction) -> bool:
-    """Returns whether it is a `bar.warp.sync`."""
+    """Returns whether an instruction is a `bar.warp.sync`."""
     return instruction.operation.name == "bar" and "warp" in instruction.operation.modifiers
 
 
 def event_of(instruction: Instruction) -> int | None:
-    """Returns the kind of event that an instruction is, where it is one besides an access."""
+    """Returns the detector's event for an instruction; None if it only accesses memory or
+    computes."""
     modifiers, name = instruction.operation.modifiers, instruction.operation.name
     if is_warp_barrier(instruction):
         return words.WARP_SYNC
@@ -56,6 +58,6 @@ def event_of(instruction: Instruction) -> int | None:
 
 
 def _fences_copies(instruction: Instruction) -> bool:
-    """Returns whether a fence of proxies is one of asynchronous copies."""
+    """Returns whether a proxy fence orders asynchronous copies."""
     modifiers = instruction.operation.modifiers
     return modifiers["kind"] == "async" or any("async" in each for each in modifiers.values)

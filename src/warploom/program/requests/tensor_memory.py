@@ -1,7 +1,10 @@
-"""Reads what a `tcgen05` instruction wants of tensor memory: a number, and operands in rows.
+"""Encodes a `tcgen05` instruction as a request: a number with packed fields, and its operands.
 
-Both machines read their operands from here and give them to `asynchronous.tensor_memory`; what the
-rows and the number hold is in `asynchronous.tensor_memory.layout`.
+Both machines evaluate the operands and pass them to `asynchronous.tensor_memory`;
+`asynchronous.tensor_memory.layout` defines the fields and the numbers of operands (`*_ROW`).
+
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 64;
+    ->  ALLOC, ((SHARED_ROW, [%r1], None), (COLUMNS_ROW, 64, U32))
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ from warploom.isa.spec import Modifiers, Operation
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Space, Vector
 
 RequestOperand = tuple[int, Operand, ScalarType | None]
-"""A row of operands: its number, the operand, and the type by which it is read; of addresses
-None."""
+"""An operand: its number in the request, the PTX operand, and the type to read it as (None: it is
+an address)."""
 
 SHAPE_NUMBERS = {
     "32x32b": w.S32X32B,
@@ -49,13 +52,13 @@ KINDS = {
     "kind::mxf4nvf4": w.MXF4NVF4,
 }
 SCALES = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
-"""Blocks with a scale along k. A block of 32 elements is the whole of mxf8f6f4."""
+"""Scales along k in a row of A or B, by the modifier for their size."""
 
 
 @dataclass(frozen=True)
 class TensorMemoryRequest:
-    """`request`, and the operands that go with it; `registers` are those that a load writes or a
-    store reads."""
+    """An encoded instruction: `request` packs its kind and flags. `registers` are those that a load
+    writes or a store reads."""
 
     request: int
     inputs: tuple[RequestOperand, ...]
@@ -63,7 +66,7 @@ class TensorMemoryRequest:
 
 
 def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
-    """Return what an instruction wants, unless it changes nothing."""
+    """Returns the request of a `tcgen05` instruction that has an effect."""
     m = instruction.operation.modifiers
     flags = w.PAIR if m["cta_group"] == "cta_group::2" else 0
     request = next(read for name, read in READERS.items() if name in m)(instruction, m)
@@ -72,7 +75,7 @@ def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
 
 @cache
 def tensor_memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Return what an operation does to shared memory."""
+    """Returns the accesses of a `tcgen05` operation to shared memory."""
     m = operation.modifiers
     if "alloc" in m:
         return ((Space.SHARED, "store"),)
@@ -80,7 +83,7 @@ def tensor_memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...
 
 
 def uses_tensor_memory(instructions: tuple[Instruction, ...]) -> bool:
-    """Return whether a program has a `tcgen05` that does anything."""
+    """Returns whether some instruction is a `tcgen05` with an effect."""
     return any(
         is_tensor_memory_operation(instruction.operation)
         and not changes_nothing(instruction.operation)
@@ -89,12 +92,14 @@ def uses_tensor_memory(instructions: tuple[Instruction, ...]) -> bool:
 
 
 def work_words(has_tensor_memory: bool) -> int:
-    """Return how many words the rules of tensors work in, an entry and what is behind it."""
+    """Returns the 64-bit words of scratch memory that executing requests needs: an entry and what
+    follows."""
     return w.WORK_WORDS if has_tensor_memory else ENTRY_WORDS
 
 
 def queue_words(has_tensor_memory: bool) -> int:
-    """Return how many words the queue of late copies takes, with the stores behind it."""
+    """Returns the 64-bit words of the queue of late copies, with the list of late stores after
+    it."""
     return QUEUE_WORDS + LIST_WORDS if has_tensor_memory else QUEUE_WORDS
 
 
@@ -199,7 +204,7 @@ def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 
 
 def _scales(kind: str, m: Modifiers) -> int:
-    """Return how many scales a row has, 0 without any."""
+    """Returns the number of scales along k in a row of A or B; 0 if there are none."""
     if "block_scale" not in m:
         return 0
     whole = 1 if kind == "kind::mxf8f6f4" else 2
@@ -217,4 +222,4 @@ READERS: dict[str, Callable[[Instruction, Modifiers], TensorMemoryRequest]] = {
     "mma": _multiply,
     "commit": _commit,
 }
-"""By the part of an opcode that says what it does."""
+"""Maps the modifier that names the operation to the function that encodes it."""

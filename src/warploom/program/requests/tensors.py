@@ -1,8 +1,8 @@
-"""Reads the request that an instruction makes of the Tensor Memory Accelerator (TMA): a number, and
-operands in rows.
+"""Encodes an instruction for the Tensor Memory Accelerator (TMA) as a request: a number with packed
+fields, and its operands.
 
-Both machines read their operands from here and give them to `asynchronous.tensors`; what the rows
-and the number hold is in `asynchronous.tensors.requests`.
+Both machines evaluate the operands and pass them to `asynchronous.tensors`;
+`asynchronous.tensors.requests` defines the fields and the numbers of operands (`*_ROW`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from warploom.isa.spec import Operation
 from warploom.ptx.ir import Immediate, Instruction, Operand, Space, Vector
 
 RequestOperand = tuple[int, Operand, ScalarType | None]
-"""A row of operands: its number, the operand, and the type by which it is read; of addresses
-None."""
+"""An operand: its number in the request, the PTX operand, and the type to read it as (None: it is
+an address)."""
 
 TYPES = {
     **{name: number for number, name in enumerate(maps.ELEMENT_TYPES)},
     "b32": maps.U32,
     "b64": maps.U64,
 }
-"""The numbers of types of reductions."""
+"""Maps the types of reductions to their numbers."""
 
 MODES = {
     **dict.fromkeys(("im2col", "im2col_no_offs"), r.IM2COL_MODE),
@@ -38,8 +38,8 @@ MODES = {
 
 @dataclass(frozen=True)
 class TensorRequest:
-    """`request` and the operands that go with it. `map_space`: the state space of the address in
-    `MAP_ROW`, GENERIC where it is a generic one."""
+    """An encoded instruction and its operands. `map_space` is the state space of the address in
+    `MAP_ROW`, GENERIC if the address is generic."""
 
     request: int
     inputs: tuple[RequestOperand, ...]
@@ -47,7 +47,7 @@ class TensorRequest:
 
 
 def tensor_request(instruction: Instruction) -> TensorRequest:
-    """Return what an instruction wants (`isa.ops.tensors.is_tensor_operation`)."""
+    """Returns the request of an instruction (`isa.ops.tensors.is_tensor_operation`)."""
     operation = instruction.operation
     if operation.name == "tensormap":
         return _map_request(instruction)
@@ -60,8 +60,7 @@ def tensor_request(instruction: Instruction) -> TensorRequest:
 
 @cache
 def tensor_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Return what such an operation does to memory: each space that it reaches, and the op
-    there."""
+    """Returns the spaces that a tensor operation accesses, with the kind of access there."""
     if operation.name == "tensormap":
         return ()
     if is_cancellation(operation):
@@ -90,7 +89,7 @@ def _reduction(operation: Operation) -> int:
 
 
 def _box_request(instruction: Instruction) -> TensorRequest:
-    """Return a load, a store, a reduction or a prefetch of a box."""
+    """Encodes a load, store, reduction or prefetch of a box of a tensor."""
     operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
     mode = next((MODES[name] for name in MODES if name in m), r.TILE)
@@ -124,7 +123,7 @@ def _box_request(instruction: Instruction) -> TensorRequest:
 
 
 def _bytes_request(instruction: Instruction) -> TensorRequest:
-    """Return a copy or a reduction of bytes side by side."""
+    """Encodes a copy or a reduction of contiguous bytes."""
     operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
     request = (r.REDUCE_BYTES if "reduce" in m else r.COPY_BYTES) | _reduction(operation)
@@ -147,7 +146,7 @@ def _bytes_request(instruction: Instruction) -> TensorRequest:
 
 
 def _cancellation(instruction: Instruction) -> TensorRequest:
-    """Return a request for the work of another cluster."""
+    """Encodes a request for the work of a cluster that is not launched yet."""
     target, barrier = instruction.operands
     inputs: list[RequestOperand] = [(r.SHARED_ROW, target, None), (r.BARRIER_ROW, barrier, None)]
     if "multicast::cluster::all" in instruction.operation.modifiers:
@@ -156,7 +155,7 @@ def _cancellation(instruction: Instruction) -> TensorRequest:
 
 
 def _map_request(instruction: Instruction) -> TensorRequest:
-    """Return a change or a copy of a tensor map."""
+    """Encodes a change or a copy of a tensor map."""
     m = instruction.operation.modifiers
     if "cp_fenceproxy" in m:
         target, source, _ = instruction.operands

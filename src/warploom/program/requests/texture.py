@@ -1,7 +1,8 @@
-"""Reads the request of a texture or surface instruction: a number, and operands in rows.
+"""Encodes a texture or surface instruction as a request: a number with packed fields, and its
+operands.
 
-Both machines read their operands from here and give them to `texture.requests`; what the rows
-and the number hold is in `texture.descriptors`.
+Both machines evaluate the operands and pass them to `texture.requests`; `texture.descriptors`
+defines the fields and the numbers of operands (`*_ROW`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from warploom.ptx.ir import Instruction, Operand, Pair, Vector
 from warploom.texture import descriptors as d
 
 RequestOperand = tuple[int, Operand, ScalarType]
-"""A row of operands: its number, the operand, and the type by which it is read."""
+"""An operand: its number in the request, the PTX operand, and the type to read it as."""
 
 AXES = {
     "1d": (d.X_ROW,),
@@ -25,7 +26,8 @@ AXES = {
     "cube": (d.X_ROW, d.Y_ROW, d.Z_ROW),
     "acube": (d.LAYER_ROW, d.X_ROW, d.Y_ROW, d.Z_ROW),
 }
-"""The rows of coordinates, in the order in which an instruction has them."""
+"""Maps geometries to the numbers of their coordinates, in the order of the instruction's operands.
+"""
 
 LEVELS = {"level": d.GIVEN_LEVEL, "grad": d.GRADIENTS}
 MODES = {"trap": d.TRAP, "clamp": d.CLAMPED, "zero": d.ZERO}
@@ -33,9 +35,9 @@ MODES = {"trap": d.TRAP, "clamp": d.CLAMPED, "zero": d.ZERO}
 
 @dataclass(frozen=True)
 class TexelRequest:
-    """`request` and the operands that go with it; `handle` and `sampler` are addresses, or a value
-    (of istypep). `results` are what it writes, by rows from RESULT_ROW on; `resident`, where it is
-    asked for, is always true: everything is in memory."""
+    """An encoded instruction and its operands. `handle` and `sampler` are addresses, or a value (of
+    istypep). `results` are the operands that it writes, from RESULT_ROW on. `resident`, if present,
+    receives true: all texels are in memory."""
 
     request: int
     handle: Operand
@@ -46,7 +48,7 @@ class TexelRequest:
 
 
 def texel_request(instruction: Instruction) -> TexelRequest:
-    """Returns what an instruction of that unit asks."""
+    """Returns the request of a texture or surface instruction."""
     name = instruction.operation.name
     if name in ("tex", "tld4"):
         return _fetch(instruction)
@@ -56,7 +58,7 @@ def texel_request(instruction: Instruction) -> TexelRequest:
 
 
 def axes(modifiers: Modifiers) -> int:
-    """Returns how many coordinates an instruction needs."""
+    """Returns the number of coordinates of an instruction."""
     return len(AXES[modifiers.text("geom", "")])
 
 
@@ -134,7 +136,7 @@ _SURFACE_OPS = {
 
 
 def _surface_operands(instruction: Instruction) -> tuple[Operand | None, Operand, Operand | None]:
-    """Destination, place and source."""
+    """Returns the destination, address and source of an instruction; None for a missing one."""
     if instruction.operation.name == "suld":
         return instruction.operands[0], instruction.operands[1], None
     return None, instruction.operands[0], instruction.operands[1]
@@ -149,7 +151,7 @@ def _shape(m: Modifiers) -> int:
 
 
 def _handles(texels: Operand) -> tuple[Operand, Operand | None]:
-    """Return the texture, and the sampler where there is one."""
+    """Returns the operands of the texture and of the sampler (None if there is none)."""
     handle, *sampler, _ = elements(texels)
     return handle, sampler[0] if sampler else None
 
@@ -162,6 +164,6 @@ def _coordinates(m: Modifiers, texels: Operand, type: ScalarType) -> list[Reques
 
 
 def _spatial(m: Modifiers, first: int, operand: Operand, type: ScalarType) -> list[RequestOperand]:
-    """Rows for the axes of space, of which the first is `first`."""
+    """Returns the operands for the spatial axes (no layer), numbered from `first` on."""
     count = sum(row != d.LAYER_ROW for row in AXES[m.text("geom", "")])
     return [(first + i, e, type) for i, e in enumerate(elements(operand)[:count])]
