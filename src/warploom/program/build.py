@@ -28,12 +28,12 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
     kernel = _kernel(module, kernel_name)
     flat = flatten(module, kernel, stack_bytes)
     blocks, targets = cut(flat.instructions, flat.labels)
-    # Two graphs where calls are not inlined: execution follows `blocks`, but post-dominators are
-    # those of `onward`, in which a call is followed by its return point. Otherwise lanes would
-    # reconverge in whatever function they return from.
+    # Where calls are not inlined there are two graphs. Execution follows `blocks`. Post-dominators
+    # are those of `local_successors`, in which a call is followed by its return point: otherwise a
+    # branch in a callee would have none before the end of the program.
     by_function = blocks
-    if flat.inside:
-        by_function, _ = cut(flat.instructions, flat.labels, flat.inside)
+    if flat.local_successors:
+        by_function, _ = cut(flat.instructions, flat.labels, flat.local_successors)
     layout = lay_out(module, kernel, flat)
     return Program(
         name=kernel_name,
@@ -42,7 +42,7 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
         sites=tuple(flat.sites),
         blocks=blocks,
         targets=targets,
-        onward=tuple(block.successors for block in by_function),
+        local_successors=tuple(block.successors for block in by_function),
         registers=tuple(flat.registers),
         places=layout.places,
         globals=tuple(layout.globals),

@@ -59,7 +59,7 @@ def assemble(
     if parts:
         last = HiddenCode(whole, kernel.flat.instructions[-1], kernel.flat.sites[-1])
         last.emit("exit")
-    calls = [kept for part in (kernel, *parts) for kept in part.kept]
+    calls = [retained for part in (kernel, *parts) for retained in part.retained]
     for part in parts:
         _append_function(whole, part, calls, reachable)
     whole.mark(EXIT)
@@ -84,7 +84,7 @@ def _append(whole: Flat, flat: Flat) -> None:
     whole.labels |= {label: at + shift for label, at in flat.labels.items()}
     whole.hidden |= {at + shift for at in flat.hidden}
     whole.private |= {at + shift for at in flat.private}
-    whole.inside |= {at + shift: labels for at, labels in flat.inside.items()}
+    whole.local_successors |= {at + shift: labels for at, labels in flat.local_successors.items()}
     whole.registers += flat.registers
 
 
@@ -95,10 +95,10 @@ def _append_function(
     function = part.function
     inputs, outputs, end = slots(function)
     recursive = function.name in reachable(function.name)
-    places, end = _own_places(part, inputs, outputs, end, recursive=recursive)
-    saved, end = _saved(part, end, reachable)
+    places, end = _frame_offsets(part, inputs, outputs, end, recursive=recursive)
+    saved, end = _saved_registers(part, end, reachable)
     size = aligned(end + LINK_BYTES, ALIGNMENT)
-    like, site = _place_of(part)
+    like, site = _attribution(part)
     whole.mark(entry_label(function.name))
     code = HiddenCode(whole, like, site)
     code.store(TOP, size - 16, FRAME, 64)
@@ -109,7 +109,7 @@ def _append_function(
     for formal, at in zip(function.parameters, inputs, strict=True):
         if formal.space is Space.REG:
             code.load(own_register(formal, function), FRAME, at)
-    _append(whole, _rewritten(part, places, saved))
+    _append(whole, _rewritten_body(part, places, saved))
     whole.variables |= {n: v for n, v in part.flat.variables.items() if n not in places}
     whole.mark(end_label(function.name))
     for formal, at in zip(function.returns, outputs, strict=True):
@@ -122,16 +122,18 @@ def _append_function(
     # The return is a branch table over the numbers of the calls that may call this function; a
     # number without an entry cannot occur.
     return_targets = {
-        kept.number: Symbol(kept.label) for kept in calls if function.name in kept.callees
+        retained.number: Symbol(retained.label)
+        for retained in calls
+        if function.name in retained.callees
     }
     table = tuple(
         return_targets.get(number, Sink()) for number in range(max(return_targets, default=0) + 1)
     )
     code.emit("brx.idx", RETURN, Vector(table))
-    whole.inside[len(whole.instructions) - 1] = (EXIT,)
+    whole.local_successors[len(whole.instructions) - 1] = (EXIT,)
 
 
-def _place_of(part: FunctionCode) -> tuple[Instruction, Site]:
+def _attribution(part: FunctionCode) -> tuple[Instruction, Site]:
     """Returns the instruction and site that prologue and epilogue are attributed to: the function's
     first."""
     if part.flat.instructions:
@@ -139,7 +141,7 @@ def _place_of(part: FunctionCode) -> tuple[Instruction, Site]:
     return Instruction(decode("ret"), (), span=part.function.span), Site(part.function.name, 0)
 
 
-def _own_places(
+def _frame_offsets(
     part: FunctionCode, inputs: Sequence[int], outputs: Sequence[int], end: int, *, recursive: bool
 ) -> tuple[dict[str, int], int]:
     """Returns the offsets in the frame of a function's variables, and the end of these.
@@ -159,7 +161,7 @@ def _own_places(
     return places, end
 
 
-def _saved(
+def _saved_registers(
     part: FunctionCode, end: int, reachable: Reachable
 ) -> tuple[dict[int, list[tuple[Register, int]]], int]:
     """Returns, by the number of a call, the registers to save around it with their offsets in the
@@ -170,19 +172,19 @@ def _saved(
     """
     name, flat = part.function.name, part.flat
     reentrant = [
-        kept
-        for kept in part.kept
-        if any(name == callee or name in reachable(callee) for callee in kept.callees)
+        retained
+        for retained in part.retained
+        if any(name == callee or name in reachable(callee) for callee in retained.callees)
     ]
     if not reentrant:
         return {}, end
     ends = dict.fromkeys((EXIT, end_label(name)), len(flat.instructions))
-    blocks, targets = cut(flat.instructions, flat.labels | ends, flat.inside)
+    blocks, targets = cut(flat.instructions, flat.labels | ends, flat.local_successors)
     live = live_in(flat.instructions, blocks, (*flat.registers, *REGISTERS))
     places: dict[Register, int] = {}
     saved: dict[int, list[tuple[Register, int]]] = {}
-    for kept in reentrant:
-        block = targets[kept.label]
+    for retained in reentrant:
+        block = targets[retained.label]
         needed = live[block].difference(REGISTERS) if block < len(blocks) else ()
         needed = sorted(needed, key=lambda r: r.name)
         for register in needed:
@@ -190,11 +192,11 @@ def _saved(
                 size = max(4, register.type.bits // 8)
                 places[register] = end = aligned(end, size)
                 end += size
-        saved[kept.number] = [(register, places[register]) for register in needed]
+        saved[retained.number] = [(register, places[register]) for register in needed]
     return saved, end
 
 
-def _rewritten(
+def _rewritten_body(
     part: FunctionCode, places: Mapping[str, int], saved: Mapping[int, list[tuple[Register, int]]]
 ) -> Flat:
     """Returns a function's body with variables in the frame, and registers saved around calls."""
@@ -202,8 +204,10 @@ def _rewritten(
     labels_at: dict[int, list[str]] = {}
     for label, at in old.labels.items():
         labels_at.setdefault(at, []).append(label)
-    jumps = {kept.jump: saved.get(kept.number, []) for kept in part.kept}
-    returns = {kept.back: (saved.get(kept.number, []), kept.jump) for kept in part.kept}
+    jumps = {retained.jump: saved.get(retained.number, []) for retained in part.retained}
+    returns = {
+        retained.back: (saved.get(retained.number, []), retained.jump) for retained in part.retained
+    }
     for at in range(len(old.instructions) + 1):
         for label in labels_at.get(at, ()):
             new.mark(label)
@@ -241,6 +245,6 @@ def _add_rewritten(new: Flat, old: Flat, at: int, places: Mapping[str, int]) -> 
             case _:
                 operands.append(operand)
     one = replace(instruction, operation=operation, operands=tuple(operands))
-    if at in old.inside:
-        new.inside[len(new.instructions)] = old.inside[at]
+    if at in old.local_successors:
+        new.local_successors[len(new.instructions)] = old.local_successors[at]
     new.add(one, site, hidden=hidden, private=private)

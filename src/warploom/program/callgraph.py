@@ -47,15 +47,19 @@ class CallGraph:
         return None if number is None else FUNCTION_BASE + FUNCTION_STEP * number
 
     @cached_property
-    def taken(self) -> tuple[str, ...]:
+    def address_taken(self) -> tuple[str, ...]:
         """Returns the functions whose address some instruction or initial value takes, in order."""
-        taken = {name for variable in self._variables() for name in _named(variable.initial)}
+        address_taken = {
+            name for variable in self._variables() for name in _symbols_in(variable.initial)
+        }
         for function in self._functions.values():
             for instruction in function.instructions:
                 skipped = 2 if instruction.operation.name == "call" else 0
                 for operand in instruction.operands[skipped:]:
-                    taken |= {o.name for o in leaf_operands(operand) if isinstance(o, Symbol)}
-        return tuple(name for name in self._functions if name in taken)
+                    address_taken |= {
+                        o.name for o in leaf_operands(operand) if isinstance(o, Symbol)
+                    }
+        return tuple(name for name in self._functions if name in address_taken)
 
     def shape(self, call: Instruction, caller: Function) -> Function | Prototype:
         """Returns the parameters and results of a call: the callee's, or those of a prototype."""
@@ -85,7 +89,7 @@ class CallGraph:
         if isinstance(shape, Targets):
             return tuple(self._functions[n] for n in shape.names if n in self._functions)
         wanted = signature(shape)
-        fitting = (self._functions[name] for name in self.taken)
+        fitting = (self._functions[name] for name in self.address_taken)
         return tuple(f for f in fitting if not f.is_entry and signature(f) == wanted)
 
     def reachable(self, name: str) -> frozenset[str]:
@@ -150,12 +154,12 @@ def signature(shape: Function | Prototype) -> tuple[tuple[int, ...], tuple[int, 
     return tuple(p.size for p in shape.parameters), tuple(r.size for r in shape.returns)
 
 
-def _named(initial: Initializer | None) -> Iterator[str]:
+def _symbols_in(initial: Initializer | None) -> Iterator[str]:
     """Yields the symbols in an initial value."""
     match initial:
         case tuple():
             for item in initial:
-                yield from _named(item)
+                yield from _symbols_in(item)
         case Symbol(name) | Masked(Symbol(name)):
             yield name
         case _:

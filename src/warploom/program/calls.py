@@ -14,9 +14,9 @@ All but the `call` are hidden instructions (`Program.hidden`): the `call` is cou
 which becomes a branch to the function's end as in inlined code.
 
 Lanes that diverge in a call reconverge at its return point, which is the successor of the call in
-`Program.onward`. The depth of calls is a register of each lane, so that lanes that wait at a block
-do not reconverge with lanes that pass it in a deeper call. Source: PTX ISA, "Abstracting the ABI",
-call.
+`Program.local_successors`. The depth of calls is a register of each lane, so that lanes that wait
+at a block do not reconverge with lanes that pass it in a deeper call. Source: PTX ISA, "Abstracting
+the ABI", call.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class FunctionCode:
 
     function: Function
     flat: Flat = field(default_factory=Flat)
-    kept: list[RetainedCall] = field(default_factory=list[RetainedCall])
+    retained: list[RetainedCall] = field(default_factory=list[RetainedCall])
 
 
 def entry_label(name: str) -> str:
@@ -88,7 +88,7 @@ class CallTargets:
     may_exit: bool
 
 
-def keep_call(
+def emit_retained_call(
     part: FunctionCode,
     call: Instruction,
     site: Site,
@@ -113,12 +113,14 @@ def keep_call(
     else:
         _emit_indirect_jump(code, target, targets)
     jump = len(flat.instructions) - 1
-    # Overrides the jump's successors in the caller's own graph (`Program.onward`).
-    flat.inside[jump] = (
+    # Overrides the successors of the jump in the graph of its own function.
+    flat.local_successors[jump] = (
         (return_label(number), EXIT) if targets.may_exit else (return_label(number),)
     )
     flat.mark(return_label(number))
-    part.kept.append(RetainedCall(number, jump, len(flat.instructions), tuple(targets.functions)))
+    part.retained.append(
+        RetainedCall(number, jump, len(flat.instructions), tuple(targets.functions))
+    )
     for formal, actual, at in zip(shape.returns, returns.elements, outputs, strict=True):
         _emit_result_copy(code, formal, actual, at)
 

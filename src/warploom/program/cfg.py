@@ -30,11 +30,11 @@ EXITS = frozenset({"ret", "exit"})
 def cut(
     instructions: Sequence[Instruction],
     labels: Mapping[str, int],
-    inside: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
+    local_successors: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
 ) -> tuple[tuple[ProgramBlock, ...], dict[str, int]]:
     """Returns the basic blocks, and the block of each label.
 
-    `labels` maps a label to the index of the instruction after it. `inside` overrides the
+    `labels` maps a label to the index of the instruction after it. `local_successors` overrides the
     successors of some instructions, given as labels. The end of the list is the virtual exit, whose
     id is one more than the last block's.
     """
@@ -48,8 +48,8 @@ def cut(
             i,
             start,
             stop,
-            tuple(targets[label] for label in inside[stop - 1])
-            if stop - 1 in inside
+            tuple(targets[label] for label in local_successors[stop - 1])
+            if stop - 1 in local_successors
             else _successors(instructions[stop - 1], i, len(starts), targets),
         )
         for i, (start, stop) in enumerate(zip(starts, stops, strict=True))

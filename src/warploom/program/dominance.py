@@ -20,12 +20,12 @@ Graph = Sequence[Sequence[int]]
 def post_dominators(successors: Graph) -> tuple[int, ...]:
     """Returns the immediate post-dominator of each node; the exit is `len(successors)`."""
     exit = len(successors)
-    forward = _with_ways_out(successors)
+    forward = _with_exit_edges(successors)
     order = _post_order(_reversed(forward), exit)  # the exit comes last
     rank = {node: i for i, node in enumerate(order)}
     idom: dict[int, int] = {exit: exit}
 
-    def meet(a: int, b: int) -> int:
+    def intersect(a: int, b: int) -> int:
         while a != b:
             if rank[a] < rank[b]:
                 a = idom[a]
@@ -40,14 +40,14 @@ def post_dominators(successors: Graph) -> tuple[int, ...]:
             processed = [s for s in forward[node] if s in idom]
             nearest = processed[0]
             for other in processed[1:]:
-                nearest = meet(nearest, other)
+                nearest = intersect(nearest, other)
             if idom.get(node) != nearest:
                 idom[node] = nearest
                 changed = True
     return tuple(idom[node] for node in range(exit))
 
 
-def _with_ways_out(successors: Graph) -> list[list[int]]:
+def _with_exit_edges(successors: Graph) -> list[list[int]]:
     """Returns the graph with the exit as its last node, and an edge to it from each endless
     loop."""
     exit = len(successors)
@@ -57,14 +57,14 @@ def _with_ways_out(successors: Graph) -> list[list[int]]:
     for node in range(exit):
         if node in escaping:
             continue
-        last = max(_final_loop(forward, backward, node))
+        last = max(_terminal_component(forward, backward, node))
         forward[last].append(exit)
         backward[exit].append(last)
         escaping |= _reachable(backward, last)
     return forward
 
 
-def _final_loop(forward: Graph, backward: Graph, node: int) -> set[int]:
+def _terminal_component(forward: Graph, backward: Graph, node: int) -> set[int]:
     """Returns a terminal strongly connected component that is reachable from a node."""
     while True:
         reachable = _reachable(forward, node)

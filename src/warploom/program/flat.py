@@ -17,8 +17,8 @@ class Flat:
 
     `labels` map a label to the index of the next instruction. `variables` are those of the kernel
     and of its callees, without the kernel's parameters. `hidden` and `private` are those of
-    `Program`. `inside` maps a jump between functions to the labels that follow it in its own
-    function.
+    `Program`. `local_successors` maps a jump between functions to the labels that follow it in its
+    own function.
     """
 
     instructions: list[Instruction] = field(default_factory=list[Instruction])
@@ -28,7 +28,7 @@ class Flat:
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
     hidden: set[int] = field(default_factory=set[int])
     private: set[int] = field(default_factory=set[int])
-    inside: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+    local_successors: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
     depth: Register | None = None
 
     def add(

@@ -28,7 +28,7 @@ from warploom.program import alloca, callees, calls, stack
 from warploom.program.callgraph import CallGraph
 from warploom.program.calls import FunctionCode
 from warploom.program.flat import Flat
-from warploom.program.inlining import kept_functions
+from warploom.program.inlining import retained_functions
 from warploom.program.program import InlinedCopy, Site
 from warploom.program.services import service_function
 from warploom.program.warp_groups import group_barrier_after
@@ -77,7 +77,7 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
     first = inliner.begin(kernel)
     inliner.body(_Frame(kernel, Renaming(), None))
     parts: dict[str, FunctionCode] = {}
-    waiting = [*inliner.wanted()]
+    waiting = [*inliner.retained_callees()]
     while waiting:
         function = waiting.pop(0)
         if function.name not in parts:
@@ -87,10 +87,10 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
             renaming = Renaming(suffix, {f.name: f.name + suffix for f in formals})
             end = calls.end_label(function.name)
             inliner.body(_Frame(function, renaming, end, InlinedCopy(suffix)))
-            waiting += inliner.wanted()
+            waiting += inliner.retained_callees()
     if not first.flat.instructions:
         _end_at_once(first)
-    if not (parts or first.kept or inliner.has_stack):
+    if not (parts or first.retained or inliner.has_stack):
         return first.flat
     return callees.assemble(first, parts.values(), stack_bytes, inliner.graph.reachable)
 
@@ -109,7 +109,7 @@ class _Inliner:
     def __init__(self, module: Module, kernel: Function) -> None:
         self.module = module
         self.graph = CallGraph(module)
-        self.kept = kept_functions(self.graph, kernel)
+        self.retained = retained_functions(self.graph, kernel)
         self.calls = 0
         self.has_stack = False
         self.module_names = {v.name for v in module.variables}
@@ -120,9 +120,13 @@ class _Inliner:
         self.flat = self.part.flat
         return self.part
 
-    def wanted(self) -> list[Function]:
+    def retained_callees(self) -> list[Function]:
         """Returns the functions that retained calls of the current part may call."""
-        found = (self.module.function(name) for kept in self.part.kept for name in kept.callees)
+        found = (
+            self.module.function(name)
+            for retained in self.part.retained
+            for name in retained.callees
+        )
         return [function for function in found if function is not None]
 
     def body(self, frame: _Frame) -> None:
@@ -194,25 +198,25 @@ class _Inliner:
             self.flat.add(_branch(replace(call, guard=around), end), site)
         call = replace(call, guard=None)
         callee = self._callee(call)
-        if callee is None or callee.name in self.kept or self.graph.is_recursive(callee.name):
-            self._keep(call, site, caller)
+        if callee is None or callee.name in self.retained or self.graph.is_recursive(callee.name):
+            self._emit_retained(call, site, caller)
             self.flat.mark(end)
         else:
             self._inline(call, site, callee, end)
 
-    def _keep(self, call: Instruction, site: Site, caller: _Frame) -> None:
+    def _emit_retained(self, call: Instruction, site: Site, caller: _Frame) -> None:
         """Emits a call that is not inlined."""
         graph = self.graph
         reachable = {f.name: graph.number[f.name] for f in graph.candidates(call, caller.function)}
         to = calls.CallTargets(reachable, any(graph.may_exit(name) for name in reachable))
         shape = graph.shape(call, caller.function)
-        calls.keep_call(self.part, call, site, self.calls, shape, to)
+        calls.emit_retained_call(self.part, call, site, self.calls, shape, to)
 
     def _inline(self, call: Instruction, site: Site, callee: Function, end: str) -> None:
         """Emits a call as the body of its callee, between copies of arguments and results."""
         suffix = f"@{self.calls}"
         renaming = Renaming(suffix)
-        top = self._keep_top(call, site, callee, suffix)
+        top = self._save_stack_top(call, site, callee, suffix)
         arguments = self._bind(call, callee.parameters, call.operands[2], renaming)
         results = self._bind(call, callee.returns, call.operands[0], renaming)
         self.flat.add(replace(call, operands=(Vector(()), call.operands[1], Vector(()))), site)
@@ -227,7 +231,7 @@ class _Inliner:
         for formal, actual in results:
             self.flat.add(_copy_out(call, formal, actual), site)
 
-    def _keep_top(
+    def _save_stack_top(
         self, call: Instruction, site: Site, callee: Function, suffix: str
     ) -> Register | None:
         """Saves the top of the stack before a callee that uses `alloca`; returns the register that

@@ -38,21 +38,21 @@ class _Size:
     depth: int
 
 
-def kept_functions(graph: CallGraph, kernel: Function) -> frozenset[str]:
+def retained_functions(graph: CallGraph, kernel: Function) -> frozenset[str]:
     """Returns the functions that could be inlined but are not.
 
     Raises CompileError if the kernel is too large whatever is inlined.
     """
     order = _callees_first(graph, kernel)
     called = Counter(name for one in order for name in graph.direct_callees(one.name))
-    kept, total = _keep(graph, order, called, None)
+    retained, total = _retain(graph, order, called, None)
     for threshold in THRESHOLDS:
         if total <= MAX_INLINED:
-            return kept
-        kept, total = _keep(graph, order, called, threshold)
+            return retained
+        retained, total = _retain(graph, order, called, threshold)
     if total > MAX_INSTRUCTIONS:
         raise _too_large(kernel, order, called, total)
-    return kept
+    return retained
 
 
 def _callees_first(graph: CallGraph, kernel: Function) -> list[Function]:
@@ -71,26 +71,26 @@ def _callees_first(graph: CallGraph, kernel: Function) -> list[Function]:
     return order
 
 
-def _keep(
+def _retain(
     graph: CallGraph, order: Sequence[Function], called: Mapping[str, int], threshold: int | None
 ) -> tuple[frozenset[str], int]:
     """Returns the functions that are retained at a threshold (None: no limit), and the instructions
     of the resulting program."""
     sizes: dict[str, _Size] = {}
-    kept: set[str] = set()
+    retained: set[str] = set()
     for function in order:
         name = function.name
         instructions, depth = len(function.instructions), 0
         for callee in graph.direct_callees(name):
-            if callee not in kept and callee in sizes and not graph.is_recursive(callee):
+            if callee not in retained and callee in sizes and not graph.is_recursive(callee):
                 instructions += sizes[callee].instructions
                 depth = max(depth, 1 + sizes[callee].depth)
         sizes[name] = _Size(instructions, depth)
         large = threshold is not None and called[name] > 1 and instructions > threshold
         if name != order[-1].name and (large or depth >= MAX_DEPTH):
-            kept.add(name)
-    total = sum(sizes[name].instructions for name in (*kept, order[-1].name))
-    return frozenset(kept), total
+            retained.add(name)
+    total = sum(sizes[name].instructions for name in (*retained, order[-1].name))
+    return frozenset(retained), total
 
 
 def _too_large(

@@ -27,7 +27,7 @@ RESERVED_BYTES = 1024
 Programming Guide, "Compute Capability 8.x: Shared Memory"). NVIDIA's headers keep barriers of
 thread groups there. Only kernels that read its address have it, after their own shared memory."""
 
-ASKS_FOR_RESERVED = ("%reserved_smem", "%aggr_smem")
+RESERVED_REGISTERS = ("%reserved_smem", "%aggr_smem")
 
 NAMES_NO_STORAGE = frozenset({"bra", "brx", "call"})
 
@@ -52,22 +52,24 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
     Raises UnsupportedInstruction if an instruction takes the address of something without storage.
     """
     layout = Layout()
-    layout.parameter_bytes = _stack(layout, kernel.parameters)
-    layout.reserved_shared_bytes = _reserved(flat)
-    used = _used(module, kernel, flat)
+    layout.parameter_bytes = _lay_out(layout, kernel.parameters)
+    layout.reserved_shared_bytes = _reserved_bytes(flat)
+    used = _used_variables(module, kernel, flat)
     by_space: dict[Space, list[Variable]] = {}
     for variable in used:
         by_space.setdefault(variable.space, []).append(variable)
-    layout.frame_bytes = _stack(layout, by_space.get(Space.PARAM, ()), frame=True)
-    layout.local_bytes = _stack(layout, by_space.get(Space.LOCAL, ()))
-    _share(layout, by_space.get(Space.SHARED, ()))
+    layout.frame_bytes = _lay_out(layout, by_space.get(Space.PARAM, ()), frame=True)
+    layout.local_bytes = _lay_out(layout, by_space.get(Space.LOCAL, ()))
+    _lay_out_shared(layout, by_space.get(Space.SHARED, ()))
     for variable in (*by_space.get(Space.GLOBAL, ()), *by_space.get(Space.CONST, ())):
         index = len(layout.globals)
         layout.places[variable.name] = VariableSlot(variable.space, index, variable.size)
         layout.globals.append(variable.name)
     _check_pointers(module, flat)
-    one_each = {instruction.operation: instruction for instruction in flat.instructions}.values()
-    if any(map(points_to_parameters, one_each)):
+    distinct_operations = {
+        instruction.operation: instruction for instruction in flat.instructions
+    }.values()
+    if any(map(points_to_parameters, distinct_operations)):
         layout.places[PARAMETERS] = VariableSlot(
             Space.GLOBAL, len(layout.globals), layout.parameter_bytes
         )
@@ -102,15 +104,15 @@ def points_to_parameters(instruction: Instruction) -> bool:
     return operation.name in ("cvta", "isspacep") and space.startswith("param")
 
 
-def _reserved(flat: Flat) -> int:
+def _reserved_bytes(flat: Flat) -> int:
     """Returns the bytes of reserved shared memory: 0 if the kernel does not read their address."""
     special = (
         o for instruction in flat.instructions for o in instruction.operands if type(o) is Special
     )
-    return RESERVED_BYTES if any(o.name.startswith(ASKS_FOR_RESERVED) for o in special) else 0
+    return RESERVED_BYTES if any(o.name.startswith(RESERVED_REGISTERS) for o in special) else 0
 
 
-def _used(module: Module, kernel: Function, flat: Flat) -> list[Variable]:
+def _used_variables(module: Module, kernel: Function, flat: Flat) -> list[Variable]:
     """Returns the variables that instructions name, in order of declaration."""
     declared = _definitions(module.variables) | flat.variables
     parameters = {p.name for p in kernel.parameters}
@@ -140,7 +142,7 @@ def _no_storage(module: Module, symbol: Symbol) -> UnsupportedInstruction:
     return UnsupportedInstruction(message, symbol.span)
 
 
-def _stack(layout: Layout, variables: Iterable[Variable], *, frame: bool = False) -> int:
+def _lay_out(layout: Layout, variables: Iterable[Variable], *, frame: bool = False) -> int:
     """Lays out variables one after another, each aligned; returns the end of the last one."""
     end = 0
     for variable in variables:
@@ -150,10 +152,10 @@ def _stack(layout: Layout, variables: Iterable[Variable], *, frame: bool = False
     return end
 
 
-def _share(layout: Layout, variables: Iterable[Variable]) -> None:
+def _lay_out_shared(layout: Layout, variables: Iterable[Variable]) -> None:
     """Lays out static shared variables, then dynamic shared memory, where all open arrays begin."""
     open_arrays = [v for v in variables if v.linkage == "extern" and None in v.shape]
-    layout.shared_bytes = _stack(layout, (v for v in variables if v not in open_arrays))
+    layout.shared_bytes = _lay_out(layout, (v for v in variables if v not in open_arrays))
     alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in open_arrays)))
     layout.dynamic_shared_offset = _aligned(layout.shared_bytes, alignment)
     for variable in open_arrays:

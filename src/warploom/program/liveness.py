@@ -27,7 +27,7 @@ def live_in(
     """Returns the registers that are live at the start of each block: backward data flow to a fixed
     point."""
     bits = {register.name: 1 << i for i, register in enumerate(registers)}
-    effects = [_effect(instructions[b.start : b.stop], bits) for b in blocks]
+    effects = [_gen_and_kill(instructions[b.start : b.stop], bits) for b in blocks]
     live = [0] * (len(blocks) + 1)  # the last is the exit, where nothing is live
     predecessors: list[list[int]] = [[] for _ in live]
     for block in blocks:
@@ -48,7 +48,7 @@ def live_in(
     return tuple(sets[mask] for mask in live[:-1])
 
 
-def _effect(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[int, int]:
+def _gen_and_kill(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[int, int]:
     """Returns the registers that a block reads before writing (gen) and those it always writes
     (kill)."""
     read, written = set[str](), set[str]()

@@ -89,11 +89,11 @@ class VariableSlot:
 class Program:
     """A kernel with its calls resolved, its basic blocks, and the layout of its variables.
 
-    `targets` maps labels to blocks. `onward[b]` are the successors of block b in its own function:
-    the return point of a call, not the callee's entry. `sites[i]` is the origin of instruction i,
-    `places` the slots of variables by name. `registers` are all registers, in a fixed order. Sizes
-    are in bytes; `shared_bytes` covers static variables, then dynamic shared memory begins at
-    `dynamic_shared_offset`; `reserved_shared_bytes` for the system come last.
+    `targets` maps labels to blocks. `local_successors[b]` are the successors of block b in its own
+    function: the return point of a call, not the callee's entry. `sites[i]` is the origin of
+    instruction i, `places` the slots of variables by name. `registers` are all registers, in a
+    fixed order. Sizes are in bytes; `shared_bytes` covers static variables, then dynamic shared
+    memory begins at `dynamic_shared_offset`; `reserved_shared_bytes` for the system come last.
 
     For calls that are not inlined (`program.calls`): `depth` is the register with the number of
     calls that a thread is in, None without such calls. `hidden` instructions maintain the stack of
@@ -107,7 +107,7 @@ class Program:
     sites: tuple[Site, ...]
     blocks: tuple[ProgramBlock, ...]
     targets: Mapping[str, int]
-    onward: tuple[tuple[int, ...], ...]
+    local_successors: tuple[tuple[int, ...], ...]
     registers: tuple[Register, ...]
     places: Mapping[str, VariableSlot]
     globals: tuple[str, ...]
@@ -162,7 +162,7 @@ class Program:
     def reconvergence(self) -> tuple[int, ...]:
         """Returns the immediate post-dominator of each block; `exit` if no block post-dominates
         it."""
-        return post_dominators(self.onward)
+        return post_dominators(self.local_successors)
 
     @cached_property
     def live_in(self) -> tuple[frozenset[Register], ...]:

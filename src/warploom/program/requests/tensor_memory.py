@@ -69,7 +69,7 @@ def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
     """Returns the request of a `tcgen05` instruction that has an effect."""
     m = instruction.operation.modifiers
     flags = w.PAIR if m["cta_group"] == "cta_group::2" else 0
-    request = next(read for name, read in READERS.items() if name in m)(instruction, m)
+    request = next(read for name, read in ENCODERS.items() if name in m)(instruction, m)
     return TensorMemoryRequest(request.request | flags, request.inputs, request.registers)
 
 
@@ -211,7 +211,7 @@ def _scales(kind: str, m: Modifiers) -> int:
     return SCALES.get(m.text("size", ""), whole)
 
 
-READERS: dict[str, Callable[[Instruction, Modifiers], TensorMemoryRequest]] = {
+ENCODERS: dict[str, Callable[[Instruction, Modifiers], TensorMemoryRequest]] = {
     "alloc": _alloc,
     "dealloc": _free,
     "relinquish_alloc_permit": _relinquish,
