@@ -207,4 +207,4 @@ def test_what_a_register_of_a_loop_holds(gpu: wl.Device, step: str, is_known: bo
     program = gpu.compile(LOOP.format().replace("STEP", step), "ptx")["k"].program
     given = LaunchInputs((1, 1, 1), (1, 1, 1), bytes(64), (), lambda at: None)
     (reach,) = global_accesses(program, given)
-    assert (reach.where.form is not None) == is_known
+    assert (reach.address.form is not None) == is_known

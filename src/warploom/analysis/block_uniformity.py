@@ -63,7 +63,8 @@ def has_uniform_barriers(program: Program) -> bool:
         )
         divergent = divergent_blocks(program, operand_shapes)
         uniform = not any(
-            _may_be_skipped(instruction) or (block.index in divergent and _is_barrier(instruction))
+            _may_skip_barrier(instruction)
+            or (block.index in divergent and _is_barrier(instruction))
             for block in program.blocks
             for instruction in program.instructions[block.start : block.stop]
         )
@@ -75,7 +76,7 @@ def _is_barrier(instruction: Instruction) -> bool:
     return instruction.operation.spec.unit is Unit.BARRIER
 
 
-def _may_be_skipped(instruction: Instruction) -> bool:
+def _may_skip_barrier(instruction: Instruction) -> bool:
     """Return whether it is a barrier that not all lanes take part in, or a call, which may come to
     any."""
     return instruction.operation.name == "call" or (

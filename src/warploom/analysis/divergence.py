@@ -37,11 +37,14 @@ class DivergencePoints:
         """Returns whether a warp may come back before it ends: loops, barriers, lanes that await
         lanes; and where its state is looked at, for its registers."""
         blocks, instructions = self.program.blocks, self.program.instructions
-        goes_back = any(to <= block.index for block in blocks for to in block.successors)
-        awaits = any(
-            waits(i) or (self.independent and member_mask(i) is not None) for i in instructions
+        has_back_edge = any(to <= block.index for block in blocks for to in block.successors)
+        waits_for_lanes = any(
+            is_block_barrier(i) or (self.independent and member_mask(i) is not None)
+            for i in instructions
         )
-        return self.mixes or goes_back or awaits or changes_register_count(instructions)
+        return (
+            self.mixes or has_back_edge or waits_for_lanes or changes_register_count(instructions)
+        )
 
     @cached_property
     def spilled(self) -> frozenset[Register]:
@@ -49,7 +52,7 @@ class DivergencePoints:
         that is read before: it is zero at first, and nothing would put that into its place."""
         program = self.program
         written = Counter(register for one in program.instructions for register in writes(one))
-        resumed = (b.successors[-1] for b in program.blocks if self._waits_at_end(b))
+        resumed = (b.successors[-1] for b in program.blocks if self._ends_with_barrier(b))
         live = frozenset[Register]().union(
             *(program.live_in[b] for b in resumed if b < program.exit)
         )
@@ -60,7 +63,7 @@ class DivergencePoints:
     def region_versions(self) -> frozenset[int]:
         """Blocks that warps reach behind a barrier of the block before they come to another, and
         those before the first; the latter are left out, or all, if those are many instructions."""
-        waiting = {b.index for b in self.program.blocks if self._waits_at_end(b)}
+        waiting = {b.index for b in self.program.blocks if self._ends_with_barrier(b)}
         behind = {self.program.blocks[index].successors[-1] for index in waiting}
         for starts in ({0} | behind, behind) if waiting else ():
             found = self._between_barriers(starts, waiting)
@@ -81,8 +84,8 @@ class DivergencePoints:
                 pending.extend(() if at in waiting else self.program.blocks[at].successors)
         return frozenset(found)
 
-    def _waits_at_end(self, block: ProgramBlock) -> bool:
-        return waits(self.program.instructions[block.stop - 1])
+    def _ends_with_barrier(self, block: ProgramBlock) -> bool:
+        return is_block_barrier(self.program.instructions[block.stop - 1])
 
     @cached_property
     def _branches(self) -> list[tuple[int, tuple[int, ...]]]:
@@ -153,11 +156,11 @@ class DivergencePoints:
         places |= self.reconvergence_points | {
             block for waiting in self.waiting_blocks.values() for block in waiting
         }
-        places |= {b.successors[-1] for b in blocks if self._waits_at_end(b)}
+        places |= {b.successors[-1] for b in blocks if self._ends_with_barrier(b)}
         places |= {b.index for b in blocks if may_wait_before(instructions[b.start])}
         return frozenset(places - {self.program.exit})
 
 
-def waits(instruction: Instruction) -> bool:
+def is_block_barrier(instruction: Instruction) -> bool:
     """Returns whether it is a barrier of the block."""
     return instruction.operation.spec.unit is Unit.BARRIER

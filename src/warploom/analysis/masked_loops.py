@@ -44,7 +44,7 @@ def masked_regions(program: Program) -> tuple[MaskedRegion, ...]:
     if program.depth is not None:
         return ()
     before = predecessors(program)
-    candidates = [*natural_loops(program, before).items(), *_jumped_over(program)]
+    candidates = [*natural_loops(program, before).items(), *_skipped_regions(program)]
     found = (_region(program, before, header, blocks) for header, blocks in candidates)
     regions = sorted((one for one in found if one), key=lambda region: -len(region.blocks))
     kept: list[MaskedRegion] = []
@@ -54,7 +54,7 @@ def masked_regions(program: Program) -> tuple[MaskedRegion, ...]:
     return tuple(kept)
 
 
-def _jumped_over(program: Program) -> Iterator[tuple[int, set[int]]]:
+def _skipped_regions(program: Program) -> Iterator[tuple[int, set[int]]]:
     """Yield the blocks at whose ends some lanes may go straight to where all meet, with the blocks
     that the others come through. What is run under a mask is left out."""
     for block in program.blocks:
@@ -78,12 +78,18 @@ def _region(
         return None
     point = points.pop()
     forward = all(block < point for block, _ in out)
-    if point == program.exit or not forward or not all(map(_is_plain, _made(program, blocks))):
+    if (
+        point == program.exit
+        or not forward
+        or not all(map(_is_lane_independent, _instructions_of(program, blocks)))
+    ):
         return None
     exits = frozenset(block for block, _ in out)
     after = _after_exits(program, blocks, exits)
     written = frozenset(
-        register for instruction in _made(program, after) for register in writes(instruction)
+        register
+        for instruction in _instructions_of(program, after)
+        for register in writes(instruction)
     )
     kept = written & program.live_in[point]
     return MaskedRegion(header, frozenset(blocks), exits, point, written, kept)
@@ -102,13 +108,13 @@ def _after_exits(program: Program, blocks: set[int], exits: frozenset[int]) -> s
     return found
 
 
-def _made(program: Program, blocks: Iterable[int]) -> Iterable[Instruction]:
+def _instructions_of(program: Program, blocks: Iterable[int]) -> Iterable[Instruction]:
     for index in sorted(blocks):
         block = program.blocks[index]
         yield from program.instructions[block.start : block.stop]
 
 
-def _is_plain(instruction: Instruction) -> bool:
+def _is_lane_independent(instruction: Instruction) -> bool:
     """Returns whether an instruction neither waits for other lanes nor looks at them, and goes on
     in the program."""
     if may_wait_before(instruction) or instruction.operation.name in ("brx", "ret", "exit", "trap"):

@@ -31,7 +31,7 @@ def predicated_blocks(
     return {
         at: body
         for at, body in found.items()
-        if _can_run(program, blocks[body], shapes_by_body[body])
+        if _is_predicable(program, blocks[body], shapes_by_body[body])
     }
 
 
@@ -61,14 +61,14 @@ def body_instructions(program: Program, body: ProgramBlock) -> range:
     return range(body.start, body.stop - (last.operation.name == "bra"))
 
 
-def _can_run(program: Program, body: ProgramBlock, operand_shapes: OperandShapes) -> bool:
+def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: OperandShapes) -> bool:
     inside = [program.instructions[index] for index in body_instructions(program, body)]
     return len(inside) <= LONGEST_PREDICATED_BLOCK and all(
-        _is_plain(instruction, operand_shapes) for instruction in inside
+        _can_be_masked(instruction, operand_shapes) for instruction in inside
     )
 
 
-def _is_plain(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
+def _can_be_masked(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
     """Returns whether an instruction neither waits nor goes elsewhere, whatever its operands."""
     spec = instruction.operation.spec
     if instruction.operation.name in BLOCK_ENDS or spec.unit in (Unit.CONTROL, Unit.BARRIER):

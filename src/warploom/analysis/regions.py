@@ -37,7 +37,7 @@ class Region:
 def regions(program: Program) -> Region:
     """Returns the program as a region, with all inside of it. Loops that are neither apart nor one
     inside of the other (irreducible control flow) are left out, all but the longest."""
-    return _Search(program).region(RegionKind.KERNEL, frozenset(range(program.exit)), None)
+    return _LoopNest(program).region(RegionKind.KERNEL, frozenset(range(program.exit)), None)
 
 
 def predecessors(program: Program) -> list[list[int]]:
@@ -56,11 +56,11 @@ def natural_loops(program: Program, before: list[list[int]]) -> Mapping[int, set
     for block in program.blocks:
         for header in block.successors:
             if header <= block.index:
-                inside.setdefault(header, {header}).update(_leading(before, header, block.index))
+                inside.setdefault(header, {header}).update(_loop_body(before, header, block.index))
     return inside
 
 
-def _leading(before: list[list[int]], header: int, last: int) -> set[int]:
+def _loop_body(before: list[list[int]], header: int, last: int) -> set[int]:
     """Returns the blocks that lead to the last of a loop without passing its header."""
     seen: set[int] = set()
     pending = [last]
@@ -72,7 +72,7 @@ def _leading(before: list[list[int]], header: int, last: int) -> set[int]:
     return seen
 
 
-class _Search:
+class _LoopNest:
     """Holds the loops of one program by their headers, those of each nested or apart."""
 
     def __init__(self, program: Program) -> None:
@@ -90,7 +90,7 @@ class _Search:
             for one in self._outermost(blocks, header)
         ]
         inside = frozenset[int]().union(*(one.all_blocks for one in inner))
-        if any(self._waits(index) for index in blocks):
+        if any(self._ends_with_barrier(index) for index in blocks):
             return Region(kind, (), tuple(self._parts(blocks, header, inner)))
         return Region(kind, tuple(sorted(blocks - inside)), tuple(inner))
 
@@ -105,7 +105,7 @@ class _Search:
         self, blocks: frozenset[int], header: int | None, loops: Iterable[Region]
     ) -> list[Region]:
         """Returns the parts of a region with a barrier, and its loops with one, in order."""
-        split = [loop for loop in loops if any(map(self._waits, loop.all_blocks))]
+        split = [loop for loop in loops if any(map(self._ends_with_barrier, loop.all_blocks))]
         whole = [loop for loop in loops if loop not in split]
         rest = blocks.difference(*(loop.all_blocks for loop in split))
         found = list[Region]()
@@ -120,7 +120,9 @@ class _Search:
         of the loop."""
         neighbours: dict[int, set[int]] = {index: set() for index in blocks}
         for index in blocks:
-            for to in () if self._waits(index) else self._program.blocks[index].successors:
+            for to in (
+                () if self._ends_with_barrier(index) else self._program.blocks[index].successors
+            ):
                 if to in blocks and to != header:
                     neighbours[index].add(to)
                     neighbours[to].add(index)
@@ -135,7 +137,7 @@ class _Search:
             left -= found
             yield frozenset(found)
 
-    def _waits(self, index: int) -> bool:
+    def _ends_with_barrier(self, index: int) -> bool:
         """Returns whether a block ends with a barrier of the block."""
         last = self._program.instructions[self._program.blocks[index].stop - 1]
         return last.operation.spec.unit is Unit.BARRIER

@@ -62,8 +62,8 @@ def scattered_registers(
         targets = [register for register in writes(instruction) if register not in shapes]
         if not targets:
             continue
-        level = _result(
-            instruction, max(_inputs(instruction, warp_layout, levels), default=Level.ALIKE)
+        level = _result_level(
+            instruction, max(_operand_levels(instruction, warp_layout, levels), default=Level.ALIKE)
         )
         for register in targets:
             if level > levels.get(register, Level.ALIKE):
@@ -76,7 +76,7 @@ def _level_of(shape: VectorShape) -> Level:
     return Level.ALIKE if shape.is_affine and shape.stride == 0 else Level.STRIDED
 
 
-def _inputs(
+def _operand_levels(
     instruction: Instruction, warp_layout: WarpLayout, levels: dict[Register, Level]
 ) -> Iterator[Level]:
     """Yield the levels of what an instruction reads, its guard among them."""
@@ -88,7 +88,7 @@ def _inputs(
                 yield _level_of(special_shape(leaf.name, warp_layout))
 
 
-def _result(instruction: Instruction, most: Level) -> Level:
+def _result_level(instruction: Instruction, most: Level) -> Level:
     """Returns the level of what an instruction gives, where its operands have `most` at most."""
     operation = instruction.operation
     if operation.spec.unit is Unit.ATOMIC:

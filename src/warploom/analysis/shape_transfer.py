@@ -211,21 +211,21 @@ class OperandShapes:
     def results(self, instruction: Instruction) -> Iterator[tuple[Register, VectorShape]]:
         """Yield the shape of what an instruction gives each register, as wide as the register."""
         agreed = self.guard(instruction) == UNIFORM
-        for place, target in enumerate(_targets(instruction)):
+        for place, target in enumerate(_written_registers(instruction)):
             if target is None:
                 continue
             shape = VARYING
             if agreed:
                 shape = (
-                    self._term(instruction, place, target)
+                    self._term_result(instruction, place, target)
                     if computes(instruction)
-                    else self._other(instruction, target)
+                    else self._move_or_load_result(instruction, target)
                 )
             if target.type == PRED and shape != UNIFORM:
                 shape = VARYING
             yield target, shape
 
-    def _term(self, instruction: Instruction, place: int, target: Register) -> VectorShape:
+    def _term_result(self, instruction: Instruction, place: int, target: Register) -> VectorShape:
         sources = tuple(
             spread(instruction.operands[len(instruction.operation.spec.destinations) :])
         )
@@ -235,7 +235,7 @@ class OperandShapes:
         term = terms[place]
         return _resized(self.terms(instruction).shape(term), term.type.bits, target.type.bits)
 
-    def _other(self, instruction: Instruction, target: Register) -> VectorShape:
+    def _move_or_load_result(self, instruction: Instruction, target: Register) -> VectorShape:
         match instruction.operation.name:
             case "mov" | "cvta":
                 source = instruction.operands[1]
@@ -245,11 +245,11 @@ class OperandShapes:
                 type = instruction.operation.modifiers.scalar(slot)
                 return _resized(self.shape(source, type), type.bits, target.type.bits)
             case "ld" | "ldu":
-                return self._loaded(instruction)
+                return self._loaded_shape(instruction)
             case _:
                 return VARYING
 
-    def _loaded(self, instruction: Instruction) -> VectorShape:
+    def _loaded_shape(self, instruction: Instruction) -> VectorShape:
         """Lanes that load from one place at once get the same; warps are not there at once."""
         space, address = space_of(instruction), instruction.operands[1]
         if space is Space.PARAM:
@@ -282,7 +282,7 @@ NO_TERM_UNITS = (Unit.ATOMIC, Unit.MATRIX, Unit.TEXTURE, Unit.BARRIER)
 """Instructions that look at memory, at control, or at lanes beside their own."""
 
 
-def _targets(instruction: Instruction) -> Iterator[Register | None]:
+def _written_registers(instruction: Instruction) -> Iterator[Register | None]:
     """Yield what an instruction writes, place by place; None where it is nothing."""
     count = (
         1 if instruction.operation.name == "call" else len(instruction.operation.spec.destinations)

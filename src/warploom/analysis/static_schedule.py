@@ -52,7 +52,7 @@ def size_for_static_schedule(program: Program, size: Size) -> Size | None:
     x, y, z = size
     whole = x * y % 32 == 0 and z == 1 and (y == 1 or x == 16)
     short = len(program.instructions) <= LONGEST
-    if not (whole and short and _asks_for_size(program)):
+    if not (whole and short and _reads_block_size(program)):
         return None
     warp_layout = warp_layout_of(size)
     shapes = shapes_of(program, warp_layout)
@@ -61,7 +61,7 @@ def size_for_static_schedule(program: Program, size: Size) -> Size | None:
     return size if static_schedule_of(program, warp_layout, shapes, size) else None
 
 
-def _asks_for_size(program: Program) -> bool:
+def _reads_block_size(program: Program) -> bool:
     operands = (
         operand for instruction in program.instructions for operand in spread(instruction.operands)
     )
@@ -78,8 +78,8 @@ def static_schedule_of(
     everywhere = frozenset(range(len(program.blocks)))
     search = WarpLoopSearch(program, everywhere, partly, warp_layout, shapes)
     schedule, length = list[WarpLoop](), 0
-    for site, path, choices in _Walk(program, search, size).parts():
-        warp_loop = search.way(site, path, choices)
+    for site, path, choices in _BlockExecution(program, search, size).parts():
+        warp_loop = search.warp_loop(site, path, choices)
         if warp_loop is None:
             return ()
         schedule.append(warp_loop)
@@ -91,7 +91,7 @@ def static_schedule_of(
     return ()
 
 
-class _ConstantFolding(OperandShapes):
+class _ConstantOperands(OperandShapes):
     """Shapes of operands where the size of the block, and the contents of some registers, are
     known."""
 
@@ -100,13 +100,13 @@ class _ConstantFolding(OperandShapes):
     ) -> None:
         super().__init__(program, warp_layout, shapes)
         self._specials: dict[str, int] = dict(zip(SIZES, size, strict=True)) if size else {}
-        self.held: dict[Register, int] = {}
+        self.constants: dict[Register, int] = {}
 
     def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
         shaped = super().operand(operand, type)
         match operand:
             case Register():
-                bits = self.held.get(operand) if operand.type.bits >= type.bits else None
+                bits = self.constants.get(operand) if operand.type.bits >= type.bits else None
             case Special(name):
                 bits = self._specials.get(name)
             case _:
@@ -114,16 +114,16 @@ class _ConstantFolding(OperandShapes):
         cut = (1 << type.bits) - 1
         return shaped if bits is None else ShapedValue(shaped.shape, bits & cut)
 
-    def follow(self, instruction: Instruction) -> None:
+    def execute(self, instruction: Instruction) -> None:
         """Follow an instruction that all threads have executed."""
         found = dict(self._results(instruction)) if instruction.guard is None else {}
-        self.forget(instruction)
-        self.held |= found
+        self.invalidate(instruction)
+        self.constants |= found
 
-    def forget(self, instruction: Instruction) -> None:
+    def invalidate(self, instruction: Instruction) -> None:
         """Forget what an instruction writes that some threads have executed."""
         for register in writes(instruction):
-            self.held.pop(register, None)
+            self.constants.pop(register, None)
 
     def _results(self, instruction: Instruction) -> Iterator[tuple[Register, int]]:
         """Yield the registers that an instruction gives what is known, and what that is."""
@@ -149,13 +149,13 @@ class _ConstantFolding(OperandShapes):
         return [(term.type, shapes.constant(term)) for term in terms]
 
 
-class _Walk:
+class _BlockExecution:
     """The way of all threads of a block through a program."""
 
     def __init__(self, program: Program, search: WarpLoopSearch, size: Size | None) -> None:
         self.program, self._search = program, search
         operand_shapes = search.operand_shapes
-        self._told = _ConstantFolding(
+        self._constants = _ConstantOperands(
             program, operand_shapes.warp_layout, operand_shapes.shapes, size
         )
 
@@ -167,9 +167,9 @@ class _Walk:
         while at != self.program.exit and at not in path:
             block = self.program.blocks[at]
             path.append(at)
-            self._run(block)
+            self._execute(block)
             last = terminator(self.program, block)
-            following = self._following(block, choices)
+            following = self._next_block(block, choices)
             if is_full_barrier(last) or is_unguarded_exit(last):
                 yield site, tuple(path), choices
                 site, path, choices = at, [], {}
@@ -177,11 +177,11 @@ class _Walk:
                 return
             at = following
 
-    def _run(self, block: ProgramBlock) -> None:
+    def _execute(self, block: ProgramBlock) -> None:
         for instruction in self.program.instructions[block.start : block.stop]:
-            self._told.follow(instruction)
+            self._constants.execute(instruction)
 
-    def _following(self, block: ProgramBlock, choices: dict[int, bool]) -> int | None:
+    def _next_block(self, block: ProgramBlock, choices: dict[int, bool]) -> int | None:
         """Return the block that all threads come to next, those that had more to do in between as
         well; None where that is not known."""
         last, index = terminator(self.program, block), block.index
@@ -195,14 +195,14 @@ class _Walk:
             and is_uniform_branch(self._search.operand_shapes, last)
             and last.guard is not None
         ):
-            predicate = self._told.held.get(last.guard.register)
+            predicate = self._constants.constants.get(last.guard.register)
             if predicate is None:
                 return None
             choices[index] = bool(predicate) != last.guard.negated
             return block.successors[0 if choices[index] else 1]
-        if index not in self._search.beside:
+        if index not in self._search.if_bodies:
             return None
-        body = self.program.blocks[self._search.beside[index]]
+        body = self.program.blocks[self._search.if_bodies[index]]
         for instruction in self.program.instructions[body.start : body.stop]:
-            self._told.forget(instruction)
+            self._constants.invalidate(instruction)
         return self.program.reconvergence[index]

@@ -62,17 +62,17 @@ class StridedLoop:
 
 
 @dataclass(frozen=True)
-class Motion:
-    """Says how a value changes from iteration to iteration. Not linear: in any way. `moves`: by the
+class Recurrence:
+    """Says how a value changes from iteration to iteration. Not linear: in any way. `advances`: by the
     same amount each time, else it stays. `base`: the register of which it is what that held as the
     iteration began plus what stays, if it is known to be."""
 
     linear: bool = True
-    moves: bool = False
+    advances: bool = False
     base: Register | None = None
 
 
-STAYS, ADVANCES, ANYHOW = Motion(), Motion(moves=True), Motion(linear=False)
+INVARIANT, ADVANCING, NONLINEAR = Recurrence(), Recurrence(advances=True), Recurrence(linear=False)
 
 
 def staying_relation(program: Program, loop: Iterable[int], index: int, compared: int) -> str:
@@ -87,17 +87,17 @@ def staying_relation(program: Program, loop: Iterable[int], index: int, compared
     return relation if stays_if_taken != guard.negated else OPPOSITES[relation]
 
 
-def chain_loops(program: Program, shapes: RegisterShapes) -> Iterator[tuple[int, ...]]:
+def straight_line_loops(program: Program, shapes: RegisterShapes) -> Iterator[tuple[int, ...]]:
     """Yields the blocks of each loop that qualifies, in the order of an iteration."""
     if program.depth is not None:
         return
     for header, inside in natural_loops(program, predecessors(program)).items():
-        blocks = _chain(program, header, inside)
+        blocks = _block_order(program, header, inside)
         if blocks is not None and len({shapes.around(block) for block in blocks}) == 1:
             yield blocks
 
 
-def _chain(program: Program, header: int, inside: set[int]) -> tuple[int, ...] | None:
+def _block_order(program: Program, header: int, inside: set[int]) -> tuple[int, ...] | None:
     """Returns the blocks of a loop in the order in which each iteration runs all of them; None
     where they have no such order, or an instruction may stop a lane."""
     found = [header]
@@ -105,7 +105,7 @@ def _chain(program: Program, header: int, inside: set[int]) -> tuple[int, ...] |
         block = program.blocks[found[-1]]
         further = [to for to in block.successors if to in inside]
         instructions = program.instructions[block.start : block.stop]
-        if len(further) != 1 or not all(map(_is_plain, instructions)):
+        if len(further) != 1 or not all(map(_is_lane_independent, instructions)):
             return None
         if further[0] == header:
             return tuple(found) if len(found) == len(inside) else None
@@ -114,7 +114,7 @@ def _chain(program: Program, header: int, inside: set[int]) -> tuple[int, ...] |
         found.append(further[0])
 
 
-def _is_plain(instruction: Instruction) -> bool:
+def _is_lane_independent(instruction: Instruction) -> bool:
     """Returns whether an instruction neither waits for lanes nor reads the clock, and goes on in
     the program."""
     if may_wait_before(instruction) or instruction.operation.name in (
@@ -137,16 +137,16 @@ def _reads_clock(operand: Operand) -> bool:
 
 
 def strided_loop(
-    operand_shapes: OperandShapes, blocks: tuple[int, ...], among: Sequence[int]
+    operand_shapes: OperandShapes, blocks: tuple[int, ...], candidates: Sequence[int]
 ) -> StridedLoop | None:
-    """Returns the loop of some blocks with those accesses `among` given ones that have linear
+    """Returns the loop of some blocks with those accesses `candidates` given ones that have linear
     addresses; None where it has none, or a lane may diverge in an instruction. `operand_shapes` has the
     shapes of registers in all of its blocks."""
-    program, motions = operand_shapes.program, _Motions(operand_shapes, blocks)
+    program, recurrences = operand_shapes.program, _Recurrences(operand_shapes, blocks)
     linear_accesses: list[int] = []
     slice_union: set[int] = set()
-    for index in among:
-        slice = motions.slice_of(index, [_base_of(program.instructions[index])])
+    for index in candidates:
+        slice = recurrences.slice_of(index, [_address_base(program.instructions[index])])
         if slice is not None:
             linear_accesses.append(index)
             slice_union |= slice
@@ -154,13 +154,13 @@ def strided_loop(
         return None
     compared: list[int] = []
     for block in blocks:
-        index = motions.comparison(block)
+        index = recurrences.comparison(block)
         operands = () if index is None else program.instructions[index].operands[1:3]
-        slice = None if index is None else motions.slice_of(index, operands)
+        slice = None if index is None else recurrences.slice_of(index, operands)
         if index is not None and slice is not None:
             compared.append(index)
             slice_union |= slice
-    widened = tuple(one for one in motions.widened if one[0] in slice_union)
+    widened = tuple(one for one in recurrences.widened if one[0] in slice_union)
     for block in blocks:
         for index in range(program.blocks[block].start, program.blocks[block].stop):
             if index not in slice_union and may_wrap(program.instructions[index], operand_shapes):
@@ -170,19 +170,19 @@ def strided_loop(
     return StridedLoop(blocks, advances, widened, tuple(compared), tuple(linear_accesses))
 
 
-def _base_of(instruction: Instruction) -> Operand:
+def _address_base(instruction: Instruction) -> Operand:
     """Returns what the address of a load or store begins with."""
     address = next(one for one in instruction.operands if isinstance(one, Address))
     assert address.base is not None
     return address.base
 
 
-def _holds(target: Operand, term: Term) -> bool:
+def _same_width(target: Operand, term: Term) -> bool:
     """Returns whether a register takes the value of a term as it is."""
     return isinstance(target, Register) and target.type.bits == term.type.bits
 
 
-class _Motions:
+class _Recurrences:
     """Finds how the registers of one loop change. `widened` are operands that must not wrap."""
 
     def __init__(self, operand_shapes: OperandShapes, blocks: tuple[int, ...]) -> None:
@@ -199,26 +199,26 @@ class _Motions:
                 self._writers.setdefault(register, []).append(index)
         self.widened: dict[tuple[int, int], None] = {}
         self._linear: set[int] = set()
-        self._states: dict[int, Mapping[Register, Motion]] = {}
+        self._states: dict[int, Mapping[Register, Recurrence]] = {}
         """The registers that an instruction finds, by those that access memory or compare."""
         self._solve()
 
     def _solve(self) -> None:
         """Assumes that each register advances by a constant, until no assumption is wrong."""
         live = self.program.live_in[self._blocks[0]]
-        begins = {r: Motion(moves=True, base=r) for r in self._writers if r in live}
+        begins = {r: Recurrence(advances=True, base=r) for r in self._writers if r in live}
         while True:
             self.widened.clear()
             self._linear.clear()
             state = dict(begins)
             for index in self._order:
-                self._step(index, state)
+                self._transfer(index, state)
             wrong = [r for r, was in begins.items() if was.linear and state[r].base != r]
             if not wrong:
                 return
-            begins = begins | dict.fromkeys(wrong, ANYHOW)
+            begins = begins | dict.fromkeys(wrong, NONLINEAR)
 
-    def _step(self, index: int, state: dict[Register, Motion]) -> None:
+    def _transfer(self, index: int, state: dict[Register, Recurrence]) -> None:
         """Enters what an instruction leaves in its destinations."""
         instruction = self.program.instructions[index]
         targets = tuple(
@@ -229,82 +229,84 @@ class _Motions:
         here, results = self._operand_shapes.shapes, dict(self._operand_shapes.results(instruction))
         shaped = all(shape.is_affine and register in here for register, shape in results.items())
         plain = shaped and instruction.guard is None
-        motions = self._results(index, instruction, state) if plain else ()
+        recurrences = self._results(index, instruction, state) if plain else ()
         for number, target in enumerate(targets):
             if isinstance(target, Register):
-                state[target] = motions[number] if number < len(motions) else ANYHOW
-        if motions and all(one.linear for one in motions):
+                state[target] = recurrences[number] if number < len(recurrences) else NONLINEAR
+        if recurrences and all(one.linear for one in recurrences):
             self._linear.add(index)
 
     def _results(
-        self, index: int, instruction: Instruction, state: Mapping[Register, Motion]
-    ) -> Sequence[Motion]:
+        self, index: int, instruction: Instruction, state: Mapping[Register, Recurrence]
+    ) -> Sequence[Recurrence]:
         """Returns how what an instruction gives changes, by its destinations."""
         operation = instruction.operation
         sources = tuple(spread(instruction.operands[len(operation.spec.destinations) :]))
         if operation.name == "cvta":
-            [motions] = [self._operand(one, U64, state) for one in sources[:1]]
-            return [Motion(motions.linear, motions.moves)]
+            [recurrences] = [self._operand(one, U64, state) for one in sources[:1]]
+            return [Recurrence(recurrences.linear, recurrences.advances)]
         if operation.name == "mov" and not computes(instruction):
-            return [STAYS] if isinstance(instruction.operands[1], Special | Symbol) else []
+            return [INVARIANT] if isinstance(instruction.operands[1], Special | Symbol) else []
         if not computes(instruction) or operation.spec.preconditions:
             return []
         types = operation.source_types
-        motions = [
-            STAYS if type is None else self._operand(source, type, state)
+        recurrences = [
+            INVARIANT if type is None else self._operand(source, type, state)
             for source, type in zip(sources, types, strict=False)
         ]
         shapes, terms = self._operand_shapes.terms(instruction), operation.terms_for(len(sources))
-        found = [self._term(index, term, motions, shapes) for term in terms]
+        found = [self._term(index, term, recurrences, shapes) for term in terms]
         targets = spread(instruction.operands[: len(operation.spec.destinations)])
         return [
-            motion if not motion.moves or _holds(target, term) else ANYHOW
-            for motion, target, term in zip(found, targets, terms, strict=False)
+            recurrence if not recurrence.advances or _same_width(target, term) else NONLINEAR
+            for recurrence, target, term in zip(found, targets, terms, strict=False)
         ]
 
     def _operand(
-        self, operand: Operand, type: ScalarType, state: Mapping[Register, Motion]
-    ) -> Motion:
+        self, operand: Operand, type: ScalarType, state: Mapping[Register, Recurrence]
+    ) -> Recurrence:
         if not isinstance(operand, Register):
-            return STAYS
-        motion = state.get(operand, ANYHOW if operand in self._writers else STAYS)
-        if not motion.moves or operand.type.bits == type.bits:
-            return motion
-        return ADVANCES if operand.type.bits > type.bits else ANYHOW
+            return INVARIANT
+        recurrence = state.get(operand, NONLINEAR if operand in self._writers else INVARIANT)
+        if not recurrence.advances or operand.type.bits == type.bits:
+            return recurrence
+        return ADVANCING if operand.type.bits > type.bits else NONLINEAR
 
     def _term(
-        self, index: int, term: Term, arguments: Sequence[Motion], shapes: TermShapes
-    ) -> Motion:
+        self, index: int, term: Term, arguments: Sequence[Recurrence], shapes: TermShapes
+    ) -> Recurrence:
         """Returns how a term of an instruction changes whose arguments change so."""
         if term.op == "const":
-            return STAYS
+            return INVARIANT
         if term.op == "arg":
             return arguments[int(str(term.attr))]
         if term.op == "select" and (side := shapes.chosen(term)) is not None:
             return self._term(index, side, arguments, shapes)
         args = [self._term(index, one, arguments, shapes) for one in term.args]
-        if not any(one.moves or not one.linear for one in args):
-            return STAYS
+        if not any(one.advances or not one.linear for one in args):
+            return INVARIANT
         if not term.type.is_integer or not all(one.linear for one in args):
-            return ANYHOW
+            return NONLINEAR
         match term.op:
             case "add" | "sub":
-                bases = [one.base for one in args if one.moves]
-                kept = bases[0] if len(bases) == 1 and (term.op == "add" or args[0].moves) else None
-                return Motion(moves=True, base=kept)
+                bases = [one.base for one in args if one.advances]
+                kept = (
+                    bases[0] if len(bases) == 1 and (term.op == "add" or args[0].advances) else None
+                )
+                return Recurrence(advances=True, base=kept)
             case "neg" | "truncate":
-                return ADVANCES
+                return ADVANCING
             case "reinterpret" if term.args[0].type.is_integer:
                 return args[0]
-            case "mul" if not (args[0].moves and args[1].moves):
-                return ADVANCES
-            case "shl" if not args[1].moves:
-                return ADVANCES
+            case "mul" if not (args[0].advances and args[1].advances):
+                return ADVANCING
+            case "shl" if not args[1].advances:
+                return ADVANCING
             case "extend" if term.args[0].op == "arg":
                 self.widened[index, int(str(term.args[0].attr))] = None
-                return ADVANCES
+                return ADVANCING
             case _:
-                return ANYHOW
+                return NONLINEAR
 
     def comparison(self, block: int) -> int | None:
         """Returns the comparison by which lanes leave at the end of a block, if its relation may
@@ -341,7 +343,7 @@ class _Motions:
         found: set[int] = set()
         pending = [one for one in operands if isinstance(one, Register)]
         state = self._states[index]
-        if not all(state.get(one, STAYS).linear for one in pending):
+        if not all(state.get(one, INVARIANT).linear for one in pending):
             return None
         while pending:
             for index in self._writers.get(pending.pop(), ()):

@@ -21,7 +21,7 @@ from warploom.program.program import Program, ProgramBlock
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction, Register
 
-Loose = list[set[Register]]
+VaryingByBlock = list[set[Register]]
 """By block, the registers that have no shape there."""
 
 
@@ -37,27 +37,29 @@ def shapes_of(
         regions = ()
     elif regions is None:
         regions = masked_regions(program)
-    loose: Loose = [set() for _ in program.blocks]
+    varying_by_block: VaryingByBlock = [set() for _ in program.blocks]
     while True:
-        shapes = _fixed_point(program, warp_layout, loose)
+        shapes = _fixed_point(program, warp_layout, varying_by_block)
         masked: list[MaskedRegion] = []
-        lost_shape = list(_joined_varying(program, warp_layout, shapes, loose, regions, masked))
+        lost_shape = list(
+            _joined_varying(program, warp_layout, shapes, varying_by_block, regions, masked)
+        )
         if block_wide:
             everywhere = {register for _, register in lost_shape}
             lost_shape = [(block.index, r) for block in program.blocks for r in everywhere]
-        if all(register in loose[block] for block, register in lost_shape):
+        if all(register in varying_by_block[block] for block, register in lost_shape):
             break
-        _to_varying(program, loose, lost_shape)
+        _to_varying(program, varying_by_block, lost_shape)
     known = {r: shapes[r] for r in program.registers if r in shapes and shapes[r].is_affine}
-    varying = tuple(frozenset(known.keys() & here) for here in loose)
+    varying = tuple(frozenset(known.keys() & here) for here in varying_by_block)
     if block_wide:
-        known = {r: s for r, s in known.items() if not any(r in here for here in loose)}
+        known = {r: s for r, s in known.items() if not any(r in here for here in varying_by_block)}
         varying = ()
     return RegisterShapes(known, varying, tuple(masked))
 
 
 def _fixed_point(
-    program: Program, warp_layout: WarpLayout, loose: Loose
+    program: Program, warp_layout: WarpLayout, varying_by_block: VaryingByBlock
 ) -> dict[Register, VectorShape]:
     """Returns what all writers of each register give together. Registers begin as zeros."""
     begun = program.live_in[0] if program.live_in else frozenset[Register]()
@@ -67,11 +69,11 @@ def _fixed_point(
     while pending:
         pending = False
         for block in program.blocks:
-            varying = loose[block.index]
+            varying = varying_by_block[block.index]
             kept = {register: shapes[register] for register in varying if register in shapes}
             shapes.update(dict.fromkeys(varying, VARYING))
             for instruction in program.instructions[block.start : block.stop]:
-                if _has_known_operands(instruction, shapes):
+                if _has_operand_shapes(instruction, shapes):
                     pending |= _join(shapes, operand_shapes.results(instruction), varying)
             for register in varying:
                 del shapes[register]
@@ -79,7 +81,7 @@ def _fixed_point(
     return shapes
 
 
-def _has_known_operands(instruction: Instruction, shapes: dict[Register, VectorShape]) -> bool:
+def _has_operand_shapes(instruction: Instruction, shapes: dict[Register, VectorShape]) -> bool:
     """Returns whether something is known by now of all registers that an instruction reads."""
     return all(register in shapes for register in reads(instruction))
 
@@ -100,13 +102,15 @@ def _join(
     return changed
 
 
-def _to_varying(program: Program, loose: Loose, lost_shape: Iterable[tuple[int, Register]]) -> None:
+def _to_varying(
+    program: Program, varying_by_block: VaryingByBlock, lost_shape: Iterable[tuple[int, Register]]
+) -> None:
     """Registers have no shape from blocks on to wherever they are read without being written."""
     pending = list(lost_shape)
     while pending:
         at, register = pending.pop()
-        if register not in loose[at]:
-            loose[at].add(register)
+        if register not in varying_by_block[at]:
+            varying_by_block[at].add(register)
             successors = program.blocks[at].successors
             further = (successor for successor in successors if successor != program.exit)
             pending.extend(
@@ -120,14 +124,16 @@ def _joined_varying(
     program: Program,
     warp_layout: WarpLayout,
     shapes: dict[Register, VectorShape],
-    loose: Loose,
+    varying_by_block: VaryingByBlock,
     regions: tuple[MaskedRegion, ...],
     masked: list[MaskedRegion],
 ) -> Iterator[tuple[int, Register]]:
     """Yield the registers that lanes write apart and read together, and where they have no shape
     therefore. Those of `regions` that lanes leave one by one are added to `masked`."""
     diverging = [
-        block for block in program.blocks if _parts(program, warp_layout, shapes, loose, block)
+        block
+        for block in program.blocks
+        if _may_diverge(program, warp_layout, shapes, varying_by_block, block)
     ]
     varying = {block.index for block in diverging}
     masked.extend(one for one in regions if not varying.isdisjoint(one.exits))
@@ -140,28 +146,30 @@ def _joined_varying(
             yield from ((point, register) for register in region.kept)
             continue
         inside = blocks_between(program, block.successors, point)
-        instructions = (one for i in inside for one in _made(program, program.blocks[i]))
+        instructions = (one for i in inside for one in _instructions_of(program, program.blocks[i]))
         written = {register for one in instructions for register in writes(one)}
         for register in written & program.live_in[point]:
             yield from ((index, register) for index in (*inside, point))
 
 
-def _made(program: Program, block: ProgramBlock) -> tuple[Instruction, ...]:
+def _instructions_of(program: Program, block: ProgramBlock) -> tuple[Instruction, ...]:
     return program.instructions[block.start : block.stop]
 
 
-def _parts(
+def _may_diverge(
     program: Program,
     warp_layout: WarpLayout,
     shapes: dict[Register, VectorShape],
-    loose: Loose,
+    varying_by_block: VaryingByBlock,
     block: ProgramBlock,
 ) -> bool:
     """Returns whether lanes may go different ways at the end of a block."""
     last = program.instructions[block.stop - 1]
     if not can_diverge(last):
         return False
-    here = {r: shapes[r] for r in reads(last) if r in shapes and r not in loose[block.index]}
+    here = {
+        r: shapes[r] for r in reads(last) if r in shapes and r not in varying_by_block[block.index]
+    }
     operand_shapes = OperandShapes(program, warp_layout, here)
     agrees = operand_shapes.guard(last) == UNIFORM
     if last.operation.name == "brx":

@@ -92,11 +92,11 @@ class TermShapes:
             return self._of(side)
         args = [self._of(a) for a in term.args]
         constants = [a.constant for a in args if a.constant is not None]
-        folded = _folded(term, constants) if len(constants) == len(args) else None
+        constant = _constant_fold(term, constants) if len(constants) == len(args) else None
         shape = _shape(term, args)
-        if self._linear and shape.width == 2 and not _is_linear(term, args):
+        if self._linear and shape.width == 2 and not _is_linear_between_runs(term, args):
             shape = VARYING
-        return ShapedValue(shape, folded)
+        return ShapedValue(shape, constant)
 
 
 def _shape(term: Term, args: Sequence[ShapedValue]) -> VectorShape:
@@ -126,7 +126,7 @@ def _stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
             return strides[0] << args[1].constant
         case "truncate" | "reinterpret" if term.args[0].type.is_integer:
             return strides[0]
-        case "extend" if _stays(args[0].shape, term.args[0].type.bits):
+        case "extend" if _extends_linearly(args[0].shape, term.args[0].type.bits):
             return strides[0]
         case "select" if strides[0] == 0 and strides[1] == strides[2]:
             return strides[1]
@@ -134,7 +134,7 @@ def _stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
             return None
 
 
-def _is_linear(term: Term, args: Sequence[ShapedValue]) -> bool:
+def _is_linear_between_runs(term: Term, args: Sequence[ShapedValue]) -> bool:
     """Returns whether what grows by the same from row to row does so after an operation."""
     if not (term.type.is_integer and all(arg.type.is_integer for arg in term.args[-1:])):
         return False
@@ -151,7 +151,7 @@ def _is_linear(term: Term, args: Sequence[ShapedValue]) -> bool:
             return False
 
 
-def _stays(shape: VectorShape, bits: int) -> bool:
+def _extends_linearly(shape: VectorShape, bits: int) -> bool:
     """Returns whether a value of so many bits can have the same stride in a wider type: if it does
     not wrap around, which has to be looked at."""
     return abs(shape.stride) * LANES < 1 << bits - 1
@@ -161,24 +161,24 @@ def _scaled(value: ShapedValue, factor: ShapedValue) -> int | None:
     return None if factor.constant is None else value.shape.stride * factor.constant
 
 
-def _folded(term: Term, constants: Sequence[int]) -> int | None:
+def _constant_fold(term: Term, constants: Sequence[int]) -> int | None:
     """Return an operation on constants, where it is one that bounds, scales or shifts are made
     of."""
     source = term.args[0].type
-    if not (_is_whole(term.type) and _is_whole(source)):
+    if not (_is_integer(term.type) and _is_integer(source)):
         return None
     as_signed = source.is_signed and term.op != "lshr"
     values = [_signed(n, source.bits) if as_signed else n for n in constants]
-    if term.op in _ONE:
-        value = _ONE[term.op](*values)
-    elif term.op in _TWO:
-        value = _TWO[term.op](*values)
+    if term.op in _UNARY:
+        value = _UNARY[term.op](*values)
+    elif term.op in _BINARY:
+        value = _BINARY[term.op](*values)
     else:
         return None
     return value & ((1 << term.type.bits) - 1)
 
 
-def _is_whole(type: ScalarType) -> bool:
+def _is_integer(type: ScalarType) -> bool:
     return type.is_integer or type == PRED
 
 
@@ -189,14 +189,14 @@ def _quotient(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-_ONE: Mapping[str, Callable[[int], int]] = {
+_UNARY: Mapping[str, Callable[[int], int]] = {
     "neg": lambda a: -a,
     "not": lambda a: ~a,
     "extend": lambda a: a,
     "truncate": lambda a: a,
     "reinterpret": lambda a: a,
 }
-_TWO: Mapping[str, Callable[[int, int], int]] = {
+_BINARY: Mapping[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,

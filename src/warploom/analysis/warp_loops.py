@@ -154,7 +154,7 @@ def _fields(path: WarpLoopPath) -> dict[str, Any]:
 
 def warp_loops(
     program: Program,
-    among: Iterable[int],
+    candidates: Iterable[int],
     partly: Iterable[int],
     warp_layout: WarpLayout,
     shapes: RegisterShapes,
@@ -162,11 +162,11 @@ def warp_loops(
     """Return one way at most from each site, through some blocks, in launches whose warps are
     formed so. `partly` are those blocks that some lanes can run while others wait
     (`analysis.predicated_blocks`)."""
-    search = WarpLoopSearch(program, frozenset(among), frozenset(partly), warp_layout, shapes)
+    search = WarpLoopSearch(program, frozenset(candidates), frozenset(partly), warp_layout, shapes)
     return [
         warp_loop
         for site in search.sites()
-        if (warp_loop := next(search.ways(site), None)) is not None
+        if (warp_loop := next(search.warp_loops_from(site), None)) is not None
     ]
 
 
@@ -190,21 +190,21 @@ class WarpLoopSearch:
     def __init__(
         self,
         program: Program,
-        among: frozenset[int],
+        candidates: frozenset[int],
         partly: frozenset[int],
         warp_layout: WarpLayout,
         shapes: RegisterShapes,
     ) -> None:
-        self.program, self.among, self.partly = program, among, partly
+        self.program, self.candidates, self.partly = program, candidates, partly
         self.operand_shapes, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
         self._alike = block_affine_registers(self.operand_shapes, shapes)
         line = warp_layout is WarpLayout.LINE  # else no comparison is of the first threads
-        self.beside = if_bodies(program) if line else {}
+        self.if_bodies = if_bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:
         """Yield the begin, and the blocks at whose ends all threads wait as often as each other."""
-        if 0 in self.among and not self.program.live_in[0]:
+        if 0 in self.candidates and not self.program.live_in[0]:
             yield None
         alike = set(range(len(self.program.blocks))) - divergent_blocks(
             self.program, self.operand_shapes
@@ -213,40 +213,46 @@ class WarpLoopSearch:
             if is_full_barrier(terminator(self.program, self.program.blocks[index])):
                 yield index
 
-    def ways(self, site: int | None) -> Iterator[WarpLoop]:
+    def warp_loops_from(self, site: int | None) -> Iterator[WarpLoop]:
         """Yield all ways from a site that can be gone so."""
         first = 0 if site is None else self.program.blocks[site].successors[-1]
         for path, choices in self._paths(first, (), {}):
-            warp_loop = self.way(site, path, choices)
+            warp_loop = self.warp_loop(site, path, choices)
             if warp_loop is not None:
                 yield warp_loop
 
-    def way(
+    def warp_loop(
         self, site: int | None, path: tuple[int, ...], choices: Mapping[int, bool]
     ) -> WarpLoop | None:
         """Return the way from a site through the blocks of a path, if it can be gone so. `choices`:
         by blocks at whose ends all threads take one way, whether they take the branch."""
-        branch = next((i for i in path if i in self.beside and i not in choices), None)
-        body = None if branch is None else self.beside[branch]
+        branch = next((i for i in path if i in self.if_bodies and i not in choices), None)
+        body = None if branch is None else self.if_bodies[branch]
         cut = len(path) if branch is None else path.index(branch) + 1
         own = () if body is None else (body,)
-        kinds = {i: self._kind(block, i) for block in (*path, *own) for i in self._inside(block)}
+        kinds = {
+            i: self._step_kind(block, i)
+            for block in (*path, *own)
+            for i in self._inner_instructions(block)
+        }
         taken = {self.program.blocks[block].stop - 1: taken for block, taken in choices.items()}
         found = {index: kind for index, kind in kinds.items() if kind is not None}
-        partly = body in self.partly and self._reads_lasting(own)
+        partly = body in self.partly and self._reads_fixed_shapes(own)
         warp_loop = WarpLoop(site, path[:cut], body, partly, path[cut:], taken, found, self.program)
-        can_be = len(found) == len(kinds) and self._stays_kept(warp_loop)
-        return self._asked(warp_loop) if can_be else None
+        can_be = len(found) == len(kinds) and self._keeps_representation(warp_loop)
+        return self._with_hoisted_comparison(warp_loop) if can_be else None
 
-    def _reads_lasting(self, blocks: Iterable[int]) -> bool:
+    def _reads_fixed_shapes(self, blocks: Iterable[int]) -> bool:
         """Returns whether what blocks read has its shape everywhere, or nowhere."""
         instructions = (
-            self.program.instructions[i] for block in blocks for i in self._inside(block)
+            self.program.instructions[i]
+            for block in blocks
+            for i in self._inner_instructions(block)
         )
         somewhere = self._shapes.known.keys() - self._shapes.lasting
         return all(somewhere.isdisjoint(reads(one)) for one in instructions)
 
-    def _stays_kept(self, warp_loop: WarpLoop) -> bool:
+    def _keeps_representation(self, warp_loop: WarpLoop) -> bool:
         """Returns whether what is read behind a way, and not written on it, is kept there as
         before."""
         loose = self._shapes.becomes_varying
@@ -260,37 +266,43 @@ class WarpLoopSearch:
     ) -> Iterator[tuple[tuple[int, ...], dict[int, bool]]]:
         """Yield the blocks on each way to a barrier or to the end, with the branches that all
         threads decide alike; one branch at most is by the thread."""
-        if at not in self.among or at in path:
+        if at not in self.candidates or at in path:
             return
         block, path = self.program.blocks[at], (*path, at)
         last = terminator(self.program, block)
         if is_full_barrier(last) or is_unguarded_exit(last):
             yield path, choices
-        elif len(block.successors) == 1 and (last.operation.name == "bra" or not self._ends(last)):
+        elif len(block.successors) == 1 and (
+            last.operation.name == "bra" or not self._ends_block(last)
+        ):
             yield from self._paths(block.successors[0], path, choices)
-        elif can_diverge(last) and self._agrees(last) and len(set(block.successors)) == 2:
+        elif (
+            can_diverge(last) and self._is_uniform_branch(last) and len(set(block.successors)) == 2
+        ):
             for target, taken in zip(block.successors, (True, False), strict=True):
                 yield from self._paths(target, path, {**choices, at: taken})
-        elif at in self.beside and all(b in choices or b not in self.beside for b in path[:-1]):
+        elif at in self.if_bodies and all(
+            b in choices or b not in self.if_bodies for b in path[:-1]
+        ):
             yield from self._paths(self.program.reconvergence[at], path, choices)
 
-    def _agrees(self, branch: Instruction) -> bool:
+    def _is_uniform_branch(self, branch: Instruction) -> bool:
         guard = branch.guard
         block_affine = guard is not None and guard.register in self._alike
         return block_affine and is_uniform_branch(self.operand_shapes, branch)
 
-    def _ends(self, instruction: Instruction) -> bool:
+    def _ends_block(self, instruction: Instruction) -> bool:
         return (
             instruction.operation.name in BLOCK_ENDS
             or instruction.operation.spec.unit is Unit.BARRIER
         )
 
-    def _inside(self, index: int) -> range:
+    def _inner_instructions(self, index: int) -> range:
         """Return the instructions of a block, but what ends it."""
         block = self.program.blocks[index]
-        return range(block.start, block.stop - self._ends(terminator(self.program, block)))
+        return range(block.start, block.stop - self._ends_block(terminator(self.program, block)))
 
-    def _kind(self, block: int, index: int) -> StepKind | None:
+    def _step_kind(self, block: int, index: int) -> StepKind | None:
         """Returns what an instruction of a block takes; None where it cannot be on such a way."""
         instruction = self.program.instructions[index]
         checked = bool(instruction.operation.spec.preconditions)
@@ -302,14 +314,14 @@ class WarpLoopSearch:
             or index in self.program.hidden | self.program.private
         ):
             return None
-        if self._is_shaped(instruction):  # calls of a routine are counted warp by warp
+        if self._is_block_affine(instruction):  # calls of a routine are counted warp by warp
             return StepKind.SHAPED if ordinary_results(instruction.operation) is None else None
         if is_pure(instruction):
             here = OperandShapes(self.program, self._warp_layout, self._shapes.at(block))
             return None if may_wrap(instruction, here) else StepKind.COMPUTED
-        return StepKind.ACCESS if self._is_plain(instruction) else None
+        return StepKind.ACCESS if self._is_affine_access(instruction) else None
 
-    def _is_shaped(self, instruction: Instruction) -> bool:
+    def _is_block_affine(self, instruction: Instruction) -> bool:
         parameter = instruction.operation.name == "ld" and space_of(instruction) is Space.PARAM
         results = (
             dict(self.operand_shapes.results(instruction))
@@ -318,7 +330,7 @@ class WarpLoopSearch:
         )
         return bool(results) and self._alike.issuperset((*results, *reads(instruction)))
 
-    def _is_plain(self, instruction: Instruction) -> bool:
+    def _is_affine_access(self, instruction: Instruction) -> bool:
         """Returns whether it is a load or a store of which the first warp says where all reach."""
         name, modifiers = instruction.operation.name, instruction.operation.modifiers
         plain = name in ("ld", "st") and "bulk" not in modifiers and completion(instruction) is None
@@ -329,7 +341,7 @@ class WarpLoopSearch:
             return False
         return isinstance(address.base, Symbol) or address.base in self._alike
 
-    def _asked(self, warp_loop: WarpLoop) -> WarpLoop | None:
+    def _with_hoisted_comparison(self, warp_loop: WarpLoop) -> WarpLoop | None:
         """Return the way, if the comparison before the body, if any, only decides who goes there:
         then it takes nothing."""
         if warp_loop.body is None:

@@ -35,7 +35,7 @@ def group_accesses(ir: WarpIR) -> WarpIR:
     """Finds the groups of accesses in code for lanes that are together: baseline code has none."""
     if ir.variant.baseline or not ir.access_facts.inlined:
         return ir
-    accesses, masks = ir.accesses_of(ir.program), _masks(ir)
+    accesses, masks = ir.accesses_of(ir.program), _mask_registers(ir)
 
     def block_accesses(index: int, mask: Register | None = None) -> BlockAccesses:
         operand_shapes, block = _operand_shapes(ir, index), ir.program.blocks[index]
@@ -48,7 +48,7 @@ def group_accesses(ir: WarpIR) -> WarpIR:
     return ir.with_blocks(grouped)
 
 
-def _masks(ir: WarpIR) -> dict[int, Register | None]:
+def _mask_registers(ir: WarpIR) -> dict[int, Register | None]:
     """Returns the registers that say which lanes are on, by the blocks that some run under a
     mask; None where a table of branches does."""
     ends = (

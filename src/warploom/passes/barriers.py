@@ -24,14 +24,14 @@ def mark_region_versions(ir: WarpIR) -> WarpIR:
 
 def find_block_shapes(ir: WarpIR) -> WarpIR:
     """Adds the shapes that registers have in a whole block of threads."""
-    if not _can_loop(ir):
+    if not _can_run_warp_loops(ir):
         return ir
     return replace(ir, block_shapes=block_operand_shapes(ir.program, ir.variant.warp_layout).shapes)
 
 
 def find_warp_loops(ir: WarpIR) -> WarpIR:
     """Adds the ways between barriers that all warps of a block may go at once."""
-    if not _can_loop(ir):
+    if not _can_run_warp_loops(ir):
         return ir
     partly, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout
     found = warp_loops(ir.program, ir.region_versions(), partly, warp_layout, ir.uniformity)
@@ -40,14 +40,14 @@ def find_warp_loops(ir: WarpIR) -> WarpIR:
 
 def find_static_schedule(ir: WarpIR) -> WarpIR:
     """Adds all that a block does, where that is known before it runs."""
-    if not (_can_loop(ir) and ir.variant.does(Pass.WARP_LOOPS)):
+    if not (_can_run_warp_loops(ir) and ir.variant.does(Pass.WARP_LOOPS)):
         return ir
     warp_layout, size = ir.variant.warp_layout, ir.variant.size
     found = static_schedule_of(ir.program, warp_layout, ir.uniformity, size)
     return replace(ir, static_schedule=tuple(warp_loop.path for warp_loop in found))
 
 
-def _can_loop(ir: WarpIR) -> bool:
+def _can_run_warp_loops(ir: WarpIR) -> bool:
     """Returns whether code may run all warps of a block at once: their accesses are inlined, no
     detector takes them, and no call passes parameters in the frame."""
     sanitizer = ir.variant.sanitizes
@@ -57,9 +57,9 @@ def _can_loop(ir: WarpIR) -> bool:
         has_layout
         and ir.access_facts.inlined
         and not observes_accesses
-        and not _has_pieces(ir.program)
+        and not _passes_parameters_in_frame(ir.program)
     )
 
 
-def _has_pieces(program: Program) -> bool:
+def _passes_parameters_in_frame(program: Program) -> bool:
     return bool(frame_pieces(program))

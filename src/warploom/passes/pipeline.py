@@ -72,7 +72,7 @@ PIPELINE: tuple[WarpPass, ...] = (
     WarpPass("regions", registers.find_regions),
     WarpPass(Pass.MASKED_LOOPS, registers.find_masked_loops),
     WarpPass(Pass.UNIFORMITY, registers.find_shapes),
-    WarpPass(Pass.MEMORY, registers.keep_in_memory),
+    WarpPass(Pass.MEMORY, registers.find_memory_registers),
     WarpPass("reconvergence", divergence.find_reconvergence),
     WarpPass("spills", divergence.spill_registers),
     WarpPass(Pass.PREDICATED_BLOCKS, divergence.find_predicated_blocks),

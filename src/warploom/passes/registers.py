@@ -25,12 +25,12 @@ def find_regions(ir: WarpIR) -> WarpIR:
 
 def find_masked_loops(ir: WarpIR) -> WarpIR:
     """Adds the regions that lanes may leave one by one."""
-    return replace(ir, exits=masked_regions(ir.program)) if _keeps_shapes(ir) else ir
+    return replace(ir, exits=masked_regions(ir.program)) if _uses_uniformity(ir) else ir
 
 
 def find_shapes(ir: WarpIR) -> WarpIR:
     """Adds the shapes of registers, and keeps of the exits those at which lanes may diverge."""
-    if not _keeps_shapes(ir):
+    if not _uses_uniformity(ir):
         return ir
     register_shapes = shapes_of(ir.program, ir.variant.warp_layout, ir.exits)
     ir = replace(ir, shapes=register_shapes.known, exits=register_shapes.masked_regions)
@@ -39,12 +39,12 @@ def find_shapes(ir: WarpIR) -> WarpIR:
     )
 
 
-def _keeps_shapes(ir: WarpIR) -> bool:
+def _uses_uniformity(ir: WarpIR) -> bool:
     """Returns whether registers are kept by their shapes, where they have any."""
     return not (ir.variant.plain or is_long(ir.program))
 
 
-def keep_in_memory(ir: WarpIR) -> WarpIR:
+def find_memory_registers(ir: WarpIR) -> WarpIR:
     """Adds the registers that all code keeps in memory."""
     if ir.variant.baseline:
         return ir

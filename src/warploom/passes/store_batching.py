@@ -27,11 +27,11 @@ STRONG = ("volatile", "relaxed", "acquire", "release", "mmio", "async")
 
 
 @dataclass
-class _Open:
+class _OpenBatch:
     """A group to which more stores may come, and what they must have in common with it."""
 
     key: object
-    found: AccessGroup
+    group: AccessGroup
     members: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     crossed: list[int] = field(default_factory=list[int])
     loads: list[int] = field(default_factory=list[int])
@@ -47,11 +47,11 @@ class _Open:
     @property
     def is_full(self) -> bool:
         """Returns whether there is no room to keep what one more stores."""
-        return (len(self.members) + 1) * self.found.shape.size * LANES > DATA_BYTES
+        return (len(self.members) + 1) * self.group.shape.size * LANES > DATA_BYTES
 
     def closed(self) -> AccessGroup:
         """Returns the group of those that have been found."""
-        return replace(self.found, members=tuple(self.members), crossed=tuple(self.crossed))
+        return replace(self.group, members=tuple(self.members), crossed=tuple(self.crossed))
 
 
 def find_store_batches(
@@ -62,32 +62,32 @@ def find_store_batches(
 ) -> list[AccessGroup]:
     """Return the groups of two stores and more that may have a step; `grouped` are the accesses in
     other groups of the block."""
-    batches: list[_Open] = []
-    open_batch: _Open | None = None
+    batches: list[_OpenBatch] = []
+    open_batch: _OpenBatch | None = None
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
         instruction = accesses.program.instructions[index]
         deferrable = (
             None
             if index in grouped
-            else _placed(accesses, operand_shapes, index, instruction, versions)
+            else _deferrable_store(accesses, operand_shapes, index, instruction, versions)
         )
         if deferrable is not None:
             key, group, offset = deferrable
             if open_batch is None or open_batch.key != key or open_batch.is_full:
-                open_batch = _Open(key, group)
+                open_batch = _OpenBatch(key, group)
                 batches.append(open_batch)
             open_batch.add(index, offset)
         elif open_batch is not None and index in grouped and _is_weak_load(instruction):
             open_batch.loads.append(index)
-        elif not _passes(accesses, instruction):
+        elif not _is_transparent(accesses, instruction):
             open_batch = None
         for register in writes(instruction):
             versions[register] = index
     return [one.closed() for one in batches if len(one.members) > 1]
 
 
-def _placed(
+def _deferrable_store(
     accesses: KernelAccesses,
     operand_shapes: OperandShapes,
     index: int,
@@ -98,7 +98,7 @@ def _placed(
     offset."""
     if (
         instruction.operation.name != "st"
-        or not _is_plain(instruction)
+        or not _is_weak_unguarded(instruction)
         or "bulk" in instruction.operation.modifiers
     ):
         return None
@@ -111,27 +111,31 @@ def _placed(
     plan = select(shape, Addresses(Pattern.COLUMNS), accesses.facts)
     if plan.is_general:
         return None
-    place = address.offset % shape.size
-    key = (address.base, versions.get(address.base), shape.space, shape.size, place)
+    misalignment = address.offset % shape.size
+    key = (address.base, versions.get(address.base), shape.space, shape.size, misalignment)
     return key, AccessGroup(shape, plan, base), address.offset
 
 
-def _is_plain(instruction: Instruction) -> bool:
+def _is_weak_unguarded(instruction: Instruction) -> bool:
     return instruction.guard is None and not any(
         m in instruction.operation.modifiers for m in STRONG
     )
 
 
 def _is_weak_load(instruction: Instruction) -> bool:
-    return instruction.operation.name in ("ld", "ldu") and _is_plain(instruction)
+    return instruction.operation.name in ("ld", "ldu") and _is_weak_unguarded(instruction)
 
 
-def _passes(accesses: KernelAccesses, instruction: Instruction) -> bool:
+def _is_transparent(accesses: KernelAccesses, instruction: Instruction) -> bool:
     """Returns whether nobody can tell by an instruction if stores before it have been done."""
     if instruction.operation.name == "ld" and space_of(instruction) is Space.PARAM:
         base = (
             instruction.operands[1].base if isinstance(instruction.operands[1], Address) else None
         )
         places = accesses.program.places
-        return isinstance(base, Symbol) and not places[base.name].frame and _is_plain(instruction)
+        return (
+            isinstance(base, Symbol)
+            and not places[base.name].frame
+            and _is_weak_unguarded(instruction)
+        )
     return computes(instruction) or instruction.operation.name in ("mov", "cvta")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from warploom.analysis.assumed_shapes import assumed_shapes
 from warploom.analysis.shape_transfer import OperandShapes
-from warploom.analysis.strided_loops import chain_loops, strided_loop
+from warploom.analysis.strided_loops import straight_line_loops, strided_loop
 from warploom.ir.access_groups import AccessGroup, find_groups
 from warploom.ir.access_plans import Guard
 from warploom.ir.warp_ir import BatchedLoop, WarpIR
@@ -29,7 +29,7 @@ def find_strided_loops(ir: WarpIR) -> WarpIR:
     shown = variant.is_watched or variant.sanitizes is not None or variant.debugging is not None
     if shown or not ir.shapes or not ir.access_facts.inlined:
         return ir
-    found = [_batched_loop(ir, blocks) for blocks in chain_loops(ir.program, ir.uniformity)]
+    found = [_batched_loop(ir, blocks) for blocks in straight_line_loops(ir.program, ir.uniformity)]
     return replace(ir, strided_loops=tuple(loop for loop in found if loop is not None))
 
 

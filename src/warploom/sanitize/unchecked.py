@@ -143,7 +143,7 @@ def _follow(program: Program, given: LaunchInputs) -> _Followed:
     followed = not any(map(_leads_anywhere, program.instructions))
     flow = LinearAnalysis(program, given)
     for access in flow.memory_accesses(GLOBAL_SPACES) if followed else ():
-        origins, made = access.where.origins, program.instructions[access.instruction]
+        origins, made = access.address.origins, program.instructions[access.instruction]
         if access.op != "load":
             followed = followed and origins is not None
             stored |= origins or _NOWHERE

@@ -72,7 +72,7 @@ class MemoryAccess:
     instruction: int
     op: str
     size: int
-    where: LinearValue
+    address: LinearValue
 
 
 def global_accesses(program: Program, launch: LaunchInputs) -> tuple[MemoryAccess, ...]:
@@ -104,7 +104,7 @@ class LinearAnalysis:
         """Yield every access that may lead to some state spaces, with what is known of its
         address."""
         for index in self.states:
-            for at, state in self.walk(self.program.blocks[index]):
+            for at, state in self.states_in(self.program.blocks[index]):
                 for space, op in accesses(self.program.instructions[at]):
                     if space in spaces:
                         yield self._memory_access(at, op, state)
@@ -114,10 +114,10 @@ class LinearAnalysis:
         instruction = self.program.instructions[index]
         addresses = [o for o in instruction.operands if isinstance(o, Address)]
         # Of `cp.async` the second address is the one in global memory; matrices have descriptors.
-        where = self._address(addresses[-1], state) if addresses else ANYTHING
-        return MemoryAccess(index, op, bytes_of(instruction), where)
+        address = self._address(addresses[-1], state) if addresses else ANYTHING
+        return MemoryAccess(index, op, bytes_of(instruction), address)
 
-    def walk(self, block: ProgramBlock) -> Iterable[tuple[int, Mapping[str, LinearValue]]]:
+    def states_in(self, block: ProgramBlock) -> Iterable[tuple[int, Mapping[str, LinearValue]]]:
         """Yield each instruction of a block with the state that it finds."""
         state = dict(self.states[block.index])
         for index in range(block.start, block.stop):
@@ -133,7 +133,7 @@ class LinearAnalysis:
             return True
         previous = self.states[block]
         joined = {
-            name: _joined(previous.get(name, NOTHING), value, iteration_of(name, block))
+            name: _joined(previous.get(name, NOTHING), value, iteration_count(name, block))
             for name, value in incoming.items()
         }
         changed = joined != previous
@@ -165,17 +165,17 @@ class LinearAnalysis:
         if operation.name == "ld":
             return self._loaded(instruction, place)
         if accesses(instruction):
-            return self._found(instruction)
+            return self._unknown_from_memory(instruction)
         sources = tuple(spread(operands[len(operation.spec.destinations) :]))
         values = [self.value(source, state) for source in sources]
-        origins = _united(values)
+        origins = _united_origins(values)
         if operation.name == "cvta":
             return LinearValue(values[0].form, origins)
         semantics = operation.spec.semantics
         if semantics is None:
             return LinearValue(values[0].form if operation.name == "mov" else None, origins)
         terms = operation.terms_for(len(sources))
-        arguments = typed(instruction, [value.form for value in values])
+        arguments = argument_values(instruction, [value.form for value in values])
         return LinearValue(
             evaluate(terms[place], arguments) if place < len(terms) else None, origins
         )
@@ -184,16 +184,16 @@ class LinearAnalysis:
         """Return a parameter's value; of what else memory holds nothing is known."""
         address = instruction.operands[1]
         if not (isinstance(address, Address) and isinstance(address.base, Symbol)):
-            return self._found(instruction)
+            return self._unknown_from_memory(instruction)
         slot = self.program.places.get(address.base.name)
         if slot is None or slot.space is not Space.PARAM or slot.frame:
-            return self._found(instruction)
+            return self._unknown_from_memory(instruction)
         type = instruction.operation.modifiers.scalar()
         at = slot.offset + address.offset + place * type.bytes
         bits = int.from_bytes(self.launch.parameters[at : at + type.bytes], "little")
         return self._constant(bits)
 
-    def _found(self, instruction: Instruction) -> LinearValue:
+    def _unknown_from_memory(self, instruction: Instruction) -> LinearValue:
         """Return a value out of memory: unknown, and a pointer only if it is as wide as one."""
         modifiers = instruction.operation.modifiers
         narrow = "type" in modifiers.values and modifiers.scalar().bits < POINTER_BITS
@@ -250,7 +250,7 @@ class LinearAnalysis:
         return None
 
 
-def typed(instruction: Instruction, sources: Sequence[T]) -> list[T]:
+def argument_values(instruction: Instruction, sources: Sequence[T]) -> list[T]:
     """Return what belongs to those sources of an instruction that its terms have as arguments."""
     types = instruction.operation.source_types
     return [source for source, type in zip(sources, types, strict=False) if type]
@@ -274,7 +274,7 @@ def block_indices(grid: Dim3) -> tuple[IndexVariable, ...]:
     return tuple(_block_index(axis, n) for axis, n in enumerate(grid) if n > 1)
 
 
-def _united(values: Sequence[LinearValue]) -> frozenset[int] | None:
+def _united_origins(values: Sequence[LinearValue]) -> frozenset[int] | None:
     """Return all allocations that a value made of these may point into."""
     origins: frozenset[int] = frozenset()
     for value in values:
@@ -284,7 +284,7 @@ def _united(values: Sequence[LinearValue]) -> frozenset[int] | None:
     return origins
 
 
-def iteration_of(name: str, block: int) -> IndexVariable:
+def iteration_count(name: str, block: int) -> IndexVariable:
     """Return how often a register has been stepped on when a block begins."""
     return IndexVariable(f"iteration of {name} at {block}", None, at=frozenset((block,)))
 
@@ -292,17 +292,19 @@ def iteration_of(name: str, block: int) -> IndexVariable:
 def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariable) -> LinearValue:
     """Return a value that is one or the other. Where they differ by a constant, as a counter does
     from iteration to iteration, it is the first plus a multiple of it."""
-    origins = _united((previous, incoming))
+    origins = _united_origins((previous, incoming))
     a, b = previous.form, incoming.form
     if a is None or b is None or a == b:
         return LinearValue(a if a == b else None, origins)
     stride, other = (dict(each.strides).get(iteration, 0) for each in (a, b))
     step = b.without(iteration).plus(a.without(iteration), -1)
-    if not step.is_constant or not all(_goes_on(each, stride) for each in (step.constant, other)):
+    if not step.is_constant or not all(
+        _continues_stride(each, stride) for each in (step.constant, other)
+    ):
         return LinearValue(None, origins)
     return LinearValue(a if stride else a.plus(form(0, {iteration: step.constant})), origins)
 
 
-def _goes_on(step: int, stride: int) -> bool:
+def _continues_stride(step: int, stride: int) -> bool:
     """Return whether a step leads some strides further, if there is a stride."""
     return stride == 0 or (step % stride == 0 and step // stride >= 0)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from warploom.analysis.linear.affine import LinearAnalysis, LinearValue, iteration_of
+from warploom.analysis.linear.affine import LinearAnalysis, LinearValue, iteration_count
 from warploom.analysis.linear.forms import Form, IndexVariable
 from warploom.analysis.linear.predicates import (
     NO_FACTS,
@@ -64,28 +64,28 @@ class _Conditions:
 
     def __init__(self, analysis: LinearAnalysis) -> None:
         self.analysis, self.program = analysis, analysis.program
-        self.set: dict[int, dict[int, dict[str, PredicateExpression]]] = {}
+        self.written: dict[int, dict[int, dict[str, PredicateExpression]]] = {}
         self.after: dict[int, Mapping[str, LinearValue]] = {}
         for index in analysis.states:
-            self._look_through(self.program.blocks[index])
+            self._record_block(self.program.blocks[index])
         self.states: dict[int, PointFacts] = {0: PointFacts()}
         self.visits = Counter[int]()
-        self.ways: dict[int, dict[tuple[int, int], _IncomingEdge]] = {
+        self.incoming_edges: dict[int, dict[tuple[int, int], _IncomingEdge]] = {
             0: {(-1, 0): _IncomingEdge(0, PointFacts(), {})}
         }
-        self._follow()
+        self._solve()
 
-    def _look_through(self, block: ProgramBlock) -> None:
+    def _record_block(self, block: ProgramBlock) -> None:
         """Note what a block makes predicates say, and what registers hold at its end."""
-        self.set[block.index] = {}
-        for at, state in self.analysis.walk(block):
+        self.written[block.index] = {}
+        for at, state in self.analysis.states_in(block):
             instruction = self.program.instructions[at]
             if written_predicates(instruction):
                 sources = spread(
                     instruction.operands[len(instruction.operation.spec.destinations) :]
                 )
                 forms = [self.analysis.value(source, state).form for source in sources]
-                self.set[block.index][at] = dict(predicate_expressions(instruction, forms))
+                self.written[block.index][at] = dict(predicate_expressions(instruction, forms))
         self.after[block.index] = self.analysis.end_of(block)
 
     def of_instructions(self) -> dict[int, Facts]:
@@ -94,20 +94,20 @@ class _Conditions:
         for index, state in self.states.items():
             block, tests = self.program.blocks[index], dict(state.tests)
             for at in range(block.start, block.stop):
-                if at in self.set[index]:
-                    tests |= self._tests_set(index, at, tests)
+                if at in self.written[index]:
+                    tests |= self._evaluated(index, at, tests)
                 else:
                     guard = self.program.instructions[at].guard
                     found[at] = state.facts | guard_facts(tests, guard, holds=True)
         return found
 
-    def _tests_set(
+    def _evaluated(
         self, block: int, at: int, tests: Mapping[str, Implications]
     ) -> dict[str, Implications]:
-        expressions = self.set[block][at]
+        expressions = self.written[block][at]
         return {name: implications_of(saying, tests) for name, saying in expressions.items()}
 
-    def _follow(self) -> None:
+    def _solve(self) -> None:
         """Go through the program until nothing changes."""
         waiting = [0]
         while waiting:
@@ -117,16 +117,16 @@ class _Conditions:
             if self.visits[index] == MOST_VISITS:
                 state = self.states[index] = PointFacts()
             tests = dict(state.tests)
-            for at in self.set[index]:
-                tests |= self._tests_set(index, at, tests)
-            for number, facts in enumerate(self._facts_of_ways(block, tests)):
+            for at in self.written[index]:
+                tests |= self._evaluated(index, at, tests)
+            for number, facts in enumerate(self._edge_facts(block, tests)):
                 successor = block.successors[number]
                 if successor != self.program.exit:
                     incoming = PointFacts(state.facts | facts, tests)
                     if self._enter(successor, (index, number), incoming):
                         waiting.append(successor)
 
-    def _facts_of_ways(
+    def _edge_facts(
         self, block: ProgramBlock, tests: Mapping[str, Implications]
     ) -> Iterator[Facts]:
         """Yield what is known of threads that go on to each successor of a block."""
@@ -137,14 +137,16 @@ class _Conditions:
         yield guard_facts(tests, guard, holds=True)
         yield guard_facts(tests, guard, holds=False)
 
-    def _enter(self, block: int, way: tuple[int, int], state: PointFacts) -> bool:
+    def _enter(self, block: int, edge: tuple[int, int], state: PointFacts) -> bool:
         """Join what comes to a block on one way with what comes on the others. Return whether that
         changes what is known there."""
         if self.visits[block] >= MOST_VISITS:
             return False
-        ways = self.ways.setdefault(block, {})
-        ways[way] = _IncomingEdge(block, state, self._iterations(block, self.after[way[0]]))
-        joined = _joined(list(ways.values()))
+        incoming_edges = self.incoming_edges.setdefault(block, {})
+        incoming_edges[edge] = _IncomingEdge(
+            block, state, self._iterations(block, self.after[edge[0]])
+        )
+        joined = _joined(list(incoming_edges.values()))
         changed = joined != self.states.get(block)
         self.states[block] = joined
         return changed
@@ -156,7 +158,7 @@ class _Conditions:
         comes there with these values of registers."""
         iterations: dict[IndexVariable, Form] = {}
         for name, value in self.analysis.states[block].items():
-            iteration, incoming = iteration_of(name, block), after.get(name)
+            iteration, incoming = iteration_count(name, block), after.get(name)
             stride = dict(value.form.strides).get(iteration) if value.form else None
             if stride and value.form and incoming and incoming.form:
                 updated = _divided(incoming.form.plus(value.form.without(iteration), -1), stride)
@@ -172,13 +174,18 @@ def _divided(one: Form, by: int) -> Form | None:
     return Form(one.constant // by, tuple((v, stride // by) for v, stride in one.strides))
 
 
-def _joined(ways: list[_IncomingEdge]) -> PointFacts:
+def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
     """Return what holds on all ways to a block, of its variables as they are there."""
-    candidates = frozenset[Form]().union(*map(_brought, ways))
-    facts = _strongest(one for one in candidates if all(_holds(one, way) for way in ways))
-    tests = {name: _lasting(test, ways[0]) for name, test in ways[0].state.tests.items()}
-    for way in ways[1:]:
-        others = {name: _lasting(test, way) for name, test in way.state.tests.items()}
+    candidates = frozenset[Form]().union(*map(_facts_after_edge, incoming_edges))
+    facts = _strongest(
+        one for one in candidates if all(_holds_on_edge(one, edge) for edge in incoming_edges)
+    )
+    tests = {
+        name: _invariant_on_edge(test, incoming_edges[0])
+        for name, test in incoming_edges[0].state.tests.items()
+    }
+    for edge in incoming_edges[1:]:
+        others = {name: _invariant_on_edge(test, edge) for name, test in edge.state.tests.items()}
         tests = {
             name: Implications(
                 test.where_true & others[name].where_true,
@@ -192,40 +199,40 @@ def _joined(ways: list[_IncomingEdge]) -> PointFacts:
     )
 
 
-def _lasting(test: Implications, way: _IncomingEdge) -> Implications:
+def _invariant_on_edge(test: Implications, edge: _IncomingEdge) -> Implications:
     """Return what a test still says where some variables change."""
 
     def left(facts: Facts) -> Facts:
-        return frozenset(f for f in facts if all(way.block not in v.at for v, _ in f.strides))
+        return frozenset(f for f in facts if all(edge.block not in v.at for v, _ in f.strides))
 
     return replace(test, where_true=left(test.where_true), where_false=left(test.where_false))
 
 
-def _brought(way: _IncomingEdge) -> Iterator[Form]:
+def _facts_after_edge(edge: _IncomingEdge) -> Iterator[Form]:
     """Yield the facts of a way, of variables as they are behind it."""
-    for fact in way.state.facts:
+    for fact in edge.state.facts:
         shifted: Form | None = fact
         for variable, stride in fact.strides:
-            after = way.after(variable)
+            after = edge.after(variable)
             step = after.plus(Form(0, ((variable, 1),)), -1) if after else None
             moves = step is not None and step.is_constant
             shifted = (
                 shifted.plus(Form(-stride * step.constant)) if shifted and step and moves else None
             )
-        if shifted is not None and not _is_plain(shifted):
+        if shifted is not None and not _is_always_true(shifted):
             yield shifted
 
 
-def _holds(fact: Form, way: _IncomingEdge) -> bool:
+def _holds_on_edge(fact: Form, edge: _IncomingEdge) -> bool:
     """Return whether a fact, of variables as they are behind a way, is one of who comes there."""
     before = Form(fact.constant)
     for variable, stride in fact.strides:
-        after = way.after(variable)
+        after = edge.after(variable)
         if after is None:
             return False
         before = before.plus(after, stride)
-    stronger = (one for one in way.state.facts if one.strides == before.strides)
-    return _is_plain(before) or any(one.constant <= before.constant for one in stronger)
+    stronger = (one for one in edge.state.facts if one.strides == before.strides)
+    return _is_always_true(before) or any(one.constant <= before.constant for one in stronger)
 
 
 def _strongest(facts: Iterable[Form]) -> Facts:
@@ -236,7 +243,7 @@ def _strongest(facts: Iterable[Form]) -> Facts:
     return frozenset(Form(constant, strides) for strides, constant in least.items())
 
 
-def _is_plain(fact: Form) -> bool:
+def _is_always_true(fact: Form) -> bool:
     """Return whether a fact holds whatever its variables are."""
     falls = any(variable.extent is None and stride < 0 for variable, stride in fact.strides)
     return not falls and fact.low >= 0

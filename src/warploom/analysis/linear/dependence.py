@@ -20,23 +20,23 @@ class AddressRange:
     """The addresses that an instruction reaches: `size` bytes from each of a form on, with the
     ranges of what it is made of."""
 
-    where: Form
+    address: Form
     size: int
     ranges: Ranges
 
     def span(self) -> Range:
         """Return the first byte, and the end behind the last."""
-        low, high = self.ranges.of(self.where)
+        low, high = self.ranges.of(self.address)
         return low, high + self.size
 
-    def made_of(self, where: Form) -> AddressRange:
+    def made_of(self, address: Form) -> AddressRange:
         """Return the same of another form of the same variables."""
-        return AddressRange(where, self.size, self.ranges)
+        return AddressRange(address, self.size, self.ranges)
 
 
 def never_overlap(one: AddressRange, two: AddressRange) -> bool:
     """Return whether no byte is reached by both, whichever threads do it."""
-    return any(_never_overlap_by(one, two, unit) for unit in (0, *_units(one.where, two.where)))
+    return any(_never_overlap_by(one, two, unit) for unit in (0, *_units(one.address, two.address)))
 
 
 def are_of_one_thread(
@@ -51,21 +51,21 @@ def are_of_one_thread(
             one, two = (_fixed(each, variable, int(values[0][0])) for each in (one, two))
         else:
             thread_variables.add(variable)
-    strides, others = dict(one.where.strides), dict(two.where.strides)
+    strides, others = dict(one.address.strides), dict(two.address.strides)
     if any(strides.get(each, 0) != others.get(each, 0) for each in thread_variables):
         return False
-    return thread_variables <= strides.keys() and _agree(one, two, thread_variables)
+    return thread_variables <= strides.keys() and _equal_on_overlap(one, two, thread_variables)
 
 
 def _fixed(addresses: AddressRange, variable: IndexVariable, value: int) -> AddressRange:
-    stride = dict(addresses.where.strides).get(variable, 0)
-    return addresses.made_of(addresses.where.without(variable).plus(form(value * stride)))
+    stride = dict(addresses.address.strides).get(variable, 0)
+    return addresses.made_of(addresses.address.without(variable).plus(form(value * stride)))
 
 
 def _never_overlap_by(one: AddressRange, two: AddressRange, unit: int) -> bool:
     """Return whether two accesses are apart for what their addresses leave as rests where whole
     multiples of a unit are left out; 0: of themselves."""
-    below, above = _overlap_counts(_rest(one, unit), _rest(two, unit))
+    below, above = _overlap_distances(_remainder(one, unit), _remainder(two, unit))
     if unit == 0:
         return not below < 0 < above
     # A float would round such addresses.
@@ -76,44 +76,51 @@ def _never_overlap_by(one: AddressRange, two: AddressRange, unit: int) -> bool:
 _INFINITE = float("inf")
 
 
-def _overlap_counts(one: AddressRange, two: AddressRange) -> Range:
+def _overlap_distances(one: AddressRange, two: AddressRange) -> Range:
     """Return the open range of distances by which the second would have to be moved for the two to
     meet."""
     (first, end), (other_first, other_end) = one.span(), two.span()
     return first - other_end, end - other_first
 
 
-def _agree(one: AddressRange, two: AddressRange, thread_variables: Set[IndexVariable]) -> bool:
+def _equal_on_overlap(
+    one: AddressRange, two: AddressRange, thread_variables: Set[IndexVariable]
+) -> bool:
     """Return whether variables of both are equal where the two meet."""
     if not thread_variables:
         return True
-    variables = {v for each in (one, two) for v, _ in each.where.strides}
-    if variables == thread_variables and len(thread_variables) == 1 and _stays_below(one, two):
+    variables = {v for each in (one, two) for v, _ in each.address.strides}
+    if variables == thread_variables and len(thread_variables) == 1 and _fits_stride(one, two):
         return True
-    return any(_agree_by(one, two, thread_variables, unit) for unit in _units(one.where, two.where))
+    return any(
+        _equal_by_parts(one, two, thread_variables, unit)
+        for unit in _units(one.address, two.address)
+    )
 
 
-def _stays_below(one: AddressRange, two: AddressRange) -> bool:
+def _fits_stride(one: AddressRange, two: AddressRange) -> bool:
     """Return whether accesses by the same single variable only meet where it is equal."""
-    ((_, stride),) = one.where.strides
-    moved = two.where.constant - one.where.constant
+    ((_, stride),) = one.address.strides
+    moved = two.address.constant - one.address.constant
     return max(one.size - moved, two.size + moved) <= abs(stride)
 
 
-def _agree_by(
+def _equal_by_parts(
     one: AddressRange, two: AddressRange, thread_variables: Set[IndexVariable], unit: int
 ) -> bool:
     """Return whether they are for two parts of each address, multiples of a unit and rests, which
     both have to agree: rests do not make up for a unit."""
-    rests = _rest(one, unit), _rest(two, unit)
-    below, above = _overlap_counts(*rests)
-    whole = _whole(one, unit), _whole(two, unit)
-    of_whole = {v for v, _ in whole[0].where.strides} & thread_variables
+    rests = _remainder(one, unit), _remainder(two, unit)
+    below, above = _overlap_distances(*rests)
+    whole = _quotient(one, unit), _quotient(two, unit)
+    of_whole = {v for v, _ in whole[0].address.strides} & thread_variables
     of_rests = thread_variables - of_whole
     if not (-unit <= below and above <= unit):
         return False
-    made_smaller = bool(of_rests) or bool(rests[0].where.strides) or unit > 1
-    return made_smaller and _agree(*whole, of_whole) and _agree(*rests, of_rests)
+    made_smaller = bool(of_rests) or bool(rests[0].address.strides) or unit > 1
+    return (
+        made_smaller and _equal_on_overlap(*whole, of_whole) and _equal_on_overlap(*rests, of_rests)
+    )
 
 
 def _units(*forms: Form) -> Iterator[int]:
@@ -121,13 +128,13 @@ def _units(*forms: Form) -> Iterator[int]:
     yield from sorted({abs(stride) for one in forms for _, stride in one.strides}, reverse=True)
 
 
-def _rest(addresses: AddressRange, unit: int) -> AddressRange:
+def _remainder(addresses: AddressRange, unit: int) -> AddressRange:
     """Return what is left of addresses without variables whose strides are multiples of a unit."""
-    strides = {v: s for v, s in addresses.where.strides if unit == 0 or s % unit}
-    return addresses.made_of(form(addresses.where.constant, strides))
+    strides = {v: s for v, s in addresses.address.strides if unit == 0 or s % unit}
+    return addresses.made_of(form(addresses.address.constant, strides))
 
 
-def _whole(addresses: AddressRange, unit: int) -> AddressRange:
+def _quotient(addresses: AddressRange, unit: int) -> AddressRange:
     """Return those variables, with strides in units, as accesses of one unit."""
-    strides = {v: s // unit for v, s in addresses.where.strides if s % unit == 0}
+    strides = {v: s // unit for v, s in addresses.address.strides if s % unit == 0}
     return AddressRange(form(0, strides), 1, addresses.ranges)

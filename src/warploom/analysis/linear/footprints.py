@@ -22,7 +22,7 @@ from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.ptx.ir import Instruction, Special, spread
 
-TOLD_BY_ORDER = ("%clock", "%globaltimer", "%gridid")
+ORDER_DEPENDENT = ("%clock", "%globaltimer", "%gridid")
 """Special registers (by how their names begin) whose values tell of the order of blocks."""
 
 
@@ -34,17 +34,17 @@ def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
     another is a fault of the kernel that no schedule promises anything about.
     """
     for index, instruction in enumerate(program.instructions):
-        reason = _objection(instruction)
+        reason = _order_dependence(instruction)
         if reason:
             return f"{reason} at {program.line(index)}"
     memory_accesses = global_accesses(program, launch)
     stores = [access for access in memory_accesses if access.op == "store"]
-    if any(access.where.origins is None for access in memory_accesses) and stores:
-        unknown = next(r for r in memory_accesses if r.where.origins is None)
+    if any(access.address.origins is None for access in memory_accesses) and stores:
+        unknown = next(r for r in memory_accesses if r.address.origins is None)
         return f"nothing is known of the address at {program.line(unknown.instruction)}"
-    for allocation in {origin for store in stores for origin in store.where.origins or ()}:
+    for allocation in {origin for store in stores for origin in store.address.origins or ()}:
         in_allocation = [
-            access for access in memory_accesses if allocation in (access.where.origins or ())
+            access for access in memory_accesses if allocation in (access.address.origins or ())
         ]
         if not are_disjoint(in_allocation, launch.grid):
             line = next(r for r in in_allocation if r.op == "store").instruction
@@ -52,12 +52,12 @@ def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
     return ""
 
 
-def _objection(instruction: Instruction) -> str:
+def _order_dependence(instruction: Instruction) -> str:
     """Returns what makes an instruction depend on other blocks, whatever its operands."""
     if instruction.operation.name == "call":
         return "the kernel calls printf, malloc or assert"
     special_names = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
-    if any(name.startswith(TOLD_BY_ORDER) for name in special_names):
+    if any(name.startswith(ORDER_DEPENDENT) for name in special_names):
         return "the kernel reads a value that depends on block order"
     if is_tensor_operation(instruction.operation):
         return "nothing is known of where a tensor map leads"
@@ -77,7 +77,7 @@ def _objection(instruction: Instruction) -> str:
 def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
     """Returns whether no two blocks reach the same byte by any of these accesses of one
     allocation."""
-    forms = [access.where.form for access in memory_accesses]
+    forms = [access.address.form for access in memory_accesses]
     forms_known = [f for f in forms if f is not None]
     if len(forms_known) < len(forms) or len({f.strides for f in forms_known}) > 1:
         return False

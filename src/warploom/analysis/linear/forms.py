@@ -154,21 +154,21 @@ def _binary(op: str, a: Form, b: Form) -> Form | None:
         case "shl" if b.is_constant:
             return a.times(1 << b.constant)
         case "or":
-            return _joined_bits(a, b)
+            return _disjoint_or(a, b)
         case "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "min" | "max":
-            return _compared(op, a, b)
+            return _constant_comparison(op, a, b)
         case _:
-            return _part(op, a, b)
+            return _bit_part(op, a, b)
 
 
-def _joined_bits(a: Form, b: Form) -> Form | None:
+def _disjoint_or(a: Form, b: Form) -> Form | None:
     """`a | b`, which is their sum where no bit can be set in both."""
     if not (a.is_bounded and b.is_bounded) or min(a.low, b.low) < 0:
         return None
     return a.plus(b) if _bits_of(a) & _bits_of(b) == 0 else None
 
 
-def _compared(op: str, a: Form, b: Form) -> Form | None:
+def _constant_comparison(op: str, a: Form, b: Form) -> Form | None:
     """Returns what compares the same for all values of the variables."""
     if not (a.is_bounded and b.is_bounded):
         return None
@@ -191,7 +191,7 @@ def _compared(op: str, a: Form, b: Form) -> Form | None:
     return form(int(holds)) if holds or fails else None
 
 
-def _part(op: str, a: Form, b: Form) -> Form | None:
+def _bit_part(op: str, a: Form, b: Form) -> Form | None:
     """Return a part of the bits of a value that is never negative: a variable of its own."""
     if not (b.is_constant and a.is_bounded) or a.low < 0 or b.constant < 0:
         return None
@@ -200,13 +200,13 @@ def _part(op: str, a: Form, b: Form) -> Form | None:
         return form(_exact(op, a.constant, n)) if op in _PARTS and (n or op == "and") else None
     if op == "and":
         bits = _bits_of(a)
-        return a if bits & ~n == 0 else _fresh(op, a, n, 0, bits & n)
+        return a if bits & ~n == 0 else _new_variable(op, a, n, 0, bits & n)
     if op in ("lshr", "ashr"):
-        return _fresh(op, a, n, a.low >> n, a.high >> n)
+        return _new_variable(op, a, n, a.low >> n, a.high >> n)
     if op == "div" and n:
-        return _fresh(op, a, n, a.low // n, a.high // n)
+        return _new_variable(op, a, n, a.low // n, a.high // n)
     if op == "rem" and n:
-        return _fresh(op, a, n, 0, min(n - 1, a.high))
+        return _new_variable(op, a, n, 0, min(n - 1, a.high))
     return None
 
 
@@ -224,7 +224,7 @@ def _exact(op: str, a: int, n: int) -> int:
     return {"and": a & n, "div": a // n if n else 0, "rem": a % n if n else 0}.get(op, a >> n)
 
 
-def _fresh(op: str, a: Form, n: int, low: int, high: int) -> Form:
+def _new_variable(op: str, a: Form, n: int, low: int, high: int) -> Form:
     """Return a value from `low` to `high` that stands for `a op n`; the same stands for it
     everywhere."""
     at = frozenset[int]().union(*(variable.at for variable, _ in a.strides))

@@ -60,7 +60,7 @@ class BoundedAccess:
     @property
     def origins(self) -> frozenset[int] | None:
         """Return the allocations that it may lead to, None for any."""
-        return self.access.where.origins
+        return self.access.address.origins
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def independent_accesses(analysis: LinearAnalysis, weak: Set[int]) -> Independen
     """Return the accesses of a launch that no other thread's can meet; `weak` are those that order
     nothing and that a thread does itself."""
     launch = _LaunchAccesses(analysis, weak)
-    return IndependentAccesses(*_of_launch(launch), _of_blocks(launch))
+    return IndependentAccesses(*_independent_in_global(launch), _independent_in_shared(launch))
 
 
 class _LaunchAccesses:
@@ -111,14 +111,16 @@ class _LaunchAccesses:
 
     def _access(self, access: MemoryAccess) -> BoundedAccess:
         """Return an access with what bounds it; of one without bounds no place is known."""
-        where, name = (
-            access.where.form,
+        address, name = (
+            access.address.form,
             self.program.instructions[access.instruction].operation.name,
         )
         at = None
-        if where is not None and name in BY_LANE:
+        if address is not None and name in BY_LANE:
             facts = self._facts.get(access.instruction, NO_FACTS)
-            launch = AddressRange(where, access.size, Ranges.under(facts, [where, *self._telling]))
+            launch = AddressRange(
+                address, access.size, Ranges.under(facts, [address, *self._telling])
+            )
             low, high = launch.span()
             at = launch if -math.inf < low and high < math.inf else None
         return BoundedAccess(access, at, access.instruction in self.weak)
@@ -127,11 +129,13 @@ class _LaunchAccesses:
 # ---- global memory ------------------------------------------------------------------------------
 
 
-def _of_launch(launch: _LaunchAccesses) -> tuple[frozenset[int], frozenset[int]]:
+def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], frozenset[int]]:
     """Return the accesses to global memory, and the closed allocations (`IndependentAccesses`)."""
     accesses_here, allocations = launch.of(GLOBAL_SPACES), launch.analysis.allocations
     candidates = {
-        each for each in launch.candidates(accesses_here, Space.GLOBAL) if _stays(each, allocations)
+        each
+        for each in launch.candidates(accesses_here, Space.GLOBAL)
+        if _stays_in_allocation(each, allocations)
     }
     accesses_texels = any(
         space in TEXELS
@@ -148,7 +152,7 @@ def _of_launch(launch: _LaunchAccesses) -> tuple[frozenset[int], frozenset[int]]
         for each in candidates
         if all(
             _are_independent(each, other, thread_variables)
-            for other in _against(each, accesses_here)
+            for other in _possible_conflicts(each, accesses_here)
         )
     }
     writes = [each for each in accesses_here if each.writes]
@@ -158,14 +162,17 @@ def _of_launch(launch: _LaunchAccesses) -> tuple[frozenset[int], frozenset[int]]
         left = {
             each
             for each in candidates
-            if all(_is_elsewhere(each, other, closed) for other in _against(each, accesses_here))
+            if all(
+                _is_disjoint_or_checked(each, other, closed)
+                for other in _possible_conflicts(each, accesses_here)
+            )
         }
         if left == candidates:
             return frozenset(each.instruction for each in candidates), closed
         candidates = left
 
 
-def _stays(access: BoundedAccess, allocations: Mapping[int, range]) -> bool:
+def _stays_in_allocation(access: BoundedAccess, allocations: Mapping[int, range]) -> bool:
     """Return whether an access stays in the one allocation that its pointer leads to."""
     if access.at is None or access.origins is None or len(access.origins) != 1:
         return False
@@ -174,7 +181,7 @@ def _stays(access: BoundedAccess, allocations: Mapping[int, range]) -> bool:
     return allocation.start <= low and high <= allocation.stop
 
 
-def _against(
+def _possible_conflicts(
     access: BoundedAccess, accesses_here: Iterable[BoundedAccess]
 ) -> Iterator[BoundedAccess]:
     """Yield the accesses that one may be in conflict with."""
@@ -185,7 +192,7 @@ def _are_independent(
     one: BoundedAccess, two: BoundedAccess, thread_variables: Sequence[IndexVariable]
 ) -> bool:
     """Return whether no byte is reached by both of two threads by these accesses; also if nothing
-    is known of the second's place, which is to be elsewhere (`_is_elsewhere`)."""
+    is known of the second's place, which is to be elsewhere (`_is_disjoint_or_checked`)."""
     if one.at is None or two.at is None:
         return True
     if never_overlap(one.at, two.at):
@@ -193,7 +200,7 @@ def _are_independent(
     return one.is_weak and two.is_weak and are_of_one_thread(one.at, two.at, thread_variables)
 
 
-def _is_elsewhere(one: BoundedAccess, two: BoundedAccess, closed: Set[int]) -> bool:
+def _is_disjoint_or_checked(one: BoundedAccess, two: BoundedAccess, closed: Set[int]) -> bool:
     """Return whether the place of the second is known, or lies in other allocations; and if it
     leaves those, the detector says so, since the first one's is closed."""
     if two.at is not None:
@@ -205,7 +212,7 @@ def _is_elsewhere(one: BoundedAccess, two: BoundedAccess, closed: Set[int]) -> b
 # ---- shared memory ------------------------------------------------------------------------------
 
 
-def _of_blocks(launch: _LaunchAccesses) -> frozenset[int]:
+def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
     """Return the accesses to shared memory that no other of their stretches can meet."""
     if any(is_asynchronous_access(instruction) for instruction in launch.program.instructions):
         return frozenset()
@@ -215,7 +222,7 @@ def _of_blocks(launch: _LaunchAccesses) -> frozenset[int]:
         inside = [each for each in accesses_here if each.instruction in stretch]
         calls = any(launch.program.instructions[at].operation.name == "call" for at in stretch)
         for each in inside:
-            against = [] if calls else list(_against(each, inside))
+            against = [] if calls else list(_possible_conflicts(each, inside))
             if (
                 calls
                 or len(against) * len(inside) > MOST_PAIRS
@@ -240,7 +247,7 @@ def _in_one_block(
 ) -> tuple[AddressRange, AddressRange]:
     """Return two places without what the block's index adds to both."""
     for block in blocks:
-        strides = (dict(each.where.strides).get(block, 0) for each in (one, two))
+        strides = (dict(each.address.strides).get(block, 0) for each in (one, two))
         if len(set(strides)) == 1:
-            one, two = (each.made_of(each.where.without(block)) for each in (one, two))
+            one, two = (each.made_of(each.address.without(block)) for each in (one, two))
     return one, two

@@ -25,7 +25,7 @@ SHARED_SPACES = frozenset((Space.SHARED, Space.GENERIC))
 def barrier_intervals(program: Program) -> Iterator[set[int]]:
     """Yield the instructions between each boundary and those behind it."""
     for first in _boundaries(program):
-        yield _stretch(program, first)
+        yield _interval_from(program, first)
 
 
 def is_whole_barrier(instruction: Instruction) -> bool:
@@ -48,7 +48,7 @@ def _boundaries(program: Program) -> Iterator[int]:
             yield index + 1
 
 
-def _stretch(program: Program, first: int) -> set[int]:
+def _interval_from(program: Program, first: int) -> set[int]:
     """Returns the instructions that can be reached from one without passing a boundary."""
     block_of = [block for block in program.blocks for _ in range(block.start, block.stop)]
     found: set[int] = set()

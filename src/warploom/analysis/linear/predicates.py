@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from warploom.analysis.linear.affine import typed
+from warploom.analysis.linear.affine import argument_values
 from warploom.analysis.linear.forms import ELSEWHERE, Form, evaluate, form
 from warploom.core.types import PRED, ScalarType
 from warploom.isa.terms import Term
@@ -53,7 +53,7 @@ def predicate_expressions(
     spec = instruction.operation.spec
     sources = tuple(spread(instruction.operands[len(spec.destinations) :]))
     terms = instruction.operation.terms_for(len(sources)) if spec.semantics else ()
-    operands, arguments = typed(instruction, sources), typed(instruction, forms)
+    operands, arguments = argument_values(instruction, sources), argument_values(instruction, forms)
     for place, target in enumerate(written_predicates(instruction)):
         applies = place < len(terms) and instruction.guard is None
         yield (
@@ -127,7 +127,7 @@ def _comparison_implications(
             return _implications([above], [less])
         case _:
             pass
-    not_equal = [more] if _least(above) == 0 else [less] if _least(below) == 0 else []
+    not_equal = [more] if _minimum(above) == 0 else [less] if _minimum(below) == 0 else []
     same, different = (
         _implications([below, above], not_equal),
         _implications(not_equal, [below, above]),
@@ -148,7 +148,7 @@ def _loop_invariant_facts(forms: Iterable[Form]) -> Facts:
     )
 
 
-def _least(one: Form) -> int | None:
+def _minimum(one: Form) -> int | None:
     """Return the least value of a form, None where it has none."""
     falls = any(variable.extent is None and stride < 0 for variable, stride in one.strides)
     return None if falls else one.low

@@ -29,10 +29,12 @@ class Ranges:
     @classmethod
     def under(cls, facts: Facts, forms: Iterable[Form]) -> Ranges:
         """Return the ranges of what some forms are made of, under those facts that concern it."""
-        variables = {variable: _alone(variable) for one in forms for variable, _ in one.strides}
+        variables = {
+            variable: _initial_range(variable) for one in forms for variable, _ in one.strides
+        }
         concerning = frozenset(f for f in facts if any(v in variables for v, _ in f.strides))
         for one in concerning:
-            variables |= {v: _alone(v) for v, _ in one.strides if v not in variables}
+            variables |= {v: _initial_range(v) for v, _ in one.strides if v not in variables}
         for _ in range(ROUNDS):
             for one in concerning:
                 _narrow(variables, one)
@@ -40,9 +42,9 @@ class Ranges:
 
     def of(self, one: Form) -> Range:
         """Return the range of a form."""
-        return -self._most(one.times(-1)), self._most(one)
+        return -self._upper_bound(one.times(-1)), self._upper_bound(one)
 
-    def _most(self, one: Form) -> float:
+    def _upper_bound(self, one: Form) -> float:
         """Return an upper bound of a form: by its variables, and by adding facts to it that cancel
         some of them."""
         best = self._by_variables(one)
@@ -74,10 +76,10 @@ class Ranges:
         return one.constant + sum(bounds)
 
     def _part(self, variable: IndexVariable, stride: int) -> Range:
-        return _scaled(self.variables.get(variable, _alone(variable)), stride)
+        return _scaled(self.variables.get(variable, _initial_range(variable)), stride)
 
 
-def _alone(variable: IndexVariable) -> Range:
+def _initial_range(variable: IndexVariable) -> Range:
     """Return what values a variable can have."""
     return 0, math.inf if variable.extent is None else variable.extent - 1
 
