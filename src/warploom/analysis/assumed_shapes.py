@@ -1,9 +1,12 @@
-"""Finds the shapes that registers have in a loop if those that it begins with have theirs.
+"""Computes the shapes that registers have in a loop if the registers that enter it have theirs.
 
-Where lanes may have left an earlier loop in different iterations, the registers that it steps on
-have no shape behind it: `i` of the loop that a compiler puts before an unrolled one, for the
-iterations that are left over. In most warps all lanes have left together, and `i` still rises from
-lane to lane. That can be looked at where the loop begins, for all of its iterations.
+Where lanes may have left an earlier loop in different iterations, the registers that it advances
+are varying after it: `i` in the loop that a compiler puts before an unrolled one, for the remaining
+iterations. In most warps all lanes have left together, and `i` is still affine. Emitted code checks
+that where the loop begins, for all of its iterations:
+
+    remainder loop: i += 1               i affine<1> inside, varying after
+    unrolled loop:  i += 4; x[i], ...    assumed: i affine<1>, checked once
 """
 
 from __future__ import annotations
@@ -23,9 +26,9 @@ def assumed_shapes(
     blocks: tuple[int, ...],
     live: Iterable[Register],
 ) -> BlockShapes | None:
-    """Returns the shapes of registers in all blocks of a loop, if those `live` at its header that
-    have a shape elsewhere have it there; None where a register would lose the shape that it has
-    in a block as it is."""
+    """Returns the shapes of registers in all blocks of a loop, assuming that registers `live` at
+    its header have the shape that they have in other blocks. Returns None if a register would lose
+    a shape that it has without the assumption."""
     kept, inside = shapes.at(blocks[0]), set(live)
     entry_shapes = {r: shape for r, shape in shapes.known.items() if r in inside or r in kept}
     varying: set[Register] = set()
@@ -43,8 +46,8 @@ def _shapes_inside(
     blocks: tuple[int, ...],
     varying: set[Register],
 ) -> dict[Register, VectorShape] | None:
-    """Returns the shapes that registers have all the time, in a loop that begins with some; None
-    where one does not keep its shape, which is then `varying`."""
+    """Returns the shapes of registers that hold throughout a loop entered with `entry_shapes`; None
+    if a register does not retain its shape, which is then added to `varying`."""
     shapes_here, written = dict(entry_shapes), set[Register]()
     operand_shapes = OperandShapes(program, warp_layout, shapes_here)
     for index in blocks:

@@ -1,4 +1,4 @@
-"""Finds branches and values that are the same for all threads of a block."""
+"""Recognises branches, barriers and values that are uniform across a whole thread block."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from warploom.ptx.ir import Instruction, Register
 
 
 def terminator(program: Program, block: ProgramBlock) -> Instruction:
-    """Return the last instruction of a block."""
+    """Returns the last instruction of a basic block."""
     return program.instructions[block.stop - 1]
 
 
 def is_full_barrier(instruction: Instruction) -> bool:
-    """Returns whether it is a barrier at which every thread of the block just waits."""
+    """Returns whether an instruction is a barrier at which all threads of the block wait, and which
+    does nothing else."""
     barrier = instruction.operation.spec.unit is Unit.BARRIER and instruction.guard is None
     if is_cluster_barrier(instruction.operation):
         return False
@@ -32,18 +33,18 @@ def is_full_barrier(instruction: Instruction) -> bool:
 
 
 def is_unguarded_exit(instruction: Instruction) -> bool:
-    """Returns whether every thread that comes to it ends there."""
+    """Returns whether every thread that executes an instruction ends there."""
     return instruction.operation.name in EXITS and instruction.guard is None
 
 
 def is_uniform_branch(operand_shapes: OperandShapes, branch: Instruction) -> bool:
-    """Returns whether all threads of the block go one way at a branch; `operand_shapes` is of the block's
-    formation."""
+    """Returns whether all threads of the block take the same path at a branch; `operand_shapes` are
+    those of a layout of the whole block."""
     return branch.operation.name == "bra" and operand_shapes.guard(branch) == UNIFORM
 
 
 def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int]:
-    """Blocks to which some threads of a block may come more often than others."""
+    """Returns the basic blocks that some threads of a block may execute more often than others."""
     found: set[int] = set()
     for block in program.blocks:
         last = terminator(program, block)
@@ -54,8 +55,9 @@ def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int
 
 
 def has_uniform_barriers(program: Program) -> bool:
-    """Return whether the threads of a block come to its barriers in one order, whatever the launch:
-    no branch that they may take differently decides about one. The program keeps the answer."""
+    """Returns whether all threads of a block execute its barriers in the same order in every
+    launch: no branch that threads may take differently controls a barrier. The answer is cached in
+    the program."""
     uniform = program.kept.get(has_uniform_barriers)
     if uniform is None:
         operand_shapes = OperandShapes(
@@ -77,15 +79,14 @@ def _is_barrier(instruction: Instruction) -> bool:
 
 
 def _may_skip_barrier(instruction: Instruction) -> bool:
-    """Return whether it is a barrier that not all lanes take part in, or a call, which may come to
-    any."""
+    """Returns whether an instruction is a guarded barrier, or a call, which may execute any."""
     return instruction.operation.name == "call" or (
         _is_barrier(instruction) and instruction.guard is not None
     )
 
 
 def is_pure(instruction: Instruction) -> bool:
-    """Returns whether it does nothing but compute, in every lane, and looks at no clock."""
+    """Returns whether an instruction only computes, in every lane, and reads no clock."""
     quiet = computes(instruction) or instruction.operation.name in ("mov", "cvta")
     return (
         quiet
@@ -96,8 +97,8 @@ def is_pure(instruction: Instruction) -> bool:
 
 
 def deciding_comparison(program: Program, block: ProgramBlock) -> Instruction | None:
-    """Return the comparison in a block that decides the branch at its end, if its operands are then
-    what they were."""
+    """Returns the comparison in a block that sets the guard of the branch at its end, if its
+    operands still hold the same values there; None otherwise."""
     guard = terminator(program, block).guard
     inside = program.instructions[block.start : block.stop - 1]
     writers = [

@@ -1,4 +1,4 @@
-"""Tells which basic blocks are outside of all cycles of the control-flow graph."""
+"""Finds the basic blocks that lie on no cycle of the control-flow graph."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from warploom.ptx.ir import Register
 
 
 def blocks_outside_cycles(program: Program) -> frozenset[int]:
-    """Return blocks that a thread executes once at most in a call; some may be left out.
+    """Returns blocks that a thread executes at most once in a call; not necessarily all of them.
 
-    Each cycle has ways back, from a block to itself or to one before it, that reach from its last
-    block to its first one: what no such way reaches over is in none.
+    Every cycle has a back edge, to the same or an earlier block, that spans it from its last block
+    to its first: a block that no back edge spans is on no cycle.
     """
     inside: set[int] = set()
     for source, block in enumerate(program.blocks):
@@ -21,7 +21,7 @@ def blocks_outside_cycles(program: Program) -> frozenset[int]:
 
 
 def registers_outside_cycles(program: Program) -> frozenset[Register]:
-    """Return the registers that no block in a cycle reads or writes."""
+    """Returns the registers that no block on a cycle reads or writes."""
     outside, inside = set[Register](), set[Register]()
     once = blocks_outside_cycles(program)
     for index, block in enumerate(program.blocks):

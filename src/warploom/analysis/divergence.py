@@ -1,5 +1,10 @@
-"""Finds the places where the lanes of a warp can part, meet, wait for each other, and be taken up
-again."""
+"""Finds the blocks where lanes of a warp can diverge, reconverge, wait for each other, and resume.
+
+0: @%p bra 2;     diverge; reconvergence point 3
+1: bra 3;         lanes of one path wait at the start of 1 or 2 for their turn
+2: ...            diverged: blocks 1, 2
+3: ret;           reconvergence point
+"""
 
 from __future__ import annotations
 
@@ -14,17 +19,18 @@ from warploom.program.uses import changes_register_count, may_wait_before, membe
 from warploom.ptx.ir import Instruction, Register
 
 MOST_IN_REGION_VERSIONS = 160
-"""Instructions of which a third copy is made: where more lie between barriers, what it costs to
-pass on from warp to warp does not count, and the copy only takes time to compile."""
+"""Instructions of a program of which region versions are emitted, at most. Between barriers that
+are further apart, the cost of a switch between warps is small, and a third copy of the code only
+takes time to compile."""
 
 
 @dataclass(frozen=True)
 class DivergencePoints:
-    """The divergence of a program under one way of scheduling lanes.
+    """Computes where lanes diverge and reconverge under one way of scheduling.
 
-    `independent`: each thread has its own program counter (7.0 and later). `mixes`: lanes that part
-    take turns by a policy, instead of one side after the other. `chooses`: one side after the
-    other, and the policy says which goes first.
+    `independent`: each thread has its own program counter (7.0 and later). `mixes`: diverged lanes
+    take turns by a policy, instead of one path after the other. `chooses`: one path after the
+    other, and the policy chooses which goes first.
     """
 
     program: Program
@@ -34,8 +40,9 @@ class DivergencePoints:
 
     @cached_property
     def suspends(self) -> bool:
-        """Returns whether a warp may come back before it ends: loops, barriers, lanes that await
-        lanes; and where its state is looked at, for its registers."""
+        """Returns whether a warp may be suspended before it ends: at back edges (where its turn may
+        end), at barriers, where lanes wait for lanes, under a policy that mixes lanes, or to
+        reallocate registers."""
         blocks, instructions = self.program.blocks, self.program.instructions
         has_back_edge = any(to <= block.index for block in blocks for to in block.successors)
         waits_for_lanes = any(
@@ -48,8 +55,9 @@ class DivergencePoints:
 
     @cached_property
     def spilled(self) -> frozenset[Register]:
-        """Registers that one instruction writes and that live over a barrier of the block; none
-        that is read before: it is zero at first, and nothing would put that into its place."""
+        """Returns the registers that are live across a barrier of the thread block and have one
+        writer. Registers that are read before they are written are excluded: they begin as zero,
+        and nothing would store that zero to the context."""
         program = self.program
         written = Counter(register for one in program.instructions for register in writes(one))
         resumed = (b.successors[-1] for b in program.blocks if self._ends_with_barrier(b))
@@ -61,8 +69,9 @@ class DivergencePoints:
 
     @cached_property
     def region_versions(self) -> frozenset[int]:
-        """Blocks that warps reach behind a barrier of the block before they come to another, and
-        those before the first; the latter are left out, or all, if those are many instructions."""
+        """Returns the blocks between barriers of which a region version is emitted. Blocks before
+        the first barrier are left out if all are too many instructions (MOST_IN_REGION_VERSIONS),
+        then all blocks."""
         waiting = {b.index for b in self.program.blocks if self._ends_with_barrier(b)}
         behind = {self.program.blocks[index].successors[-1] for index in waiting}
         for starts in ({0} | behind, behind) if waiting else ():
@@ -73,8 +82,7 @@ class DivergencePoints:
         return frozenset()
 
     def _between_barriers(self, starts: set[int], waiting: set[int]) -> frozenset[int]:
-        """Return the blocks that are reached from some, but not through those at whose ends warps
-        wait."""
+        """Returns the blocks that are reachable from `starts` without passing a barrier."""
         found: set[int] = set()
         pending = list(starts)
         while pending:
@@ -89,7 +97,7 @@ class DivergencePoints:
 
     @cached_property
     def _branches(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Return every block at whose end lanes may part, and where they go then."""
+        """Returns every block at whose end lanes may diverge, with its successors."""
         instructions = self.program.instructions
         return [
             (b.index, b.successors)
@@ -99,13 +107,15 @@ class DivergencePoints:
 
     @cached_property
     def reconvergence_points(self) -> frozenset[int]:
-        """Blocks at which parted lanes may meet; the virtual exit always is one."""
+        """Returns the blocks at which diverged lanes may reconverge, the virtual exit among
+        them."""
         points = {self.program.reconvergence[block] for block, _ in self._branches}
         return frozenset(points | {self.program.exit})
 
     @cached_property
     def waiting_blocks(self) -> dict[int, list[int]]:
-        """Return, by reconvergence point, the blocks at which lanes may wait for their turn."""
+        """Returns, by reconvergence point, the blocks at whose start diverged lanes may wait for
+        their turn."""
         waiting: dict[int, set[int]] = {index: set() for index in self.reconvergence_points}
         for block, targets in self._branches:
             point = self.program.reconvergence[block]
@@ -113,16 +123,18 @@ class DivergencePoints:
             if last.operation.name == "brx":
                 waiting[point].update(target for target in targets if target != point)
             elif point not in targets:
-                # The one that is to fall through goes first, unless the policy chooses.
+                # The fall-through path runs first, unless the policy chooses: only the branch
+                # target waits.
                 waiting[point].update(targets if self.chooses else targets[:1])
         return {point: sorted(blocks) for point, blocks in waiting.items()}
 
     @cached_property
     def diverged(self) -> frozenset[int]:
-        """Blocks to which lanes can come that have parted from others.
+        """Returns the blocks that diverged lanes can execute.
 
-        They part at branches and are together again at the branch's point, unless other lanes may
-        let them go on from there alone.
+        Lanes diverge at branches and are together again at the branch's reconvergence point. With
+        independent scheduling they may also continue from there alone, if the warp can be
+        suspended.
         """
         if self.mixes:
             return frozenset(range(len(self.program.blocks)))
@@ -135,7 +147,7 @@ class DivergencePoints:
         return frozenset(found)
 
     def _reachable(self, starts: tuple[int, ...], stop: set[int]) -> set[int]:
-        """Return the blocks on the ways from some up to where these stop."""
+        """Returns the blocks on paths from `starts`, up to blocks in `stop`."""
         seen: set[int] = set()
         pending = list(starts)
         while pending:
@@ -147,8 +159,8 @@ class DivergencePoints:
 
     @cached_property
     def resumable(self) -> frozenset[int]:
-        """Blocks at which a split may stand when it is taken up: loop heads, where a turn ends, and
-        wherever lanes meet or wait."""
+        """Returns the blocks at which a suspended warp, or part of it, may resume: targets of back
+        edges, and blocks where lanes reconverge or wait."""
         blocks, instructions = self.program.blocks, self.program.instructions
         if self.mixes:
             return frozenset(block.index for block in blocks)
@@ -162,5 +174,5 @@ class DivergencePoints:
 
 
 def is_block_barrier(instruction: Instruction) -> bool:
-    """Returns whether it is a barrier of the block."""
+    """Returns whether an instruction is a barrier of the thread block."""
     return instruction.operation.spec.unit is Unit.BARRIER

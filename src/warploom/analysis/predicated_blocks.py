@@ -1,7 +1,12 @@
-"""Short ways that some lanes go while the others wait beside them: `if` without `else`.
+"""Finds short `if` bodies without `else` that run under a mask (if-conversion), while the other
+lanes wait.
 
-Such a block runs under a mask, with what is known of registers' shapes; nothing has to be noted of
-who waits where.
+    0: @!%p bra 2;           result: {0: 1}
+    1: add.f32 %f1, ...;     body: runs under the mask %p
+    2: ...                   reconvergence point
+
+Registers retain their shapes in the body, and nothing is pushed on the SIMT stack. Not handled:
+bodies with branches, barriers or votes, and bodies longer than LONGEST_PREDICATED_BLOCK.
 """
 
 from __future__ import annotations
@@ -21,8 +26,7 @@ from warploom.ptx.ir import Instruction, spread
 def predicated_blocks(
     program: Program, warp_layout: WarpLayout, shapes: RegisterShapes
 ) -> dict[int, int]:
-    """Return, by blocks that end with a branch, the block that those lanes run which do not go
-    straight on to where all meet, if it can run under a mask."""
+    """Returns, by the block that ends with the branch, the body that can run under a mask."""
     blocks = program.blocks
     found = if_bodies(program)
     shapes_by_body = {
@@ -36,7 +40,9 @@ def predicated_blocks(
 
 
 def if_bodies(program: Program) -> dict[int, int]:
-    """Return the same, whatever is in the block."""
+    """Returns, by the block that ends with a branch, the body of an `if` without `else`, whatever
+    its instructions: one block, entered only by the branch, that leads to the reconvergence point.
+    """
     sources: dict[int, list[int]] = {}
     for block in program.blocks:
         for to in block.successors:
@@ -56,7 +62,7 @@ def if_bodies(program: Program) -> dict[int, int]:
 
 
 def body_instructions(program: Program, body: ProgramBlock) -> range:
-    """Return the instructions of such a block, without the branch to where all meet."""
+    """Returns the instructions of a body, without the branch to the reconvergence point."""
     last = program.instructions[body.stop - 1]
     return range(body.start, body.stop - (last.operation.name == "bra"))
 
@@ -69,7 +75,8 @@ def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: Operand
 
 
 def _can_be_masked(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
-    """Returns whether an instruction neither waits nor goes elsewhere, whatever its operands."""
+    """Returns whether an instruction can run under a mask: it does not wait, jump, or need a check
+    that would leave the block."""
     spec = instruction.operation.spec
     if instruction.operation.name in BLOCK_ENDS or spec.unit in (Unit.CONTROL, Unit.BARRIER):
         return False
@@ -77,7 +84,8 @@ def _can_be_masked(instruction: Instruction, operand_shapes: OperandShapes) -> b
 
 
 def may_wrap(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
-    """Returns whether a result keeps its shape only if no lane wraps around."""
+    """Returns whether a result has its shape only if no lane of an operand wraps around, as in the
+    extension of a strided value: code then has to check that."""
     if not computes(instruction) or not any(
         shape.is_affine for _, shape in operand_shapes.results(instruction)
     ):

@@ -1,18 +1,18 @@
 """Finds the registers whose lanes hold unrelated values, such as an index that each lane loads.
 
-An address made of such a value follows no step from lane to lane, so a check for one is wasted.
-The analysis sorts registers into three levels and joins over all writers of each (a forward
-dataflow analysis that ignores control flow; a worklist over uses, linear in their number):
+An address made of such a value has no step from lane to lane, so a check for one is wasted. The
+analysis sorts registers into three levels and joins over all writers of each (a forward dataflow
+analysis that ignores control flow; a worklist over uses, linear in their number):
 
     mad.lo.s32     %r1, %ctaid.x, 256, %tid.x;   // STRIDED
     shr.u32        %r2, %r1, 3;                  // ALIKE: few values in a warp, in long runs
     ld.global.u32  %r3, [%rd2];                  // ALIKE, if %rd2 is; else SCATTERED
     add.s32        %r4, %r3, %r1;                // SCATTERED, if %r3 is
 
-Registers that have shapes (`analysis.uniformity`) have the level that their shape says. The result
-is a guess that only chooses between two ways to do an access, both right for all addresses. It does
-not see that data decide which way a lane goes, as in a search whose bounds are moved by branches,
-and takes what is loaded from data that happen to be in order for scattered.
+Registers that have shapes (`analysis.uniformity`) have the level of their shape. The result is a
+guess that only chooses between two ways to do an access, both correct for all addresses. Not
+handled: control dependence (a search whose bounds are moved by data-dependent branches), and loaded
+data that happen to be in order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from warploom.ptx.ir import Instruction, Register, Space, Special
 
 
 class Level(IntEnum):
-    """Says how the lanes of a value differ, from what is most regular to what is least."""
+    """Classifies how the lanes of a value differ, from the most regular to the least."""
 
     ALIKE = 0
     STRIDED = 1
@@ -42,7 +42,7 @@ LINEAR = frozenset(
     | {"not", "shl", "abs", "min", "max", "rem", "and", "or", "bfe", "bfi", "szext", "selp"}
     | {"set", "setp", "slct", "cvt", "fma", "div"}
 )
-"""Operations whose result follows a stride, at least in places, where their operands do."""
+"""Operations that map affine operands to an affine result, at least in parts of a warp."""
 
 
 def scattered_registers(
@@ -79,7 +79,7 @@ def _level_of(shape: VectorShape) -> Level:
 def _operand_levels(
     instruction: Instruction, warp_layout: WarpLayout, levels: dict[Register, Level]
 ) -> Iterator[Level]:
-    """Yield the levels of what an instruction reads, its guard among them."""
+    """Yields the levels of what an instruction reads, its guard among them."""
     for register in reads(instruction):
         yield levels.get(register, Level.ALIKE)
     for operand in sources(instruction):
@@ -89,7 +89,8 @@ def _operand_levels(
 
 
 def _result_level(instruction: Instruction, most: Level) -> Level:
-    """Returns the level of what an instruction gives, where its operands have `most` at most."""
+    """Returns the level of an instruction's results; `most` is the greatest level of its
+    operands."""
     operation = instruction.operation
     if operation.spec.unit is Unit.ATOMIC:
         return Level.SCATTERED
@@ -108,12 +109,13 @@ def _is_float(instruction: Instruction) -> bool:
 
 
 def _keeps_strides(instruction: Instruction) -> bool:
-    """Returns whether an instruction makes strides of strides: rounding a float does not."""
+    """Returns whether an instruction maps strided operands to a strided result; rounding does
+    not."""
     return instruction.operation.name in LINEAR and not _rounds(instruction)
 
 
 def _rounds(instruction: Instruction) -> bool:
-    """Returns whether an instruction makes an integer of a float."""
+    """Returns whether an instruction converts a float to an integer."""
     target, *_ = instruction.operation.destination_types
     into_integer = target is not None and target.is_integer
     return instruction.operation.name == "cvt" and into_integer and _is_float(instruction)

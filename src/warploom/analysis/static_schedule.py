@@ -1,8 +1,13 @@
-"""Courses: all that a block does from begin to end, where that is known before it runs, one sweep
-after the other (`analysis.warp_loops`).
+"""Computes the static schedule of a kernel: the sequence of warp loops from its begin to its end
+(`analysis.warp_loops`), if it is known at compile time.
 
-Between their barriers most kernels ask only of the number of the thread who does something. How
-often they pass one follows from the size of the block: `for (s = blockDim.x / 2; s > 0; s /= 2)`.
+Most kernels select threads between barriers by their index only, and the number of barriers follows
+from the size of the block. With 256 threads, this loop has eight warp loops, s = 128 to 1:
+
+    for (s = blockDim.x / 2; s > 0; s /= 2) { if (tid < s) x[tid] += x[tid + s]; __syncthreads(); }
+
+Control flow is executed abstractly, with constants for the registers that the block's size
+determines. Not handled: loop bounds from parameters or memory, and schedules longer than LONGEST.
 """
 
 from __future__ import annotations
@@ -35,20 +40,21 @@ from warploom.program.uses import writes
 from warploom.ptx.ir import Instruction, Operand, Register, Special, spread
 
 LONGEST, MOST_WARP_LOOPS = 400, 24
-"""How many instructions, and ways between barriers, are worth code of their own. No longer program
-is even looked at: that could take longer than to find its code in the cache."""
+"""The instructions, and the warp loops, of a schedule at most. Longer programs are not even
+analysed: that could take longer than to load their code from the cache."""
 
 SIZES = ("%ntid.x", "%ntid.y", "%ntid.z")
 
 Size = tuple[int, int, int]
-"""The threads of a block along x, y and z, as these registers tell."""
+"""The threads of a block along x, y and z: the values of the registers in SIZES."""
 
 StaticSchedule = tuple[WarpLoop, ...]
-"""All that a block does, in order; nothing where that is not known."""
+"""The warp loops of a kernel in order; empty if they are not known."""
 
 
 def size_for_static_schedule(program: Program, size: Size) -> Size | None:
-    """Return the size of a launch's blocks, where their course is known by it and not without."""
+    """Returns the block size of a launch, if the kernel has a static schedule for it, but none
+    without it; else None."""
     x, y, z = size
     whole = x * y % 32 == 0 and z == 1 and (y == 1 or x == 16)
     short = len(program.instructions) <= LONGEST
@@ -71,7 +77,8 @@ def _reads_block_size(program: Program) -> bool:
 def static_schedule_of(
     program: Program, warp_layout: WarpLayout, shapes: RegisterShapes, size: Size | None = None
 ) -> StaticSchedule:
-    """Return the course of all blocks whose warps are formed so, or of those of a size."""
+    """Returns the static schedule for all blocks with a layout of warps, or for those of one
+    size."""
     if warp_layout not in BLOCK_LAYOUT or program.live_in[0] or program.depth is not None:
         return ()
     partly = frozenset(predicated_blocks(program, warp_layout, shapes).values())
@@ -92,8 +99,8 @@ def static_schedule_of(
 
 
 class _ConstantOperands(OperandShapes):
-    """Shapes of operands where the size of the block, and the contents of some registers, are
-    known."""
+    """Shapes of operands, with constants: the size of the block, and registers that are computed
+    from it."""
 
     def __init__(
         self, program: Program, warp_layout: WarpLayout, shapes: BlockShapes, size: Size | None
@@ -115,18 +122,18 @@ class _ConstantOperands(OperandShapes):
         return shaped if bits is None else ShapedValue(shaped.shape, bits & cut)
 
     def execute(self, instruction: Instruction) -> None:
-        """Follow an instruction that all threads have executed."""
+        """Updates the constants for an instruction that all threads have executed."""
         found = dict(self._results(instruction)) if instruction.guard is None else {}
         self.invalidate(instruction)
         self.constants |= found
 
     def invalidate(self, instruction: Instruction) -> None:
-        """Forget what an instruction writes that some threads have executed."""
+        """Drops the constants of registers that an instruction writes in some threads."""
         for register in writes(instruction):
             self.constants.pop(register, None)
 
     def _results(self, instruction: Instruction) -> Iterator[tuple[Register, int]]:
-        """Yield the registers that an instruction gives what is known, and what that is."""
+        """Yields the registers that get a constant from an instruction, with that constant."""
         count = len(instruction.operation.spec.destinations)
         targets, sources = (
             tuple(spread(o)) for o in (instruction.operands[:count], instruction.operands[count:])
@@ -138,7 +145,7 @@ class _ConstantOperands(OperandShapes):
     def _values(
         self, instruction: Instruction, sources: tuple[Operand, ...]
     ) -> list[tuple[ScalarType, int | None]]:
-        """Returns what an instruction gives, place by place, and of which type."""
+        """Returns the results of an instruction as (type, constant or None)."""
         if instruction.operation.name == "mov":
             type = instruction.operation.modifiers.scalar()
             return [(type, self.operand(source, type).constant) for source in sources]
@@ -150,7 +157,7 @@ class _ConstantOperands(OperandShapes):
 
 
 class _BlockExecution:
-    """The way of all threads of a block through a program."""
+    """Executes the control flow of a program that all threads of a block have in common."""
 
     def __init__(self, program: Program, search: WarpLoopSearch, size: Size | None) -> None:
         self.program, self._search = program, search
@@ -160,9 +167,9 @@ class _BlockExecution:
         )
 
     def parts(self) -> Iterator[tuple[int | None, tuple[int, ...], Mapping[int, bool]]]:
-        """From barrier to barrier: the block at whose end the last one is, the blocks that follow,
-        and by those at whose ends all threads take one way whether they take the branch. It stops
-        where that is not known."""
+        """Yields, for each barrier or end: the block at whose end the previous barrier is (None:
+        the entry), the blocks since then, and the uniform branches with whether they are taken.
+        Stops where the path is unknown."""
         site, at, path, choices = None, 0, list[int](), dict[int, bool]()
         while at != self.program.exit and at not in path:
             block = self.program.blocks[at]
@@ -182,8 +189,8 @@ class _BlockExecution:
             self._constants.execute(instruction)
 
     def _next_block(self, block: ProgramBlock, choices: dict[int, bool]) -> int | None:
-        """Return the block that all threads come to next, those that had more to do in between as
-        well; None where that is not known."""
+        """Returns the next block that all threads execute, after the body of an `if` that only some
+        run; None if it is unknown. Adds uniform branches to `choices`."""
         last, index = terminator(self.program, block), block.index
         if is_full_barrier(last) or is_unguarded_exit(last):
             return block.successors[-1]

@@ -3,15 +3,16 @@
     loop:                               blocks: this one
         mul.wide.s32 %rd7, %r10, 4;     advances; widened: its operand 0 must not wrap around
         add.s64 %rd8, %rd1, %rd7;       advances
-        ld.global.f32 %f1, [%rd8];      accesses: 4 * %r3 bytes behind the iteration before
+        ld.global.f32 %f1, [%rd8];      accesses: at 4 * %r3 bytes after the previous iteration's
         add.f32 %f2, %f2, %f1;
         add.s32 %r10, %r10, %r3;        advances
-        setp.lt.s32 %p2, %r10, %r6;     compared: for how many iterations it holds is known
+        setp.lt.s32 %p2, %r10, %r6;     compared: holds for a computable number of iterations
         @%p2 bra loop;
 
-Two iterations of the instructions that advance say where all further ones access memory. So one
-check serves a batch of iterations (`lower.loops.strided_loops`). A loop qualifies if its blocks
-follow each other in one order, and no lane waits for others, calls or diverges but by leaving it.
+Two iterations of the instructions that advance determine the addresses of all further ones. So one
+check covers a batch of iterations (`lower.loops.strided_loops`). A loop qualifies if its blocks run
+in one fixed order. Not handled: loops in which lanes wait for others, call, or diverge other than
+by leaving; addresses with a step that changes (`x[i * i]`), or that are loaded.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ from warploom.program.uses import leaf_operands, may_wait_before, reads, writes
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Special, Symbol, spread
 
 COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-"""Comparisons of unsigned numbers by those of the same relation (PTX ISA, "setp")."""
+"""Maps comparisons of unsigned numbers to those of the same relation (PTX ISA, "setp")."""
 
 OPPOSITES = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+"""Maps relations to their negations."""
 BOUNDING = ("lt", "le", "gt", "ge", "ne")
 """Relations of two linear values that hold for a number of iterations, then no more."""
 
@@ -43,10 +45,10 @@ BOUNDING = ("lt", "le", "gt", "ge", "ne")
 class StridedLoop:
     """A loop, its `blocks` in the order of an iteration; the first is its header.
 
-    `advances` are the instructions, in their order, that compute addresses and bounds. All give
-    what is linear in the number of iterations as long as no operand in `widened` (an instruction
-    and the number of a source) wraps around. `compared` are the comparisons of linear values by
-    which lanes leave. `accesses` are the accesses, the first of each group, at linear addresses.
+    `advances` are the instructions, in order, that compute addresses and bounds. Their results are
+    linear in the number of iterations as long as no operand in `widened` (instruction, index of a
+    source) wraps around. `compared` are the comparisons of linear values by which lanes leave.
+    `accesses` are the accesses at linear addresses, the first of each group.
     """
 
     blocks: tuple[int, ...]
@@ -63,9 +65,10 @@ class StridedLoop:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """Says how a value changes from iteration to iteration. Not linear: in any way. `advances`: by the
-    same amount each time, else it stays. `base`: the register of which it is what that held as the
-    iteration began plus what stays, if it is known to be."""
+    """The change of a value from iteration to iteration, as in scalar evolution: unless `linear`,
+    it is arbitrary; it `advances` by the same amount each time, or is loop-invariant. `base`: the
+    register whose value at the start of the iteration plus an invariant is the value, if there is
+    one."""
 
     linear: bool = True
     advances: bool = False
@@ -98,8 +101,8 @@ def straight_line_loops(program: Program, shapes: RegisterShapes) -> Iterator[tu
 
 
 def _block_order(program: Program, header: int, inside: set[int]) -> tuple[int, ...] | None:
-    """Returns the blocks of a loop in the order in which each iteration runs all of them; None
-    where they have no such order, or an instruction may stop a lane."""
+    """Returns the blocks of a loop in the order in which each iteration runs all of them; None if
+    there is no such order, or an instruction may suspend or end a lane."""
     found = [header]
     while True:
         block = program.blocks[found[-1]]
@@ -115,8 +118,8 @@ def _block_order(program: Program, header: int, inside: set[int]) -> tuple[int, 
 
 
 def _is_lane_independent(instruction: Instruction) -> bool:
-    """Returns whether an instruction neither waits for lanes nor reads the clock, and goes on in
-    the program."""
+    """Returns whether an instruction neither waits for lanes nor reads the clock, and does not
+    leave the loop's code."""
     if may_wait_before(instruction) or instruction.operation.name in (
         "brx",
         "ret",
@@ -139,9 +142,9 @@ def _reads_clock(operand: Operand) -> bool:
 def strided_loop(
     operand_shapes: OperandShapes, blocks: tuple[int, ...], candidates: Sequence[int]
 ) -> StridedLoop | None:
-    """Returns the loop of some blocks with those accesses `candidates` given ones that have linear
-    addresses; None where it has none, or a lane may diverge in an instruction. `operand_shapes` has the
-    shapes of registers in all of its blocks."""
+    """Returns the loop of some blocks with those of the `candidates` (accesses) that have linear
+    addresses; None if there are none, or a lane may diverge in an instruction. `operand_shapes` has
+    the shapes that registers have in all of its blocks."""
     program, recurrences = operand_shapes.program, _Recurrences(operand_shapes, blocks)
     linear_accesses: list[int] = []
     slice_union: set[int] = set()
@@ -163,6 +166,8 @@ def strided_loop(
     widened = tuple(one for one in recurrences.widened if one[0] in slice_union)
     for block in blocks:
         for index in range(program.blocks[block].start, program.blocks[block].stop):
+            # Outside of `advances` nothing checks that the lanes of a widened operand do not wrap
+            # around.
             if index not in slice_union and may_wrap(program.instructions[index], operand_shapes):
                 return None
     order = [i for b in blocks for i in range(program.blocks[b].start, program.blocks[b].stop)]
@@ -171,19 +176,20 @@ def strided_loop(
 
 
 def _address_base(instruction: Instruction) -> Operand:
-    """Returns what the address of a load or store begins with."""
+    """Returns the operand that the address of a load or store begins with."""
     address = next(one for one in instruction.operands if isinstance(one, Address))
     assert address.base is not None
     return address.base
 
 
 def _same_width(target: Operand, term: Term) -> bool:
-    """Returns whether a register takes the value of a term as it is."""
+    """Returns whether a register takes the value of a term without extension or truncation."""
     return isinstance(target, Register) and target.type.bits == term.type.bits
 
 
 class _Recurrences:
-    """Finds how the registers of one loop change. `widened` are operands that must not wrap."""
+    """Computes how the registers of a loop change. `widened` are the operands that must not wrap
+    around."""
 
     def __init__(self, operand_shapes: OperandShapes, blocks: tuple[int, ...]) -> None:
         self.program, self._operand_shapes, self._blocks = (
@@ -204,7 +210,8 @@ class _Recurrences:
         self._solve()
 
     def _solve(self) -> None:
-        """Assumes that each register advances by a constant, until no assumption is wrong."""
+        """Assumes that each register advances by a constant, and drops wrong assumptions until none
+        is left."""
         live = self.program.live_in[self._blocks[0]]
         begins = {r: Recurrence(advances=True, base=r) for r in self._writers if r in live}
         while True:
@@ -219,7 +226,7 @@ class _Recurrences:
             begins = begins | dict.fromkeys(wrong, NONLINEAR)
 
     def _transfer(self, index: int, state: dict[Register, Recurrence]) -> None:
-        """Enters what an instruction leaves in its destinations."""
+        """Sets the recurrences of an instruction's destinations."""
         instruction = self.program.instructions[index]
         targets = tuple(
             spread(instruction.operands[: len(instruction.operation.spec.destinations)])
@@ -239,7 +246,7 @@ class _Recurrences:
     def _results(
         self, index: int, instruction: Instruction, state: Mapping[Register, Recurrence]
     ) -> Sequence[Recurrence]:
-        """Returns how what an instruction gives changes, by its destinations."""
+        """Returns the recurrences of an instruction's results; empty if they are unknown."""
         operation = instruction.operation
         sources = tuple(spread(instruction.operands[len(operation.spec.destinations) :]))
         if operation.name == "cvta":
@@ -275,7 +282,7 @@ class _Recurrences:
     def _term(
         self, index: int, term: Term, arguments: Sequence[Recurrence], shapes: TermShapes
     ) -> Recurrence:
-        """Returns how a term of an instruction changes whose arguments change so."""
+        """Returns the recurrence of a term, given those of the instruction's arguments."""
         if term.op == "const":
             return INVARIANT
         if term.op == "arg":
@@ -309,8 +316,8 @@ class _Recurrences:
                 return NONLINEAR
 
     def comparison(self, block: int) -> int | None:
-        """Returns the comparison by which lanes leave at the end of a block, if its relation may
-        hold for a number of iterations that is known."""
+        """Returns the comparison by which lanes leave at the end of a block, if the number of
+        iterations for which they stay can be computed; None otherwise."""
         inside = self.program.blocks[block]
         guard = self.program.instructions[inside.stop - 1].guard
         if guard is None:
@@ -332,14 +339,15 @@ class _Recurrences:
             relation = staying_relation(self.program, self._blocks, block, index)
             shapes = [self._operand_shapes.shape(one, type) for one in instruction.operands[1:3]]
             known = all(shape.is_affine for shape in shapes)
+            # With `!=` each lane leaves in an iteration of its own unless both sides are uniform.
             if relation == "ne":
                 known = known and all(shape.width == 1 and not shape.stride for shape in shapes)
             return index if known and relation in BOUNDING else None
         return None
 
     def slice_of(self, index: int, operands: Iterable[Operand]) -> set[int] | None:
-        """Returns the instructions of the loop that compute operands of an instruction, iteration
-        by iteration; None where these are not linear."""
+        """Returns the backward slice: the instructions of the loop that compute operands of an
+        instruction; None if some operand is not linear."""
         found: set[int] = set()
         pending = [one for one in operands if isinstance(one, Register)]
         state = self._states[index]

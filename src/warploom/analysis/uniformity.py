@@ -1,11 +1,19 @@
-"""The shapes of a program's registers where all living lanes run together.
+"""Computes the shapes of a program's registers (uniformity analysis) in code for converged lanes.
 
-They are a fixed point over the writers of a register, whatever way leads from one to the other.
-Where lanes part and meet again, those that took one way may hold other values than those that took
-the other, or have been round a loop more often: what a side writes and is read behind the meeting
-has no shape from there on, until it is written anew (Coutinho et al., "Divergence Analysis and
-Optimizations", 2011, on sync and temporal divergence). Inside of a region that lanes leave
-one by one it has: those that are still there have gone the same way.
+Shapes are a fixed point over all writers of a register. Where lanes diverge and reconverge, those
+that took one path may hold other values than those that took the other, or have left a loop in
+another iteration: what either path writes and is live at the reconvergence point is varying on both
+paths and from there on, until it is written again (Coutinho et al., "Divergence Analysis and
+Optimizations", 2011, on sync and temporal divergence):
+
+    mov.u32 %r2, 0;                  uniform
+    setp.lt.s32 %p1, %tid.x, %r9;    varying: lanes diverge at the branch
+    @!%p1 bra L;
+    mov.u32 %r2, 1;                  varying, for it is live at L
+    L: add.u32 %r3, %r2, 1;          varying
+
+In masked regions (`analysis.masked_loops`) registers retain their shapes: the lanes that are still
+inside have all taken the same path.
 """
 
 from __future__ import annotations
@@ -22,22 +30,27 @@ from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction, Register
 
 VaryingByBlock = list[set[Register]]
-"""By block, the registers that have no shape there."""
+"""Holds for each block the registers that are varying there."""
 
 
 def shapes_of(
     program: Program, warp_layout: WarpLayout, regions: tuple[MaskedRegion, ...] | None = None
 ) -> RegisterShapes:
-    """Return the shapes of a program's registers in a launch whose warps are formed so. What is
-    known of a whole block is so everywhere: some of its threads may be anywhere else. `regions`:
-    those that lanes can leave one by one; None for all (`analysis.masked_loops`). Registers come in
-    the order of their declarations."""
+    """Returns the shapes of a program's registers in launches with a layout of warps.
+
+    A layout of a whole thread block has no blocks in which a register is varying: its threads are
+    in different blocks at once, so a register has its shape everywhere or nowhere. `regions` are
+    those that lanes may leave separately; None: all (`analysis.masked_loops`). Registers are in the
+    order of their declarations.
+    """
     block_wide = warp_layout in BLOCK_WIDE
     if block_wide:
         regions = ()
     elif regions is None:
         regions = masked_regions(program)
     varying_by_block: VaryingByBlock = [set() for _ in program.blocks]
+    # Divergence depends on shapes and shapes on divergence: alternate until no register becomes
+    # varying in another block. Each round only adds to `varying_by_block`, so it ends.
     while True:
         shapes = _fixed_point(program, warp_layout, varying_by_block)
         masked: list[MaskedRegion] = []
@@ -61,7 +74,8 @@ def shapes_of(
 def _fixed_point(
     program: Program, warp_layout: WarpLayout, varying_by_block: VaryingByBlock
 ) -> dict[Register, VectorShape]:
-    """Returns what all writers of each register give together. Registers begin as zeros."""
+    """Returns the join over the results of all writers of each register. Registers begin as
+    zeros."""
     begun = program.live_in[0] if program.live_in else frozenset[Register]()
     shapes: dict[Register, VectorShape] = dict.fromkeys(begun, UNIFORM)
     operand_shapes = OperandShapes(program, warp_layout, shapes)
@@ -82,7 +96,8 @@ def _fixed_point(
 
 
 def _has_operand_shapes(instruction: Instruction, shapes: dict[Register, VectorShape]) -> bool:
-    """Returns whether something is known by now of all registers that an instruction reads."""
+    """Returns whether all registers that an instruction reads have a shape so far: else its results
+    are still unknown (bottom), which the join must not take for varying."""
     return all(register in shapes for register in reads(instruction))
 
 
@@ -91,7 +106,7 @@ def _join(
     results: Iterable[tuple[Register, VectorShape]],
     varying: set[Register],
 ) -> bool:
-    """Add what an instruction gives to what is known; answers whether that changes."""
+    """Joins an instruction's results into `shapes`; returns whether that changes them."""
     changed = False
     for register, shape in results:
         old = shapes.get(register)
@@ -105,7 +120,8 @@ def _join(
 def _to_varying(
     program: Program, varying_by_block: VaryingByBlock, lost_shape: Iterable[tuple[int, Register]]
 ) -> None:
-    """Registers have no shape from blocks on to wherever they are read without being written."""
+    """Marks registers as varying in blocks, and in all blocks where they are live without a write
+    between."""
     pending = list(lost_shape)
     while pending:
         at, register = pending.pop()
@@ -128,8 +144,9 @@ def _joined_varying(
     regions: tuple[MaskedRegion, ...],
     masked: list[MaskedRegion],
 ) -> Iterator[tuple[int, Register]]:
-    """Yield the registers that lanes write apart and read together, and where they have no shape
-    therefore. Those of `regions` that lanes leave one by one are added to `masked`."""
+    """Yields (block, register) where a register becomes varying because lanes that diverged wrote
+    it, and it is live where they reconverge. Regions that lanes leave separately are added to
+    `masked`."""
     diverging = [
         block
         for block in program.blocks
@@ -163,7 +180,7 @@ def _may_diverge(
     varying_by_block: VaryingByBlock,
     block: ProgramBlock,
 ) -> bool:
-    """Returns whether lanes may go different ways at the end of a block."""
+    """Returns whether lanes may diverge at the end of a block."""
     last = program.instructions[block.stop - 1]
     if not can_diverge(last):
         return False

@@ -1,10 +1,18 @@
-"""Ways from one barrier of the block to the next, or to the end, that can be gone for all its warps
-at once.
+"""Finds paths from one barrier of the thread block to the next, or to the end, that can run as one
+loop over all warps.
 
-Between two barriers most kernels compute places, ask one question of the number of the thread, and
-move and compute what lies at consecutive places: `if (tid < stride) part[tid] += ...`. In a block
-with all its threads along x, what holds of the first warp then says where all others reach, and how
-many of them have something to do.
+Between two barriers most kernels compute addresses, compare the thread's index once, and access
+consecutive elements:
+
+    bar.sync 0;                                   site
+    shl.b32 %r2, %r1, 2;                          before; SHAPED: affine in the thread block
+    setp.lt.u32 %p1, %tid.x, %r3; @!%p1 bra L;    decides which threads run the body
+    ld.shared.f32 %f1, [%r2]; ...                 body; ACCESS, COMPUTED
+    L: bar.sync 0;                                after
+
+In a block with all its threads along x, the registers of the first warp then determine the
+addresses of all others, and how many threads run the body. Not handled: two branches that depend on
+the thread, atomics, votes, guarded instructions, and paths through loops.
 """
 
 from __future__ import annotations
@@ -38,9 +46,12 @@ from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
 
 class StepKind(Enum):
-    """Names what an instruction takes on such a way. SHAPED: one look at the first warp says what
-    it gives in all. COMPUTED: each warp computes. ACCESS: a load or store, of which that look says
-    where all warps reach. NONE: nothing."""
+    """Classifies the instructions of such a path by what each warp has to do for them.
+
+    SHAPED: nothing, for the result is affine in the thread block and computed once, for the first
+    warp. COMPUTED: compute it. ACCESS: a load or store, whose addresses in all warps follow from
+    the first one. NONE: nothing.
+    """
 
     SHAPED = auto()
     COMPUTED = auto()
@@ -50,15 +61,14 @@ class StepKind(Enum):
 
 @dataclass(frozen=True)
 class WarpLoopPath:
-    """The way from behind the barrier at the end of block `site`, or from the begin (None),
-    through the blocks `before`, to the barrier at the end of the last of `blocks`, or to the end of
-    the program there.
+    """A path that begins after the barrier at the end of block `site`, or at the entry (None),
+    leads through the blocks `before`, and ends with the barrier, or the program, at the end of the
+    last of its blocks.
 
-    At the end of the last block of `before`, the first threads go through block `body`, which is
-    followed by the blocks `after`; without `body` all blocks are `before`. `partly`: some lanes of
-    a warp can go through the body while others wait. `choices` are the guarded branches on which
-    all threads agree, and whether they are taken. `kinds` says what each instruction takes, but
-    those that end a block.
+    At the end of the last block of `before`, the first threads run block `body`, which is followed
+    by the blocks `after`; without a `body` all blocks are `before`. `partly`: a warp of which some
+    lanes run the body is allowed. `choices` maps the guarded branches at which all threads take the
+    same path to whether they are taken. `kinds` has each instruction but those that end a block.
     """
 
     site: int | None
@@ -72,71 +82,72 @@ class WarpLoopPath:
 
 @dataclass(frozen=True)
 class WarpLoop(WarpLoopPath):
-    """Such a way through a program, whose `path` is what says all of it."""
+    """A path through a program, with what follows from it. All of its own facts are in `path`."""
 
     program: Program
 
     @classmethod
     def along(cls, path: WarpLoopPath, program: Program) -> WarpLoop:
-        """Returns the sweep of a program along a path."""
+        """Returns the warp loop of a program along a path."""
         return cls(**_fields(path), program=program)
 
     @property
     def path(self) -> WarpLoopPath:
-        """Returns the way without the program."""
+        """Returns the path without the program."""
         return WarpLoopPath(**_fields(self))
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """Return the blocks that all warps go through."""
+        """Returns the basic blocks that all warps run."""
         return (*self.before, *self.after)
 
     def steps(self, blocks: Iterable[int]) -> list[int]:
-        """Return the instructions of some of its blocks, but those that end one."""
+        """Returns the instructions of some of its blocks, without those that end a block."""
         inside = (self.program.blocks[index] for index in blocks)
         return [i for b in inside for i in range(b.start, b.stop) if i in self.kinds]
 
     def length(self, blocks: Iterable[int]) -> int:
-        """Returns how many instructions blocks have."""
+        """Returns the number of instructions in blocks."""
         inside = (self.program.blocks[index] for index in blocks)
         return sum(block.stop - block.start for block in inside)
 
     @property
     def next_block(self) -> int:
-        """Return the block that follows, or the virtual exit."""
+        """Returns the block that follows the path; the virtual exit at the program's end."""
         return self.program.blocks[self.blocks[-1]].successors[-1]
 
     @property
     def ends(self) -> bool:
-        """Returns whether it leads to the end of the program."""
+        """Returns whether the path ends the program."""
         return self.next_block == self.program.exit
 
     @property
     def body_blocks(self) -> tuple[int, ...]:
-        """Return its body, if it has one."""
+        """Returns the body as a tuple; empty if there is none."""
         return () if self.body is None else (self.body,)
 
     @property
     def needs_all_threads(self) -> bool:
-        """Returns whether every thread has to go through the body: it gives what is read behind."""
+        """Returns whether the path can only be run if every thread runs the body: with some lanes
+        off, the registers that it writes would need to be merged after it."""
         if self.body is None or not self.partly:
             return self.body is not None
         return not self._written(self.body_blocks).isdisjoint(self.live_after_body)
 
     @property
     def has_common_work(self) -> bool:
-        """Returns whether there is work for all warps beside the body."""
+        """Returns whether each warp has work outside of the body."""
         work = (StepKind.COMPUTED, StepKind.ACCESS)
         return any(self.kinds[i] in work for i in self.steps(self.blocks))
 
     @property
     def live_after_body(self) -> frozenset[Register]:
-        """Return the registers that are read behind the body."""
+        """Returns the registers that are live after the body."""
         return self.program.live_in[self.after[0]] if self.after else frozenset()
 
     @property
     def live_out(self) -> frozenset[Register]:
-        """Return the registers that are written on the way and read behind it."""
+        """Returns the registers that are written on the path and live after it."""
         if self.ends:
             return frozenset()
         return (
@@ -159,9 +170,9 @@ def warp_loops(
     warp_layout: WarpLayout,
     shapes: RegisterShapes,
 ) -> list[WarpLoop]:
-    """Return one way at most from each site, through some blocks, in launches whose warps are
-    formed so. `partly` are those blocks that some lanes can run while others wait
-    (`analysis.predicated_blocks`)."""
+    """Returns at most one warp loop from each barrier, through blocks among `candidates`, in
+    launches with a layout of warps. `partly` are the blocks that some lanes can run while others
+    wait (`analysis.predicated_blocks`)."""
     search = WarpLoopSearch(program, frozenset(candidates), frozenset(partly), warp_layout, shapes)
     return [
         warp_loop
@@ -171,21 +182,21 @@ def warp_loops(
 
 
 def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandShapes:
-    """Returns what is known of operands in whole blocks whose warps are formed so."""
+    """Returns the shapes of operands across thread blocks whose warps have a layout."""
     whole = BLOCK_LAYOUT[warp_layout]
     return OperandShapes(program, whole, shapes_of(program, whole).known)
 
 
 def block_affine_registers(block: OperandShapes, shapes: RegisterShapes) -> frozenset[Register]:
-    """Return the registers whose shapes in a block go with those in its warps, which they have
-    everywhere: what one holds in the first warp says what it holds in all."""
+    """Returns the registers whose shapes in the thread block continue those in its warps, and hold
+    in all basic blocks: their values in the first warp determine those in all warps."""
     common = block.shapes.keys() & shapes.lasting
     pairs = ((r, block.shapes[r], shapes.known[r]) for r in common)
     return frozenset(r for r, b, w in pairs if b.stride == w.stride and b.width <= w.width)
 
 
 class WarpLoopSearch:
-    """The search for the sweeps of one program: what it has found so far."""
+    """Searches a program for warp loops."""
 
     def __init__(
         self,
@@ -199,11 +210,13 @@ class WarpLoopSearch:
         self.operand_shapes, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
         self._alike = block_affine_registers(self.operand_shapes, shapes)
+        # In other layouts a comparison does not select the first threads of the block.
         line = warp_layout is WarpLayout.LINE  # else no comparison is of the first threads
         self.if_bodies = if_bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:
-        """Yield the begin, and the blocks at whose ends all threads wait as often as each other."""
+        """Yields None for the entry, and the blocks at whose ends all threads wait equally
+        often."""
         if 0 in self.candidates and not self.program.live_in[0]:
             yield None
         alike = set(range(len(self.program.blocks))) - divergent_blocks(
@@ -214,7 +227,7 @@ class WarpLoopSearch:
                 yield index
 
     def warp_loops_from(self, site: int | None) -> Iterator[WarpLoop]:
-        """Yield all ways from a site that can be gone so."""
+        """Yields the warp loops that begin at a site."""
         first = 0 if site is None else self.program.blocks[site].successors[-1]
         for path, choices in self._paths(first, (), {}):
             warp_loop = self.warp_loop(site, path, choices)
@@ -224,8 +237,9 @@ class WarpLoopSearch:
     def warp_loop(
         self, site: int | None, path: tuple[int, ...], choices: Mapping[int, bool]
     ) -> WarpLoop | None:
-        """Return the way from a site through the blocks of a path, if it can be gone so. `choices`:
-        by blocks at whose ends all threads take one way, whether they take the branch."""
+        """Returns the warp loop from a site through the blocks of a path; None if there is none.
+        `choices` maps blocks at whose ends all threads take the same path to whether they take the
+        branch."""
         branch = next((i for i in path if i in self.if_bodies and i not in choices), None)
         body = None if branch is None else self.if_bodies[branch]
         cut = len(path) if branch is None else path.index(branch) + 1
@@ -243,7 +257,8 @@ class WarpLoopSearch:
         return self._with_hoisted_comparison(warp_loop) if can_be else None
 
     def _reads_fixed_shapes(self, blocks: Iterable[int]) -> bool:
-        """Returns whether what blocks read has its shape everywhere, or nowhere."""
+        """Returns whether every register that blocks read has its shape in all blocks, or in
+        none."""
         instructions = (
             self.program.instructions[i]
             for block in blocks
@@ -253,8 +268,8 @@ class WarpLoopSearch:
         return all(somewhere.isdisjoint(reads(one)) for one in instructions)
 
     def _keeps_representation(self, warp_loop: WarpLoop) -> bool:
-        """Returns whether what is read behind a way, and not written on it, is kept there as
-        before."""
+        """Returns whether registers that are live after a path and not written on it are varying
+        after it exactly if they are before it: else their storage would have to be converted."""
         loose = self._shapes.becomes_varying
         changed_form = (
             loose(warp_loop.blocks[0]) ^ loose(warp_loop.next_block)
@@ -264,8 +279,8 @@ class WarpLoopSearch:
     def _paths(
         self, at: int, path: tuple[int, ...], choices: dict[int, bool]
     ) -> Iterator[tuple[tuple[int, ...], dict[int, bool]]]:
-        """Yield the blocks on each way to a barrier or to the end, with the branches that all
-        threads decide alike; one branch at most is by the thread."""
+        """Yields the blocks on each path to a barrier or to the end, with the branches that are
+        uniform in the thread block; at most one branch on a path depends on the thread."""
         if at not in self.candidates or at in path:
             return
         block, path = self.program.blocks[at], (*path, at)
@@ -298,12 +313,12 @@ class WarpLoopSearch:
         )
 
     def _inner_instructions(self, index: int) -> range:
-        """Return the instructions of a block, but what ends it."""
+        """Returns the instructions of a block, without the one that ends it."""
         block = self.program.blocks[index]
         return range(block.start, block.stop - self._ends_block(terminator(self.program, block)))
 
     def _step_kind(self, block: int, index: int) -> StepKind | None:
-        """Returns what an instruction of a block takes; None where it cannot be on such a way."""
+        """Returns the kind of an instruction; None if it must not be on such a path."""
         instruction = self.program.instructions[index]
         checked = bool(instruction.operation.spec.preconditions)
         if is_effectless(instruction.operation) and instruction.guard is None and not checked:
@@ -331,7 +346,8 @@ class WarpLoopSearch:
         return bool(results) and self._alike.issuperset((*results, *reads(instruction)))
 
     def _is_affine_access(self, instruction: Instruction) -> bool:
-        """Returns whether it is a load or a store of which the first warp says where all reach."""
+        """Returns whether an instruction is a load or store whose addresses in the first warp
+        determine those in all warps."""
         name, modifiers = instruction.operation.name, instruction.operation.modifiers
         plain = name in ("ld", "st") and "bulk" not in modifiers and completion(instruction) is None
         if not plain or space_of(instruction) not in (Space.GLOBAL, Space.SHARED):
@@ -342,8 +358,8 @@ class WarpLoopSearch:
         return isinstance(address.base, Symbol) or address.base in self._alike
 
     def _with_hoisted_comparison(self, warp_loop: WarpLoop) -> WarpLoop | None:
-        """Return the way, if the comparison before the body, if any, only decides who goes there:
-        then it takes nothing."""
+        """Returns a warp loop whose comparison before the body is computed once for all warps; None
+        if the comparison has other uses, or its operands are not affine in the thread block."""
         if warp_loop.body is None:
             return warp_loop
         block = self.program.blocks[warp_loop.before[-1]]

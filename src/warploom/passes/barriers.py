@@ -1,4 +1,5 @@
-"""Passes that find how the warps of a block come from one barrier to the next."""
+"""Passes that add how the warps of a thread block get from one barrier to the next: region
+versions, warp loops, and static schedules."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from warploom.program.program import Program
 
 
 def mark_region_versions(ir: WarpIR) -> WarpIR:
-    """Gives blocks between barriers a copy for warps in relay."""
+    """Marks the blocks between barriers that have a copy for running converged warps in warp order,
+    without a return to the scheduler."""
     region_versions = divergence_points(ir).region_versions if ir.shapes else frozenset[int]()
     return ir.with_blocks(
         lambda index, block: replace(block, in_region_version=index in region_versions)
@@ -23,14 +25,14 @@ def mark_region_versions(ir: WarpIR) -> WarpIR:
 
 
 def find_block_shapes(ir: WarpIR) -> WarpIR:
-    """Adds the shapes that registers have in a whole block of threads."""
+    """Adds the shapes of registers across the whole thread block."""
     if not _can_run_warp_loops(ir):
         return ir
     return replace(ir, block_shapes=block_operand_shapes(ir.program, ir.variant.warp_layout).shapes)
 
 
 def find_warp_loops(ir: WarpIR) -> WarpIR:
-    """Adds the ways between barriers that all warps of a block may go at once."""
+    """Adds the paths between barriers that can run as one loop over the warps of a thread block."""
     if not _can_run_warp_loops(ir):
         return ir
     partly, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout
@@ -39,7 +41,8 @@ def find_warp_loops(ir: WarpIR) -> WarpIR:
 
 
 def find_static_schedule(ir: WarpIR) -> WarpIR:
-    """Adds all that a block does, where that is known before it runs."""
+    """Adds the sequence of warp loops from begin to end of the kernel, if it is known at compile
+    time."""
     if not (_can_run_warp_loops(ir) and ir.variant.does(Pass.WARP_LOOPS)):
         return ir
     warp_layout, size = ir.variant.warp_layout, ir.variant.size
@@ -48,8 +51,8 @@ def find_static_schedule(ir: WarpIR) -> WarpIR:
 
 
 def _can_run_warp_loops(ir: WarpIR) -> bool:
-    """Returns whether code may run all warps of a block at once: their accesses are inlined, no
-    detector takes them, and no call passes parameters in the frame."""
+    """Returns whether code may run all warps of a thread block in a loop: accesses are inlined, no
+    detector observes them, and no call passes parameters in the frame."""
     sanitizer = ir.variant.sanitizes
     observes_accesses = sanitizer is not None and bool(sanitizer.accesses)
     has_layout = ir.variant.warp_layout in BLOCK_LAYOUT and bool(ir.shapes)

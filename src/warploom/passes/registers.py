@@ -1,4 +1,5 @@
-"""Passes that find what is known of a kernel's registers and of the order of its blocks."""
+"""Passes that add facts about registers and regions: liveness, the region tree, masked loops,
+uniformity, and registers in memory. The analyses are in `analysis`; see there for examples."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ def find_regions(ir: WarpIR) -> WarpIR:
 
 
 def find_masked_loops(ir: WarpIR) -> WarpIR:
-    """Adds the regions that lanes may leave one by one."""
+    """Adds the regions that lanes may leave separately while others go on under a mask."""
     return replace(ir, exits=masked_regions(ir.program)) if _uses_uniformity(ir) else ir
 
 
 def find_shapes(ir: WarpIR) -> WarpIR:
-    """Adds the shapes of registers, and keeps of the exits those at which lanes may diverge."""
+    """Adds the shapes of registers, and retains the masked regions whose exits are not uniform."""
     if not _uses_uniformity(ir):
         return ir
     register_shapes = shapes_of(ir.program, ir.variant.warp_layout, ir.exits)
@@ -40,12 +41,14 @@ def find_shapes(ir: WarpIR) -> WarpIR:
 
 
 def _uses_uniformity(ir: WarpIR) -> bool:
-    """Returns whether registers are kept by their shapes, where they have any."""
+    """Returns whether registers may have shapes: not in baseline code, or where the whole analysis
+    would take too long."""
     return not (ir.variant.plain or is_long(ir.program))
 
 
 def find_memory_registers(ir: WarpIR) -> WarpIR:
-    """Adds the registers that all code keeps in memory."""
+    """Adds the varying registers that all code keeps in the context, not in values: long-lived
+    ones, whose phi nodes of 32 lanes would dominate compile time."""
     if ir.variant.baseline:
         return ir
     return replace(ir, memory=long_lived_registers(ir.program) - ir.shapes.keys())

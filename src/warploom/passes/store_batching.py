@@ -1,9 +1,18 @@
-"""Stores of a basic block from one register whose places follow from lane to lane by a step that is
-known only as the code runs; found before its code.
+"""Finds stores of a basic block that can be deferred to the last one of a batch, then stored lane
+by lane (`lower.access.store_batching`).
 
-They can be put off to the last of them (`lower.access.store_batching`). So between them stands only
-what nobody can see the difference by: arithmetic, loads of parameters, and loads in groups, whose
-places are compared with theirs.
+Lanes that write a column of a matrix each touch a line of their own, and these lines compete for
+the same few ways of a cache. Deferred, all that one lane stores goes to its line at once:
+
+    st.global.f32 [%rd1], %f1;       lane l writes base + l * step: 32 lines
+    st.global.f32 [%rd1+4], %f2;     the same 32 lines: batched, each line is written once
+    add.f32 %f3, %f1, %f2;           transparent: no effect on memory
+    st.global.f32 [%rd1+8], %f3;
+
+The step between lanes is found at run time. Between stores of a batch only instructions are allowed
+that cannot observe whether the stores were done: arithmetic, loads of parameters, and grouped
+loads, whose addresses the emitted guard compares with those of the stores. Not handled: guarded
+stores, strong ones, and batches across blocks.
 """
 
 from __future__ import annotations
@@ -23,22 +32,24 @@ from warploom.program.uses import writes
 from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
 STRONG = ("volatile", "relaxed", "acquire", "release", "mmio", "async")
-"""What other threads may see the order of (PTX ISA, "Memory Consistency Model")."""
+"""Modifiers of accesses whose order other threads may observe (PTX ISA, "Memory Consistency
+Model")."""
 
 
 @dataclass
 class _OpenBatch:
-    """A group to which more stores may come, and what they must have in common with it."""
+    """A batch that may get more stores; `key` is equal for stores of one batch. `members` are
+    stores with their offsets, `crossed` the loads between them, `loads` those after the last store.
+    """
 
     key: object
     group: AccessGroup
     members: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     crossed: list[int] = field(default_factory=list[int])
     loads: list[int] = field(default_factory=list[int])
-    """The loads behind its last store."""
 
     def add(self, index: int, offset: int) -> None:
-        """Add one more store; the loads so far lie before it."""
+        """Adds a store; the loads since the previous one are then between members."""
         self.members.append((index, offset))
         if len(self.members) > 1:
             self.crossed += self.loads
@@ -46,11 +57,11 @@ class _OpenBatch:
 
     @property
     def is_full(self) -> bool:
-        """Returns whether there is no room to keep what one more stores."""
+        """Returns whether another store would exceed the buffer for deferred data."""
         return (len(self.members) + 1) * self.group.shape.size * LANES > DATA_BYTES
 
     def closed(self) -> AccessGroup:
-        """Returns the group of those that have been found."""
+        """Returns the batch as an access group."""
         return replace(self.group, members=tuple(self.members), crossed=tuple(self.crossed))
 
 
@@ -60,7 +71,7 @@ def find_store_batches(
     block: ProgramBlock,
     grouped: Collection[int],
 ) -> list[AccessGroup]:
-    """Return the groups of two stores and more that may have a step; `grouped` are the accesses in
+    """Returns the batches of at least two stores in a block. `grouped` are the accesses that are in
     other groups of the block."""
     batches: list[_OpenBatch] = []
     open_batch: _OpenBatch | None = None
@@ -94,8 +105,8 @@ def _deferrable_store(
     instruction: Instruction,
     versions: dict[Register, int],
 ) -> tuple[object, AccessGroup, int] | None:
-    """For a store that may be one, what those of one group have in common, a group for it and its
-    offset."""
+    """Returns the key of the batch that a store may be deferred in, a group for that batch, and the
+    store's offset; None if it cannot be deferred."""
     if (
         instruction.operation.name != "st"
         or not _is_weak_unguarded(instruction)
@@ -106,6 +117,8 @@ def _deferrable_store(
     if not isinstance(address, Address) or not isinstance(address.base, Register):
         return None
     shape, base = accesses.shape_of("store", index, instruction), operand_shapes.address(address)
+    # A base of known shape qualifies only with one positive stride, so that lanes write disjoint
+    # addresses in ascending order.
     if base.is_affine and (base.width > 1 or base.stride <= 0):
         return None
     plan = select(shape, Addresses(Pattern.COLUMNS), accesses.facts)
@@ -127,7 +140,7 @@ def _is_weak_load(instruction: Instruction) -> bool:
 
 
 def _is_transparent(accesses: KernelAccesses, instruction: Instruction) -> bool:
-    """Returns whether nobody can tell by an instruction if stores before it have been done."""
+    """Returns whether an instruction cannot observe if stores before it have been done."""
     if instruction.operation.name == "ld" and space_of(instruction) is Space.PARAM:
         base = (
             instruction.operands[1].base if isinstance(instruction.operands[1], Address) else None
