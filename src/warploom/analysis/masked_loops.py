@@ -87,9 +87,7 @@ def _region(
     if (0 in blocks and header) or not one_way_in or len(points) != 1:
         return None
     point = points.pop()
-    # emitted.
-    # The exits go forward, past all blocks of the region that leave it: else `point` may run before
-    # them.
+    # Exits must go forward in program order: else `point` may be reached before the region.
     forward = all(block < point for block, _ in out)
     if (
         point == program.exit

@@ -2,7 +2,7 @@
 (`analysis.warp_loops`), if it is known at compile time.
 
 Most kernels select threads between barriers by their index only, and the number of barriers follows
-from the size of the block. With 256 threads, this loop has eight warp loops, s = 128 to 1:
+from the size of the block. With 256 threads, this loop passes eight barriers, s = 128 to 1:
 
     for (s = blockDim.x / 2; s > 0; s /= 2) { if (tid < s) x[tid] += x[tid + s]; __syncthreads(); }
 

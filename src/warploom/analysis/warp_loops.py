@@ -211,7 +211,7 @@ class WarpLoopSearch:
         self._warp_layout = warp_layout
         self._alike = block_affine_registers(self.operand_shapes, shapes)
         # In other layouts a comparison does not select the first threads of the block.
-        line = warp_layout is WarpLayout.LINE  # else no comparison is of the first threads
+        line = warp_layout is WarpLayout.LINE
         self.if_bodies = if_bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:

@@ -1,7 +1,15 @@
-"""Follows the registers of a program as linear forms (`forms`), up to the addresses that its
-instructions reach.
+"""Computes linear forms (`forms`) of registers at every point of a program, for one launch, and
+from these the addresses that its instructions access.
 
-What is known of a launch is its shape, its parameters, and where allocations lie.
+A forward data-flow analysis over the states of registers. What is known of a launch is its
+dimensions, its parameters, and the addresses of allocations. Loops are handled by a variable that
+counts iterations:
+
+    mov.u32 %r1, %tid.x;
+    loop: ld.global.f32 %f1, [%rd1];     %rd1 = x + 4 * %tid.x + 1024 * (iteration of %rd1 at loop)
+    add.s64 %rd1, %rd1, 1024; ... bra loop;
+
+Not handled: values loaded from memory (unknown), and registers that change by different amounts.
 """
 
 from __future__ import annotations
@@ -27,19 +35,19 @@ from warploom.ptx.ir import (
 )
 
 NOT_SHARED = (Space.SHARED, Space.LOCAL, Space.PARAM, Space.CONST)
-"""Spaces that blocks do not share, or cannot write."""
+"""Spaces that thread blocks do not share, or cannot write."""
 
 TEXELS = (Space.TEXTURE, Space.SURFACE)
-"""Spaces that are reached by objects, not by pointers."""
+"""Spaces that are accessed through objects, not by pointers."""
 
 GLOBAL_SPACES = frozenset(Space) - {*NOT_SHARED, *TEXELS}
-"""Spaces whose accesses lead to global memory, or may."""
+"""Spaces whose accesses are, or may be, to global memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchInputs:
-    """The known facts of a launch. `allocation_of` tells the addresses of the allocation that an
-    address lies in, or None."""
+    """The facts of a launch. `allocation_of` returns the addresses of the allocation that contains
+    an address; None if there is none."""
 
     grid: Dim3
     block: Dim3
@@ -50,8 +58,8 @@ class LaunchInputs:
 
 @dataclass(frozen=True, slots=True)
 class LinearValue:
-    """The value of a register: its form, if known, and the allocations that it may point into;
-    None for any."""
+    """The value of a register: its form (None: unknown), and the start addresses of the allocations
+    that it may point into (None: any)."""
 
     form: Form | None
     origins: frozenset[int] | None
@@ -67,7 +75,7 @@ ANYTHING = LinearValue(None, None)
 
 @dataclass(frozen=True, slots=True)
 class MemoryAccess:
-    """One instruction's access to global memory."""
+    """An instruction's access to memory: `size` bytes from `address` on."""
 
     instruction: int
     op: str
@@ -81,9 +89,8 @@ def global_accesses(program: Program, launch: LaunchInputs) -> tuple[MemoryAcces
 
 
 class LinearAnalysis:
-    """Follows the values of registers through a program until nothing new is found. `states` are
-    those with which its blocks begin, by block; `allocations` those that pointers lead to, by where
-    they begin."""
+    """Propagates values of registers through a program to a fixed point. `states` are the values at
+    the start of basic blocks; `allocations` are those that pointers refer to, by their start."""
 
     def __init__(self, program: Program, launch: LaunchInputs) -> None:
         self.program, self.launch = program, launch
@@ -92,6 +99,7 @@ class LinearAnalysis:
         self._follow()
 
     def _follow(self) -> None:
+        """Propagates states along edges until none changes."""
         waiting = [0]
         while waiting:
             block = self.program.blocks[waiting.pop(0)]
@@ -101,7 +109,7 @@ class LinearAnalysis:
                     waiting.append(successor)
 
     def memory_accesses(self, spaces: Set[Space]) -> Iterable[MemoryAccess]:
-        """Yield every access that may lead to some state spaces, with what is known of its
+        """Yields every access that may be to some state spaces, with what is known of its
         address."""
         for index in self.states:
             for at, state in self.states_in(self.program.blocks[index]):
@@ -110,22 +118,24 @@ class LinearAnalysis:
                         yield self._memory_access(at, op, state)
 
     def _memory_access(self, index: int, op: str, state: Mapping[str, LinearValue]) -> MemoryAccess:
-        """Return an access to memory by an instruction that finds a state."""
+        """Returns an access by an instruction in a state."""
         instruction = self.program.instructions[index]
         addresses = [o for o in instruction.operands if isinstance(o, Address)]
-        # Of `cp.async` the second address is the one in global memory; matrices have descriptors.
+        # The second address of `cp.async` is the one in global memory; matrices have descriptors
+        # instead.
         address = self._address(addresses[-1], state) if addresses else ANYTHING
         return MemoryAccess(index, op, bytes_of(instruction), address)
 
     def states_in(self, block: ProgramBlock) -> Iterable[tuple[int, Mapping[str, LinearValue]]]:
-        """Yield each instruction of a block with the state that it finds."""
+        """Yields each instruction of a block with the state before it."""
         state = dict(self.states[block.index])
         for index in range(block.start, block.stop):
             yield index, state
             self._step(self.program.instructions[index], state)
 
     def _enter(self, block: int, after: Mapping[str, LinearValue]) -> bool:
-        """Join what comes to a block with what came before. Answers whether it learned anything."""
+        """Joins the state at the end of a predecessor into the state of a block; returns whether it
+        changes."""
         names = (register.name for register in self.program.live_in[block])
         incoming = {name: after.get(name, NOTHING) for name in names}
         if block not in self.states:
@@ -141,19 +151,21 @@ class LinearAnalysis:
         return changed
 
     def end_of(self, block: ProgramBlock) -> dict[str, LinearValue]:
-        """Return what registers hold at the end of a block."""
+        """Returns the state at the end of a block."""
         state = dict(self.states[block.index])
         for instruction in self.program.instructions[block.start : block.stop]:
             self._step(instruction, state)
         return state
 
     def _step(self, instruction: Instruction, state: dict[str, LinearValue]) -> None:
-        """Sets what an instruction leaves in its destinations."""
+        """Updates a state by the results of an instruction."""
         count = len(instruction.operation.spec.destinations)
         targets = [o for o in spread(instruction.operands[:count]) if isinstance(o, Register)]
         for place, target in enumerate(targets):
             result = self._result(instruction, place, state)
             if instruction.guard is not None:
+                # A guarded write leaves one of two values: a variable that may change anywhere
+                # covers both.
                 guarded = IndexVariable(f"guarded {target.name}", None, at=frozenset((ELSEWHERE,)))
                 result = _joined(state.get(target.name, NOTHING), result, guarded)
             state[target.name] = result
@@ -181,7 +193,7 @@ class LinearAnalysis:
         )
 
     def _loaded(self, instruction: Instruction, place: int) -> LinearValue:
-        """Return a parameter's value; of what else memory holds nothing is known."""
+        """Returns the value of a kernel parameter; for other memory an unknown value."""
         address = instruction.operands[1]
         if not (isinstance(address, Address) and isinstance(address.base, Symbol)):
             return self._unknown_from_memory(instruction)
@@ -194,7 +206,8 @@ class LinearAnalysis:
         return self._constant(bits)
 
     def _unknown_from_memory(self, instruction: Instruction) -> LinearValue:
-        """Return a value out of memory: unknown, and a pointer only if it is as wide as one."""
+        """Returns an unknown value that is loaded, which is a pointer only if it has the width of
+        pointers."""
         modifiers = instruction.operation.modifiers
         narrow = "type" in modifiers.values and modifiers.scalar().bits < POINTER_BITS
         return LinearValue(None, frozenset() if narrow else None)
@@ -209,11 +222,11 @@ class LinearAnalysis:
     def _address(self, address: Address, state: Mapping[str, LinearValue]) -> LinearValue:
         base = NOTHING if address.base is None else self.value(address.base, state)
         moved = None if base.form is None else base.form.plus(form(address.offset))
-        # An address out of thin air may lead anywhere.
+        # An address that is computed from no pointer may be in any allocation.
         return LinearValue(moved, base.origins or None)
 
     def value(self, operand: Operand, state: Mapping[str, LinearValue]) -> LinearValue:
-        """Return what an operand holds in a state."""
+        """Returns the value of an operand in a state."""
         match operand:
             case Register(name):
                 return state.get(name, NOTHING)
@@ -251,7 +264,8 @@ class LinearAnalysis:
 
 
 def argument_values(instruction: Instruction, sources: Sequence[T]) -> list[T]:
-    """Return what belongs to those sources of an instruction that its terms have as arguments."""
+    """Returns the items of `sources`, one for each source of an instruction, that belong to
+    arguments of its terms."""
     types = instruction.operation.source_types
     return [source for source, type in zip(sources, types, strict=False) if type]
 
@@ -265,17 +279,17 @@ def _thread_index(axis: int, extent: int) -> IndexVariable:
 
 
 def thread_indices(block: Dim3) -> tuple[IndexVariable, ...]:
-    """Return the thread indices by which threads of a block differ."""
+    """Returns the thread indices that differ between threads of a block."""
     return tuple(_thread_index(axis, n) for axis, n in enumerate(block) if n > 1)
 
 
 def block_indices(grid: Dim3) -> tuple[IndexVariable, ...]:
-    """Return the block indices by which blocks of a grid differ."""
+    """Returns the block indices that differ between blocks of a grid."""
     return tuple(_block_index(axis, n) for axis, n in enumerate(grid) if n > 1)
 
 
 def _united_origins(values: Sequence[LinearValue]) -> frozenset[int] | None:
-    """Return all allocations that a value made of these may point into."""
+    """Returns the allocations that a value computed from `values` may point into; None: any."""
     origins: frozenset[int] = frozenset()
     for value in values:
         if value.origins is None:
@@ -285,13 +299,15 @@ def _united_origins(values: Sequence[LinearValue]) -> frozenset[int] | None:
 
 
 def iteration_count(name: str, block: int) -> IndexVariable:
-    """Return how often a register has been stepped on when a block begins."""
+    """Returns the variable that counts how often a register has been advanced when a block
+    begins."""
     return IndexVariable(f"iteration of {name} at {block}", None, at=frozenset((block,)))
 
 
 def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariable) -> LinearValue:
-    """Return a value that is one or the other. Where they differ by a constant, as a counter does
-    from iteration to iteration, it is the first plus a multiple of it."""
+    """Returns a value that covers both values. If they differ by a constant, as a counter does
+    between iterations, it is the first value plus that constant times an iteration count; else it
+    is unknown."""
     origins = _united_origins((previous, incoming))
     a, b = previous.form, incoming.form
     if a is None or b is None or a == b:
@@ -306,5 +322,5 @@ def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariab
 
 
 def _continues_stride(step: int, stride: int) -> bool:
-    """Return whether a step leads some strides further, if there is a stride."""
+    """Returns whether a step is a non-negative multiple of a stride, or there is no stride yet."""
     return stride == 0 or (step % stride == 0 and step // stride >= 0)

@@ -1,6 +1,10 @@
-"""Finds what the branches on the way to an instruction say of the thread that comes there.
+"""Computes the facts (`predicates`) that hold at each instruction, from the branches that lead to
+it and from its guard.
 
-`if (i < n) x[i] = 0;` stores only where `i` is below `n`: a fact (`predicates`) of the store.
+    if (i < n) x[i] = 0;           the store has the fact n - 1 - i
+
+A forward data-flow analysis: a block has the facts that hold on all of its incoming edges. Where an
+edge advances an iteration count, facts of it are rewritten to its new value.
 """
 
 from __future__ import annotations
@@ -26,12 +30,14 @@ from warploom.program.program import ProgramBlock
 from warploom.ptx.ir import spread
 
 MOST_VISITS = 8
-"""A block whose facts still change after so many visits has none."""
+"""Visits of a block after which its facts are dropped if they still change, to bound the
+analysis."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointFacts:
-    """Holds what is known at a place: facts, and what the predicates say that have been set."""
+    """The facts at a point of the program, and the implications of predicates that have been
+    written."""
 
     facts: Facts = NO_FACTS
     tests: Mapping[str, Implications] = field(default_factory=dict[str, Implications])
@@ -39,28 +45,27 @@ class PointFacts:
 
 @dataclass(frozen=True, slots=True)
 class _IncomingEdge:
-    """A way to a block: the state of who comes there, and what the counts of iterations that are
-    made where the block begins become, in terms of what they were."""
+    """An edge to a basic block: the facts at its end, and the values of iteration counts of that
+    block after the edge, in terms of those before it."""
 
     block: int
     state: PointFacts
     iterations: Mapping[IndexVariable, Form]
 
     def after(self, variable: IndexVariable) -> Form | None:
-        """Return what a variable is behind the way, in terms of what it was; None if unknown."""
+        """Returns a variable's value after the edge in terms of those before; None if unknown."""
         stays = None if self.block in variable.at else Form(0, ((variable, 1),))
         return self.iterations.get(variable, stays)
 
 
 def facts_by_instruction(analysis: LinearAnalysis) -> dict[int, Facts]:
-    """Return the facts of each instruction of a program that sets no predicate: those of the way
-    there, and those of its guard."""
+    """Returns the facts at each instruction of a program that writes no predicate, those of its
+    guard included."""
     return _Conditions(analysis).of_instructions()
 
 
 class _Conditions:
-    """Follows facts through a program, whose forms a flow has found. What holds at a place holds on
-    every way there."""
+    """Propagates facts through a program whose linear forms are known (`affine`)."""
 
     def __init__(self, analysis: LinearAnalysis) -> None:
         self.analysis, self.program = analysis, analysis.program
@@ -76,7 +81,8 @@ class _Conditions:
         self._solve()
 
     def _record_block(self, block: ProgramBlock) -> None:
-        """Note what a block makes predicates say, and what registers hold at its end."""
+        """Records the expressions that a block gives predicates, and the values of registers at its
+        end."""
         self.written[block.index] = {}
         for at, state in self.analysis.states_in(block):
             instruction = self.program.instructions[at]
@@ -89,7 +95,7 @@ class _Conditions:
         self.after[block.index] = self.analysis.end_of(block)
 
     def of_instructions(self) -> dict[int, Facts]:
-        """Return what is known at each instruction."""
+        """Returns the facts at each instruction."""
         found: dict[int, Facts] = {}
         for index, state in self.states.items():
             block, tests = self.program.blocks[index], dict(state.tests)
@@ -108,7 +114,7 @@ class _Conditions:
         return {name: implications_of(saying, tests) for name, saying in expressions.items()}
 
     def _solve(self) -> None:
-        """Go through the program until nothing changes."""
+        """Propagates facts along edges until nothing changes."""
         waiting = [0]
         while waiting:
             index = waiting.pop(0)
@@ -129,7 +135,7 @@ class _Conditions:
     def _edge_facts(
         self, block: ProgramBlock, tests: Mapping[str, Implications]
     ) -> Iterator[Facts]:
-        """Yield what is known of threads that go on to each successor of a block."""
+        """Yields, for each successor of a block, the facts that the branch implies on that edge."""
         guard = self.program.instructions[block.stop - 1].guard
         if guard is None or len(set(block.successors)) != 2 or len(block.successors) != 2:
             yield from (NO_FACTS for _ in block.successors)
@@ -138,8 +144,8 @@ class _Conditions:
         yield guard_facts(tests, guard, holds=False)
 
     def _enter(self, block: int, edge: tuple[int, int], state: PointFacts) -> bool:
-        """Join what comes to a block on one way with what comes on the others. Return whether that
-        changes what is known there."""
+        """Joins the facts of one incoming edge of a block with those of the others; returns whether
+        the block's facts change."""
         if self.visits[block] >= MOST_VISITS:
             return False
         incoming_edges = self.incoming_edges.setdefault(block, {})
@@ -154,8 +160,8 @@ class _Conditions:
     def _iterations(
         self, block: int, after: Mapping[str, LinearValue]
     ) -> dict[IndexVariable, Form]:
-        """Return what the counts of iterations that are made where a block begins become for who
-        comes there with these values of registers."""
+        """Returns the values of a block's iteration counts after an edge, which ends with these
+        values of registers."""
         iterations: dict[IndexVariable, Form] = {}
         for name, value in self.analysis.states[block].items():
             iteration, incoming = iteration_count(name, block), after.get(name)
@@ -168,14 +174,14 @@ class _Conditions:
 
 
 def _divided(one: Form, by: int) -> Form | None:
-    """Return a form divided by a number, None where that leaves rests."""
+    """Returns a form divided by a number; None if a remainder is left."""
     if any(each % by for each in (one.constant, *(stride for _, stride in one.strides))):
         return None
     return Form(one.constant // by, tuple((v, stride // by) for v, stride in one.strides))
 
 
 def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
-    """Return what holds on all ways to a block, of its variables as they are there."""
+    """Returns the facts that hold on all incoming edges of a block."""
     candidates = frozenset[Form]().union(*map(_facts_after_edge, incoming_edges))
     facts = _strongest(
         one for one in candidates if all(_holds_on_edge(one, edge) for edge in incoming_edges)
@@ -200,7 +206,7 @@ def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
 
 
 def _invariant_on_edge(test: Implications, edge: _IncomingEdge) -> Implications:
-    """Return what a test still says where some variables change."""
+    """Returns an implication's facts whose variables do not change on an edge."""
 
     def left(facts: Facts) -> Facts:
         return frozenset(f for f in facts if all(edge.block not in v.at for v, _ in f.strides))
@@ -209,7 +215,7 @@ def _invariant_on_edge(test: Implications, edge: _IncomingEdge) -> Implications:
 
 
 def _facts_after_edge(edge: _IncomingEdge) -> Iterator[Form]:
-    """Yield the facts of a way, of variables as they are behind it."""
+    """Yields the facts of an edge in terms of the variables after it."""
     for fact in edge.state.facts:
         shifted: Form | None = fact
         for variable, stride in fact.strides:
@@ -224,7 +230,8 @@ def _facts_after_edge(edge: _IncomingEdge) -> Iterator[Form]:
 
 
 def _holds_on_edge(fact: Form, edge: _IncomingEdge) -> bool:
-    """Return whether a fact, of variables as they are behind a way, is one of who comes there."""
+    """Returns whether a fact, in terms of the variables after an edge, follows from the facts of
+    the edge."""
     before = Form(fact.constant)
     for variable, stride in fact.strides:
         after = edge.after(variable)
@@ -236,14 +243,16 @@ def _holds_on_edge(fact: Form, edge: _IncomingEdge) -> bool:
 
 
 def _strongest(facts: Iterable[Form]) -> Facts:
-    """Return those of some facts that do not follow from another one with the same strides."""
-    least: dict[tuple[tuple[IndexVariable, int], ...], int] = {}
+    """Returns the facts that do not follow from another fact with the same strides."""
+    least_constants: dict[tuple[tuple[IndexVariable, int], ...], int] = {}
     for one in facts:
-        least[one.strides] = min(one.constant, least.get(one.strides, one.constant))
-    return frozenset(Form(constant, strides) for strides, constant in least.items())
+        least_constants[one.strides] = min(
+            one.constant, least_constants.get(one.strides, one.constant)
+        )
+    return frozenset(Form(constant, strides) for strides, constant in least_constants.items())
 
 
 def _is_always_true(fact: Form) -> bool:
-    """Return whether a fact holds whatever its variables are."""
+    """Returns whether a fact holds for all values of its variables."""
     falls = any(variable.extent is None and stride < 0 for variable, stride in fact.strides)
     return not falls and fact.low >= 0

@@ -1,7 +1,11 @@
-"""Finds where the blocks of a launch reach in global memory, and whether they stay apart.
+"""Decides whether the thread blocks of a launch are independent in global memory.
 
-Blocks that do can run at the same time on several workers, and whatever the order, the result is
-the same.
+Independent blocks can run on several workers at a time, with the same result in any order:
+
+    x[blockIdx.x * blockDim.x + threadIdx.x] = 1;     independent: blocks write disjoint bytes
+    x[threadIdx.x] = 1;                               not: all blocks write the same bytes
+
+Not handled: atomics, loads of pointers, and instructions whose results depend on block order.
 """
 
 from __future__ import annotations
@@ -23,15 +27,15 @@ from warploom.program.program import Program
 from warploom.ptx.ir import Instruction, Special, spread
 
 ORDER_DEPENDENT = ("%clock", "%globaltimer", "%gridid")
-"""Special registers (by how their names begin) whose values tell of the order of blocks."""
+"""Special registers (by the beginnings of their names) whose values depend on the order of
+blocks."""
 
 
 def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
-    """Return why the blocks of a launch may get in each other's way: a sentence, empty where they
-    cannot.
+    """Returns why blocks of a launch may conflict, as a sentence; empty if they cannot.
 
-    An access is taken to stay in the allocation that its pointer came from; one that strays into
-    another is a fault of the kernel that no schedule promises anything about.
+    An access is assumed to stay in the allocation that its pointer refers to; one that strays into
+    another is a fault of the kernel, for which no schedule is specified.
     """
     for index, instruction in enumerate(program.instructions):
         reason = _order_dependence(instruction)
@@ -53,7 +57,8 @@ def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
 
 
 def _order_dependence(instruction: Instruction) -> str:
-    """Returns what makes an instruction depend on other blocks, whatever its operands."""
+    """Returns why an instruction depends on other blocks, whatever its operands; empty if it does
+    not."""
     if instruction.operation.name == "call":
         return "the kernel calls printf, malloc or assert"
     special_names = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
@@ -75,7 +80,7 @@ def _order_dependence(instruction: Instruction) -> str:
 
 
 def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
-    """Returns whether no two blocks reach the same byte by any of these accesses of one
+    """Returns whether no two blocks touch the same byte by any of these accesses to one
     allocation."""
     forms = [access.address.form for access in memory_accesses]
     forms_known = [f for f in forms if f is not None]
@@ -94,11 +99,11 @@ def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
 
 
 def _digits_disjoint(digits: Sequence[tuple[int | None, int, bool]], size: int) -> bool:
-    """Returns whether numbers made of digits, each with an extent and a stride, `size` long, do not
-    overlap where a digit of the block differs.
+    """Returns whether intervals of length `size`, which start at numbers with some digits, are
+    disjoint for different blocks. A digit is (extent, stride, whether it is a block index).
 
-    Digits are taken by rising stride; a stride beyond all that is below it keeps its values apart.
-    One that is not may only mix with digits that blocks share.
+    In order of strides, a digit whose stride exceeds the span of all smaller digits has separate
+    values. A digit that does not may only overlap with digits that are no block indices.
     """
     span, of_blocks = size, False
     unbounded = False

@@ -1,8 +1,8 @@
-"""Finds accesses of a launch that no other thread's can meet: nothing that threads do there is a
-race, in whatever order they go.
+"""Finds accesses of a launch that cannot race, whatever the order of threads: no other thread
+touches the same bytes, or all of its accesses to them are loads.
 
-Global memory is looked at over the launch, shared memory over each stretch between two barriers of
-all threads of a block (`intervals`).
+Global memory is analysed over the whole launch, shared memory over each interval between two
+barriers of all threads of a block (`intervals`). The race detector skips such accesses.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from warploom.program.accesses import accesses
 from warploom.ptx.ir import Space
 
 MOST_PAIRS = 20_000
-"""Nothing is looked for among more pairs of accesses."""
+"""Pairs of accesses above which nothing is analysed."""
 
 BY_LANE = ("ld", "ldu", "st", "atom", "red")
-"""Instructions of which each lane reaches what its address says."""
+"""Instructions in which each lane accesses what its own address operand says."""
 
 
 @dataclass(frozen=True, eq=False)
 class BoundedAccess:
-    """An access to memory: `at` where it reaches, if that is known; `is_weak` where it orders
-    nothing and a thread does it itself."""
+    """An access to memory: `at` are its addresses, None if they are unknown or unbounded.
+    `is_weak`: it orders nothing, and is made by the issuing thread itself."""
 
     access: MemoryAccess
     at: AddressRange | None
@@ -59,15 +59,16 @@ class BoundedAccess:
 
     @property
     def origins(self) -> frozenset[int] | None:
-        """Return the allocations that it may lead to, None for any."""
+        """Returns the allocations that it may access; None: any."""
         return self.access.address.origins
 
 
 @dataclass(frozen=True, slots=True)
 class IndependentAccesses:
-    """Accesses that no other thread's can meet: to global memory, while every access to it stays in
-    the allocations of its pointers; to shared memory, while all threads of a block meet at the same
-    barriers. `closed` are the allocations, by address, that no access but those is to write to."""
+    """Accesses that conflict with no other thread's: to global memory, as long as every access
+    stays in the allocations of its pointers; to shared memory, as long as all threads of a block
+    execute the same barriers. `closed` are the allocations, by address, that no other access is to
+    write: the detector reports those that do."""
 
     in_global: frozenset[int]
     closed: frozenset[int]
@@ -75,14 +76,14 @@ class IndependentAccesses:
 
 
 def independent_accesses(analysis: LinearAnalysis, weak: Set[int]) -> IndependentAccesses:
-    """Return the accesses of a launch that no other thread's can meet; `weak` are those that order
-    nothing and that a thread does itself."""
+    """Returns the accesses of a launch that cannot race; `weak` are the instructions that order
+    nothing and access memory in the issuing thread itself."""
     launch = _LaunchAccesses(analysis, weak)
     return IndependentAccesses(*_independent_in_global(launch), _independent_in_shared(launch))
 
 
 class _LaunchAccesses:
-    """The accesses of a launch, with what is known of them."""
+    """The accesses of a launch with their address ranges."""
 
     def __init__(self, analysis: LinearAnalysis, weak: Set[int]) -> None:
         self.analysis, self.program, self.weak = analysis, analysis.program, weak
@@ -93,13 +94,14 @@ class _LaunchAccesses:
         self._telling = [form(0, {variable: 1}) for variable in (*self.blocks, *self.threads)]
 
     def of(self, spaces: Set[Space]) -> list[BoundedAccess]:
-        """Return those that may lead to some state spaces."""
+        """Returns the accesses that may be to some state spaces."""
         return [self._access(access) for access in self.analysis.memory_accesses(spaces)]
 
     def candidates(
         self, accesses_here: Iterable[BoundedAccess], space: Space
     ) -> Iterator[BoundedAccess]:
-        """Yield those of some accesses that need not be seen if nothing meets them."""
+        """Yields the weak accesses that are certainly to a space, which may be skipped if none
+        conflicts."""
         for each in accesses_here:
             instruction = self.program.instructions[each.instruction]
             if each.is_weak and accesses(instruction) == ((space, each.access.op),):
@@ -110,7 +112,7 @@ class _LaunchAccesses:
         return facts_by_instruction(self.analysis)
 
     def _access(self, access: MemoryAccess) -> BoundedAccess:
-        """Return an access with what bounds it; of one without bounds no place is known."""
+        """Returns an access with its address range, unless that is unbounded."""
         address, name = (
             access.address.form,
             self.program.instructions[access.instruction].operation.name,
@@ -130,7 +132,7 @@ class _LaunchAccesses:
 
 
 def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the accesses to global memory, and the closed allocations (`IndependentAccesses`)."""
+    """Returns the accesses to global memory, and the closed allocations (`IndependentAccesses`)."""
     accesses_here, allocations = launch.of(GLOBAL_SPACES), launch.analysis.allocations
     candidates = {
         each
@@ -156,6 +158,8 @@ def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], fro
         )
     }
     writes = [each for each in accesses_here if each.writes]
+    # Dropping a candidate reopens the allocations that it writes, which may drop others: iterate to
+    # a fixed point.
     while True:
         others = (each.origins or frozenset() for each in writes if each not in candidates)
         closed = frozenset(allocations).difference(*others)
@@ -173,7 +177,7 @@ def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], fro
 
 
 def _stays_in_allocation(access: BoundedAccess, allocations: Mapping[int, range]) -> bool:
-    """Return whether an access stays in the one allocation that its pointer leads to."""
+    """Returns whether an access stays in the one allocation that its pointer refers to."""
     if access.at is None or access.origins is None or len(access.origins) != 1:
         return False
     allocation = allocations[next(iter(access.origins))]
@@ -184,15 +188,15 @@ def _stays_in_allocation(access: BoundedAccess, allocations: Mapping[int, range]
 def _possible_conflicts(
     access: BoundedAccess, accesses_here: Iterable[BoundedAccess]
 ) -> Iterator[BoundedAccess]:
-    """Yield the accesses that one may be in conflict with."""
+    """Yields the accesses that an access may conflict with: one of the two writes."""
     return (other for other in accesses_here if access.writes or other.writes)
 
 
 def _are_independent(
     one: BoundedAccess, two: BoundedAccess, thread_variables: Sequence[IndexVariable]
 ) -> bool:
-    """Return whether no byte is reached by both of two threads by these accesses; also if nothing
-    is known of the second's place, which is to be elsewhere (`_is_disjoint_or_checked`)."""
+    """Returns whether no byte is touched by different threads with these accesses; also if the
+    second's addresses are unknown, which `_is_disjoint_or_checked` decides."""
     if one.at is None or two.at is None:
         return True
     if never_overlap(one.at, two.at):
@@ -201,8 +205,9 @@ def _are_independent(
 
 
 def _is_disjoint_or_checked(one: BoundedAccess, two: BoundedAccess, closed: Set[int]) -> bool:
-    """Return whether the place of the second is known, or lies in other allocations; and if it
-    leaves those, the detector says so, since the first one's is closed."""
+    """Returns whether the second access has known addresses, or is to other allocations than the
+    first. In that case the first's allocation has to be closed if the second writes, so that the
+    detector reports a write that strays into it."""
     if two.at is not None:
         return True
     mine, others = one.origins or frozenset(), two.origins or frozenset()
@@ -213,7 +218,9 @@ def _is_disjoint_or_checked(one: BoundedAccess, two: BoundedAccess, closed: Set[
 
 
 def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
-    """Return the accesses to shared memory that no other of their stretches can meet."""
+    """Returns the accesses to shared memory that conflict with no other in any of their
+    intervals."""
+    # Asynchronous accesses may complete in a later interval than the one that issues them.
     if any(is_asynchronous_access(instruction) for instruction in launch.program.instructions):
         return frozenset()
     accesses_here = [each for each in launch.of(SHARED_SPACES) if not each.origins]
@@ -233,7 +240,8 @@ def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
 
 
 def _are_disjoint(launch: _LaunchAccesses, one: BoundedAccess, two: BoundedAccess) -> bool:
-    """Return whether two threads of a block reach no byte both by accesses to shared memory."""
+    """Returns whether no byte of shared memory is touched by two threads of a block with these
+    accesses."""
     if one.at is None or two.at is None:
         return False
     places = _in_one_block(one.at, two.at, launch.blocks)
@@ -245,7 +253,8 @@ def _are_disjoint(launch: _LaunchAccesses, one: BoundedAccess, two: BoundedAcces
 def _in_one_block(
     one: AddressRange, two: AddressRange, blocks: Iterable[IndexVariable]
 ) -> tuple[AddressRange, AddressRange]:
-    """Return two places without what the block's index adds to both."""
+    """Returns two address ranges without the terms in the block's index, if these are equal:
+    threads that share memory have the same block index."""
     for block in blocks:
         strides = (dict(each.address.strides).get(block, 0) for each in (one, two))
         if len(set(strides)) == 1:

@@ -1,8 +1,11 @@
-"""Cuts a program into the stretches that a block executes between two barriers of all its threads.
+"""Computes the barrier intervals of a program: the instructions that a thread block can execute
+between two barriers of all its threads.
 
-A *boundary* is the entry, or a barrier that all threads of a block wait at. While all of them meet
-at the same boundaries, the instructions that a block executes between two meetings can be reached
-from the first of the two without passing another boundary.
+A *boundary* is the entry, or a barrier at which all threads of a block wait. As long as all threads
+wait at the same boundaries, the instructions between two of them are reachable from the first
+without passing another one:
+
+    0: st.shared; 1: bar.sync 0; 2: ld.shared; 3: bar.sync 0; 4: ret    ->  {0, 1}, {2, 3}, {4}
 """
 
 from __future__ import annotations
@@ -19,17 +22,17 @@ from warploom.program.uses import is_reducing_barrier, sources
 from warploom.ptx.ir import Instruction, Space
 
 SHARED_SPACES = frozenset((Space.SHARED, Space.GENERIC))
-"""Spaces whose accesses lead to shared memory, or may."""
+"""Spaces whose accesses are, or may be, to shared memory."""
 
 
 def barrier_intervals(program: Program) -> Iterator[set[int]]:
-    """Yield the instructions between each boundary and those behind it."""
+    """Yields the instructions of the interval after each boundary."""
     for first in _boundaries(program):
         yield _interval_from(program, first)
 
 
 def is_whole_barrier(instruction: Instruction) -> bool:
-    """Returns whether all threads of the block wait there."""
+    """Returns whether all threads of the block wait at an instruction."""
     if (
         instruction.operation.spec.unit is not Unit.BARRIER
         or "arrive" in instruction.operation.modifiers
@@ -41,7 +44,7 @@ def is_whole_barrier(instruction: Instruction) -> bool:
 
 
 def _boundaries(program: Program) -> Iterator[int]:
-    """Yields the first instructions behind each boundary."""
+    """Yields the first instruction after each boundary."""
     yield 0
     for index, instruction in enumerate(program.instructions):
         if is_whole_barrier(instruction):
@@ -49,7 +52,7 @@ def _boundaries(program: Program) -> Iterator[int]:
 
 
 def _interval_from(program: Program, first: int) -> set[int]:
-    """Returns the instructions that can be reached from one without passing a boundary."""
+    """Returns the instructions that are reachable from one without passing a boundary."""
     block_of = [block for block in program.blocks for _ in range(block.start, block.stop)]
     found: set[int] = set()
     waiting = [first]
@@ -72,8 +75,8 @@ def _interval_from(program: Program, first: int) -> set[int]:
 
 
 def is_asynchronous_access(instruction: Instruction) -> bool:
-    """Return whether an instruction reads or writes shared memory at a later time, perhaps behind
-    the next barrier."""
+    """Returns whether an instruction accesses shared memory at a later time, perhaps after the next
+    barrier."""
     operation = instruction.operation
     if operation.name == "st" and "async" in operation.modifiers:
         return True

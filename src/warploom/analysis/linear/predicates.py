@@ -1,6 +1,8 @@
-"""Finds what predicates say of the thread that has them: comparisons of linear forms (`forms`).
+"""Derives facts from predicates: linear inequalities that hold if a comparison is true, or false.
 
-A *fact* is a form that is at least 0: where `i < n` holds, `n - 1 - i` is one.
+A *fact* is a form (`forms`) that is at least 0:
+
+    setp.lt.s32 %p1, %r1, %r2;     %p1 implies %r2 - 1 - %r1; !%p1 implies %r1 - %r2
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ NO_FACTS: Facts = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Implications:
-    """Holds what a predicate says: the facts where it holds, and those where it does not."""
+    """The facts that hold if a predicate is true, and those that hold if it is false."""
 
     where_true: Facts = NO_FACTS
     where_false: Facts = NO_FACTS
@@ -30,14 +32,14 @@ class Implications:
 NO_IMPLICATIONS = Implications()
 
 PredicateExpression = Implications | tuple[str, "tuple[PredicateExpression, ...]"] | str
-"""What an instruction makes a predicate say: a test; `and`, `or` or `not` of others; or what the
-register of that name says."""
+"""The value that an instruction gives a predicate: the implications of a comparison; `and`, `or` or
+`not` of expressions; or the name of a register with that value."""
 
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def written_predicates(instruction: Instruction) -> list[Register]:
-    """Return the predicates that an instruction sets."""
+    """Returns the predicate registers that an instruction writes."""
     count = len(instruction.operation.spec.destinations)
     return [
         one
@@ -49,7 +51,8 @@ def written_predicates(instruction: Instruction) -> list[Register]:
 def predicate_expressions(
     instruction: Instruction, forms: Sequence[Form | None]
 ) -> Iterator[tuple[str, PredicateExpression]]:
-    """Yield what each predicate says that an instruction sets, whose sources have these forms."""
+    """Yields each predicate register that an instruction writes with its new value. `forms` are
+    those of the instruction's sources."""
     spec = instruction.operation.spec
     sources = tuple(spread(instruction.operands[len(spec.destinations) :]))
     terms = instruction.operation.terms_for(len(sources)) if spec.semantics else ()
@@ -67,7 +70,7 @@ def predicate_expressions(
 def _predicate_expression(
     term: Term, operands: Sequence[Operand], forms: Sequence[Form | None]
 ) -> PredicateExpression:
-    """Return what the value of a term says of its operands, which have these forms."""
+    """Returns the expression of a term, given the operands of the instruction and their forms."""
     if term.op in ("and", "or", "not"):
         return term.op, tuple(_predicate_expression(each, operands, forms) for each in term.args)
     if term.op == "arg":
@@ -82,7 +85,7 @@ def _predicate_expression(
 def implications_of(
     expression: PredicateExpression, tests: Mapping[str, Implications]
 ) -> Implications:
-    """Return what is said where registers have passed these tests."""
+    """Returns the implications of an expression, given those of registers."""
     if isinstance(expression, Implications):
         return expression
     if isinstance(expression, str):
@@ -91,13 +94,14 @@ def implications_of(
     if op == "not":
         return Implications(parts[0].where_false, parts[0].where_true)
     one, two = parts
+    # False for `a && b` means that one of the two is false, so only facts that both imply hold.
     if op == "and":
         return Implications(one.where_true | two.where_true, one.where_false & two.where_false)
     return Implications(one.where_true & two.where_true, one.where_false | two.where_false)
 
 
 def guard_facts(tests: Mapping[str, Implications], guard: Guard | None, *, holds: bool) -> Facts:
-    """Return what is known of threads for which a guard holds, or does not."""
+    """Returns the facts of threads for which a guard holds, or does not."""
     if guard is None:
         return NO_FACTS
     test = tests.get(guard.register.name, NO_IMPLICATIONS)
@@ -107,7 +111,7 @@ def guard_facts(tests: Mapping[str, Implications], guard: Guard | None, *, holds
 def _comparison_implications(
     op: str, one: Form | None, two: Form | None, type: ScalarType
 ) -> Implications:
-    """Return what a comparison of integers of a type says."""
+    """Returns the implications of a comparison of integers of a type."""
     if (
         one is None
         or two is None
@@ -140,7 +144,7 @@ def _implications(where_true: Iterable[Form], where_false: Iterable[Form]) -> Im
 
 
 def _loop_invariant_facts(forms: Iterable[Form]) -> Facts:
-    """Return the facts whose variables change only where blocks begin."""
+    """Returns the facts whose variables change only at the start of blocks."""
     return frozenset(
         each
         for each in forms
@@ -149,15 +153,15 @@ def _loop_invariant_facts(forms: Iterable[Form]) -> Facts:
 
 
 def _minimum(one: Form) -> int | None:
-    """Return the least value of a form, None where it has none."""
+    """Returns the least value of a form; None if it is unbounded below."""
     falls = any(variable.extent is None and stride < 0 for variable, stride in one.strides)
     return None if falls else one.low
 
 
 def _cannot_wrap(one: Form, limit: Form, type: ScalarType) -> bool:
-    """Return whether a form, as long as it is compared with a limit each time that one of its
-    variables without bounds has grown by one, never leaves its type: then it has not wrapped
-    around."""
+    """Returns whether a form never leaves its type, if it is compared with a limit each time that
+    one of its unbounded variables has grown by one. Only then is the comparison one of the forms.
+    """
     steps = [stride for variable, stride in one.strides if variable.extent is None]
     if not steps:
         return True
