@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warploom.analysis.linear.dependence import AddressRange, are_of_one_thread, never_overlap
-from warploom.analysis.linear.forms import Form, Variable, form
+from warploom.analysis.linear.forms import Form, IndexVariable, form
 from warploom.analysis.linear.ranges import Ranges
 
-X, Y, ITERATION = Variable("x", 4), Variable("y", 3), Variable("iteration", 3)
+X, Y, ITERATION = IndexVariable("x", 4), IndexVariable("y", 3), IndexVariable("iteration", 3)
 THREADS = (X, Y)
 
 strides = st.sampled_from([-8, -4, -1, 0, 1, 2, 3, 4, 8, 12, 16, 20])
@@ -33,7 +33,7 @@ facts = st.sets(
 ).map(frozenset)
 
 
-def value(one: Form, values: dict[Variable, int]) -> int:
+def value(one: Form, values: dict[IndexVariable, int]) -> int:
     return one.constant + sum(stride * values[variable] for variable, stride in one.strides)
 
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import warploom as wl
 from warploom.analysis.linear.affine import (
-    Given,
+    LaunchInputs,
+    LinearValue,
     MemoryAccess,
-    Value,
     block_indices,
     global_accesses,
 )
-from warploom.analysis.linear.footprints import are_disjoint, why_blocks_meet
-from warploom.analysis.linear.forms import Variable, form
+from warploom.analysis.linear.footprints import are_disjoint, why_blocks_conflict
+from warploom.analysis.linear.forms import IndexVariable, form
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 N = 4096
@@ -54,8 +54,8 @@ def reason(gpu: wl.Device, module: wl.Module, name: str, grid, block, *args) -> 
 
     blocks, threads = dims(grid), dims(block)
     variables = kernel.image.addresses(program.globals)
-    known = Given(blocks, threads, bytes(data), variables, allocation_of)
-    return why_blocks_meet(program, known)
+    known = LaunchInputs(blocks, threads, bytes(data), variables, allocation_of)
+    return why_blocks_conflict(program, known)
 
 
 def floats(n: int = N) -> np.ndarray:
@@ -148,12 +148,12 @@ def test_what_stays_apart_does(data: st.DataObject) -> None:
     size = data.draw(st.sampled_from([1, 2, 4]))
     places = data.draw(st.lists(st.integers(0, 12), min_size=1, max_size=3))
     grid = (data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)), 1)
-    threads = [Variable(f"v{i}", data.draw(st.integers(2, 3))) for i in range(2)]
+    threads = [IndexVariable(f"v{i}", data.draw(st.integers(2, 3))) for i in range(2)]
     digits = {
         variable: data.draw(st.integers(-20, 20)) for variable in (*threads, *block_indices(grid))
     }
     reaches = [
-        MemoryAccess(0, "store", size, Value(form(1000 + place, digits), frozenset((0,))))
+        MemoryAccess(0, "store", size, LinearValue(form(1000 + place, digits), frozenset((0,))))
         for place in places
     ]
     of_block = block_indices(grid)
@@ -205,6 +205,6 @@ again:
 def test_what_a_register_of_a_loop_holds(gpu: wl.Device, step: str, is_known: bool) -> None:
     """Steps of one sign lead on from the first value; others are not known."""
     program = gpu.compile(LOOP.format().replace("STEP", step), "ptx")["k"].program
-    given = Given((1, 1, 1), (1, 1, 1), bytes(64), (), lambda at: None)
+    given = LaunchInputs((1, 1, 1), (1, 1, 1), bytes(64), (), lambda at: None)
     (reach,) = global_accesses(program, given)
-    assert (reach.where.form is not None) == is_known
+    assert (reach.address.form is not None) == is_known

@@ -7,13 +7,13 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warploom.analysis.linear.forms import Form, Variable, as_type, evaluate, form
+from warploom.analysis.linear.forms import Form, IndexVariable, as_type, evaluate, form
 from warploom.core.types import PRED, S32, S64, U32, U64
 from warploom.isa.spec import decode
 from warploom.machine.reference.evaluate import evaluate as run
 from warploom.machine.reference.lanes import collect
 
-X, Y = Variable("x", 5), Variable("y", 3)
+X, Y = IndexVariable("x", 5), IndexVariable("y", 3)
 OPCODES = (
     *("add.s32", "sub.s32", "mul.lo.s32", "mad.lo.s32", "mul.wide.s32", "mul.wide.u32"),
     *("mad.wide.u32", "shl.b32", "and.b32", "or.b32", "shr.u32", "shr.s32", "div.u32", "rem.u32"),
@@ -63,7 +63,7 @@ def test_a_form_has_the_value_of_its_term(data: st.DataObject) -> None:
 
 
 def test_what_could_wrap_around_is_unknown() -> None:
-    thread = form(0, {Variable("t", 1024): 1 << 22})
+    thread = form(0, {IndexVariable("t", 1024): 1 << 22})
     assert as_type(thread, U64) == thread
     assert as_type(thread, U32) == thread  # 1023 * 2^22 is below 2^32
     assert as_type(thread, S32) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warploom.analysis.masked_loops import Region, masked_regions
+from warploom.analysis.masked_loops import MaskedRegion, masked_regions
 from warploom.analysis.shape_transfer import RegisterShapes, WarpLayout
 from warploom.analysis.uniformity import shapes_of
 from warploom.analysis.vector_shape import UNIFORM
@@ -44,7 +44,7 @@ def program(middle: str = "", limit: str = "%x") -> Program:
     return build(parse(KERNEL.format(middle=middle, limit=limit)), "k")
 
 
-def loops(middle: str = "", limit: str = "%x") -> list[Region]:
+def loops(middle: str = "", limit: str = "%x") -> list[MaskedRegion]:
     return list(masked_regions(program(middle, limit)))
 
 
@@ -102,7 +102,7 @@ def of(shapes: RegisterShapes, block: int) -> set[str]:
 
 def test_lanes_in_a_loop_agree_on_how_often_they_have_been_round() -> None:
     shapes = shapes_of(program(), WarpLayout.LINE)
-    assert [loop.point for loop in shapes.left] == [2]
+    assert [loop.point for loop in shapes.masked_regions] == [2]
     assert "%n" in of(shapes, 1)
     assert "%n" not in of(shapes, 2)
     assert "%n" not in names(shapes.lasting)
@@ -110,7 +110,7 @@ def test_lanes_in_a_loop_agree_on_how_often_they_have_been_round() -> None:
 
 def test_nobody_leaves_a_loop_alone_that_all_leave_at_once() -> None:
     shapes = shapes_of(program(limit="%most"), WarpLayout.LINE)
-    assert not shapes.left
+    assert not shapes.masked_regions
     assert "%n" in of(shapes, 2)
 
 

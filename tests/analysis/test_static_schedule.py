@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warploom.analysis.shape_transfer import WarpLayout, warp_layout_of
-from warploom.analysis.static_schedule import size_that_tells, static_schedule_of
+from warploom.analysis.static_schedule import size_for_static_schedule, static_schedule_of
 from warploom.analysis.uniformity import shapes_of
 from warploom.program.build import build
 from warploom.program.program import Program
@@ -95,23 +95,23 @@ def test_without_a_size_nothing_is_known() -> None:
 
 def test_laps_of_which_only_the_launch_tells_are_not_known() -> None:
     assert lengths(LAPS, (64, 1, 1)) == 0
-    assert size_that_tells(program(LAPS), (64, 1, 1)) is None
+    assert size_for_static_schedule(program(LAPS), (64, 1, 1)) is None
 
 
 def test_what_is_known_of_all_sizes_needs_none() -> None:
     assert lengths("", None) == 2
-    assert size_that_tells(program(""), (64, 1, 1)) is None
+    assert size_for_static_schedule(program(""), (64, 1, 1)) is None
 
 
 def test_a_size_tells_where_it_is_needed() -> None:
-    assert size_that_tells(program(HALVES), (64, 1, 1)) == (64, 1, 1)
+    assert size_for_static_schedule(program(HALVES), (64, 1, 1)) == (64, 1, 1)
 
 
 @pytest.mark.parametrize("size", [(40, 1, 1), (32, 2, 1), (64, 1, 2)])
 def test_other_blocks_have_no_course(size: tuple[int, int, int]) -> None:
     """Their last warp is not full, or not all their threads are along x."""
     assert warp_layout_of(size) is not WarpLayout.ROWS
-    assert size_that_tells(program(HALVES), size) is None
+    assert size_for_static_schedule(program(HALVES), size) is None
 
 
 def test_too_many_barriers_are_not_worth_it() -> None:

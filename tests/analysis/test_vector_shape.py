@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warploom.analysis.vector_shape import UNIFORM, VECTOR, Known, TermShapes, VectorShape
+from warploom.analysis.vector_shape import UNIFORM, VARYING, ShapedValue, TermShapes, VectorShape
 from warploom.core.types import F32, PRED, S32, S64, U16, U32, U64, ScalarType
 from warploom.isa.terms import Term, argument
 from warploom.machine.reference.evaluate import evaluate
@@ -46,7 +46,7 @@ def test_constants_are_folded_as_terms_say(drawn: tuple[Term, list[int]]) -> Non
     types = [argument.type for argument in term.args]
     lanes = [splat(value, type, 1) for value, type in zip(given, types, strict=True)]
     [expected] = evaluate(term, lanes, 1)
-    found = TermShapes([Known(UNIFORM, value) for value in given]).constant(term)
+    found = TermShapes([ShapedValue(UNIFORM, value) for value in given]).constant(term)
     assert found == int(expected) % (1 << term.type.bits)
 
 
@@ -54,34 +54,39 @@ def test_only_integers_are_folded() -> None:
     """-1.0 is below 0.0, though its bits are not."""
     minus_one = int(np.float32(-1).view(np.uint32))
     term = Term("lt", PRED, (argument(0, F32), argument(1, F32)))
-    assert TermShapes([Known(UNIFORM, minus_one), Known(UNIFORM, 0)]).constant(term) is None
+    assert (
+        TermShapes([ShapedValue(UNIFORM, minus_one), ShapedValue(UNIFORM, 0)]).constant(term)
+        is None
+    )
 
 
 def test_what_is_unknown_stays_so() -> None:
     term = Term("add", U32, (argument(0, U32), argument(1, U32)))
-    assert TermShapes([Known(UNIFORM, 1), Known(UNIFORM)]).constant(term) is None
+    assert TermShapes([ShapedValue(UNIFORM, 1), ShapedValue(UNIFORM)]).constant(term) is None
 
 
 @pytest.mark.parametrize("type", INTEGERS)
 def test_the_complement_of_a_stride_falls_as_fast(type: ScalarType) -> None:
     """Of 5, 8, 11, ... it is -6, -9, -12, ...: ~x is -1 - x, which wraps around as x does."""
     term = Term("not", type, (argument(0, type),))
-    assert TermShapes([Known(VectorShape(1, 3))]).shape(term) == VectorShape(1, -3)
-    assert TermShapes([Known(VectorShape(4, -1))]).shape(term) == VectorShape(4, 1)
-    assert TermShapes([Known(UNIFORM)]).shape(term) == UNIFORM
-    assert TermShapes([Known(VECTOR)]).shape(term) == VECTOR
+    assert TermShapes([ShapedValue(VectorShape(1, 3))]).shape(term) == VectorShape(1, -3)
+    assert TermShapes([ShapedValue(VectorShape(4, -1))]).shape(term) == VectorShape(4, 1)
+    assert TermShapes([ShapedValue(UNIFORM)]).shape(term) == UNIFORM
+    assert TermShapes([ShapedValue(VARYING)]).shape(term) == VARYING
 
 
 def test_the_complement_of_half_the_range_is_itself() -> None:
     """Lanes 0 and 1 hold 0 and 0x8000, then 0xffff and 0x7fff: 0x8000 apart, either way."""
     term = Term("not", U16, (argument(0, U16),))
-    assert TermShapes([Known(VectorShape(1, -0x8000))]).shape(term) == VectorShape(1, -0x8000)
+    assert TermShapes([ShapedValue(VectorShape(1, -0x8000))]).shape(term) == VectorShape(1, -0x8000)
 
 
 def test_the_complement_grows_from_row_to_row_by_the_same() -> None:
     """Rows that begin at 0, 16, 32 and so on: their complements begin at -1, -17, -33."""
     term = Term("not", U32, (argument(0, U32),))
-    assert TermShapes([Known(VectorShape(2, 1))], linear=True).shape(term) == VectorShape(2, -1)
+    assert TermShapes([ShapedValue(VectorShape(2, 1))], linear=True).shape(term) == VectorShape(
+        2, -1
+    )
     shifted = Term("xor", U32, (argument(0, U32), argument(1, U32)))
-    operands = [Known(VectorShape(2)), Known(UNIFORM)]
-    assert TermShapes(operands, linear=True).shape(shifted) == VECTOR
+    operands = [ShapedValue(VectorShape(2)), ShapedValue(UNIFORM)]
+    assert TermShapes(operands, linear=True).shape(shifted) == VARYING

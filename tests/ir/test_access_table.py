@@ -12,7 +12,7 @@ from llvmlite import ir
 import warploom as wl
 from warploom.abi.access_type import STACK, AccessType
 from warploom.abi.environment import CountLayout
-from warploom.analysis.vector_shape import VECTOR, VectorShape
+from warploom.analysis.vector_shape import VARYING, VectorShape
 from warploom.core.types import unsigned
 from warploom.ir.access_plans import (
     ANY_OP,
@@ -63,7 +63,7 @@ FACTS = [
 def at_all(shape: AccessType) -> list[Addresses]:
     """Returns all that may be known of the addresses of an access."""
     known = [Addresses.of(shape, lanes, lanes.width) for lanes in LANES]
-    unknown = [Addresses.of(shape, VECTOR, runs) for runs in (1, 2, 16, 32)]
+    unknown = [Addresses.of(shape, VARYING, runs) for runs in (1, 2, 16, 32)]
     return [*known, *unknown, ANYWHERE, Addresses(Pattern.COLUMNS)]
 
 
@@ -84,7 +84,7 @@ def test_what_may_not_be_inlined_is_done_at_any_addresses() -> None:
 def test_where_a_policy_chooses_lanes_do_not_store_to_one_place_by_a_short_way() -> None:
     """The highest lane's value lasts in every inlined store; a policy may want another's."""
     for shape in SHAPES:
-        for lanes in (*LANES, VECTOR):
+        for lanes in (*LANES, VARYING):
             plan = select(shape, Addresses.of(shape, lanes, lanes.width), Facts(fixed=False))
             apart = lanes.width == 1 and lanes.stride >= shape.size
             if shape.op == "store" and shape.space is not Space.LOCAL and not apart:

@@ -3,7 +3,7 @@
 import pytest
 
 from warploom.program.build import build
-from warploom.program.program import Block, Program
+from warploom.program.program import Program, ProgramBlock
 from warploom.ptx.parser import parse
 
 HEAD = ".version 8.0\n.target sm_75\n.address_size 64\n"
@@ -16,9 +16,9 @@ def program(body: str) -> Program:
 def test_a_branch_ends_a_block_and_a_label_begins_one() -> None:
     made = program("mov.b32 r, 1; @p bra L; mov.b32 r, 2; L: mov.b32 r, 3; bra.uni L;")
     assert made.blocks == (
-        Block(0, 0, 2, (2, 1)),
-        Block(1, 2, 3, (2,)),
-        Block(2, 3, 5, (2,)),
+        ProgramBlock(0, 0, 2, (2, 1)),
+        ProgramBlock(1, 2, 3, (2,)),
+        ProgramBlock(2, 3, 5, (2,)),
     )
     assert made.targets == {"L": 2}
     assert made.exit == 3
@@ -28,28 +28,32 @@ def test_a_branch_ends_a_block_and_a_label_begins_one() -> None:
 @pytest.mark.parametrize("guard", ["", "@p "])
 def test_the_warp_may_stop_behind_it(barrier: str, guard: str) -> None:
     made = program(f"mov.b32 r, 1; {guard}{barrier}; mov.b32 r, 2; ret;")
-    assert made.blocks == (Block(0, 0, 2, (1,)), Block(1, 2, 4, (2,)))
+    assert made.blocks == (ProgramBlock(0, 0, 2, (1,)), ProgramBlock(1, 2, 4, (2,)))
 
 
 @pytest.mark.parametrize("meeting", ["bar.warp.sync -1", "vote.sync.any.pred p, p, -1"])
 def test_the_warp_may_stop_before_what_brings_lanes_together(meeting: str) -> None:
     made = program(f"mov.b32 r, 1; {meeting}; mov.b32 r, 2; ret;")
-    assert made.blocks == (Block(0, 0, 1, (1,)), Block(1, 1, 2, (2,)), Block(2, 2, 4, (3,)))
+    assert made.blocks == (
+        ProgramBlock(0, 0, 1, (1,)),
+        ProgramBlock(1, 1, 2, (2,)),
+        ProgramBlock(2, 2, 4, (3,)),
+    )
 
 
 @pytest.mark.parametrize("leave", ["ret", "exit"])
 def test_leaving(leave: str) -> None:
     made = program(f"@p {leave}; mov.b32 r, 1; {leave}; mov.b32 r, 2;")
     assert made.blocks == (
-        Block(0, 0, 1, (3, 1)),
-        Block(1, 1, 3, (3,)),
-        Block(2, 3, 4, (3,)),
+        ProgramBlock(0, 0, 1, (3, 1)),
+        ProgramBlock(1, 1, 3, (3,)),
+        ProgramBlock(2, 3, 4, (3,)),
     )
 
 
 def test_a_label_at_the_end_is_the_exit() -> None:
     made = program("@p bra L; mov.b32 r, 1; L:")
-    assert made.blocks == (Block(0, 0, 1, (2, 1)), Block(1, 1, 2, (2,)))
+    assert made.blocks == (ProgramBlock(0, 0, 1, (2, 1)), ProgramBlock(1, 1, 2, (2,)))
     assert made.targets == {"L": 2}
     assert made.reconvergence == (2, 2)
 
@@ -64,11 +68,11 @@ def test_two_labels_at_one_place_are_one_block() -> None:
     made = program("A: B: @p bra A; @p bra B; ret;")
     assert made.targets == {"A": 0, "B": 0}
     assert made.blocks == (
-        Block(0, 0, 1, (0, 1)),
-        Block(1, 1, 2, (0, 2)),
-        Block(2, 2, 3, (3,)),
+        ProgramBlock(0, 0, 1, (0, 1)),
+        ProgramBlock(1, 1, 2, (0, 2)),
+        ProgramBlock(2, 2, 3, (3,)),
     )
 
 
 def test_a_branch_to_the_next_block_has_it_twice() -> None:
-    assert program("@p bra L; L: ret;").blocks[0] == Block(0, 0, 1, (1, 1))
+    assert program("@p bra L; L: ret;").blocks[0] == ProgramBlock(0, 0, 1, (1, 1))

@@ -6,7 +6,7 @@ import pytest
 
 from warploom.core.errors import LaunchError
 from warploom.program.build import build
-from warploom.program.program import Place, Program
+from warploom.program.program import Program, VariableSlot
 from warploom.ptx.ir import Immediate, Space
 from warploom.ptx.parser import parse
 
@@ -43,12 +43,12 @@ def test_shared_variables_then_dynamic_memory() -> None:
         ".shared .f64 first; .shared .b32 unused[100]; .extern .shared .b8 dyn[];"
         ".extern .shared .align 64 .b8 late[];",
     )
-    assert made.places["first"] == Place(Space.SHARED, 0, 8)
-    assert made.places["own"] == Place(Space.SHARED, 8, 6)
+    assert made.places["first"] == VariableSlot(Space.SHARED, 0, 8)
+    assert made.places["own"] == VariableSlot(Space.SHARED, 8, 6)
     assert "unused" not in made.places
     assert made.shared_bytes == 14
     assert made.dynamic_shared_offset == 64
-    assert made.places["dyn"] == made.places["late"] == Place(Space.SHARED, 64, 0)
+    assert made.places["dyn"] == made.places["late"] == VariableSlot(Space.SHARED, 64, 0)
 
 
 def test_dynamic_memory_suits_every_type() -> None:
@@ -63,11 +63,11 @@ def test_local_and_frame_are_apart() -> None:
         ".local .b8 l1; .local .align 8 .b8 l2[12]; .param .b64 f1; .param .b32 f2;"
         "st.local.b8 [l1], r; mov.u64 a, l2; st.param.b32 [f2+0], r; st.param.b64 [f1], a;"
     )
-    assert made.places["l1"] == Place(Space.LOCAL, 0, 1)
-    assert made.places["l2"] == Place(Space.LOCAL, 8, 12)
+    assert made.places["l1"] == VariableSlot(Space.LOCAL, 0, 1)
+    assert made.places["l2"] == VariableSlot(Space.LOCAL, 8, 12)
     assert made.local_bytes == 20
-    assert made.places["f1"] == Place(Space.PARAM, 0, 8, frame=True)
-    assert made.places["f2"] == Place(Space.PARAM, 8, 4, frame=True)
+    assert made.places["f1"] == VariableSlot(Space.PARAM, 0, 8, frame=True)
+    assert made.places["f2"] == VariableSlot(Space.PARAM, 8, 4, frame=True)
     assert made.frame_bytes == 12
 
 
@@ -78,9 +78,9 @@ def test_globals_are_numbered() -> None:
         ".global .b32 unused;",
     )
     assert made.globals == ("g2", "g1", "c")
-    assert made.places["g2"] == Place(Space.GLOBAL, 0, 12)
-    assert made.places["g1"] == Place(Space.GLOBAL, 1, 8)
-    assert made.places["c"] == Place(Space.CONST, 2, 4)
+    assert made.places["g2"] == VariableSlot(Space.GLOBAL, 0, 12)
+    assert made.places["g1"] == VariableSlot(Space.GLOBAL, 1, 8)
+    assert made.places["c"] == VariableSlot(Space.CONST, 2, 4)
 
 
 def test_an_own_variable_does_not_take_the_place_of_a_later_one() -> None:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warploom.program.build import build
-from warploom.program.program import Block, Program
+from warploom.program.program import Program, ProgramBlock
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction
 from warploom.ptx.parser import parse
@@ -66,7 +66,7 @@ def bodies(draw: st.DrawFn) -> str:
     return " ".join(f"L{n}: {' '.join(part)}" for n, part in enumerate(parts)) + " ret;"
 
 
-def read_before_written(made: Program, block: Block, register: str) -> bool:
+def read_before_written(made: Program, block: ProgramBlock, register: str) -> bool:
     """Whether some path from the start of a block reads the register before writing it."""
     seen: set[int] = set()
     pending = [block.index]

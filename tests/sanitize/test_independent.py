@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.analysis.linear.affine import Flow, Given
+from warploom.analysis.linear.affine import LaunchInputs, LinearAnalysis
 from warploom.analysis.linear.independent import independent_accesses
 from warploom.program.accesses import accesses
 from warploom.ptx.ir import Space
@@ -22,8 +22,10 @@ def left_out(gpu: wl.Device, body: str, n: int = 1000) -> tuple[list[str], list[
     x = gpu.zeros(n, np.int32)
     values = x.address.to_bytes(8, "little") + n.to_bytes(4, "little") + (7).to_bytes(4, "little")
     there = range(x.address, x.address + 4 * n)
-    given = Given((4, 1, 1), (256, 1, 1), values, (), lambda at: there if at in there else None)
-    found = independent_accesses(Flow(program, given), set(range(program.size))).in_global
+    given = LaunchInputs(
+        (4, 1, 1), (256, 1, 1), values, (), lambda at: there if at in there else None
+    )
+    found = independent_accesses(LinearAnalysis(program, given), set(range(program.size))).in_global
     made = [
         (op, index in found)
         for index, one in enumerate(program.instructions)

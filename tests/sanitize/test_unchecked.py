@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.analysis.linear.affine import Flow, Given, global_accesses
+from warploom.analysis.linear.affine import LaunchInputs, LinearAnalysis, global_accesses
 from warploom.analysis.linear.independent import independent_accesses
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
@@ -55,8 +55,8 @@ __global__ void strays(const int *x, int *y, long long distance) {
 def independent_in_shared(program: Program) -> frozenset[int]:
     """Returns the accesses to shared memory that need not be seen, in blocks of 16 x 16 threads
     whose parameters are 0."""
-    given = Given((1, 1, 1), (16, 16, 1), bytes(64), (), lambda address: None)
-    return independent_accesses(Flow(program, given), set(range(program.size))).in_shared
+    given = LaunchInputs((1, 1, 1), (16, 16, 1), bytes(64), (), lambda address: None)
+    return independent_accesses(LinearAnalysis(program, given), set(range(program.size))).in_shared
 
 
 def accesses_of(text: str, name: str, op: str) -> tuple[int, int]:
@@ -152,6 +152,6 @@ def test_kernels_with_textures_and_surfaces_are_checked() -> None:
         "  out[threadIdx.x / 2] = v + threadIdx.x; }"
     )
     for name in ("fetch", "put"):
-        given = Given((1, 1, 1), (32, 1, 1), bytes(64), (), lambda address: None)
+        given = LaunchInputs((1, 1, 1), (32, 1, 1), bytes(64), (), lambda address: None)
         reaches = global_accesses(kernel[name].program, given)
         assert [reach.op for reach in reaches] == ["store"]

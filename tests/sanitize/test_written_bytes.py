@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.analysis.block_uniformity import comes_to_barriers_together
+from warploom.analysis.block_uniformity import has_uniform_barriers
 from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.ptx.ir import Space
 
@@ -156,6 +156,6 @@ def test_barriers_that_all_threads_come_to_in_one_order(body: str, *, together: 
       {body}
       out[i] = s[i]; }}"""
     kernel = wl.Device().compile(text)["k"]
-    assert comes_to_barriers_together(kernel.program) == together
+    assert has_uniform_barriers(kernel.program) == together
     run = kernel[1, 64](np.zeros(64, np.int32), np.int32(3), sanitize=("sync",))
     assert [one.kind for one in run.findings] == ["divergent barrier"] * (body is BY_THREAD)

@@ -20,8 +20,8 @@ from warploom.analysis.vector_shape import LANES
 from warploom.cost.deferred_atomics import ROW_END
 from warploom.cost.device_rules import AccessRules
 from warploom.isa.routines import ordinary_results
-from warploom.program.accesses import AccessRow, access_rows
-from warploom.program.cfg import splits
+from warploom.program.accesses import AccessRecord, access_records
+from warploom.program.cfg import can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import member_mask
 from warploom.ptx.ir import Space
@@ -173,7 +173,7 @@ class CountLayout:
     def branches(self) -> dict[int, int]:
         """Index of the first of its two counts, by branch instruction."""
         first = 2 * len(self.program.blocks) + len(self.guarded)
-        found = (i for i, made in enumerate(self.program.instructions) if splits(made))
+        found = (i for i, made in enumerate(self.program.instructions) if can_diverge(made))
         return {instruction: first + 2 * n for n, instruction in enumerate(found)}
 
     @cached_property
@@ -221,8 +221,8 @@ class CountLayout:
         return 2 * (len(self.program.blocks) + len(self.branches)) + places
 
     @cached_property
-    def rows(self) -> tuple[AccessRow, ...]:
-        return access_rows(self.program)
+    def rows(self) -> tuple[AccessRecord, ...]:
+        return access_records(self.program)
 
     @cached_property
     def caches(self) -> CacheLayout:

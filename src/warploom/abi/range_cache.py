@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from warploom.analysis.masked_loops import Region, masked_regions
+from warploom.analysis.masked_loops import MaskedRegion, masked_regions
 from warploom.analysis.regions import natural_loops, predecessors
 from warploom.analysis.shape_transfer import RUNS as RUNS_OF
 from warploom.analysis.shape_transfer import WarpLayout
 from warploom.analysis.vector_shape import LANES
-from warploom.program.accesses import AccessRow, bytes_of
+from warploom.program.accesses import AccessRecord, bytes_of
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction, Register, Space
@@ -94,7 +94,7 @@ class CacheLayout:
 
     @classmethod
     def of(
-        cls, program: Program, rows: Sequence[AccessRow], unit: int, warp_layout: WarpLayout
+        cls, program: Program, rows: Sequence[AccessRecord], unit: int, warp_layout: WarpLayout
     ) -> CacheLayout:
         """Returns the layout of a program's caches, in launches of whose warps that is the
         formation: of the loads and stores that may have one."""
@@ -143,7 +143,7 @@ def _leaves_at_moving_bounds(program: Program) -> bool:
     )
 
 
-def _bounds(program: Program, loop: frozenset[int], region: Region) -> frozenset[Register]:
+def _bounds(program: Program, loop: frozenset[int], region: MaskedRegion) -> frozenset[Register]:
     """Returns what lanes that leave a region from a loop in it compare with, of the registers that
     the loop does not write."""
     ends = [program.instructions[program.blocks[b].stop - 1] for b in region.exits & loop]

@@ -1,6 +1,6 @@
-"""Analyses a `Program` without changing it: uniformity and divergence of registers, loops and
-barrier regions, masked loops, schedules of barrier regions.
+"""Analyses of a `Program`: uniformity and divergence, loops and barrier regions, masked loops,
+strided loops, and schedules of barrier regions.
 
-In: a `Program`, and how the threads of a block lie in its warps. Out: frozen facts that `passes`
-put into the Warp IR. Nothing here knows LLVM.
+Input: a `Program`, and how the threads of a block lie in its warps. Output: frozen facts that
+`passes` add to the Warp IR. Nothing here changes the program or depends on LLVM.
 """

@@ -1,96 +1,121 @@
-"""Finds branches and values that are the same for all threads of a block."""
+"""Recognises branches, barriers and values that are uniform across a whole thread block."""
 
 from __future__ import annotations
 
-from warploom.analysis.masked_loops import between
-from warploom.analysis.shape_transfer import Reading, WarpLayout, computes
+from warploom.analysis.masked_loops import blocks_between
+from warploom.analysis.shape_transfer import OperandShapes, WarpLayout, computes
 from warploom.analysis.uniformity import shapes_of
 from warploom.analysis.vector_shape import UNIFORM
 from warploom.isa.ops.cluster import is_cluster_barrier
 from warploom.isa.spec import Unit
-from warploom.program.cfg import LEAVES, splits
-from warploom.program.program import Block, Program
-from warploom.program.uses import member_mask, reads_clock, votes, writes
+from warploom.program.cfg import EXITS, can_diverge
+from warploom.program.program import Program, ProgramBlock
+from warploom.program.uses import is_reducing_barrier, member_mask, reads_clock, writes
 from warploom.ptx.ir import Instruction, Register
 
 
-def last_of(program: Program, block: Block) -> Instruction:
-    """Return the last instruction of a block."""
+def terminator(program: Program, block: ProgramBlock) -> Instruction:
+    """Returns the last instruction of a basic block."""
     return program.instructions[block.stop - 1]
 
 
-def waits_for_all(made: Instruction) -> bool:
-    """Returns whether it is a barrier at which every thread of the block just waits."""
-    barrier = made.operation.spec.unit is Unit.BARRIER and made.guard is None
-    if is_cluster_barrier(made.operation):
+def is_full_barrier(instruction: Instruction) -> bool:
+    """Returns whether an instruction is a barrier at which all threads of the block wait, and which
+    does nothing else."""
+    barrier = instruction.operation.spec.unit is Unit.BARRIER and instruction.guard is None
+    if is_cluster_barrier(instruction.operation):
         return False
-    return barrier and "arrive" not in made.operation.modifiers and not votes(made)
+    return (
+        barrier
+        and "arrive" not in instruction.operation.modifiers
+        and not is_reducing_barrier(instruction)
+    )
 
 
-def leaves_all(made: Instruction) -> bool:
-    """Returns whether every thread that comes to it ends there."""
-    return made.operation.name in LEAVES and made.guard is None
+def is_unguarded_exit(instruction: Instruction) -> bool:
+    """Returns whether every thread that executes an instruction ends there."""
+    return instruction.operation.name in EXITS and instruction.guard is None
 
 
-def agrees(reading: Reading, branch: Instruction) -> bool:
-    """Returns whether all threads of the block go one way at a branch; `reading` is of the block's
-    formation."""
-    return branch.operation.name == "bra" and reading.guard(branch) == UNIFORM
+def is_uniform_branch(operand_shapes: OperandShapes, branch: Instruction) -> bool:
+    """Returns whether all threads of the block take the same path at a branch; `operand_shapes` are
+    those of a layout of the whole block."""
+    return branch.operation.name == "bra" and operand_shapes.guard(branch) == UNIFORM
 
 
-def disagreeing_blocks(program: Program, reading: Reading) -> set[int]:
-    """Blocks to which some threads of a block may come more often than others."""
+def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int]:
+    """Returns the basic blocks that some threads of a block may execute more often than others."""
     found: set[int] = set()
     for block in program.blocks:
-        last = last_of(program, block)
-        if splits(last) and not agrees(reading, last):
+        last = terminator(program, block)
+        if can_diverge(last) and not is_uniform_branch(operand_shapes, last):
             point = program.reconvergence[block.index]
-            found |= between(program, block.successors, point)
+            found |= blocks_between(program, block.successors, point)
     return found
 
 
-def comes_to_barriers_together(program: Program) -> bool:
-    """Return whether the threads of a block come to its barriers in one order, whatever the launch:
-    no branch that they may take differently decides about one. The program keeps the answer."""
-    known = program.kept.get(comes_to_barriers_together)
-    if known is None:
-        reading = Reading(program, WarpLayout.BLOCK, shapes_of(program, WarpLayout.BLOCK).known)
-        alone = disagreeing_blocks(program, reading)
-        known = not any(
-            _may_be_skipped(made) or (block.index in alone and _is_barrier(made))
-            for block in program.blocks
-            for made in program.instructions[block.start : block.stop]
+def has_uniform_barriers(program: Program) -> bool:
+    """Returns whether all threads of a block execute its barriers in the same order in every
+    launch: no branch that threads may take differently controls a barrier. The answer is cached in
+    the program."""
+    uniform = program.kept.get(has_uniform_barriers)
+    if uniform is None:
+        operand_shapes = OperandShapes(
+            program, WarpLayout.BLOCK, shapes_of(program, WarpLayout.BLOCK).known
         )
-        program.kept[comes_to_barriers_together] = known
-    return bool(known)
+        divergent = divergent_blocks(program, operand_shapes)
+        uniform = not any(
+            _may_skip_barrier(instruction)
+            or (block.index in divergent and _is_barrier(instruction))
+            for block in program.blocks
+            for instruction in program.instructions[block.start : block.stop]
+        )
+        program.kept[has_uniform_barriers] = uniform
+    return bool(uniform)
 
 
-def _is_barrier(made: Instruction) -> bool:
-    return made.operation.spec.unit is Unit.BARRIER
+def _is_barrier(instruction: Instruction) -> bool:
+    return instruction.operation.spec.unit is Unit.BARRIER
 
 
-def _may_be_skipped(made: Instruction) -> bool:
-    """Return whether it is a barrier that not all lanes take part in, or a call, which may come to
-    any."""
-    return made.operation.name == "call" or (_is_barrier(made) and made.guard is not None)
+def _may_skip_barrier(instruction: Instruction) -> bool:
+    """Returns whether an instruction is a guarded barrier, or a call, which may execute any."""
+    return instruction.operation.name == "call" or (
+        _is_barrier(instruction) and instruction.guard is not None
+    )
 
 
-def is_quiet(made: Instruction) -> bool:
-    """Returns whether it does nothing but compute, in every lane, and looks at no clock."""
-    quiet = computes(made) or made.operation.name in ("mov", "cvta")
-    return quiet and made.guard is None and member_mask(made) is None and not reads_clock([made])
+def is_pure(instruction: Instruction) -> bool:
+    """Returns whether an instruction only computes, in every lane, and reads no clock."""
+    quiet = computes(instruction) or instruction.operation.name in ("mov", "cvta")
+    return (
+        quiet
+        and instruction.guard is None
+        and member_mask(instruction) is None
+        and not reads_clock([instruction])
+    )
 
 
-def comparison_of(program: Program, block: Block) -> Instruction | None:
-    """Return the comparison in a block that decides the branch at its end, if its operands are then
-    what they were."""
-    guard = last_of(program, block).guard
+def deciding_comparison(program: Program, block: ProgramBlock) -> Instruction | None:
+    """Returns the comparison in a block that sets the guard of the branch at its end, if its
+    operands still hold the same values there; None otherwise."""
+    guard = terminator(program, block).guard
     inside = program.instructions[block.start : block.stop - 1]
-    places = [i for i, made in enumerate(inside) if guard and guard.register in writes(made)]
-    if not places:
+    writers = [
+        i for i, instruction in enumerate(inside) if guard and guard.register in writes(instruction)
+    ]
+    if not writers:
         return None
-    made = inside[places[-1]]
-    plain = made.operation.name == "setp" and len(made.operands) == 3 and made.guard is None
-    later = {register for one in inside[places[-1] + 1 :] for register in writes(one)}
-    same = plain and isinstance(made.operands[0], Register) and later.isdisjoint(made.operands)
-    return made if same else None
+    instruction = inside[writers[-1]]
+    plain = (
+        instruction.operation.name == "setp"
+        and len(instruction.operands) == 3
+        and instruction.guard is None
+    )
+    later = {register for one in inside[writers[-1] + 1 :] for register in writes(one)}
+    same = (
+        plain
+        and isinstance(instruction.operands[0], Register)
+        and later.isdisjoint(instruction.operands)
+    )
+    return instruction if same else None

@@ -1,5 +1,10 @@
-"""Finds the places where the lanes of a warp can part, meet, wait for each other, and be taken up
-again."""
+"""Finds the blocks where lanes of a warp can diverge, reconverge, wait for each other, and resume.
+
+0: @%p bra 2;     diverge; reconvergence point 3
+1: bra 3;         lanes of one path wait at the start of 1 or 2 for their turn
+2: ...            diverged: blocks 1, 2
+3: ret;           reconvergence point
+"""
 
 from __future__ import annotations
 
@@ -8,23 +13,24 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warploom.isa.spec import Unit
-from warploom.program.cfg import splits
-from warploom.program.program import Block, Program
-from warploom.program.uses import member_mask, moves_registers, waits_before, writes
+from warploom.program.cfg import can_diverge
+from warploom.program.program import Program, ProgramBlock
+from warploom.program.uses import changes_register_count, may_wait_before, member_mask, writes
 from warploom.ptx.ir import Instruction, Register
 
 MOST_IN_REGION_VERSIONS = 160
-"""Instructions of which a third copy is made: where more lie between barriers, what it costs to
-pass on from warp to warp does not count, and the copy only takes time to compile."""
+"""Instructions of a program of which region versions are emitted, at most. Between barriers that
+are further apart, the cost of a switch between warps is small, and a third copy of the code only
+takes time to compile."""
 
 
 @dataclass(frozen=True)
 class DivergencePoints:
-    """The divergence of a program under one way of scheduling lanes.
+    """Computes where lanes diverge and reconverge under one way of scheduling.
 
-    `independent`: each thread has its own program counter (7.0 and later). `mixes`: lanes that part
-    take turns by a policy, instead of one side after the other. `chooses`: one side after the
-    other, and the policy says which goes first.
+    `independent`: each thread has its own program counter (7.0 and later). `mixes`: diverged lanes
+    take turns by a policy, instead of one path after the other. `chooses`: one path after the
+    other, and the policy chooses which goes first.
     """
 
     program: Program
@@ -34,29 +40,39 @@ class DivergencePoints:
 
     @cached_property
     def suspends(self) -> bool:
-        """Returns whether a warp may come back before it ends: loops, barriers, lanes that await
-        lanes; and where its state is looked at, for its registers."""
-        blocks, made = self.program.blocks, self.program.instructions
-        goes_back = any(to <= block.index for block in blocks for to in block.successors)
-        awaits = any(waits(i) or (self.independent and member_mask(i) is not None) for i in made)
-        return self.mixes or goes_back or awaits or moves_registers(made)
+        """Returns whether a warp may be suspended before it ends: at back edges (where its turn may
+        end), at barriers, where lanes wait for lanes, under a policy that mixes lanes, or to
+        reallocate registers."""
+        blocks, instructions = self.program.blocks, self.program.instructions
+        has_back_edge = any(to <= block.index for block in blocks for to in block.successors)
+        waits_for_lanes = any(
+            is_block_barrier(i) or (self.independent and member_mask(i) is not None)
+            for i in instructions
+        )
+        return (
+            self.mixes or has_back_edge or waits_for_lanes or changes_register_count(instructions)
+        )
 
     @cached_property
     def spilled(self) -> frozenset[Register]:
-        """Registers that one instruction writes and that live over a barrier of the block; none
-        that is read before: it is zero at first, and nothing would put that into its place."""
+        """Returns the registers that are live across a barrier of the thread block and have one
+        writer. Registers that are read before they are written are excluded: they begin as zero,
+        and nothing would store that zero to the context."""
         program = self.program
         written = Counter(register for one in program.instructions for register in writes(one))
-        over = (b.successors[-1] for b in program.blocks if self._waits_at_end(b))
-        live = frozenset[Register]().union(*(program.live_in[b] for b in over if b < program.exit))
+        resumed = (b.successors[-1] for b in program.blocks if self._ends_with_barrier(b))
+        live = frozenset[Register]().union(
+            *(program.live_in[b] for b in resumed if b < program.exit)
+        )
         live -= program.live_in[0]
         return frozenset(register for register in live if written[register] == 1)
 
     @cached_property
     def region_versions(self) -> frozenset[int]:
-        """Blocks that warps reach behind a barrier of the block before they come to another, and
-        those before the first; the latter are left out, or all, if those are many instructions."""
-        waiting = {b.index for b in self.program.blocks if self._waits_at_end(b)}
+        """Returns the blocks between barriers of which a region version is emitted. Blocks before
+        the first barrier are left out if all are too many instructions (MOST_IN_REGION_VERSIONS),
+        then all blocks."""
+        waiting = {b.index for b in self.program.blocks if self._ends_with_barrier(b)}
         behind = {self.program.blocks[index].successors[-1] for index in waiting}
         for starts in ({0} | behind, behind) if waiting else ():
             found = self._between_barriers(starts, waiting)
@@ -66,8 +82,7 @@ class DivergencePoints:
         return frozenset()
 
     def _between_barriers(self, starts: set[int], waiting: set[int]) -> frozenset[int]:
-        """Return the blocks that are reached from some, but not through those at whose ends warps
-        wait."""
+        """Returns the blocks that are reachable from `starts` without passing a barrier."""
         found: set[int] = set()
         pending = list(starts)
         while pending:
@@ -77,56 +92,64 @@ class DivergencePoints:
                 pending.extend(() if at in waiting else self.program.blocks[at].successors)
         return frozenset(found)
 
-    def _waits_at_end(self, block: Block) -> bool:
-        return waits(self.program.instructions[block.stop - 1])
+    def _ends_with_barrier(self, block: ProgramBlock) -> bool:
+        return is_block_barrier(self.program.instructions[block.stop - 1])
 
     @cached_property
     def _branches(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Return every block at whose end lanes may part, and where they go then."""
-        made = self.program.instructions
-        return [(b.index, b.successors) for b in self.program.blocks if splits(made[b.stop - 1])]
+        """Returns every block at whose end lanes may diverge, with its successors."""
+        instructions = self.program.instructions
+        return [
+            (b.index, b.successors)
+            for b in self.program.blocks
+            if can_diverge(instructions[b.stop - 1])
+        ]
 
     @cached_property
-    def joins(self) -> frozenset[int]:
-        """Blocks at which parted lanes may meet; the virtual exit always is one."""
+    def reconvergence_points(self) -> frozenset[int]:
+        """Returns the blocks at which diverged lanes may reconverge, the virtual exit among
+        them."""
         points = {self.program.reconvergence[block] for block, _ in self._branches}
         return frozenset(points | {self.program.exit})
 
     @cached_property
-    def others(self) -> dict[int, list[int]]:
-        """Return, by reconvergence point, the blocks at which lanes may wait for their turn."""
-        waiting: dict[int, set[int]] = {index: set() for index in self.joins}
-        for block, ways in self._branches:
+    def waiting_blocks(self) -> dict[int, list[int]]:
+        """Returns, by reconvergence point, the blocks at whose start diverged lanes may wait for
+        their turn."""
+        waiting: dict[int, set[int]] = {index: set() for index in self.reconvergence_points}
+        for block, targets in self._branches:
             point = self.program.reconvergence[block]
             last = self.program.instructions[self.program.blocks[block].stop - 1]
             if last.operation.name == "brx":
-                waiting[point].update(way for way in ways if way != point)
-            elif point not in ways:
-                # The one that is to fall through goes first, unless the policy chooses.
-                waiting[point].update(ways if self.chooses else ways[:1])
+                waiting[point].update(target for target in targets if target != point)
+            elif point not in targets:
+                # The fall-through path runs first, unless the policy chooses: only the branch
+                # target waits.
+                waiting[point].update(targets if self.chooses else targets[:1])
         return {point: sorted(blocks) for point, blocks in waiting.items()}
 
     @cached_property
     def diverged(self) -> frozenset[int]:
-        """Blocks to which lanes can come that have parted from others.
+        """Returns the blocks that diverged lanes can execute.
 
-        They part at branches and are together again at the branch's point, unless other lanes may
-        let them go on from there alone.
+        Lanes diverge at branches and are together again at the branch's reconvergence point. With
+        independent scheduling they may also continue from there alone, if the warp can be
+        suspended.
         """
         if self.mixes:
             return frozenset(range(len(self.program.blocks)))
         gathers = not (self.independent and self.suspends)
         found: set[int] = set()
-        for block, ways in self._branches:
+        for block, targets in self._branches:
             stop = {self.program.exit}
             stop |= {self.program.reconvergence[block]} if gathers else found
-            found |= self._reachable(ways, stop)
+            found |= self._reachable(targets, stop)
         return frozenset(found)
 
-    def _reachable(self, ways: tuple[int, ...], stop: set[int]) -> set[int]:
-        """Return the blocks on the ways from some up to where these stop."""
+    def _reachable(self, starts: tuple[int, ...], stop: set[int]) -> set[int]:
+        """Returns the blocks on paths from `starts`, up to blocks in `stop`."""
         seen: set[int] = set()
-        pending = list(ways)
+        pending = list(starts)
         while pending:
             at = pending.pop()
             if at not in stop and at not in seen:
@@ -136,18 +159,20 @@ class DivergencePoints:
 
     @cached_property
     def resumable(self) -> frozenset[int]:
-        """Blocks at which a split may stand when it is taken up: loop heads, where a turn ends, and
-        wherever lanes meet or wait."""
-        blocks, made = self.program.blocks, self.program.instructions
+        """Returns the blocks at which a suspended warp, or part of it, may resume: targets of back
+        edges, and blocks where lanes reconverge or wait."""
+        blocks, instructions = self.program.blocks, self.program.instructions
         if self.mixes:
             return frozenset(block.index for block in blocks)
         places = {to for block in blocks for to in block.successors if to <= block.index}
-        places |= self.joins | {block for waiting in self.others.values() for block in waiting}
-        places |= {b.successors[-1] for b in blocks if self._waits_at_end(b)}
-        places |= {b.index for b in blocks if waits_before(made[b.start])}
+        places |= self.reconvergence_points | {
+            block for waiting in self.waiting_blocks.values() for block in waiting
+        }
+        places |= {b.successors[-1] for b in blocks if self._ends_with_barrier(b)}
+        places |= {b.index for b in blocks if may_wait_before(instructions[b.start])}
         return frozenset(places - {self.program.exit})
 
 
-def waits(instruction: Instruction) -> bool:
-    """Returns whether it is a barrier of the block."""
+def is_block_barrier(instruction: Instruction) -> bool:
+    """Returns whether an instruction is a barrier of the thread block."""
     return instruction.operation.spec.unit is Unit.BARRIER

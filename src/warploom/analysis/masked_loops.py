@@ -1,8 +1,17 @@
-"""Regions that lanes leave one by one, to wait behind them for the others: loops, and what a branch
-jumps over.
+"""Finds regions that lanes leave separately, to wait at the exit for the others: loops, and blocks
+that a branch skips.
 
-The lanes that are still inside have all gone the same way, so what they compute has its shape
-there. Of those that have left, only what is read behind the region matters.
+    loop: add.s32 %r1, %r1, 1;       header
+          setp.ge.s32 %p1, %r1, %r2;
+          @%p1 bra done;             lanes leave in different iterations
+          ...                        written by lanes that stay, after others have left
+          bra loop;
+    done: st.global.u32 [%rd1], %r1;     point
+
+The lanes that are still inside have all taken the same path, so that registers retain their shapes
+there: the region runs under a mask instead of by the SIMT stack. Of lanes that left, only registers
+that are live at the exit need to be merged. Not handled: regions with several entries, or exits to
+different blocks, and regions whose instructions wait for other lanes or read them.
 """
 
 from __future__ import annotations
@@ -13,21 +22,21 @@ from dataclasses import dataclass
 from warploom.analysis.regions import natural_loops, predecessors
 from warploom.isa.spec import Unit
 from warploom.program.program import Program
-from warploom.program.uses import waits_before, writes
+from warploom.program.uses import may_wait_before, writes
 from warploom.ptx.ir import Instruction, Register
 
 LONGEST_PREDICATED_BLOCK = 24
-"""Instructions of a single block behind a branch that is worth a version of its own, under a mask
-(`analysis.predicated_blocks`)."""
+"""Instructions of a single block after a branch that is emitted under a mask
+(`analysis.predicated_blocks`), at most."""
 
 
 @dataclass(frozen=True)
-class Region:
-    """Blocks with one way in, from which every way out leads to one place.
+class MaskedRegion:
+    """A region with one entry, whose exits all lead to one block.
 
-    `blocks` are entered at `header`, `exits` are those of them that lead out, to block `point`.
-    `written` are the registers that are written where some lanes may have left, `kept` those of
-    them that may be read behind.
+    `blocks` are entered at `header`; those in `exits` have a successor outside, block `point`.
+    `written` are the registers that are written where some lanes may have left already, `kept`
+    those of them that are live at `point`.
     """
 
     header: int
@@ -38,30 +47,31 @@ class Region:
     kept: frozenset[Register]
 
 
-def masked_regions(program: Program) -> tuple[Region, ...]:
-    """Return such regions, each before those inside of it, which lead elsewhere. In none of them do
-    lanes wait for others, or look at what others hold: those may have left."""
+def masked_regions(program: Program) -> tuple[MaskedRegion, ...]:
+    """Returns the masked regions of a program, outer ones before inner ones. Regions that lie in
+    another one with the same exit are left out. There are none in programs with calls that are not
+    inlined."""
     if program.depth is not None:
         return ()
     before = predecessors(program)
-    candidates = [*natural_loops(program, before).items(), *_jumped_over(program)]
+    candidates = [*natural_loops(program, before).items(), *_skipped_regions(program)]
     found = (_region(program, before, header, blocks) for header, blocks in candidates)
     regions = sorted((one for one in found if one), key=lambda region: -len(region.blocks))
-    kept: list[Region] = []
+    kept: list[MaskedRegion] = []
     for region in regions:
         if not any(region.blocks <= one.blocks and region.point == one.point for one in kept):
             kept.append(region)
     return tuple(kept)
 
 
-def _jumped_over(program: Program) -> Iterator[tuple[int, set[int]]]:
-    """Yield the blocks at whose ends some lanes may go straight to where all meet, with the blocks
-    that the others come through. What is run under a mask is left out."""
+def _skipped_regions(program: Program) -> Iterator[tuple[int, set[int]]]:
+    """Yields each branch block that has a successor at its reconvergence point, with the blocks
+    that its other successor leads through, unless they are short enough for a predicated block."""
     for block in program.blocks:
         point = program.reconvergence[block.index]
         if len(block.successors) != 2 or point not in block.successors or point == program.exit:
             continue
-        inside = between(program, block.successors, point)
+        inside = blocks_between(program, block.successors, point)
         lengths = [program.blocks[one].stop - program.blocks[one].start for one in inside]
         if inside and (len(inside) > 1 or lengths[0] > LONGEST_PREDICATED_BLOCK):
             yield block.index, {block.index, *inside}
@@ -69,27 +79,37 @@ def _jumped_over(program: Program) -> Iterator[tuple[int, set[int]]]:
 
 def _region(
     program: Program, before: list[list[int]], header: int, blocks: set[int]
-) -> Region | None:
-    """Returns what is known of a region; None if it is not such a one."""
+) -> MaskedRegion | None:
+    """Returns the masked region with a header and blocks; None if they do not qualify."""
     one_way_in = all(blocks.issuperset(before[block]) for block in blocks - {header})
     out = [(b, to) for b in blocks for to in program.blocks[b].successors if to not in blocks]
     points = {to for _, to in out}
     if (0 in blocks and header) or not one_way_in or len(points) != 1:
         return None
     point = points.pop()
-    ahead = all(block < point for block, _ in out)
-    if point == program.exit or not ahead or not all(map(_is_plain, _made(program, blocks))):
+    # Exits must go forward in program order: else `point` may be reached before the region.
+    forward = all(block < point for block, _ in out)
+    if (
+        point == program.exit
+        or not forward
+        or not all(map(_is_lane_independent, _instructions_of(program, blocks)))
+    ):
         return None
     exits = frozenset(block for block, _ in out)
     after = _after_exits(program, blocks, exits)
-    written = frozenset(register for made in _made(program, after) for register in writes(made))
+    written = frozenset(
+        register
+        for instruction in _instructions_of(program, after)
+        for register in writes(instruction)
+    )
     kept = written & program.live_in[point]
-    return Region(header, frozenset(blocks), exits, point, written, kept)
+    return MaskedRegion(header, frozenset(blocks), exits, point, written, kept)
 
 
 def _after_exits(program: Program, blocks: set[int], exits: frozenset[int]) -> set[int]:
-    """Returns the blocks of a region that lanes may run after others have left. What is written
-    before, all lanes have: an index that is computed and then compared keeps its shape."""
+    """Returns the blocks of a region that lanes may execute after others have left. What is written
+    before the first exit, all lanes have written: an index that is computed and then compared keeps
+    its shape."""
     found: set[int] = set()
     pending = [to for block in exits for to in program.blocks[block].successors if to in blocks]
     while pending:
@@ -100,28 +120,30 @@ def _after_exits(program: Program, blocks: set[int], exits: frozenset[int]) -> s
     return found
 
 
-def _made(program: Program, blocks: Iterable[int]) -> Iterable[Instruction]:
+def _instructions_of(program: Program, blocks: Iterable[int]) -> Iterable[Instruction]:
     for index in sorted(blocks):
         block = program.blocks[index]
         yield from program.instructions[block.start : block.stop]
 
 
-def _is_plain(made: Instruction) -> bool:
-    """Returns whether an instruction neither waits for other lanes nor looks at them, and goes on
-    in the program."""
-    if waits_before(made) or made.operation.name in ("brx", "ret", "exit", "trap"):
+def _is_lane_independent(instruction: Instruction) -> bool:
+    """Returns whether an instruction neither waits for other lanes nor reads them, and does not end
+    the thread."""
+    if may_wait_before(instruction) or instruction.operation.name in ("brx", "ret", "exit", "trap"):
         return False
-    return made.operation.spec.unit not in (Unit.BARRIER, Unit.WARP, Unit.MATRIX)
+    return instruction.operation.spec.unit not in (Unit.BARRIER, Unit.WARP, Unit.MATRIX)
 
 
-def between(program: Program, ways: tuple[int, ...], point: int) -> set[int]:
-    """Return the blocks that ways lead through before they come to a point."""
+def blocks_between(program: Program, starts: tuple[int, ...], point: int) -> set[int]:
+    """Returns the blocks on paths from `starts` to `point`, without `point`."""
     seen: set[int] = set()
-    pending = [way for way in ways if way not in (point, program.exit)]
+    pending = [block_index for block_index in starts if block_index not in (point, program.exit)]
     while pending:
         block = pending.pop()
         if block not in seen:
             seen.add(block)
             further = program.blocks[block].successors
-            pending.extend(way for way in further if way not in (point, program.exit))
+            pending.extend(
+                block_index for block_index in further if block_index not in (point, program.exit)
+            )
     return seen

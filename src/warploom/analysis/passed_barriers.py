@@ -1,33 +1,42 @@
-"""Finds the barriers behind which there is something that every thread executes."""
+"""Finds the barriers that every thread passes before something that every thread executes. The race
+detector gets them as a flag of the instruction (`PASSED_BY_ALL`).
+
+    bar.sync 0;           every thread passes it: block 3 post-dominates it and the entry,
+    @%p bra 3; ...        and stores
+    3: st.global ...; ret;
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warploom.analysis.block_uniformity import comes_to_barriers_together
+from warploom.analysis.block_uniformity import has_uniform_barriers
 from warploom.detector import layout as words
-from warploom.program.cfg import LEAVES
+from warploom.program.cfg import EXITS
 from warploom.program.effects.synchronising import event_of
 from warploom.program.program import Program
 
-WITHOUT_EFFECT = LEAVES | {"bra", "brx"}
-"""What a thread that leaves early executes on its way to the end."""
+WITHOUT_EFFECT = EXITS | {"bra", "brx"}
+"""Instructions that a thread which leaves early executes on its way to the end."""
 
 
 def barriers_passed_by_all(program: Program) -> frozenset[int]:
-    """Returns the barriers behind which every thread that ends has been: blocks that post-dominate
-    the barrier and the beginning of the kernel do something there. Of a kernel that calls functions
-    there are none: which barrier a call leads to is not followed. Barriers of the block count only
-    where threads may come to them differently at all."""
+    """Returns the barriers that each thread has passed when it ends: some block that post-dominates
+    the barrier and the entry of the kernel has an instruction with an effect.
+
+    There are none in a kernel with calls that are not inlined, since the barriers of callees are
+    not followed. Barriers of the thread block count only if threads may execute them in different
+    orders.
+    """
     if program.depth is not None:
         return frozenset()
-    together = comes_to_barriers_together(program)
-    always = set(_post_dominators(program, 0)) | {0}
-    kinds = (words.WARP_SYNC,) if together else (words.WARP_SYNC, words.BARRIER_SYNC)
+    uniform = has_uniform_barriers(program)
+    executed_by_all = set(_post_dominators(program, 0)) | {0}
+    kinds = (words.WARP_SYNC,) if uniform else (words.WARP_SYNC, words.BARRIER_SYNC)
     found = set[int]()
     for block in program.blocks:
         behind = any(
-            each in always and _does_something(program, each)
+            each in executed_by_all and _does_something(program, each)
             for each in _post_dominators(program, block.index)
         )
         if behind:
@@ -48,7 +57,7 @@ def _post_dominators(program: Program, block: int) -> Iterator[int]:
 
 
 def _does_something(program: Program, block: int) -> bool:
-    """Returns whether a block has an instruction that is no jump or end."""
+    """Returns whether a block has an instruction that is neither a jump nor an exit."""
     found = program.blocks[block]
     return any(
         program.instructions[index].operation.name not in WITHOUT_EFFECT

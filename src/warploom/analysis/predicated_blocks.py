@@ -1,7 +1,12 @@
-"""Short ways that some lanes go while the others wait beside them: `if` without `else`.
+"""Finds short `if` bodies without `else` that run under a mask (if-conversion), while the other
+lanes wait.
 
-Such a block runs under a mask, with what is known of registers' shapes; nothing has to be noted of
-who waits where.
+    0: @!%p bra 2;           result: {0: 1}
+    1: add.f32 %f1, ...;     body: runs under the mask %p
+    2: ...                   reconvergence point
+
+Registers retain their shapes in the body, and nothing is pushed on the SIMT stack. Not handled:
+bodies with branches, barriers or votes, and bodies longer than LONGEST_PREDICATED_BLOCK.
 """
 
 from __future__ import annotations
@@ -9,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from warploom.analysis.masked_loops import LONGEST_PREDICATED_BLOCK
-from warploom.analysis.shape_transfer import Reading, RegisterShapes, WarpLayout, computes
+from warploom.analysis.shape_transfer import OperandShapes, RegisterShapes, WarpLayout, computes
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
-from warploom.program.cfg import ENDS
-from warploom.program.program import Block, Program
+from warploom.program.cfg import BLOCK_ENDS
+from warploom.program.program import Program, ProgramBlock
 from warploom.program.uses import member_mask
 from warploom.ptx.ir import Instruction, spread
 
@@ -21,18 +26,23 @@ from warploom.ptx.ir import Instruction, spread
 def predicated_blocks(
     program: Program, warp_layout: WarpLayout, shapes: RegisterShapes
 ) -> dict[int, int]:
-    """Return, by blocks that end with a branch, the block that those lanes run which do not go
-    straight on to where all meet, if it can run under a mask."""
+    """Returns, by the block that ends with the branch, the body that can run under a mask."""
     blocks = program.blocks
-    found = bodies(program)
-    readings = {body: Reading(program, warp_layout, shapes.at(body)) for body in found.values()}
+    found = if_bodies(program)
+    shapes_by_body = {
+        body: OperandShapes(program, warp_layout, shapes.at(body)) for body in found.values()
+    }
     return {
-        at: body for at, body in found.items() if _can_run(program, blocks[body], readings[body])
+        at: body
+        for at, body in found.items()
+        if _is_predicable(program, blocks[body], shapes_by_body[body])
     }
 
 
-def bodies(program: Program) -> dict[int, int]:
-    """Return the same, whatever is in the block."""
+def if_bodies(program: Program) -> dict[int, int]:
+    """Returns, by the block that ends with a branch, the body of an `if` without `else`, whatever
+    its instructions: one block, entered only by the branch, that leads to the reconvergence point.
+    """
     sources: dict[int, list[int]] = {}
     for block in program.blocks:
         for to in block.successors:
@@ -40,7 +50,7 @@ def bodies(program: Program) -> dict[int, int]:
     found: dict[int, int] = {}
     for block in program.blocks:
         point = program.reconvergence[block.index]
-        inner = [way for way in block.successors if way != point]
+        inner = [target for target in block.successors if target != point]
         if len(block.successors) != 2 or len(inner) != 1 or point == program.exit:
             continue
         body = program.blocks[inner[0]] if inner[0] < program.exit else block
@@ -51,36 +61,40 @@ def bodies(program: Program) -> dict[int, int]:
     return found
 
 
-def steps(program: Program, body: Block) -> range:
-    """Return the instructions of such a block, without the branch to where all meet."""
+def body_instructions(program: Program, body: ProgramBlock) -> range:
+    """Returns the instructions of a body, without the branch to the reconvergence point."""
     last = program.instructions[body.stop - 1]
     return range(body.start, body.stop - (last.operation.name == "bra"))
 
 
-def _can_run(program: Program, body: Block, reading: Reading) -> bool:
-    inside = [program.instructions[index] for index in steps(program, body)]
+def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: OperandShapes) -> bool:
+    inside = [program.instructions[index] for index in body_instructions(program, body)]
     return len(inside) <= LONGEST_PREDICATED_BLOCK and all(
-        _is_plain(made, reading) for made in inside
+        _can_be_masked(instruction, operand_shapes) for instruction in inside
     )
 
 
-def _is_plain(made: Instruction, reading: Reading) -> bool:
-    """Returns whether an instruction neither waits nor goes elsewhere, whatever its operands."""
-    spec = made.operation.spec
-    if made.operation.name in ENDS or spec.unit in (Unit.CONTROL, Unit.BARRIER):
+def _can_be_masked(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
+    """Returns whether an instruction can run under a mask: it does not wait, jump, or need a check
+    that would leave the block."""
+    spec = instruction.operation.spec
+    if instruction.operation.name in BLOCK_ENDS or spec.unit in (Unit.CONTROL, Unit.BARRIER):
         return False
-    return member_mask(made) is None and not may_wrap(made, reading)
+    return member_mask(instruction) is None and not may_wrap(instruction, operand_shapes)
 
 
-def may_wrap(made: Instruction, reading: Reading) -> bool:
-    """Returns whether a result keeps its shape only if no lane wraps around."""
-    if not computes(made) or not any(shape.is_known for _, shape in reading.results(made)):
+def may_wrap(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
+    """Returns whether a result has its shape only if no lane of an operand wraps around, as in the
+    extension of a strided value: code then has to check that."""
+    if not computes(instruction) or not any(
+        shape.is_affine for _, shape in operand_shapes.results(instruction)
+    ):
         return False
-    shapes = reading.terms(made)
-    sources = tuple(spread(made.operands[len(made.operation.spec.destinations) :]))
+    shapes = operand_shapes.terms(instruction)
+    sources = tuple(spread(instruction.operands[len(instruction.operation.spec.destinations) :]))
     return any(
         node.op == "extend" and shapes.shape(node.args[0]).stride
-        for term in made.operation.terms_for(len(sources))
+        for term in instruction.operation.terms_for(len(sources))
         for node in _nodes(term)
     )
 

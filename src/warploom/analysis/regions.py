@@ -1,5 +1,10 @@
-"""Finds the regions of a program: its loops, and the parts of it between barriers of the block, one
-inside of the other."""
+"""Builds the region tree of a program: loops, and the parts between barriers of the thread block.
+
+0: mov.u32 %r1, 0;       KERNEL
+1: bar.sync 0;             PART 0, 1
+2: ...; @%p bra 2;         PART 3
+3: ret;                      LOOP 2
+"""
 
 from __future__ import annotations
 
@@ -12,8 +17,8 @@ from warploom.program.program import Program
 
 
 class RegionKind(Enum):
-    """Names the regions. KERNEL: the whole program. LOOP: a natural loop. PART: blocks that lead
-    to each other without a barrier; a region with a barrier consists of such parts."""
+    """Names the kinds of regions. KERNEL: the whole program. LOOP: a natural loop. PART: blocks
+    connected without a barrier; a region that contains a barrier consists of parts."""
 
     KERNEL = "kernel"
     LOOP = "loop"
@@ -22,7 +27,7 @@ class RegionKind(Enum):
 
 @dataclass(frozen=True)
 class Region:
-    """A region: the `blocks` that are in none of its `inner` regions, and these."""
+    """A region: the `blocks` that are in none of its `inner` regions, and those regions."""
 
     kind: RegionKind
     blocks: tuple[int, ...]
@@ -30,18 +35,18 @@ class Region:
 
     @property
     def all_blocks(self) -> frozenset[int]:
-        """Returns its blocks and those of its inner regions."""
+        """Returns the blocks of the region and of its inner regions."""
         return frozenset(self.blocks).union(*(one.all_blocks for one in self.inner))
 
 
 def regions(program: Program) -> Region:
-    """Returns the program as a region, with all inside of it. Loops that are neither apart nor one
-    inside of the other (irreducible control flow) are left out, all but the longest."""
-    return _Search(program).region(RegionKind.KERNEL, frozenset(range(program.exit)), None)
+    """Returns the region tree of a program. Of loops that overlap without being nested (irreducible
+    control flow) only the longest is a region."""
+    return _LoopNest(program).region(RegionKind.KERNEL, frozenset(range(program.exit)), None)
 
 
 def predecessors(program: Program) -> list[list[int]]:
-    """Returns by block those that lead to it, that of the virtual exit at the end."""
+    """Returns the predecessors of each block, those of the virtual exit last."""
     before: list[list[int]] = [[] for _ in range(program.exit + 1)]
     for block in program.blocks:
         for to in block.successors:
@@ -50,18 +55,19 @@ def predecessors(program: Program) -> list[list[int]]:
 
 
 def natural_loops(program: Program, before: list[list[int]]) -> Mapping[int, set[int]]:
-    """Returns the blocks of the natural loops by their headers. A branch to a block that does not
-    come later, in the order of the program, is one back. `before` are the predecessors."""
+    """Returns the blocks of natural loops by their headers (Aho, Lam, Sethi, Ullman, "Compilers",
+    9.6.6). An edge to the same or an earlier block, in the order of the program, is a back edge.
+    `before` are the predecessors."""
     inside: dict[int, set[int]] = {}
     for block in program.blocks:
         for header in block.successors:
             if header <= block.index:
-                inside.setdefault(header, {header}).update(_leading(before, header, block.index))
+                inside.setdefault(header, {header}).update(_loop_body(before, header, block.index))
     return inside
 
 
-def _leading(before: list[list[int]], header: int, last: int) -> set[int]:
-    """Returns the blocks that lead to the last of a loop without passing its header."""
+def _loop_body(before: list[list[int]], header: int, last: int) -> set[int]:
+    """Returns the blocks that lead to the last block of a loop without passing its header."""
     seen: set[int] = set()
     pending = [last]
     while pending:
@@ -72,8 +78,8 @@ def _leading(before: list[list[int]], header: int, last: int) -> set[int]:
     return seen
 
 
-class _Search:
-    """Holds the loops of one program by their headers, those of each nested or apart."""
+class _LoopNest:
+    """The loops of a program by header, any two of them nested or disjoint."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -84,13 +90,14 @@ class _Search:
                 self._loops[header] = frozenset(blocks)
 
     def region(self, kind: RegionKind, blocks: frozenset[int], header: int | None) -> Region:
-        """Returns a region of some blocks; `header`: that of the loop that it is."""
+        """Returns the region of some blocks; `header` is that of the loop that the region is, None
+        for others."""
         inner = [
             self.region(RegionKind.LOOP, self._loops[one], one)
             for one in self._outermost(blocks, header)
         ]
         inside = frozenset[int]().union(*(one.all_blocks for one in inner))
-        if any(self._waits(index) for index in blocks):
+        if any(self._ends_with_barrier(index) for index in blocks):
             return Region(kind, (), tuple(self._parts(blocks, header, inner)))
         return Region(kind, tuple(sorted(blocks - inside)), tuple(inner))
 
@@ -104,8 +111,9 @@ class _Search:
     def _parts(
         self, blocks: frozenset[int], header: int | None, loops: Iterable[Region]
     ) -> list[Region]:
-        """Returns the parts of a region with a barrier, and its loops with one, in order."""
-        split = [loop for loop in loops if any(map(self._waits, loop.all_blocks))]
+        """Returns the parts of a region with a barrier, and its loops with a barrier, in program
+        order."""
+        split = [loop for loop in loops if any(map(self._ends_with_barrier, loop.all_blocks))]
         whole = [loop for loop in loops if loop not in split]
         rest = blocks.difference(*(loop.all_blocks for loop in split))
         found = list[Region]()
@@ -116,14 +124,16 @@ class _Search:
         return sorted((*found, *split), key=lambda one: min(one.all_blocks))
 
     def _connected(self, blocks: frozenset[int], header: int | None) -> Iterator[frozenset[int]]:
-        """Yield blocks in sets between which no way leads but over a barrier, or back to the header
-        of the loop."""
-        ways: dict[int, set[int]] = {index: set() for index in blocks}
+        """Yields the connected components of blocks, without the edges after barriers and those
+        back to the header of the loop."""
+        neighbours: dict[int, set[int]] = {index: set() for index in blocks}
         for index in blocks:
-            for to in () if self._waits(index) else self._program.blocks[index].successors:
+            for to in (
+                () if self._ends_with_barrier(index) else self._program.blocks[index].successors
+            ):
                 if to in blocks and to != header:
-                    ways[index].add(to)
-                    ways[to].add(index)
+                    neighbours[index].add(to)
+                    neighbours[to].add(index)
         left = set(blocks)
         while left:
             found, pending = set[int](), [min(left)]
@@ -131,11 +141,11 @@ class _Search:
                 at = pending.pop()
                 if at not in found:
                     found.add(at)
-                    pending.extend(ways[at])
+                    pending.extend(neighbours[at])
             left -= found
             yield frozenset(found)
 
-    def _waits(self, index: int) -> bool:
-        """Returns whether a block ends with a barrier of the block."""
+    def _ends_with_barrier(self, index: int) -> bool:
+        """Returns whether a basic block ends with a barrier of the thread block."""
         last = self._program.instructions[self._program.blocks[index].stop - 1]
         return last.operation.spec.unit is Unit.BARRIER

@@ -1,18 +1,18 @@
 """Finds the registers whose lanes hold unrelated values, such as an index that each lane loads.
 
-An address made of such a value follows no step from lane to lane, so a check for one is wasted.
-The analysis sorts registers into three levels and joins over all writers of each (a forward
-dataflow analysis that ignores control flow; a worklist over uses, linear in their number):
+An address made of such a value has no step from lane to lane, so a check for one is wasted. The
+analysis sorts registers into three levels and joins over all writers of each (a forward dataflow
+analysis that ignores control flow; a worklist over uses, linear in their number):
 
     mad.lo.s32     %r1, %ctaid.x, 256, %tid.x;   // STRIDED
     shr.u32        %r2, %r1, 3;                  // ALIKE: few values in a warp, in long runs
     ld.global.u32  %r3, [%rd2];                  // ALIKE, if %rd2 is; else SCATTERED
     add.s32        %r4, %r3, %r1;                // SCATTERED, if %r3 is
 
-Registers that have shapes (`analysis.uniformity`) have the level that their shape says. The result
-is a guess that only chooses between two ways to do an access, both right for all addresses. It does
-not see that data decide which way a lane goes, as in a search whose bounds are moved by branches,
-and takes what is loaded from data that happen to be in order for scattered.
+Registers that have shapes (`analysis.uniformity`) have the level of their shape. The result is a
+guess that only chooses between two ways to do an access, both correct for all addresses. Not
+handled: control dependence (a search whose bounds are moved by data-dependent branches), and loaded
+data that happen to be in order.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from warploom.analysis.vector_shape import VectorShape
 from warploom.isa.spec import Unit
 from warploom.program.accesses import space_of
 from warploom.program.program import Program
-from warploom.program.uses import leaves, reads, sources, writes
+from warploom.program.uses import leaf_operands, reads, sources, writes
 from warploom.ptx.ir import Instruction, Register, Space, Special
 
 
 class Level(IntEnum):
-    """Says how the lanes of a value differ, from what is most regular to what is least."""
+    """Classifies how the lanes of a value differ, from the most regular to the least."""
 
     ALIKE = 0
     STRIDED = 1
@@ -42,7 +42,7 @@ LINEAR = frozenset(
     | {"not", "shl", "abs", "min", "max", "rem", "and", "or", "bfe", "bfi", "szext", "selp"}
     | {"set", "setp", "slct", "cvt", "fma", "div"}
 )
-"""Operations whose result follows a stride, at least in places, where their operands do."""
+"""Operations that map affine operands to an affine result, at least in parts of a warp."""
 
 
 def scattered_registers(
@@ -52,17 +52,19 @@ def scattered_registers(
     registers have in all blocks."""
     levels = {register: _level_of(shape) for register, shape in shapes.items()}
     users: dict[Register, list[Instruction]] = {}
-    for made in program.instructions:
-        for register in reads(made):
+    for instruction in program.instructions:
+        for register in reads(instruction):
             if register not in shapes:
-                users.setdefault(register, []).append(made)
+                users.setdefault(register, []).append(instruction)
     pending = list(reversed(program.instructions))
     while pending:
-        made = pending.pop()
-        targets = [register for register in writes(made) if register not in shapes]
+        instruction = pending.pop()
+        targets = [register for register in writes(instruction) if register not in shapes]
         if not targets:
             continue
-        level = _result(made, max(_inputs(made, warp_layout, levels), default=Level.ALIKE))
+        level = _result_level(
+            instruction, max(_operand_levels(instruction, warp_layout, levels), default=Level.ALIKE)
+        )
         for register in targets:
             if level > levels.get(register, Level.ALIKE):
                 levels[register] = level
@@ -71,47 +73,49 @@ def scattered_registers(
 
 
 def _level_of(shape: VectorShape) -> Level:
-    return Level.ALIKE if shape.is_known and shape.stride == 0 else Level.STRIDED
+    return Level.ALIKE if shape.is_affine and shape.stride == 0 else Level.STRIDED
 
 
-def _inputs(
-    made: Instruction, warp_layout: WarpLayout, levels: dict[Register, Level]
+def _operand_levels(
+    instruction: Instruction, warp_layout: WarpLayout, levels: dict[Register, Level]
 ) -> Iterator[Level]:
-    """Yield the levels of what an instruction reads, its guard among them."""
-    for register in reads(made):
+    """Yields the levels of what an instruction reads, its guard among them."""
+    for register in reads(instruction):
         yield levels.get(register, Level.ALIKE)
-    for operand in sources(made):
-        for leaf in leaves(operand):
+    for operand in sources(instruction):
+        for leaf in leaf_operands(operand):
             if isinstance(leaf, Special):
                 yield _level_of(special_shape(leaf.name, warp_layout))
 
 
-def _result(made: Instruction, most: Level) -> Level:
-    """Returns the level of what an instruction gives, where its operands have `most` at most."""
-    operation = made.operation
+def _result_level(instruction: Instruction, most: Level) -> Level:
+    """Returns the level of an instruction's results; `most` is the greatest level of its
+    operands."""
+    operation = instruction.operation
     if operation.spec.unit is Unit.ATOMIC:
         return Level.SCATTERED
-    if operation.name in ("ld", "ldu") and space_of(made) is Space.PARAM:
+    if operation.name in ("ld", "ldu") and space_of(instruction) is Space.PARAM:
         return Level.ALIKE
     if most is not Level.STRIDED:
         return most
-    if operation.name == "shr" or (operation.name == "div" and not _is_float(made)):
+    if operation.name == "shr" or (operation.name == "div" and not _is_float(instruction)):
         return Level.ALIKE
-    return Level.STRIDED if _keeps_strides(made) else Level.SCATTERED
+    return Level.STRIDED if _keeps_strides(instruction) else Level.SCATTERED
 
 
-def _is_float(made: Instruction) -> bool:
-    source, *_ = made.operation.source_types
+def _is_float(instruction: Instruction) -> bool:
+    source, *_ = instruction.operation.source_types
     return source is not None and source.is_float
 
 
-def _keeps_strides(made: Instruction) -> bool:
-    """Returns whether an instruction makes strides of strides: rounding a float does not."""
-    return made.operation.name in LINEAR and not _rounds(made)
+def _keeps_strides(instruction: Instruction) -> bool:
+    """Returns whether an instruction maps strided operands to a strided result; rounding does
+    not."""
+    return instruction.operation.name in LINEAR and not _rounds(instruction)
 
 
-def _rounds(made: Instruction) -> bool:
-    """Returns whether an instruction makes an integer of a float."""
-    target, *_ = made.operation.destination_types
+def _rounds(instruction: Instruction) -> bool:
+    """Returns whether an instruction converts a float to an integer."""
+    target, *_ = instruction.operation.destination_types
     into_integer = target is not None and target.is_integer
-    return made.operation.name == "cvt" and into_integer and _is_float(made)
+    return instruction.operation.name == "cvt" and into_integer and _is_float(instruction)

@@ -1,6 +1,14 @@
-"""Tells which registers hold the same for all lanes of a warp, or differ by a fixed stride: what
-follows for each instruction from the shapes of what it reads. `analysis.uniformity` finds those of
-a program.
+"""Computes the shapes of an instruction's results from those of its operands: the transfer function
+of the uniformity analysis (`analysis.uniformity`).
+
+    mov.u32     %r1, %tid.x;           affine<1>
+    shl.b32     %r2, %r1, 2;           affine<4>
+    cvt.u64.u32 %rd1, %r2;             affine<4>, if no lane of %r2 wraps around
+    add.s64     %rd2, %rd1, %rd3;      affine<4>, if %rd3 is uniform
+    and.b32     %r3, %r2, 12;          varying
+
+Results of guarded instructions are varying, unless the guard is uniform. Not handled: predicates
+with structure (`tid < n` is varying here; `lower.operations.prefix_masks` recognises it).
 """
 
 from __future__ import annotations
@@ -10,12 +18,12 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from warploom.analysis.masked_loops import Region
+from warploom.analysis.masked_loops import MaskedRegion
 from warploom.analysis.vector_shape import (
     LANES,
     UNIFORM,
-    VECTOR,
-    Known,
+    VARYING,
+    ShapedValue,
     TermShapes,
     VectorShape,
     strided,
@@ -25,7 +33,7 @@ from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS, Varies
 from warploom.program.accesses import space_of
 from warploom.program.program import Program
-from warploom.program.uses import leaves
+from warploom.program.uses import leaf_operands
 from warploom.ptx.ir import (
     Address,
     Immediate,
@@ -41,26 +49,27 @@ from warploom.ptx.ir import (
 )
 
 BlockShapes = Mapping[Register, VectorShape]
-"""The shapes of registers at some place; of those that are not named nothing is known."""
+"""The shapes of registers in a basic block; registers that it does not contain are varying."""
 
 
 @dataclass(frozen=True)
 class RegisterShapes:
-    """The shapes of a program's registers, block by block.
+    """The shapes of a program's registers, by basic block.
 
-    A register has one shape or, in the blocks where it is `loose`, none. Lanes leave the regions
-    `left` one by one (`analysis.masked_loops`), each of them named before those inside of it.
+    A register has one shape (`known`), but is varying in the blocks that have it in `varying`.
+    Lanes leave the `masked_regions` separately (`analysis.masked_loops`), of which outer ones come
+    first.
     """
 
     known: BlockShapes
-    loose: tuple[frozenset[Register], ...]
-    left: tuple[Region, ...]
+    varying: tuple[frozenset[Register], ...]
+    masked_regions: tuple[MaskedRegion, ...]
 
     def __bool__(self) -> bool:
         return bool(self.known)
 
     def at(self, block: int) -> BlockShapes:
-        """Return the shapes that registers have in a block."""
+        """Returns the shapes of registers in a block."""
         if block not in self._by_block:
             loose = self.becomes_varying(block)
             here = {r: s for r, s in self.known.items() if r not in loose} if loose else self.known
@@ -72,17 +81,17 @@ class RegisterShapes:
         return {}
 
     def becomes_varying(self, block: int) -> frozenset[Register]:
-        """Return the registers that have no shape in a block, though elsewhere they may."""
-        return self.loose[block] if block < len(self.loose) else frozenset()
+        """Returns the registers that are varying in a block, though they have a shape in others."""
+        return self.varying[block] if block < len(self.varying) else frozenset()
 
     @cached_property
     def lasting(self) -> frozenset[Register]:
-        """Return the registers that have their shapes in every block."""
-        return frozenset(self.known).difference(*self.loose)
+        """Returns the registers that have their shapes in every block."""
+        return frozenset(self.known).difference(*self.varying)
 
-    def around(self, block: int) -> tuple[Region, ...]:
-        """Return the regions around a block that lanes leave one by one, the innermost last."""
-        return tuple(region for region in self.left if block in region.blocks)
+    def around(self, block: int) -> tuple[MaskedRegion, ...]:
+        """Returns the masked regions that contain a block, the innermost last."""
+        return tuple(region for region in self.masked_regions if block in region.blocks)
 
 
 NO_SHAPES = RegisterShapes({}, (), ())
@@ -90,12 +99,17 @@ NO_SHAPES = RegisterShapes({}, (), ())
 
 class WarpLayout(Enum):
     """Names how the threads of a block lie in its warps (CUDA C++ Programming Guide, "Thread
-    Hierarchy"). LINE: a warp is 32 threads along x. ROWS, ROWS_OF_8, ROWS_OF_4, ROWS_OF_2: each run
-    of 16, 8, 4 or 2 lanes that begins at a multiple of its length is so many threads along x. ANY:
-    neighbours may lie in two rows. BLOCK:
-    what is asked is not how lanes differ but whether all threads of a block agree. ALONG_X: how
-    those of a block differ that has all its threads along x; IN_ROWS: that has 16 along x, the
-    others along y. What lies in two rows goes on in the rows behind them by the same steps."""
+    Hierarchy").
+
+    LINE: a warp is 32 threads along x. ROWS, ROWS_OF_8, ROWS_OF_4, ROWS_OF_2: a warp consists of
+    runs of 16, 8, 4 or 2 threads along x. ANY: neighbouring lanes may differ in y or z at any
+    place.
+
+    The others describe a whole thread block, across its warps. BLOCK: no layout is known, so that
+    registers are uniform in the thread block or varying. ALONG_X: all threads lie along x. IN_ROWS:
+    16 threads along x, the others along y; shapes are those of the first two rows, and continue in
+    the following rows by the same difference.
+    """
 
     LINE = "line"
     ROWS = "rows"
@@ -109,7 +123,7 @@ class WarpLayout(Enum):
 
 
 BLOCK_WIDE = frozenset({WarpLayout.BLOCK, WarpLayout.ALONG_X, WarpLayout.IN_ROWS})
-"""Formations that say something of a whole block."""
+"""Layouts that describe a whole thread block."""
 
 RUNS = {
     WarpLayout.LINE: 1,
@@ -119,14 +133,15 @@ RUNS = {
     WarpLayout.ROWS_OF_2: 16,
     WarpLayout.ANY: LANES,
 }
-"""Of how many runs of threads along x a warp consists, at most; the fewest first."""
+"""Maps layouts of warps to the number of their lane runs, at most; the fewest first."""
 
-WHOLE = {WarpLayout.LINE: WarpLayout.ALONG_X, WarpLayout.ROWS: WarpLayout.IN_ROWS}
-"""What a block may be of whose warps so much is known."""
+BLOCK_LAYOUT = {WarpLayout.LINE: WarpLayout.ALONG_X, WarpLayout.ROWS: WarpLayout.IN_ROWS}
+"""Maps layouts of warps to the layout that a thread block of such warps may have; emitted code
+checks that it has."""
 
 
 def warp_layout_of(block: tuple[int, int, int]) -> WarpLayout:
-    """Return the formation of the warps of a block of that shape."""
+    """Returns the layout of warps in a thread block of (x, y, z) threads."""
     x, y, z = block
     if y * z == 1:
         return WarpLayout.LINE
@@ -134,134 +149,145 @@ def warp_layout_of(block: tuple[int, int, int]) -> WarpLayout:
 
 
 def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
-    """Return the shape of a special register."""
+    """Returns the shape of a special register."""
     special = SPECIAL_REGISTERS[name]
-    if name == "%tid.x" and warp_layout in WHOLE.values():
+    if name == "%tid.x" and warp_layout in BLOCK_LAYOUT.values():
         return VectorShape(1, 1)
     if name == "%tid.y" and warp_layout is WarpLayout.IN_ROWS:
         return VectorShape(2)
     if warp_layout in BLOCK_WIDE:
         agreed = special.varies in (Varies.BLOCK, Varies.LAUNCH) and special.clock_bit is None
-        return UNIFORM if agreed else VECTOR
+        return UNIFORM if agreed else VARYING
     if name == "%laneid":
         return VectorShape(1, 1)
     if name.startswith("%tid"):
         width = RUNS.get(warp_layout, LANES)
-        return VECTOR if width == LANES else VectorShape(width, int(name == "%tid.x"))
+        return VARYING if width == LANES else VectorShape(width, int(name == "%tid.x"))
     varies = SPECIAL_REGISTERS[name].varies is Varies.LANE or special.clock_bit is not None
-    return VECTOR if varies else UNIFORM
+    return VARYING if varies else UNIFORM
 
 
-class Reading:
-    """Reads the shapes of operands from those of registers."""
+class OperandShapes:
+    """Evaluates the shapes of operands, guards and results, given those of registers."""
 
     def __init__(self, program: Program, warp_layout: WarpLayout, shapes: BlockShapes) -> None:
         self.program, self.warp_layout, self.shapes = program, warp_layout, shapes
 
     def shape(self, operand: Operand, type: ScalarType) -> VectorShape:
-        return self.known(operand, type).shape
+        return self.operand(operand, type).shape
 
-    def known(self, operand: Operand, type: ScalarType) -> Known:
-        """Return an operand that is read as a type."""
+    def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
+        """Returns the shape and constant of an operand that is read as `type`."""
         match operand:
             case Immediate(value):
                 whole = None if type.is_float else value & ((1 << type.bits) - 1)
-                return Known(UNIFORM, whole)
+                return ShapedValue(UNIFORM, whole)
             case Negated(register):
-                return Known(self.shapes.get(register, VECTOR))
+                return ShapedValue(self.shapes.get(register, VARYING))
             case Register():
-                shape = self.shapes.get(operand, VECTOR)
-                return Known(_resized(shape, operand.type.bits, type.bits))
+                shape = self.shapes.get(operand, VARYING)
+                return ShapedValue(_resized(shape, operand.type.bits, type.bits))
             case Special(name):
                 shape = special_shape(name, self.warp_layout)
-                return Known(_resized(shape, SPECIAL_REGISTERS[name].type.bits, type.bits))
+                return ShapedValue(_resized(shape, SPECIAL_REGISTERS[name].type.bits, type.bits))
             case Symbol():
-                return Known(UNIFORM)
+                return ShapedValue(UNIFORM)
             case _:
-                return Known(VECTOR)
+                return ShapedValue(VARYING)
 
     def address(self, operand: Operand) -> VectorShape:
-        """Return the shape of an address, if no row of it wraps around."""
+        """Returns the shape of an address, which holds if no run of it wraps around."""
         assert isinstance(operand, Address)
         if isinstance(operand.base, Register):
-            return self.shapes.get(operand.base, VECTOR)
+            return self.shapes.get(operand.base, VARYING)
         return UNIFORM
 
-    def terms(self, made: Instruction) -> TermShapes:
-        """Return the shapes of the terms of an instruction that computes."""
-        operation = made.operation
-        given = spread(made.operands[len(operation.spec.destinations) :])
+    def terms(self, instruction: Instruction) -> TermShapes:
+        """Returns the shapes of the terms of an instruction that computes."""
+        operation = instruction.operation
+        operands = spread(instruction.operands[len(operation.spec.destinations) :])
         types = operation.source_types
         return TermShapes(
             [
-                Known(VECTOR) if type is None else self.known(operand, type)
-                for operand, type in zip(given, types, strict=False)
+                ShapedValue(VARYING) if type is None else self.operand(operand, type)
+                for operand, type in zip(operands, types, strict=False)
             ],
             linear=self.warp_layout is WarpLayout.IN_ROWS,
         )
 
-    def guard(self, made: Instruction) -> VectorShape:
-        """Return the shape of what decides whether an instruction is executed."""
-        return UNIFORM if made.guard is None else self.shapes.get(made.guard.register, VECTOR)
+    def guard(self, instruction: Instruction) -> VectorShape:
+        """Returns the shape of an instruction's guard; uniform without one."""
+        return (
+            UNIFORM
+            if instruction.guard is None
+            else self.shapes.get(instruction.guard.register, VARYING)
+        )
 
-    def results(self, made: Instruction) -> Iterator[tuple[Register, VectorShape]]:
-        """Yield the shape of what an instruction gives each register, as wide as the register."""
-        agreed = self.guard(made) == UNIFORM
-        for place, target in enumerate(_targets(made)):
+    def results(self, instruction: Instruction) -> Iterator[tuple[Register, VectorShape]]:
+        """Yields the registers that an instruction writes, with the shapes of results at the
+        registers' width."""
+        agreed = self.guard(instruction) == UNIFORM
+        for place, target in enumerate(_written_registers(instruction)):
             if target is None:
                 continue
-            shape = VECTOR
+            shape = VARYING
             if agreed:
                 shape = (
-                    self._term(made, place, target) if computes(made) else self._other(made, target)
+                    self._term_result(instruction, place, target)
+                    if computes(instruction)
+                    else self._move_or_load_result(instruction, target)
                 )
             if target.type == PRED and shape != UNIFORM:
-                shape = VECTOR
+                shape = VARYING
             yield target, shape
 
-    def _term(self, made: Instruction, place: int, target: Register) -> VectorShape:
-        sources = tuple(spread(made.operands[len(made.operation.spec.destinations) :]))
-        terms = made.operation.terms_for(len(sources))
+    def _term_result(self, instruction: Instruction, place: int, target: Register) -> VectorShape:
+        sources = tuple(
+            spread(instruction.operands[len(instruction.operation.spec.destinations) :])
+        )
+        terms = instruction.operation.terms_for(len(sources))
         if place >= len(terms):
-            return VECTOR
+            return VARYING
         term = terms[place]
-        return _resized(self.terms(made).shape(term), term.type.bits, target.type.bits)
+        return _resized(self.terms(instruction).shape(term), term.type.bits, target.type.bits)
 
-    def _other(self, made: Instruction, target: Register) -> VectorShape:
-        match made.operation.name:
+    def _move_or_load_result(self, instruction: Instruction, target: Register) -> VectorShape:
+        match instruction.operation.name:
             case "mov" | "cvta":
-                source = made.operands[1]
-                if isinstance(source, Vector) or not isinstance(made.operands[0], Register):
-                    return VECTOR
-                slot = "size" if made.operation.name == "cvta" else "type"
-                type = made.operation.modifiers.scalar(slot)
+                source = instruction.operands[1]
+                if isinstance(source, Vector) or not isinstance(instruction.operands[0], Register):
+                    return VARYING
+                slot = "size" if instruction.operation.name == "cvta" else "type"
+                type = instruction.operation.modifiers.scalar(slot)
                 return _resized(self.shape(source, type), type.bits, target.type.bits)
             case "ld" | "ldu":
-                return self._loaded(made)
+                return self._loaded_shape(instruction)
             case _:
-                return VECTOR
+                return VARYING
 
-    def _loaded(self, made: Instruction) -> VectorShape:
-        """Lanes that load from one place at once get the same; warps are not there at once."""
-        space, address = space_of(made), made.operands[1]
+    def _loaded_shape(self, instruction: Instruction) -> VectorShape:
+        """Returns the shape of a loaded value: lanes of one warp that load from one address at once
+        get one value. Warps of a block do not load at once, so nothing is known across a thread
+        block."""
+        space, address = space_of(instruction), instruction.operands[1]
         if space is Space.PARAM:
             assert isinstance(address, Address)
             base = address.base
             named = isinstance(base, Symbol) and not self.program.places[base.name].frame
-            return UNIFORM if named else VECTOR
+            return UNIFORM if named else VARYING
         shared = space in (Space.GLOBAL, Space.CONST, Space.SHARED)
         if not shared or self.warp_layout in BLOCK_WIDE:
-            return VECTOR
+            return VARYING
         shape = self.address(address)
-        return shape if shape.is_known and shape.stride == 0 else VECTOR
+        return shape if shape.is_affine and shape.stride == 0 else VARYING
 
 
-def computes(made: Instruction) -> bool:
-    """Returns whether an instruction does nothing but compute terms."""
-    operation = made.operation
+def computes(instruction: Instruction) -> bool:
+    """Returns whether an instruction only computes terms of its operands."""
+    operation = instruction.operation
     if operation.name == "mov":
-        whole = isinstance(made.operands[0], Register)
-        return whole and isinstance(made.operands[1], Register | Immediate)
+        whole = isinstance(instruction.operands[0], Register)
+        return whole and isinstance(instruction.operands[1], Register | Immediate)
     if operation.name in NO_TERMS or operation.spec.unit in NO_TERM_UNITS:
         return False
     return operation.spec.semantics is not None and bool(operation.spec.destinations)
@@ -271,19 +297,21 @@ NO_TERMS = frozenset(
     {"ld", "ldu", "st", "cp", "call", "cvta", "shfl", "vote", "match", "redux", "elect"}
 )
 NO_TERM_UNITS = (Unit.ATOMIC, Unit.MATRIX, Unit.TEXTURE, Unit.BARRIER)
-"""Instructions that look at memory, at control, or at lanes beside their own."""
+"""Instructions whose results depend on memory, control flow or other lanes."""
 
 
-def _targets(made: Instruction) -> Iterator[Register | None]:
-    """Yield what an instruction writes, place by place; None where it is nothing."""
-    count = 1 if made.operation.name == "call" else len(made.operation.spec.destinations)
-    for operand in made.operands[:count]:
-        for leaf in leaves(operand):
+def _written_registers(instruction: Instruction) -> Iterator[Register | None]:
+    """Yields the register of each destination; None for a destination that is none."""
+    count = (
+        1 if instruction.operation.name == "call" else len(instruction.operation.spec.destinations)
+    )
+    for operand in instruction.operands[:count]:
+        for leaf in leaf_operands(operand):
             yield leaf if isinstance(leaf, Register) else None
 
 
 def _resized(shape: VectorShape, have: int, want: int) -> VectorShape:
-    """Return a value of one width as one of another: cut off, or extended by what it needs."""
+    """Returns the shape of a value of `have` bits that is truncated or extended to `want` bits."""
     if shape.stride == 0 or want == have:
         return shape
-    return strided(shape.width, shape.stride, want) if want < have else VECTOR
+    return strided(shape.width, shape.stride, want) if want < have else VARYING

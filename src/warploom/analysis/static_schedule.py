@@ -1,53 +1,64 @@
-"""Courses: all that a block does from begin to end, where that is known before it runs, one sweep
-after the other (`analysis.warp_loops`).
+"""Computes the static schedule of a kernel: the sequence of warp loops from its begin to its end
+(`analysis.warp_loops`), if it is known at compile time.
 
-Between their barriers most kernels ask only of the number of the thread who does something. How
-often they pass one follows from the size of the block: `for (s = blockDim.x / 2; s > 0; s /= 2)`.
+Most kernels select threads between barriers by their index only, and the number of barriers follows
+from the size of the block. With 256 threads, this loop passes eight barriers, s = 128 to 1:
+
+    for (s = blockDim.x / 2; s > 0; s /= 2) { if (tid < s) x[tid] += x[tid + s]; __syncthreads(); }
+
+Control flow is executed abstractly, with constants for the registers that the block's size
+determines. Not handled: loop bounds from parameters or memory, and schedules longer than LONGEST.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from warploom.analysis.block_uniformity import agrees, last_of, leaves_all, waits_for_all
+from warploom.analysis.block_uniformity import (
+    is_full_barrier,
+    is_unguarded_exit,
+    is_uniform_branch,
+    terminator,
+)
 from warploom.analysis.predicated_blocks import predicated_blocks
 from warploom.analysis.shape_transfer import (
-    WHOLE,
+    BLOCK_LAYOUT,
     BlockShapes,
-    Reading,
+    OperandShapes,
     RegisterShapes,
     WarpLayout,
     computes,
     warp_layout_of,
 )
 from warploom.analysis.uniformity import shapes_of
-from warploom.analysis.vector_shape import Known
+from warploom.analysis.vector_shape import ShapedValue
 from warploom.analysis.warp_loops import WarpLoop, WarpLoopSearch
 from warploom.core.types import ScalarType
-from warploom.program.cfg import ENDS, splits
-from warploom.program.program import Block, Program
+from warploom.program.cfg import BLOCK_ENDS, can_diverge
+from warploom.program.program import Program, ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Instruction, Operand, Register, Special, spread
 
 LONGEST, MOST_WARP_LOOPS = 400, 24
-"""How many instructions, and ways between barriers, are worth code of their own. No longer program
-is even looked at: that could take longer than to find its code in the cache."""
+"""The instructions, and the warp loops, of a schedule at most. Longer programs are not even
+analysed: that could take longer than to load their code from the cache."""
 
 SIZES = ("%ntid.x", "%ntid.y", "%ntid.z")
 
 Size = tuple[int, int, int]
-"""The threads of a block along x, y and z, as these registers tell."""
+"""The threads of a block along x, y and z: the values of the registers in SIZES."""
 
 StaticSchedule = tuple[WarpLoop, ...]
-"""All that a block does, in order; nothing where that is not known."""
+"""The warp loops of a kernel in order; empty if they are not known."""
 
 
-def size_that_tells(program: Program, size: Size) -> Size | None:
-    """Return the size of a launch's blocks, where their course is known by it and not without."""
+def size_for_static_schedule(program: Program, size: Size) -> Size | None:
+    """Returns the block size of a launch, if the kernel has a static schedule for it, but none
+    without it; else None."""
     x, y, z = size
     whole = x * y % 32 == 0 and z == 1 and (y == 1 or x == 16)
     short = len(program.instructions) <= LONGEST
-    if not (whole and short and _asks_for_size(program)):
+    if not (whole and short and _reads_block_size(program)):
         return None
     warp_layout = warp_layout_of(size)
     shapes = shapes_of(program, warp_layout)
@@ -56,140 +67,149 @@ def size_that_tells(program: Program, size: Size) -> Size | None:
     return size if static_schedule_of(program, warp_layout, shapes, size) else None
 
 
-def _asks_for_size(program: Program) -> bool:
-    operands = (operand for made in program.instructions for operand in spread(made.operands))
+def _reads_block_size(program: Program) -> bool:
+    operands = (
+        operand for instruction in program.instructions for operand in spread(instruction.operands)
+    )
     return any(isinstance(one, Special) and one.name in SIZES for one in operands)
 
 
 def static_schedule_of(
     program: Program, warp_layout: WarpLayout, shapes: RegisterShapes, size: Size | None = None
 ) -> StaticSchedule:
-    """Return the course of all blocks whose warps are formed so, or of those of a size."""
-    if warp_layout not in WHOLE or program.live_in[0] or program.depth is not None:
+    """Returns the static schedule for all blocks with a layout of warps, or for those of one
+    size."""
+    if warp_layout not in BLOCK_LAYOUT or program.live_in[0] or program.depth is not None:
         return ()
     partly = frozenset(predicated_blocks(program, warp_layout, shapes).values())
     everywhere = frozenset(range(len(program.blocks)))
     search = WarpLoopSearch(program, everywhere, partly, warp_layout, shapes)
-    found, length = list[WarpLoop](), 0
-    for site, path, choices in _Walk(program, search, size).parts():
-        way = search.way(site, path, choices)
-        if way is None:
+    schedule, length = list[WarpLoop](), 0
+    for site, path, choices in _BlockExecution(program, search, size).parts():
+        warp_loop = search.warp_loop(site, path, choices)
+        if warp_loop is None:
             return ()
-        found.append(way)
-        length += way.length((*way.blocks, *way.own))
-        if way.ends:
-            return tuple(found)
-        if length > LONGEST or len(found) == MOST_WARP_LOOPS:
+        schedule.append(warp_loop)
+        length += warp_loop.length((*warp_loop.blocks, *warp_loop.body_blocks))
+        if warp_loop.ends:
+            return tuple(schedule)
+        if length > LONGEST or len(schedule) == MOST_WARP_LOOPS:
             break
     return ()
 
 
-class _Told(Reading):
-    """Shapes of operands where the size of the block, and the contents of some registers, are
-    known."""
+class _ConstantOperands(OperandShapes):
+    """Shapes of operands, with constants: the size of the block, and registers that are computed
+    from it."""
 
     def __init__(
         self, program: Program, warp_layout: WarpLayout, shapes: BlockShapes, size: Size | None
     ) -> None:
         super().__init__(program, warp_layout, shapes)
         self._specials: dict[str, int] = dict(zip(SIZES, size, strict=True)) if size else {}
-        self.held: dict[Register, int] = {}
+        self.constants: dict[Register, int] = {}
 
-    def known(self, operand: Operand, type: ScalarType) -> Known:
-        known = super().known(operand, type)
+    def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
+        shaped = super().operand(operand, type)
         match operand:
             case Register():
-                held = self.held.get(operand) if operand.type.bits >= type.bits else None
+                bits = self.constants.get(operand) if operand.type.bits >= type.bits else None
             case Special(name):
-                held = self._specials.get(name)
+                bits = self._specials.get(name)
             case _:
-                return known
+                return shaped
         cut = (1 << type.bits) - 1
-        return known if held is None else Known(known.shape, held & cut)
+        return shaped if bits is None else ShapedValue(shaped.shape, bits & cut)
 
-    def follow(self, made: Instruction) -> None:
-        """Follow an instruction that all threads have executed."""
-        found = dict(self._results(made)) if made.guard is None else {}
-        self.forget(made)
-        self.held |= found
+    def execute(self, instruction: Instruction) -> None:
+        """Updates the constants for an instruction that all threads have executed."""
+        found = dict(self._results(instruction)) if instruction.guard is None else {}
+        self.invalidate(instruction)
+        self.constants |= found
 
-    def forget(self, made: Instruction) -> None:
-        """Forget what an instruction writes that some threads have executed."""
-        for register in writes(made):
-            self.held.pop(register, None)
+    def invalidate(self, instruction: Instruction) -> None:
+        """Drops the constants of registers that an instruction writes in some threads."""
+        for register in writes(instruction):
+            self.constants.pop(register, None)
 
-    def _results(self, made: Instruction) -> Iterator[tuple[Register, int]]:
-        """Yield the registers that an instruction gives what is known, and what that is."""
-        count = len(made.operation.spec.destinations)
+    def _results(self, instruction: Instruction) -> Iterator[tuple[Register, int]]:
+        """Yields the registers that get a constant from an instruction, with that constant."""
+        count = len(instruction.operation.spec.destinations)
         targets, sources = (
-            tuple(spread(o)) for o in (made.operands[:count], made.operands[count:])
+            tuple(spread(o)) for o in (instruction.operands[:count], instruction.operands[count:])
         )
-        for target, (type, value) in zip(targets, self._values(made, sources), strict=False):
+        for target, (type, value) in zip(targets, self._values(instruction, sources), strict=False):
             if isinstance(target, Register) and target.type.bits == type.bits and value is not None:
                 yield target, value
 
     def _values(
-        self, made: Instruction, sources: tuple[Operand, ...]
+        self, instruction: Instruction, sources: tuple[Operand, ...]
     ) -> list[tuple[ScalarType, int | None]]:
-        """Returns what an instruction gives, place by place, and of which type."""
-        if made.operation.name == "mov":
-            type = made.operation.modifiers.scalar()
-            return [(type, self.known(source, type).constant) for source in sources]
-        if not computes(made):
+        """Returns the results of an instruction as (type, constant or None)."""
+        if instruction.operation.name == "mov":
+            type = instruction.operation.modifiers.scalar()
+            return [(type, self.operand(source, type).constant) for source in sources]
+        if not computes(instruction):
             return []
-        told = self.terms(made)
-        terms = made.operation.terms_for(len(sources))
-        return [(term.type, told.constant(term)) for term in terms]
+        shapes = self.terms(instruction)
+        terms = instruction.operation.terms_for(len(sources))
+        return [(term.type, shapes.constant(term)) for term in terms]
 
 
-class _Walk:
-    """The way of all threads of a block through a program."""
+class _BlockExecution:
+    """Executes the control flow of a program that all threads of a block have in common."""
 
     def __init__(self, program: Program, search: WarpLoopSearch, size: Size | None) -> None:
         self.program, self._search = program, search
-        reading = search.reading
-        self._told = _Told(program, reading.warp_layout, reading.shapes, size)
+        operand_shapes = search.operand_shapes
+        self._constants = _ConstantOperands(
+            program, operand_shapes.warp_layout, operand_shapes.shapes, size
+        )
 
     def parts(self) -> Iterator[tuple[int | None, tuple[int, ...], Mapping[int, bool]]]:
-        """From barrier to barrier: the block at whose end the last one is, the blocks that follow,
-        and by those at whose ends all threads take one way whether they take the branch. It stops
-        where that is not known."""
+        """Yields, for each barrier or end: the block at whose end the previous barrier is (None:
+        the entry), the blocks since then, and the uniform branches with whether they are taken.
+        Stops where the path is unknown."""
         site, at, path, choices = None, 0, list[int](), dict[int, bool]()
         while at != self.program.exit and at not in path:
             block = self.program.blocks[at]
             path.append(at)
-            self._run(block)
-            last = last_of(self.program, block)
-            following = self._following(block, choices)
-            if waits_for_all(last) or leaves_all(last):
+            self._execute(block)
+            last = terminator(self.program, block)
+            following = self._next_block(block, choices)
+            if is_full_barrier(last) or is_unguarded_exit(last):
                 yield site, tuple(path), choices
                 site, path, choices = at, [], {}
             if following is None:
                 return
             at = following
 
-    def _run(self, block: Block) -> None:
-        for made in self.program.instructions[block.start : block.stop]:
-            self._told.follow(made)
+    def _execute(self, block: ProgramBlock) -> None:
+        for instruction in self.program.instructions[block.start : block.stop]:
+            self._constants.execute(instruction)
 
-    def _following(self, block: Block, choices: dict[int, bool]) -> int | None:
-        """Return the block that all threads come to next, those that had more to do in between as
-        well; None where that is not known."""
-        last, index = last_of(self.program, block), block.index
-        if waits_for_all(last) or leaves_all(last):
+    def _next_block(self, block: ProgramBlock, choices: dict[int, bool]) -> int | None:
+        """Returns the next block that all threads execute, after the body of an `if` that only some
+        run; None if it is unknown. Adds uniform branches to `choices`."""
+        last, index = terminator(self.program, block), block.index
+        if is_full_barrier(last) or is_unguarded_exit(last):
             return block.successors[-1]
         if len(block.successors) == 1:
-            goes_on = last.operation.name == "bra" or last.operation.name not in ENDS
-            return block.successors[0] if goes_on else None
-        if splits(last) and agrees(self._search.reading, last) and last.guard is not None:
-            held = self._told.held.get(last.guard.register)
-            if held is None:
+            falls_through = last.operation.name == "bra" or last.operation.name not in BLOCK_ENDS
+            return block.successors[0] if falls_through else None
+        if (
+            can_diverge(last)
+            and is_uniform_branch(self._search.operand_shapes, last)
+            and last.guard is not None
+        ):
+            predicate = self._constants.constants.get(last.guard.register)
+            if predicate is None:
                 return None
-            choices[index] = bool(held) != last.guard.negated
+            choices[index] = bool(predicate) != last.guard.negated
             return block.successors[0 if choices[index] else 1]
-        if index not in self._search.beside:
+        if index not in self._search.if_bodies:
             return None
-        body = self.program.blocks[self._search.beside[index]]
-        for made in self.program.instructions[body.start : body.stop]:
-            self._told.forget(made)
+        body = self.program.blocks[self._search.if_bodies[index]]
+        for instruction in self.program.instructions[body.start : body.stop]:
+            self._constants.invalidate(instruction)
         return self.program.reconvergence[index]

@@ -3,15 +3,16 @@
     loop:                               blocks: this one
         mul.wide.s32 %rd7, %r10, 4;     advances; widened: its operand 0 must not wrap around
         add.s64 %rd8, %rd1, %rd7;       advances
-        ld.global.f32 %f1, [%rd8];      accesses: 4 * %r3 bytes behind the iteration before
+        ld.global.f32 %f1, [%rd8];      accesses: at 4 * %r3 bytes after the previous iteration's
         add.f32 %f2, %f2, %f1;
         add.s32 %r10, %r10, %r3;        advances
-        setp.lt.s32 %p2, %r10, %r6;     compared: for how many iterations it holds is known
+        setp.lt.s32 %p2, %r10, %r6;     compared: holds for a computable number of iterations
         @%p2 bra loop;
 
-Two iterations of the instructions that advance say where all further ones access memory. So one
-check serves a batch of iterations (`lower.loops.strided_loops`). A loop qualifies if its blocks
-follow each other in one order, and no lane waits for others, calls or diverges but by leaving it.
+Two iterations of the instructions that advance determine the addresses of all further ones. So one
+check covers a batch of iterations (`lower.loops.strided_loops`). A loop qualifies if its blocks run
+in one fixed order. Not handled: loops in which lanes wait for others, call, or diverge other than
+by leaving; addresses with a step that changes (`x[i * i]`), or that are loaded.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ from dataclasses import dataclass
 
 from warploom.analysis.predicated_blocks import may_wrap
 from warploom.analysis.regions import natural_loops, predecessors
-from warploom.analysis.shape_transfer import Reading, RegisterShapes, computes
+from warploom.analysis.shape_transfer import OperandShapes, RegisterShapes, computes
 from warploom.analysis.vector_shape import TermShapes
 from warploom.core.types import U64, ScalarType
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.isa.terms import Term
 from warploom.program.program import Program
-from warploom.program.uses import leaves, reads, waits_before, writes
+from warploom.program.uses import leaf_operands, may_wait_before, reads, writes
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Special, Symbol, spread
 
 COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-"""Comparisons of unsigned numbers by those of the same relation (PTX ISA, "setp")."""
+"""Maps comparisons of unsigned numbers to those of the same relation (PTX ISA, "setp")."""
 
 OPPOSITES = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+"""Maps relations to their negations."""
 BOUNDING = ("lt", "le", "gt", "ge", "ne")
 """Relations of two linear values that hold for a number of iterations, then no more."""
 
@@ -43,10 +45,10 @@ BOUNDING = ("lt", "le", "gt", "ge", "ne")
 class StridedLoop:
     """A loop, its `blocks` in the order of an iteration; the first is its header.
 
-    `advances` are the instructions, in their order, that compute addresses and bounds. All give
-    what is linear in the number of iterations as long as no operand in `widened` (an instruction
-    and the number of a source) wraps around. `compared` are the comparisons of linear values by
-    which lanes leave. `accesses` are the accesses, the first of each group, at linear addresses.
+    `advances` are the instructions, in order, that compute addresses and bounds. Their results are
+    linear in the number of iterations as long as no operand in `widened` (instruction, index of a
+    source) wraps around. `compared` are the comparisons of linear values by which lanes leave.
+    `accesses` are the accesses at linear addresses, the first of each group.
     """
 
     blocks: tuple[int, ...]
@@ -62,17 +64,18 @@ class StridedLoop:
 
 
 @dataclass(frozen=True)
-class Motion:
-    """Says how a value changes from iteration to iteration. Not linear: in any way. `moves`: by the
-    same amount each time, else it stays. `base`: the register of which it is what that held as the
-    iteration began plus what stays, if it is known to be."""
+class Recurrence:
+    """The change of a value from iteration to iteration, as in scalar evolution: unless `linear`,
+    it is arbitrary; it `advances` by the same amount each time, or is loop-invariant. `base`: the
+    register whose value at the start of the iteration plus an invariant is the value, if there is
+    one."""
 
     linear: bool = True
-    moves: bool = False
+    advances: bool = False
     base: Register | None = None
 
 
-STAYS, ADVANCES, ANYHOW = Motion(), Motion(moves=True), Motion(linear=False)
+INVARIANT, ADVANCING, NONLINEAR = Recurrence(), Recurrence(advances=True), Recurrence(linear=False)
 
 
 def staying_relation(program: Program, loop: Iterable[int], index: int, compared: int) -> str:
@@ -87,25 +90,25 @@ def staying_relation(program: Program, loop: Iterable[int], index: int, compared
     return relation if stays_if_taken != guard.negated else OPPOSITES[relation]
 
 
-def chain_loops(program: Program, shapes: RegisterShapes) -> Iterator[tuple[int, ...]]:
+def straight_line_loops(program: Program, shapes: RegisterShapes) -> Iterator[tuple[int, ...]]:
     """Yields the blocks of each loop that qualifies, in the order of an iteration."""
     if program.depth is not None:
         return
     for header, inside in natural_loops(program, predecessors(program)).items():
-        blocks = _chain(program, header, inside)
+        blocks = _block_order(program, header, inside)
         if blocks is not None and len({shapes.around(block) for block in blocks}) == 1:
             yield blocks
 
 
-def _chain(program: Program, header: int, inside: set[int]) -> tuple[int, ...] | None:
-    """Returns the blocks of a loop in the order in which each iteration runs all of them; None
-    where they have no such order, or an instruction may stop a lane."""
+def _block_order(program: Program, header: int, inside: set[int]) -> tuple[int, ...] | None:
+    """Returns the blocks of a loop in the order in which each iteration runs all of them; None if
+    there is no such order, or an instruction may suspend or end a lane."""
     found = [header]
     while True:
         block = program.blocks[found[-1]]
         further = [to for to in block.successors if to in inside]
-        made = program.instructions[block.start : block.stop]
-        if len(further) != 1 or not all(map(_is_plain, made)):
+        instructions = program.instructions[block.start : block.stop]
+        if len(further) != 1 or not all(map(_is_lane_independent, instructions)):
             return None
         if further[0] == header:
             return tuple(found) if len(found) == len(inside) else None
@@ -114,71 +117,86 @@ def _chain(program: Program, header: int, inside: set[int]) -> tuple[int, ...] |
         found.append(further[0])
 
 
-def _is_plain(made: Instruction) -> bool:
-    """Returns whether an instruction neither waits for lanes nor reads the clock, and goes on in
-    the program."""
-    if waits_before(made) or made.operation.name in ("brx", "ret", "exit", "trap", "call"):
+def _is_lane_independent(instruction: Instruction) -> bool:
+    """Returns whether an instruction neither waits for lanes nor reads the clock, and does not
+    leave the loop's code."""
+    if may_wait_before(instruction) or instruction.operation.name in (
+        "brx",
+        "ret",
+        "exit",
+        "trap",
+        "call",
+    ):
         return False
     units = (Unit.BARRIER, Unit.MATRIX, Unit.TEXTURE)
-    return made.operation.spec.unit not in units and not any(map(_reads_clock, made.operands))
+    return instruction.operation.spec.unit not in units and not any(
+        map(_reads_clock, instruction.operands)
+    )
 
 
 def _reads_clock(operand: Operand) -> bool:
-    specials = (leaf for leaf in leaves(operand) if isinstance(leaf, Special))
+    specials = (leaf for leaf in leaf_operands(operand) if isinstance(leaf, Special))
     return any(SPECIAL_REGISTERS[one.name].clock_bit is not None for one in specials)
 
 
 def strided_loop(
-    reading: Reading, blocks: tuple[int, ...], among: Sequence[int]
+    operand_shapes: OperandShapes, blocks: tuple[int, ...], candidates: Sequence[int]
 ) -> StridedLoop | None:
-    """Returns the loop of some blocks with those accesses `among` given ones that have linear
-    addresses; None where it has none, or a lane may diverge in an instruction. `reading` has the
-    shapes of registers in all of its blocks."""
-    program, motions = reading.program, _Motions(reading, blocks)
-    found: list[int] = []
-    needed: set[int] = set()
-    for index in among:
-        behind = motions.slice_of(index, [_base_of(program.instructions[index])])
-        if behind is not None:
-            found.append(index)
-            needed |= behind
-    if not found:
+    """Returns the loop of some blocks with those of the `candidates` (accesses) that have linear
+    addresses; None if there are none, or a lane may diverge in an instruction. `operand_shapes` has
+    the shapes that registers have in all of its blocks."""
+    program, recurrences = operand_shapes.program, _Recurrences(operand_shapes, blocks)
+    linear_accesses: list[int] = []
+    slice_union: set[int] = set()
+    for index in candidates:
+        slice = recurrences.slice_of(index, [_address_base(program.instructions[index])])
+        if slice is not None:
+            linear_accesses.append(index)
+            slice_union |= slice
+    if not linear_accesses:
         return None
     compared: list[int] = []
     for block in blocks:
-        index = motions.comparison(block)
+        index = recurrences.comparison(block)
         operands = () if index is None else program.instructions[index].operands[1:3]
-        behind = None if index is None else motions.slice_of(index, operands)
-        if index is not None and behind is not None:
+        slice = None if index is None else recurrences.slice_of(index, operands)
+        if index is not None and slice is not None:
             compared.append(index)
-            needed |= behind
-    widened = tuple(one for one in motions.widened if one[0] in needed)
+            slice_union |= slice
+    widened = tuple(one for one in recurrences.widened if one[0] in slice_union)
     for block in blocks:
         for index in range(program.blocks[block].start, program.blocks[block].stop):
-            if index not in needed and may_wrap(program.instructions[index], reading):
+            # Outside of `advances` nothing checks that the lanes of a widened operand do not wrap
+            # around.
+            if index not in slice_union and may_wrap(program.instructions[index], operand_shapes):
                 return None
     order = [i for b in blocks for i in range(program.blocks[b].start, program.blocks[b].stop)]
-    advances = tuple(index for index in order if index in needed)
-    return StridedLoop(blocks, advances, widened, tuple(compared), tuple(found))
+    advances = tuple(index for index in order if index in slice_union)
+    return StridedLoop(blocks, advances, widened, tuple(compared), tuple(linear_accesses))
 
 
-def _base_of(made: Instruction) -> Operand:
-    """Returns what the address of a load or store begins with."""
-    address = next(one for one in made.operands if isinstance(one, Address))
+def _address_base(instruction: Instruction) -> Operand:
+    """Returns the operand that the address of a load or store begins with."""
+    address = next(one for one in instruction.operands if isinstance(one, Address))
     assert address.base is not None
     return address.base
 
 
-def _holds(target: Operand, term: Term) -> bool:
-    """Returns whether a register takes the value of a term as it is."""
+def _same_width(target: Operand, term: Term) -> bool:
+    """Returns whether a register takes the value of a term without extension or truncation."""
     return isinstance(target, Register) and target.type.bits == term.type.bits
 
 
-class _Motions:
-    """Finds how the registers of one loop change. `widened` are operands that must not wrap."""
+class _Recurrences:
+    """Computes how the registers of a loop change. `widened` are the operands that must not wrap
+    around."""
 
-    def __init__(self, reading: Reading, blocks: tuple[int, ...]) -> None:
-        self.program, self._reading, self._blocks = reading.program, reading, blocks
+    def __init__(self, operand_shapes: OperandShapes, blocks: tuple[int, ...]) -> None:
+        self.program, self._operand_shapes, self._blocks = (
+            operand_shapes.program,
+            operand_shapes,
+            blocks,
+        )
         inside = (self.program.blocks[block] for block in blocks)
         self._order = [index for block in inside for index in range(block.start, block.stop)]
         self._writers: dict[Register, list[int]] = {}
@@ -187,141 +205,153 @@ class _Motions:
                 self._writers.setdefault(register, []).append(index)
         self.widened: dict[tuple[int, int], None] = {}
         self._linear: set[int] = set()
-        self._states: dict[int, Mapping[Register, Motion]] = {}
+        self._states: dict[int, Mapping[Register, Recurrence]] = {}
         """The registers that an instruction finds, by those that access memory or compare."""
         self._solve()
 
     def _solve(self) -> None:
-        """Assumes that each register advances by a constant, until no assumption is wrong."""
+        """Assumes that each register advances by a constant, and drops wrong assumptions until none
+        is left."""
         live = self.program.live_in[self._blocks[0]]
-        begins = {r: Motion(moves=True, base=r) for r in self._writers if r in live}
+        begins = {r: Recurrence(advances=True, base=r) for r in self._writers if r in live}
         while True:
             self.widened.clear()
             self._linear.clear()
             state = dict(begins)
             for index in self._order:
-                self._step(index, state)
+                self._transfer(index, state)
             wrong = [r for r, was in begins.items() if was.linear and state[r].base != r]
             if not wrong:
                 return
-            begins = begins | dict.fromkeys(wrong, ANYHOW)
+            begins = begins | dict.fromkeys(wrong, NONLINEAR)
 
-    def _step(self, index: int, state: dict[Register, Motion]) -> None:
-        """Enters what an instruction leaves in its destinations."""
-        made = self.program.instructions[index]
-        targets = tuple(spread(made.operands[: len(made.operation.spec.destinations)]))
-        if made.operation.name in ("ld", "ldu", "st", "setp"):
+    def _transfer(self, index: int, state: dict[Register, Recurrence]) -> None:
+        """Sets the recurrences of an instruction's destinations."""
+        instruction = self.program.instructions[index]
+        targets = tuple(
+            spread(instruction.operands[: len(instruction.operation.spec.destinations)])
+        )
+        if instruction.operation.name in ("ld", "ldu", "st", "setp"):
             self._states[index] = dict(state)
-        here, results = self._reading.shapes, dict(self._reading.results(made))
-        shaped = all(shape.is_known and register in here for register, shape in results.items())
-        plain = shaped and made.guard is None
-        motions = self._results(index, made, state) if plain else ()
+        here, results = self._operand_shapes.shapes, dict(self._operand_shapes.results(instruction))
+        shaped = all(shape.is_affine and register in here for register, shape in results.items())
+        plain = shaped and instruction.guard is None
+        recurrences = self._results(index, instruction, state) if plain else ()
         for number, target in enumerate(targets):
             if isinstance(target, Register):
-                state[target] = motions[number] if number < len(motions) else ANYHOW
-        if motions and all(one.linear for one in motions):
+                state[target] = recurrences[number] if number < len(recurrences) else NONLINEAR
+        if recurrences and all(one.linear for one in recurrences):
             self._linear.add(index)
 
     def _results(
-        self, index: int, made: Instruction, state: Mapping[Register, Motion]
-    ) -> Sequence[Motion]:
-        """Returns how what an instruction gives changes, by its destinations."""
-        operation = made.operation
-        sources = tuple(spread(made.operands[len(operation.spec.destinations) :]))
+        self, index: int, instruction: Instruction, state: Mapping[Register, Recurrence]
+    ) -> Sequence[Recurrence]:
+        """Returns the recurrences of an instruction's results; empty if they are unknown."""
+        operation = instruction.operation
+        sources = tuple(spread(instruction.operands[len(operation.spec.destinations) :]))
         if operation.name == "cvta":
-            [given] = [self._operand(one, U64, state) for one in sources[:1]]
-            return [Motion(given.linear, given.moves)]
-        if operation.name == "mov" and not computes(made):
-            return [STAYS] if isinstance(made.operands[1], Special | Symbol) else []
-        if not computes(made) or operation.spec.preconditions:
+            [recurrences] = [self._operand(one, U64, state) for one in sources[:1]]
+            return [Recurrence(recurrences.linear, recurrences.advances)]
+        if operation.name == "mov" and not computes(instruction):
+            return [INVARIANT] if isinstance(instruction.operands[1], Special | Symbol) else []
+        if not computes(instruction) or operation.spec.preconditions:
             return []
         types = operation.source_types
-        given = [
-            STAYS if type is None else self._operand(source, type, state)
+        recurrences = [
+            INVARIANT if type is None else self._operand(source, type, state)
             for source, type in zip(sources, types, strict=False)
         ]
-        shapes, terms = self._reading.terms(made), operation.terms_for(len(sources))
-        found = [self._term(index, term, given, shapes) for term in terms]
-        targets = spread(made.operands[: len(operation.spec.destinations)])
+        shapes, terms = self._operand_shapes.terms(instruction), operation.terms_for(len(sources))
+        found = [self._term(index, term, recurrences, shapes) for term in terms]
+        targets = spread(instruction.operands[: len(operation.spec.destinations)])
         return [
-            motion if not motion.moves or _holds(target, term) else ANYHOW
-            for motion, target, term in zip(found, targets, terms, strict=False)
+            recurrence if not recurrence.advances or _same_width(target, term) else NONLINEAR
+            for recurrence, target, term in zip(found, targets, terms, strict=False)
         ]
 
     def _operand(
-        self, operand: Operand, type: ScalarType, state: Mapping[Register, Motion]
-    ) -> Motion:
+        self, operand: Operand, type: ScalarType, state: Mapping[Register, Recurrence]
+    ) -> Recurrence:
         if not isinstance(operand, Register):
-            return STAYS
-        found = state.get(operand, ANYHOW if operand in self._writers else STAYS)
-        if not found.moves or operand.type.bits == type.bits:
-            return found
-        return ADVANCES if operand.type.bits > type.bits else ANYHOW
+            return INVARIANT
+        recurrence = state.get(operand, NONLINEAR if operand in self._writers else INVARIANT)
+        if not recurrence.advances or operand.type.bits == type.bits:
+            return recurrence
+        return ADVANCING if operand.type.bits > type.bits else NONLINEAR
 
-    def _term(self, index: int, term: Term, given: Sequence[Motion], shapes: TermShapes) -> Motion:
-        """Returns how a term of an instruction changes whose arguments change so."""
+    def _term(
+        self, index: int, term: Term, arguments: Sequence[Recurrence], shapes: TermShapes
+    ) -> Recurrence:
+        """Returns the recurrence of a term, given those of the instruction's arguments."""
         if term.op == "const":
-            return STAYS
+            return INVARIANT
         if term.op == "arg":
-            return given[int(str(term.attr))]
+            return arguments[int(str(term.attr))]
         if term.op == "select" and (side := shapes.chosen(term)) is not None:
-            return self._term(index, side, given, shapes)
-        args = [self._term(index, one, given, shapes) for one in term.args]
-        if not any(one.moves or not one.linear for one in args):
-            return STAYS
+            return self._term(index, side, arguments, shapes)
+        args = [self._term(index, one, arguments, shapes) for one in term.args]
+        if not any(one.advances or not one.linear for one in args):
+            return INVARIANT
         if not term.type.is_integer or not all(one.linear for one in args):
-            return ANYHOW
+            return NONLINEAR
         match term.op:
             case "add" | "sub":
-                bases = [one.base for one in args if one.moves]
-                kept = bases[0] if len(bases) == 1 and (term.op == "add" or args[0].moves) else None
-                return Motion(moves=True, base=kept)
+                bases = [one.base for one in args if one.advances]
+                kept = (
+                    bases[0] if len(bases) == 1 and (term.op == "add" or args[0].advances) else None
+                )
+                return Recurrence(advances=True, base=kept)
             case "neg" | "truncate":
-                return ADVANCES
+                return ADVANCING
             case "reinterpret" if term.args[0].type.is_integer:
                 return args[0]
-            case "mul" if not (args[0].moves and args[1].moves):
-                return ADVANCES
-            case "shl" if not args[1].moves:
-                return ADVANCES
+            case "mul" if not (args[0].advances and args[1].advances):
+                return ADVANCING
+            case "shl" if not args[1].advances:
+                return ADVANCING
             case "extend" if term.args[0].op == "arg":
                 self.widened[index, int(str(term.args[0].attr))] = None
-                return ADVANCES
+                return ADVANCING
             case _:
-                return ANYHOW
+                return NONLINEAR
 
     def comparison(self, block: int) -> int | None:
-        """Returns the comparison by which lanes leave at the end of a block, if its relation may
-        hold for a number of iterations that is known."""
+        """Returns the comparison by which lanes leave at the end of a block, if the number of
+        iterations for which they stay can be computed; None otherwise."""
         inside = self.program.blocks[block]
         guard = self.program.instructions[inside.stop - 1].guard
         if guard is None:
             return None
         for index in reversed(range(inside.start, inside.stop - 1)):
-            made = self.program.instructions[index]
-            if guard.register not in writes(made):
+            instruction = self.program.instructions[index]
+            if guard.register not in writes(instruction):
                 continue
-            modifiers = made.operation.modifiers
-            if made.operation.name != "setp" or made.guard is not None or "bool" in modifiers:
+            modifiers = instruction.operation.modifiers
+            if (
+                instruction.operation.name != "setp"
+                or instruction.guard is not None
+                or "bool" in modifiers
+            ):
                 return None
             type = modifiers.scalar()
-            if not type.is_integer or type.bits < 32 or made.operands[0] != guard.register:
+            if not type.is_integer or type.bits < 32 or instruction.operands[0] != guard.register:
                 return None
             relation = staying_relation(self.program, self._blocks, block, index)
-            shapes = [self._reading.shape(one, type) for one in made.operands[1:3]]
-            known = all(shape.is_known for shape in shapes)
+            shapes = [self._operand_shapes.shape(one, type) for one in instruction.operands[1:3]]
+            known = all(shape.is_affine for shape in shapes)
+            # With `!=` each lane leaves in an iteration of its own unless both sides are uniform.
             if relation == "ne":
                 known = known and all(shape.width == 1 and not shape.stride for shape in shapes)
             return index if known and relation in BOUNDING else None
         return None
 
     def slice_of(self, index: int, operands: Iterable[Operand]) -> set[int] | None:
-        """Returns the instructions of the loop that compute operands of an instruction, iteration
-        by iteration; None where these are not linear."""
+        """Returns the backward slice: the instructions of the loop that compute operands of an
+        instruction; None if some operand is not linear."""
         found: set[int] = set()
         pending = [one for one in operands if isinstance(one, Register)]
         state = self._states[index]
-        if not all(state.get(one, STAYS).linear for one in pending):
+        if not all(state.get(one, INVARIANT).linear for one in pending):
             return None
         while pending:
             for index in self._writers.get(pending.pop(), ()):

@@ -1,87 +1,104 @@
-"""The shapes of a program's registers where all living lanes run together.
+"""Computes the shapes of a program's registers (uniformity analysis) in code for converged lanes.
 
-They are a fixed point over the writers of a register, whatever way leads from one to the other.
-Where lanes part and meet again, those that took one way may hold other values than those that took
-the other, or have been round a loop more often: what a side writes and is read behind the meeting
-has no shape from there on, until it is written anew (Coutinho et al., "Divergence Analysis and
-Optimizations", 2011, on sync and temporal divergence). Inside of a region that lanes leave
-one by one it has: those that are still there have gone the same way.
+Shapes are a fixed point over all writers of a register. Where lanes diverge and reconverge, those
+that took one path may hold other values than those that took the other, or have left a loop in
+another iteration: what either path writes and is live at the reconvergence point is varying on both
+paths and from there on, until it is written again (Coutinho et al., "Divergence Analysis and
+Optimizations", 2011, on sync and temporal divergence):
+
+    mov.u32 %r2, 0;                  uniform
+    setp.lt.s32 %p1, %tid.x, %r9;    varying: lanes diverge at the branch
+    @!%p1 bra L;
+    mov.u32 %r2, 1;                  varying, for it is live at L
+    L: add.u32 %r3, %r2, 1;          varying
+
+In masked regions (`analysis.masked_loops`) registers retain their shapes: the lanes that are still
+inside have all taken the same path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from warploom.analysis.masked_loops import Region, between, masked_regions
-from warploom.analysis.shape_transfer import BLOCK_WIDE, Reading, RegisterShapes, WarpLayout
-from warploom.analysis.vector_shape import UNIFORM, VECTOR, VectorShape
+from warploom.analysis.masked_loops import MaskedRegion, blocks_between, masked_regions
+from warploom.analysis.shape_transfer import BLOCK_WIDE, OperandShapes, RegisterShapes, WarpLayout
+from warploom.analysis.vector_shape import UNIFORM, VARYING, VectorShape
 from warploom.core.types import U32
-from warploom.program.cfg import splits
-from warploom.program.program import Block, Program
+from warploom.program.cfg import can_diverge
+from warploom.program.program import Program, ProgramBlock
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction, Register
 
-Loose = list[set[Register]]
-"""By block, the registers that have no shape there."""
+VaryingByBlock = list[set[Register]]
+"""Holds for each block the registers that are varying there."""
 
 
 def shapes_of(
-    program: Program, warp_layout: WarpLayout, regions: tuple[Region, ...] | None = None
+    program: Program, warp_layout: WarpLayout, regions: tuple[MaskedRegion, ...] | None = None
 ) -> RegisterShapes:
-    """Return the shapes of a program's registers in a launch whose warps are formed so. What is
-    known of a whole block is so everywhere: some of its threads may be anywhere else. `regions`:
-    those that lanes can leave one by one; None for all (`analysis.masked_loops`). Registers come in
-    the order of their declarations."""
-    alike = warp_layout in BLOCK_WIDE
-    if alike:
+    """Returns the shapes of a program's registers in launches with a layout of warps.
+
+    A layout of a whole thread block has no blocks in which a register is varying: its threads are
+    in different blocks at once, so a register has its shape everywhere or nowhere. `regions` are
+    those that lanes may leave separately; None: all (`analysis.masked_loops`). Registers are in the
+    order of their declarations.
+    """
+    block_wide = warp_layout in BLOCK_WIDE
+    if block_wide:
         regions = ()
     elif regions is None:
         regions = masked_regions(program)
-    loose: Loose = [set() for _ in program.blocks]
+    varying_by_block: VaryingByBlock = [set() for _ in program.blocks]
+    # Divergence depends on shapes and shapes on divergence: alternate until no register becomes
+    # varying in another block. Each round only adds to `varying_by_block`, so it ends.
     while True:
-        shapes = _fixed_point(program, warp_layout, loose)
-        left: list[Region] = []
-        met = list(_joined_varying(program, warp_layout, shapes, loose, regions, left))
-        if alike:
-            everywhere = {register for _, register in met}
-            met = [(block.index, r) for block in program.blocks for r in everywhere]
-        if all(register in loose[block] for block, register in met):
+        shapes = _fixed_point(program, warp_layout, varying_by_block)
+        masked: list[MaskedRegion] = []
+        lost_shape = list(
+            _joined_varying(program, warp_layout, shapes, varying_by_block, regions, masked)
+        )
+        if block_wide:
+            everywhere = {register for _, register in lost_shape}
+            lost_shape = [(block.index, r) for block in program.blocks for r in everywhere]
+        if all(register in varying_by_block[block] for block, register in lost_shape):
             break
-        _to_varying(program, loose, met)
-    known = {r: shapes[r] for r in program.registers if r in shapes and shapes[r].is_known}
-    varying = tuple(frozenset(known.keys() & here) for here in loose)
-    if alike:
-        known = {r: s for r, s in known.items() if not any(r in here for here in loose)}
+        _to_varying(program, varying_by_block, lost_shape)
+    known = {r: shapes[r] for r in program.registers if r in shapes and shapes[r].is_affine}
+    varying = tuple(frozenset(known.keys() & here) for here in varying_by_block)
+    if block_wide:
+        known = {r: s for r, s in known.items() if not any(r in here for here in varying_by_block)}
         varying = ()
-    return RegisterShapes(known, varying, tuple(left))
+    return RegisterShapes(known, varying, tuple(masked))
 
 
 def _fixed_point(
-    program: Program, warp_layout: WarpLayout, loose: Loose
+    program: Program, warp_layout: WarpLayout, varying_by_block: VaryingByBlock
 ) -> dict[Register, VectorShape]:
-    """Returns what all writers of each register give together. Registers begin as zeros."""
+    """Returns the join over the results of all writers of each register. Registers begin as
+    zeros."""
     begun = program.live_in[0] if program.live_in else frozenset[Register]()
     shapes: dict[Register, VectorShape] = dict.fromkeys(begun, UNIFORM)
-    reading = Reading(program, warp_layout, shapes)
+    operand_shapes = OperandShapes(program, warp_layout, shapes)
     pending = True
     while pending:
         pending = False
         for block in program.blocks:
-            varying = loose[block.index]
+            varying = varying_by_block[block.index]
             kept = {register: shapes[register] for register in varying if register in shapes}
-            shapes.update(dict.fromkeys(varying, VECTOR))
-            for made in program.instructions[block.start : block.stop]:
-                if _has_known_operands(made, shapes):
-                    pending |= _join(shapes, reading.results(made), varying)
+            shapes.update(dict.fromkeys(varying, VARYING))
+            for instruction in program.instructions[block.start : block.stop]:
+                if _has_operand_shapes(instruction, shapes):
+                    pending |= _join(shapes, operand_shapes.results(instruction), varying)
             for register in varying:
                 del shapes[register]
             shapes.update(kept)
     return shapes
 
 
-def _has_known_operands(made: Instruction, shapes: dict[Register, VectorShape]) -> bool:
-    """Returns whether something is known by now of all registers that an instruction reads."""
-    return all(register in shapes for register in reads(made))
+def _has_operand_shapes(instruction: Instruction, shapes: dict[Register, VectorShape]) -> bool:
+    """Returns whether all registers that an instruction reads have a shape so far: else its results
+    are still unknown (bottom), which the join must not take for varying."""
+    return all(register in shapes for register in reads(instruction))
 
 
 def _join(
@@ -89,7 +106,7 @@ def _join(
     results: Iterable[tuple[Register, VectorShape]],
     varying: set[Register],
 ) -> bool:
-    """Add what an instruction gives to what is known; answers whether that changes."""
+    """Joins an instruction's results into `shapes`; returns whether that changes them."""
     changed = False
     for register, shape in results:
         old = shapes.get(register)
@@ -100,66 +117,78 @@ def _join(
     return changed
 
 
-def _to_varying(program: Program, loose: Loose, met: Iterable[tuple[int, Register]]) -> None:
-    """Registers have no shape from blocks on to wherever they are read without being written."""
-    pending = list(met)
+def _to_varying(
+    program: Program, varying_by_block: VaryingByBlock, lost_shape: Iterable[tuple[int, Register]]
+) -> None:
+    """Marks registers as varying in blocks, and in all blocks where they are live without a write
+    between."""
+    pending = list(lost_shape)
     while pending:
         at, register = pending.pop()
-        if register not in loose[at]:
-            loose[at].add(register)
-            ways = program.blocks[at].successors
-            further = (way for way in ways if way != program.exit)
-            pending.extend((way, register) for way in further if register in program.live_in[way])
+        if register not in varying_by_block[at]:
+            varying_by_block[at].add(register)
+            successors = program.blocks[at].successors
+            further = (successor for successor in successors if successor != program.exit)
+            pending.extend(
+                (successor, register)
+                for successor in further
+                if register in program.live_in[successor]
+            )
 
 
 def _joined_varying(
     program: Program,
     warp_layout: WarpLayout,
     shapes: dict[Register, VectorShape],
-    loose: Loose,
-    regions: tuple[Region, ...],
-    left: list[Region],
+    varying_by_block: VaryingByBlock,
+    regions: tuple[MaskedRegion, ...],
+    masked: list[MaskedRegion],
 ) -> Iterator[tuple[int, Register]]:
-    """Yield the registers that lanes write apart and read together, and where they have no shape
-    therefore. Those of `regions` that lanes leave one by one are added to `left`."""
+    """Yields (block, register) where a register becomes varying because lanes that diverged wrote
+    it, and it is live where they reconverge. Regions that lanes leave separately are added to
+    `masked`."""
     diverging = [
-        block for block in program.blocks if _parts(program, warp_layout, shapes, loose, block)
+        block
+        for block in program.blocks
+        if _may_diverge(program, warp_layout, shapes, varying_by_block, block)
     ]
     varying = {block.index for block in diverging}
-    left.extend(one for one in regions if not varying.isdisjoint(one.exits))
+    masked.extend(one for one in regions if not varying.isdisjoint(one.exits))
     for block in diverging:
         point = program.reconvergence[block.index]
         if point == program.exit:
             continue
-        region = next((one for one in left if block.index in one.exits), None)
+        region = next((one for one in masked if block.index in one.exits), None)
         if region is not None:
             yield from ((point, register) for register in region.kept)
             continue
-        inside = between(program, block.successors, point)
-        made = (one for i in inside for one in _made(program, program.blocks[i]))
-        written = {register for one in made for register in writes(one)}
+        inside = blocks_between(program, block.successors, point)
+        instructions = (one for i in inside for one in _instructions_of(program, program.blocks[i]))
+        written = {register for one in instructions for register in writes(one)}
         for register in written & program.live_in[point]:
             yield from ((index, register) for index in (*inside, point))
 
 
-def _made(program: Program, block: Block) -> tuple[Instruction, ...]:
+def _instructions_of(program: Program, block: ProgramBlock) -> tuple[Instruction, ...]:
     return program.instructions[block.start : block.stop]
 
 
-def _parts(
+def _may_diverge(
     program: Program,
     warp_layout: WarpLayout,
     shapes: dict[Register, VectorShape],
-    loose: Loose,
-    block: Block,
+    varying_by_block: VaryingByBlock,
+    block: ProgramBlock,
 ) -> bool:
-    """Returns whether lanes may go different ways at the end of a block."""
+    """Returns whether lanes may diverge at the end of a block."""
     last = program.instructions[block.stop - 1]
-    if not splits(last):
+    if not can_diverge(last):
         return False
-    here = {r: shapes[r] for r in reads(last) if r in shapes and r not in loose[block.index]}
-    reading = Reading(program, warp_layout, here)
-    agrees = reading.guard(last) == UNIFORM
+    here = {
+        r: shapes[r] for r in reads(last) if r in shapes and r not in varying_by_block[block.index]
+    }
+    operand_shapes = OperandShapes(program, warp_layout, here)
+    agrees = operand_shapes.guard(last) == UNIFORM
     if last.operation.name == "brx":
-        return not agrees or reading.shape(last.operands[0], U32) != UNIFORM
+        return not agrees or operand_shapes.shape(last.operands[0], U32) != UNIFORM
     return not agrees

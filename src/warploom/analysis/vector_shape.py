@@ -1,8 +1,15 @@
-"""Describes how the lanes of a value differ: not at all, by a fixed stride, or in any way.
+"""Defines the lattice of vector shapes: how the lanes of a value in a warp differ.
 
-A warp is one or several runs of consecutive lanes. A shape says what is known of a value before the
-program runs; a stride is exact in the arithmetic of the value's type, which wraps around. What a
-term (`isa.terms`) makes of shapes is `TermShapes`.
+A value is uniform (one value), affine (a constant stride from lane to lane), either of them in each
+of several runs of consecutive lanes, or varying, as in the region vectorizer RV:
+
+    %ctaid.x                VectorShape(1)       uniform
+    4 * %tid.x              VectorShape(1, 4)    affine<4>, in blocks with all threads along x
+    4 * %tid.x              VectorShape(2, 4)    affine<4>x16, in blocks 16 threads wide
+    %r1 loaded by %tid.x    VectorShape(32)      varying
+
+Strides are exact in the arithmetic of the value's type, which wraps around. `TermShapes` evaluates
+terms (`isa.terms`) over shapes.
 """
 
 from __future__ import annotations
@@ -15,103 +22,106 @@ from warploom.isa.terms import Term
 
 LANES = 32
 WIDTHS = (1, 2, 4, 8, 16, LANES)
-"""Of how many runs a warp can consist."""
+"""The numbers of runs that a warp can consist of."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorShape:
-    """A warp is `width` runs of equal length (WIDTHS): in each, lane l of the run is the first plus
-    l times `stride`. 32: nothing is known."""
+    """The shape of a value: a warp is `width` runs of equal length (WIDTHS), and lane l of a run
+    has the run's first value plus l times `stride`. Width 32: varying."""
 
     width: int
     stride: int = 0
 
     @property
-    def is_known(self) -> bool:
+    def is_affine(self) -> bool:
+        """Returns whether the value is uniform or affine, in the warp or in each run; else it is
+        varying."""
         return self.width < LANES
 
     @property
     def extent(self) -> int:
-        """From the first to the last lane of what the shape ties together."""
+        """Returns the difference of the last and the first lane of a run."""
         return self.stride * (LANES // self.width - 1)
 
     def join(self, other: VectorShape) -> VectorShape:
-        """Return the shape of a value that has either."""
-        together = self.is_known and other.is_known and self.stride == other.stride
-        return VectorShape(max(self.width, other.width), self.stride) if together else VECTOR
+        """Returns the least shape that covers both shapes: varying if the strides differ."""
+        together = self.is_affine and other.is_affine and self.stride == other.stride
+        return VectorShape(max(self.width, other.width), self.stride) if together else VARYING
 
 
-UNIFORM, VECTOR = VectorShape(1), VectorShape(LANES)
+UNIFORM, VARYING = VectorShape(1), VectorShape(LANES)
 
 
 def strided(width: int, stride: int, bits: int) -> VectorShape:
-    """Return a stride taken between minus and plus half of the range of a number of bits."""
+    """Returns a shape with the stride reduced to the signed range of `bits` bits."""
     half = 1 << bits - 1
     return VectorShape(width, (stride + half) % (2 * half) - half)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """An operand as far as it is known: its shape, and its bits where they are constant."""
+class ShapedValue:
+    """An operand's shape, and its bits if they are constant."""
 
     shape: VectorShape
     constant: int | None = None
 
 
 class TermShapes:
-    """The shapes of a term's nodes, for operands of which this much is known. `linear`: two rows
-    stand for more, so that a value has their shape only if it grows from row to row by the same."""
+    """Evaluates the shapes and constants of a term's nodes from those of its arguments. With
+    `linear`, the two runs of a shape of width 2 stand for the rows of a whole thread block, which
+    has more: a result retains the shape only if it changes by the same amount from row to row."""
 
-    def __init__(self, arguments: Sequence[Known], *, linear: bool = False) -> None:
+    def __init__(self, arguments: Sequence[ShapedValue], *, linear: bool = False) -> None:
         self._arguments, self._linear = arguments, linear
-        self._done: dict[Term, Known] = {}
+        self._done: dict[Term, ShapedValue] = {}
 
     def shape(self, term: Term) -> VectorShape:
         return self._of(term).shape
 
     def constant(self, term: Term) -> int | None:
-        """Return the bits of a node that is the same whatever the program does, if known."""
+        """Returns the bits of a node that is constant; None otherwise."""
         return self._of(term).constant
 
     def chosen(self, term: Term) -> Term | None:
-        """Return which side a `select` takes, if its condition is constant."""
+        """Returns the operand that a `select` with a constant condition chooses; None otherwise."""
         condition = self.constant(term.args[0])
         return None if condition is None else term.args[1 if condition else 2]
 
-    def _of(self, term: Term) -> Known:
+    def _of(self, term: Term) -> ShapedValue:
         if term not in self._done:
             self._done[term] = self._node(term)
         return self._done[term]
 
-    def _node(self, term: Term) -> Known:
+    def _node(self, term: Term) -> ShapedValue:
         if term.op == "const":
-            return Known(UNIFORM, int(str(term.attr)))
+            return ShapedValue(UNIFORM, int(str(term.attr)))
         if term.op == "arg":
             return self._arguments[int(str(term.attr))]
         if term.op == "select" and (side := self.chosen(term)) is not None:
             return self._of(side)
         args = [self._of(a) for a in term.args]
         constants = [a.constant for a in args if a.constant is not None]
-        folded = _folded(term, constants) if len(constants) == len(args) else None
+        constant = _constant_fold(term, constants) if len(constants) == len(args) else None
         shape = _shape(term, args)
-        if self._linear and shape.width == 2 and not _is_linear(term, args):
-            shape = VECTOR
-        return Known(shape, folded)
+        if self._linear and shape.width == 2 and not _is_linear_between_runs(term, args):
+            shape = VARYING
+        return ShapedValue(shape, constant)
 
 
-def _shape(term: Term, args: Sequence[Known]) -> VectorShape:
+def _shape(term: Term, args: Sequence[ShapedValue]) -> VectorShape:
     shapes = [a.shape for a in args]
-    if not all(s.is_known for s in shapes):
-        return VECTOR
+    if not all(s.is_affine for s in shapes):
+        return VARYING
     width = max(s.width for s in shapes)
     if all(s.stride == 0 for s in shapes):
         return VectorShape(width)
     stride = _stride(term, args) if term.type.is_integer else None
-    return VECTOR if stride is None else strided(width, stride, term.type.bits)
+    return VARYING if stride is None else strided(width, stride, term.type.bits)
 
 
-def _stride(term: Term, args: Sequence[Known]) -> int | None:
-    """Return the stride of what stays linear."""
+def _stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
+    """Returns the stride of a node's result; None if the result is not affine."""
     strides = [a.shape.stride for a in args]
     match term.op:
         case "add":
@@ -126,7 +136,7 @@ def _stride(term: Term, args: Sequence[Known]) -> int | None:
             return strides[0] << args[1].constant
         case "truncate" | "reinterpret" if term.args[0].type.is_integer:
             return strides[0]
-        case "extend" if _stays(args[0].shape, term.args[0].type.bits):
+        case "extend" if _extends_linearly(args[0].shape, term.args[0].type.bits):
             return strides[0]
         case "select" if strides[0] == 0 and strides[1] == strides[2]:
             return strides[1]
@@ -134,8 +144,9 @@ def _stride(term: Term, args: Sequence[Known]) -> int | None:
             return None
 
 
-def _is_linear(term: Term, args: Sequence[Known]) -> bool:
-    """Returns whether what grows by the same from row to row does so after an operation."""
+def _is_linear_between_runs(term: Term, args: Sequence[ShapedValue]) -> bool:
+    """Returns whether a node whose operands change by the same amount from run to run does so,
+    too."""
     if not (term.type.is_integer and all(arg.type.is_integer for arg in term.args[-1:])):
         return False
     match term.op:
@@ -151,52 +162,52 @@ def _is_linear(term: Term, args: Sequence[Known]) -> bool:
             return False
 
 
-def _stays(shape: VectorShape, bits: int) -> bool:
-    """Returns whether a value of so many bits can have the same stride in a wider type: if it does
-    not wrap around, which has to be looked at."""
+def _extends_linearly(shape: VectorShape, bits: int) -> bool:
+    """Returns whether a value of `bits` bits has the same stride in a wider type if no run of it
+    wraps around, which emitted code checks."""
     return abs(shape.stride) * LANES < 1 << bits - 1
 
 
-def _scaled(value: Known, factor: Known) -> int | None:
+def _scaled(value: ShapedValue, factor: ShapedValue) -> int | None:
     return None if factor.constant is None else value.shape.stride * factor.constant
 
 
-def _folded(term: Term, given: Sequence[int]) -> int | None:
-    """Return an operation on constants, where it is one that bounds, scales or shifts are made
-    of."""
+def _constant_fold(term: Term, constants: Sequence[int]) -> int | None:
+    """Returns the result of an operation on constants; None for operations that do not occur in
+    bounds, scales or shifts."""
     source = term.args[0].type
-    if not (_is_whole(term.type) and _is_whole(source)):
+    if not (_is_integer(term.type) and _is_integer(source)):
         return None
     as_signed = source.is_signed and term.op != "lshr"
-    values = [_signed(n, source.bits) if as_signed else n for n in given]
-    if term.op in _ONE:
-        found = _ONE[term.op](*values)
-    elif term.op in _TWO:
-        found = _TWO[term.op](*values)
+    values = [_signed(n, source.bits) if as_signed else n for n in constants]
+    if term.op in _UNARY:
+        value = _UNARY[term.op](*values)
+    elif term.op in _BINARY:
+        value = _BINARY[term.op](*values)
     else:
         return None
-    return found & ((1 << term.type.bits) - 1)
+    return value & ((1 << term.type.bits) - 1)
 
 
-def _is_whole(type: ScalarType) -> bool:
+def _is_integer(type: ScalarType) -> bool:
     return type.is_integer or type == PRED
 
 
-def _quotient(a: int, b: int) -> int:
-    """Towards zero; all ones where b is 0."""
-    if b == 0:
+def _quotient(dividend: int, divisor: int) -> int:
+    """Returns the quotient rounded towards zero; -1 (all ones) if the divisor is 0."""
+    if divisor == 0:
         return -1
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    return abs(dividend) // abs(divisor) * (1 if (dividend < 0) == (divisor < 0) else -1)
 
 
-_ONE: Mapping[str, Callable[[int], int]] = {
+_UNARY: Mapping[str, Callable[[int], int]] = {
     "neg": lambda a: -a,
     "not": lambda a: ~a,
     "extend": lambda a: a,
     "truncate": lambda a: a,
     "reinterpret": lambda a: a,
 }
-_TWO: Mapping[str, Callable[[int, int], int]] = {
+_BINARY: Mapping[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
@@ -217,7 +228,8 @@ _TWO: Mapping[str, Callable[[int, int], int]] = {
     "eq": lambda a, b: int(a == b),
     "ne": lambda a, b: int(a != b),
 }
-"""Nodes of integers (`isa.terms`), before what is beyond their types is cut off."""
+"""Operations on Python integers by node (`isa.terms`); the caller truncates results to their
+types."""
 
 
 def _signed(value: int, bits: int) -> int:

@@ -1,10 +1,18 @@
-"""Ways from one barrier of the block to the next, or to the end, that can be gone for all its warps
-at once.
+"""Finds paths from one barrier of the thread block to the next, or to the end, that can run as one
+loop over all warps.
 
-Between two barriers most kernels compute places, ask one question of the number of the thread, and
-move and compute what lies at consecutive places: `if (tid < stride) part[tid] += ...`. In a block
-with all its threads along x, what holds of the first warp then says where all others reach, and how
-many of them have something to do.
+Between two barriers most kernels compute addresses, compare the thread's index once, and access
+consecutive elements:
+
+    bar.sync 0;                                   site
+    shl.b32 %r2, %r1, 2;                          before; SHAPED: affine in the thread block
+    setp.lt.u32 %p1, %tid.x, %r3; @!%p1 bra L;    decides which threads run the body
+    ld.shared.f32 %f1, [%r2]; ...                 body; ACCESS, COMPUTED
+    L: bar.sync 0;                                after
+
+In a block with all its threads along x, the registers of the first warp then determine the
+addresses of all others, and how many threads run the body. Not handled: two branches that depend on
+the thread, atomics, votes, guarded instructions, and paths through loops.
 """
 
 from __future__ import annotations
@@ -15,32 +23,35 @@ from enum import Enum, auto
 from typing import Any
 
 from warploom.analysis.block_uniformity import (
-    agrees,
-    comparison_of,
-    disagreeing_blocks,
-    is_quiet,
-    last_of,
-    leaves_all,
-    waits_for_all,
+    deciding_comparison,
+    divergent_blocks,
+    is_full_barrier,
+    is_pure,
+    is_unguarded_exit,
+    is_uniform_branch,
+    terminator,
 )
-from warploom.analysis.predicated_blocks import bodies, may_wrap
-from warploom.analysis.shape_transfer import WHOLE, Reading, RegisterShapes, WarpLayout
+from warploom.analysis.predicated_blocks import if_bodies, may_wrap
+from warploom.analysis.shape_transfer import BLOCK_LAYOUT, OperandShapes, RegisterShapes, WarpLayout
 from warploom.analysis.uniformity import shapes_of
 from warploom.isa.effectless import is_effectless
 from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
 from warploom.program.accesses import space_of
-from warploom.program.cfg import ENDS, splits
+from warploom.program.cfg import BLOCK_ENDS, can_diverge
 from warploom.program.effects.completions import completion
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
 
-class Kind(Enum):
-    """Names what an instruction takes on such a way. SHAPED: one look at the first warp says what
-    it gives in all. COMPUTED: each warp computes. ACCESS: a load or store, of which that look says
-    where all warps reach. NONE: nothing."""
+class StepKind(Enum):
+    """Classifies the instructions of such a path by what each warp has to do for them.
+
+    SHAPED: nothing, for the result is affine in the thread block and computed once, for the first
+    warp. COMPUTED: compute it. ACCESS: a load or store, whose addresses in all warps follow from
+    the first one. NONE: nothing.
+    """
 
     SHAPED = auto()
     COMPUTED = auto()
@@ -50,15 +61,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class WarpLoopPath:
-    """The way from behind the barrier at the end of block `site`, or from the begin (None),
-    through the blocks `before`, to the barrier at the end of the last of `blocks`, or to the end of
-    the program there.
+    """A path that begins after the barrier at the end of block `site`, or at the entry (None),
+    leads through the blocks `before`, and ends with the barrier, or the program, at the end of the
+    last of its blocks.
 
-    At the end of the last block of `before`, the first threads go through block `body`, which is
-    followed by the blocks `after`; without `body` all blocks are `before`. `partly`: some lanes of
-    a warp can go through the body while others wait. `choices` are the guarded branches on which
-    all threads agree, and whether they are taken. `kinds` says what each instruction takes, but
-    those that end a block.
+    At the end of the last block of `before`, the first threads run block `body`, which is followed
+    by the blocks `after`; without a `body` all blocks are `before`. `partly`: a warp of which some
+    lanes run the body is allowed. `choices` maps the guarded branches at which all threads take the
+    same path to whether they are taken. `kinds` has each instruction but those that end a block.
     """
 
     site: int | None
@@ -67,83 +77,86 @@ class WarpLoopPath:
     partly: bool
     after: tuple[int, ...]
     choices: Mapping[int, bool]
-    kinds: Mapping[int, Kind]
+    kinds: Mapping[int, StepKind]
 
 
 @dataclass(frozen=True)
 class WarpLoop(WarpLoopPath):
-    """Such a way through a program, whose `path` is what says all of it."""
+    """A path through a program, with what follows from it. All of its own facts are in `path`."""
 
     program: Program
 
     @classmethod
     def along(cls, path: WarpLoopPath, program: Program) -> WarpLoop:
-        """Returns the sweep of a program along a path."""
+        """Returns the warp loop of a program along a path."""
         return cls(**_fields(path), program=program)
 
     @property
     def path(self) -> WarpLoopPath:
-        """Returns the way without the program."""
+        """Returns the path without the program."""
         return WarpLoopPath(**_fields(self))
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """Return the blocks that all warps go through."""
+        """Returns the basic blocks that all warps run."""
         return (*self.before, *self.after)
 
     def steps(self, blocks: Iterable[int]) -> list[int]:
-        """Return the instructions of some of its blocks, but those that end one."""
+        """Returns the instructions of some of its blocks, without those that end a block."""
         inside = (self.program.blocks[index] for index in blocks)
         return [i for b in inside for i in range(b.start, b.stop) if i in self.kinds]
 
     def length(self, blocks: Iterable[int]) -> int:
-        """Returns how many instructions blocks have."""
+        """Returns the number of instructions in blocks."""
         inside = (self.program.blocks[index] for index in blocks)
         return sum(block.stop - block.start for block in inside)
 
     @property
-    def behind(self) -> int:
-        """Return the block that follows, or the virtual exit."""
+    def next_block(self) -> int:
+        """Returns the block that follows the path; the virtual exit at the program's end."""
         return self.program.blocks[self.blocks[-1]].successors[-1]
 
     @property
     def ends(self) -> bool:
-        """Returns whether it leads to the end of the program."""
-        return self.behind == self.program.exit
+        """Returns whether the path ends the program."""
+        return self.next_block == self.program.exit
 
     @property
-    def own(self) -> tuple[int, ...]:
-        """Return its body, if it has one."""
+    def body_blocks(self) -> tuple[int, ...]:
+        """Returns the body as a tuple; empty if there is none."""
         return () if self.body is None else (self.body,)
 
     @property
-    def asks_all(self) -> bool:
-        """Returns whether every thread has to go through the body: it gives what is read behind."""
+    def needs_all_threads(self) -> bool:
+        """Returns whether the path can only be run if every thread runs the body: with some lanes
+        off, the registers that it writes would need to be merged after it."""
         if self.body is None or not self.partly:
             return self.body is not None
-        return not self._written(self.own).isdisjoint(self.met)
+        return not self._written(self.body_blocks).isdisjoint(self.live_after_body)
 
     @property
-    def busy(self) -> bool:
-        """Returns whether there is work for all warps beside the body."""
-        work = (Kind.COMPUTED, Kind.ACCESS)
+    def has_common_work(self) -> bool:
+        """Returns whether each warp has work outside of the body."""
+        work = (StepKind.COMPUTED, StepKind.ACCESS)
         return any(self.kinds[i] in work for i in self.steps(self.blocks))
 
     @property
-    def met(self) -> frozenset[Register]:
-        """Return the registers that are read behind the body."""
+    def live_after_body(self) -> frozenset[Register]:
+        """Returns the registers that are live after the body."""
         return self.program.live_in[self.after[0]] if self.after else frozenset()
 
     @property
-    def changed(self) -> frozenset[Register]:
-        """Return the registers that are written on the way and read behind it."""
+    def live_out(self) -> frozenset[Register]:
+        """Returns the registers that are written on the path and live after it."""
         if self.ends:
             return frozenset()
-        return self._written((*self.blocks, *self.own)) & self.program.live_in[self.behind]
+        return (
+            self._written((*self.blocks, *self.body_blocks)) & self.program.live_in[self.next_block]
+        )
 
     def _written(self, blocks: Iterable[int]) -> frozenset[Register]:
-        made = (self.program.instructions[index] for index in self.steps(blocks))
-        return frozenset(register for one in made for register in writes(one))
+        instructions = (self.program.instructions[index] for index in self.steps(blocks))
+        return frozenset(register for one in instructions for register in writes(one))
 
 
 def _fields(path: WarpLoopPath) -> dict[str, Any]:
@@ -152,174 +165,214 @@ def _fields(path: WarpLoopPath) -> dict[str, Any]:
 
 def warp_loops(
     program: Program,
-    among: Iterable[int],
+    candidates: Iterable[int],
     partly: Iterable[int],
     warp_layout: WarpLayout,
     shapes: RegisterShapes,
 ) -> list[WarpLoop]:
-    """Return one way at most from each site, through some blocks, in launches whose warps are
-    formed so. `partly` are those blocks that some lanes can run while others wait
-    (`analysis.predicated_blocks`)."""
-    search = WarpLoopSearch(program, frozenset(among), frozenset(partly), warp_layout, shapes)
-    return [way for site in search.sites() if (way := next(search.ways(site), None)) is not None]
+    """Returns at most one warp loop from each barrier, through blocks among `candidates`, in
+    launches with a layout of warps. `partly` are the blocks that some lanes can run while others
+    wait (`analysis.predicated_blocks`)."""
+    search = WarpLoopSearch(program, frozenset(candidates), frozenset(partly), warp_layout, shapes)
+    return [
+        warp_loop
+        for site in search.sites()
+        if (warp_loop := next(search.warp_loops_from(site), None)) is not None
+    ]
 
 
-def block_wide(program: Program, warp_layout: WarpLayout) -> Reading:
-    """Returns what is known of operands in whole blocks whose warps are formed so."""
-    whole = WHOLE[warp_layout]
-    return Reading(program, whole, shapes_of(program, whole).known)
+def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandShapes:
+    """Returns the shapes of operands across thread blocks whose warps have a layout."""
+    whole = BLOCK_LAYOUT[warp_layout]
+    return OperandShapes(program, whole, shapes_of(program, whole).known)
 
 
-def alike(block: Reading, shapes: RegisterShapes) -> frozenset[Register]:
-    """Return the registers whose shapes in a block go with those in its warps, which they have
-    everywhere: what one holds in the first warp says what it holds in all."""
+def block_affine_registers(block: OperandShapes, shapes: RegisterShapes) -> frozenset[Register]:
+    """Returns the registers whose shapes in the thread block continue those in its warps, and hold
+    in all basic blocks: their values in the first warp determine those in all warps."""
     common = block.shapes.keys() & shapes.lasting
     pairs = ((r, block.shapes[r], shapes.known[r]) for r in common)
     return frozenset(r for r, b, w in pairs if b.stride == w.stride and b.width <= w.width)
 
 
 class WarpLoopSearch:
-    """The search for the sweeps of one program: what it has found so far."""
+    """Searches a program for warp loops."""
 
     def __init__(
         self,
         program: Program,
-        among: frozenset[int],
+        candidates: frozenset[int],
         partly: frozenset[int],
         warp_layout: WarpLayout,
         shapes: RegisterShapes,
     ) -> None:
-        self.program, self.among, self.partly = program, among, partly
-        self.reading, self._shapes = block_wide(program, warp_layout), shapes
+        self.program, self.candidates, self.partly = program, candidates, partly
+        self.operand_shapes, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
-        self._alike = alike(self.reading, shapes)
-        line = warp_layout is WarpLayout.LINE  # else no comparison is of the first threads
-        self.beside = bodies(program) if line else {}
+        self._alike = block_affine_registers(self.operand_shapes, shapes)
+        # In other layouts a comparison does not select the first threads of the block.
+        line = warp_layout is WarpLayout.LINE
+        self.if_bodies = if_bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:
-        """Yield the begin, and the blocks at whose ends all threads wait as often as each other."""
-        if 0 in self.among and not self.program.live_in[0]:
+        """Yields None for the entry, and the blocks at whose ends all threads wait equally
+        often."""
+        if 0 in self.candidates and not self.program.live_in[0]:
             yield None
-        alike = set(range(len(self.program.blocks))) - disagreeing_blocks(
-            self.program, self.reading
+        alike = set(range(len(self.program.blocks))) - divergent_blocks(
+            self.program, self.operand_shapes
         )
         for index in sorted(alike):
-            if waits_for_all(last_of(self.program, self.program.blocks[index])):
+            if is_full_barrier(terminator(self.program, self.program.blocks[index])):
                 yield index
 
-    def ways(self, site: int | None) -> Iterator[WarpLoop]:
-        """Yield all ways from a site that can be gone so."""
-        begin = 0 if site is None else self.program.blocks[site].successors[-1]
-        for path, choices in self._paths(begin, (), {}):
-            way = self.way(site, path, choices)
-            if way is not None:
-                yield way
+    def warp_loops_from(self, site: int | None) -> Iterator[WarpLoop]:
+        """Yields the warp loops that begin at a site."""
+        first = 0 if site is None else self.program.blocks[site].successors[-1]
+        for path, choices in self._paths(first, (), {}):
+            warp_loop = self.warp_loop(site, path, choices)
+            if warp_loop is not None:
+                yield warp_loop
 
-    def way(
+    def warp_loop(
         self, site: int | None, path: tuple[int, ...], choices: Mapping[int, bool]
     ) -> WarpLoop | None:
-        """Return the way from a site through the blocks of a path, if it can be gone so. `choices`:
-        by blocks at whose ends all threads take one way, whether they take the branch."""
-        branch = next((i for i in path if i in self.beside and i not in choices), None)
-        body = None if branch is None else self.beside[branch]
+        """Returns the warp loop from a site through the blocks of a path; None if there is none.
+        `choices` maps blocks at whose ends all threads take the same path to whether they take the
+        branch."""
+        branch = next((i for i in path if i in self.if_bodies and i not in choices), None)
+        body = None if branch is None else self.if_bodies[branch]
         cut = len(path) if branch is None else path.index(branch) + 1
         own = () if body is None else (body,)
-        kinds = {i: self._kind(block, i) for block in (*path, *own) for i in self._inside(block)}
+        kinds = {
+            i: self._step_kind(block, i)
+            for block in (*path, *own)
+            for i in self._inner_instructions(block)
+        }
         taken = {self.program.blocks[block].stop - 1: taken for block, taken in choices.items()}
         found = {index: kind for index, kind in kinds.items() if kind is not None}
-        partly = body in self.partly and self._reads_lasting(own)
-        way = WarpLoop(site, path[:cut], body, partly, path[cut:], taken, found, self.program)
-        can_be = len(found) == len(kinds) and self._stays_kept(way)
-        return self._asked(way) if can_be else None
+        partly = body in self.partly and self._reads_fixed_shapes(own)
+        warp_loop = WarpLoop(site, path[:cut], body, partly, path[cut:], taken, found, self.program)
+        can_be = len(found) == len(kinds) and self._keeps_representation(warp_loop)
+        return self._with_hoisted_comparison(warp_loop) if can_be else None
 
-    def _reads_lasting(self, blocks: Iterable[int]) -> bool:
-        """Returns whether what blocks read has its shape everywhere, or nowhere."""
-        made = (self.program.instructions[i] for block in blocks for i in self._inside(block))
+    def _reads_fixed_shapes(self, blocks: Iterable[int]) -> bool:
+        """Returns whether every register that blocks read has its shape in all blocks, or in
+        none."""
+        instructions = (
+            self.program.instructions[i]
+            for block in blocks
+            for i in self._inner_instructions(block)
+        )
         somewhere = self._shapes.known.keys() - self._shapes.lasting
-        return all(somewhere.isdisjoint(reads(one)) for one in made)
+        return all(somewhere.isdisjoint(reads(one)) for one in instructions)
 
-    def _stays_kept(self, way: WarpLoop) -> bool:
-        """Returns whether what is read behind a way, and not written on it, is kept there as
-        before."""
+    def _keeps_representation(self, warp_loop: WarpLoop) -> bool:
+        """Returns whether registers that are live after a path and not written on it are varying
+        after it exactly if they are before it: else their storage would have to be converted."""
         loose = self._shapes.becomes_varying
-        other = (loose(way.blocks[0]) ^ loose(way.behind)) - way.changed
-        return way.ends or other.isdisjoint(self.program.live_in[way.behind])
+        changed_form = (
+            loose(warp_loop.blocks[0]) ^ loose(warp_loop.next_block)
+        ) - warp_loop.live_out
+        return warp_loop.ends or changed_form.isdisjoint(self.program.live_in[warp_loop.next_block])
 
     def _paths(
         self, at: int, path: tuple[int, ...], choices: dict[int, bool]
     ) -> Iterator[tuple[tuple[int, ...], dict[int, bool]]]:
-        """Yield the blocks on each way to a barrier or to the end, with the branches that all
-        threads decide alike; one branch at most is by the thread."""
-        if at not in self.among or at in path:
+        """Yields the blocks on each path to a barrier or to the end, with the branches that are
+        uniform in the thread block; at most one branch on a path depends on the thread."""
+        if at not in self.candidates or at in path:
             return
         block, path = self.program.blocks[at], (*path, at)
-        last = last_of(self.program, block)
-        if waits_for_all(last) or leaves_all(last):
+        last = terminator(self.program, block)
+        if is_full_barrier(last) or is_unguarded_exit(last):
             yield path, choices
-        elif len(block.successors) == 1 and (last.operation.name == "bra" or not self._ends(last)):
+        elif len(block.successors) == 1 and (
+            last.operation.name == "bra" or not self._ends_block(last)
+        ):
             yield from self._paths(block.successors[0], path, choices)
-        elif splits(last) and self._agrees(last) and len(set(block.successors)) == 2:
-            for way, taken in zip(block.successors, (True, False), strict=True):
-                yield from self._paths(way, path, {**choices, at: taken})
-        elif at in self.beside and all(b in choices or b not in self.beside for b in path[:-1]):
+        elif (
+            can_diverge(last) and self._is_uniform_branch(last) and len(set(block.successors)) == 2
+        ):
+            for target, taken in zip(block.successors, (True, False), strict=True):
+                yield from self._paths(target, path, {**choices, at: taken})
+        elif at in self.if_bodies and all(
+            b in choices or b not in self.if_bodies for b in path[:-1]
+        ):
             yield from self._paths(self.program.reconvergence[at], path, choices)
 
-    def _agrees(self, branch: Instruction) -> bool:
+    def _is_uniform_branch(self, branch: Instruction) -> bool:
         guard = branch.guard
-        known = guard is not None and guard.register in self._alike
-        return known and agrees(self.reading, branch)
+        block_affine = guard is not None and guard.register in self._alike
+        return block_affine and is_uniform_branch(self.operand_shapes, branch)
 
-    def _ends(self, made: Instruction) -> bool:
-        return made.operation.name in ENDS or made.operation.spec.unit is Unit.BARRIER
+    def _ends_block(self, instruction: Instruction) -> bool:
+        return (
+            instruction.operation.name in BLOCK_ENDS
+            or instruction.operation.spec.unit is Unit.BARRIER
+        )
 
-    def _inside(self, index: int) -> range:
-        """Return the instructions of a block, but what ends it."""
+    def _inner_instructions(self, index: int) -> range:
+        """Returns the instructions of a block, without the one that ends it."""
         block = self.program.blocks[index]
-        return range(block.start, block.stop - self._ends(last_of(self.program, block)))
+        return range(block.start, block.stop - self._ends_block(terminator(self.program, block)))
 
-    def _kind(self, block: int, index: int) -> Kind | None:
-        """Returns what an instruction of a block takes; None where it cannot be on such a way."""
-        made = self.program.instructions[index]
-        checked = bool(made.operation.spec.preconditions)
-        if is_effectless(made.operation) and made.guard is None and not checked:
-            return Kind.NONE
-        if checked or made.guard is not None or index in self.program.hidden | self.program.private:
+    def _step_kind(self, block: int, index: int) -> StepKind | None:
+        """Returns the kind of an instruction; None if it must not be on such a path."""
+        instruction = self.program.instructions[index]
+        checked = bool(instruction.operation.spec.preconditions)
+        if is_effectless(instruction.operation) and instruction.guard is None and not checked:
+            return StepKind.NONE
+        if (
+            checked
+            or instruction.guard is not None
+            or index in self.program.hidden | self.program.private
+        ):
             return None
-        if self._is_shaped(made):  # calls of a routine are counted warp by warp
-            return Kind.SHAPED if ordinary_results(made.operation) is None else None
-        if is_quiet(made):
-            here = Reading(self.program, self._warp_layout, self._shapes.at(block))
-            return None if may_wrap(made, here) else Kind.COMPUTED
-        return Kind.ACCESS if self._is_plain(made) else None
+        if self._is_block_affine(instruction):  # calls of a routine are counted warp by warp
+            return StepKind.SHAPED if ordinary_results(instruction.operation) is None else None
+        if is_pure(instruction):
+            here = OperandShapes(self.program, self._warp_layout, self._shapes.at(block))
+            return None if may_wrap(instruction, here) else StepKind.COMPUTED
+        return StepKind.ACCESS if self._is_affine_access(instruction) else None
 
-    def _is_shaped(self, made: Instruction) -> bool:
-        parameter = made.operation.name == "ld" and space_of(made) is Space.PARAM
-        found = dict(self.reading.results(made)) if is_quiet(made) or parameter else {}
-        return bool(found) and self._alike.issuperset((*found, *reads(made)))
+    def _is_block_affine(self, instruction: Instruction) -> bool:
+        parameter = instruction.operation.name == "ld" and space_of(instruction) is Space.PARAM
+        results = (
+            dict(self.operand_shapes.results(instruction))
+            if is_pure(instruction) or parameter
+            else {}
+        )
+        return bool(results) and self._alike.issuperset((*results, *reads(instruction)))
 
-    def _is_plain(self, made: Instruction) -> bool:
-        """Returns whether it is a load or a store of which the first warp says where all reach."""
-        name, modifiers = made.operation.name, made.operation.modifiers
-        plain = name in ("ld", "st") and "bulk" not in modifiers and completion(made) is None
-        if not plain or space_of(made) not in (Space.GLOBAL, Space.SHARED):
+    def _is_affine_access(self, instruction: Instruction) -> bool:
+        """Returns whether an instruction is a load or store whose addresses in the first warp
+        determine those in all warps."""
+        name, modifiers = instruction.operation.name, instruction.operation.modifiers
+        plain = name in ("ld", "st") and "bulk" not in modifiers and completion(instruction) is None
+        if not plain or space_of(instruction) not in (Space.GLOBAL, Space.SHARED):
             return False
-        address = made.operands[0 if name == "st" else 1]
+        address = instruction.operands[0 if name == "st" else 1]
         if not isinstance(address, Address):
             return False
         return isinstance(address.base, Symbol) or address.base in self._alike
 
-    def _asked(self, way: WarpLoop) -> WarpLoop | None:
-        """Return the way, if the comparison before the body, if any, only decides who goes there:
-        then it takes nothing."""
-        if way.body is None:
-            return way
-        block = self.program.blocks[way.before[-1]]
-        made = comparison_of(self.program, block)
+    def _with_hoisted_comparison(self, warp_loop: WarpLoop) -> WarpLoop | None:
+        """Returns a warp loop whose comparison before the body is computed once for all warps; None
+        if the comparison has other uses, or its operands are not affine in the thread block."""
+        if warp_loop.body is None:
+            return warp_loop
+        block = self.program.blocks[warp_loop.before[-1]]
+        comparison = deciding_comparison(self.program, block)
         inside = range(block.start, block.stop)
-        place = next((i for i in inside if self.program.instructions[i] is made), None)
-        if made is not None and place is not None and set(reads(made)) <= self._alike:
-            [target] = writes(made)
-            read = {r for i in way.steps(way.own) for r in reads(self.program.instructions[i])}
-            if target not in read | way.met | way.changed:
-                return replace(way, kinds={**way.kinds, place: Kind.NONE})
+        place = next((i for i in inside if self.program.instructions[i] is comparison), None)
+        if comparison is not None and place is not None and set(reads(comparison)) <= self._alike:
+            [target] = writes(comparison)
+            read = {
+                r
+                for i in warp_loop.steps(warp_loop.body_blocks)
+                for r in reads(self.program.instructions[i])
+            }
+            if target not in read | warp_loop.live_after_body | warp_loop.live_out:
+                return replace(warp_loop, kinds={**warp_loop.kinds, place: StepKind.NONE})
         return None

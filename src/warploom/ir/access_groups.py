@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from warploom.abi.access_type import AccessType
-from warploom.analysis.shape_transfer import RUNS, Reading
+from warploom.analysis.shape_transfer import RUNS, OperandShapes
 from warploom.analysis.vector_shape import VectorShape
 from warploom.ir.access_plans import AccessPlan, Addresses, Guard, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
-from warploom.program.program import Block
+from warploom.program.program import ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Address, Instruction, Register, Symbol
 
@@ -57,7 +57,10 @@ class _Open:
 
 
 def find_groups(
-    accesses: KernelAccesses, reading: Reading, block: Block, mask: Register | None = None
+    accesses: KernelAccesses,
+    reading: OperandShapes,
+    block: ProgramBlock,
+    mask: Register | None = None,
 ) -> list[AccessGroup]:
     """Returns the groups of a block's accesses, by their first ones. `mask`: the register that
     says which lanes are on, if one does."""
@@ -77,7 +80,7 @@ def find_groups(
 
 
 def group_alone(
-    accesses: KernelAccesses, reading: Reading, index: int, made: Instruction
+    accesses: KernelAccesses, reading: OperandShapes, index: int, made: Instruction
 ) -> AccessGroup | None:
     """Return an access as a group of its own; None where it can have none."""
     placed = _placed(accesses, reading, index, made)
@@ -94,7 +97,7 @@ def by_instruction(groups: Iterable[AccessGroup]) -> dict[int, AccessGroup]:
 
 def _placed(
     accesses: KernelAccesses,
-    reading: Reading,
+    reading: OperandShapes,
     index: int,
     made: Instruction,
     mask: Register | None = None,

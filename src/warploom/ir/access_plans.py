@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from warploom.abi.access_type import STACK, AccessType
-from warploom.analysis.vector_shape import LANES, VECTOR, VectorShape
+from warploom.analysis.vector_shape import LANES, VARYING, VectorShape
 from warploom.cost.atomics import WORD_BYTES
 from warploom.ptx.ir import Space
 
@@ -112,7 +112,7 @@ class Addresses:
     (`analysis.scattered`)."""
 
     pattern: Pattern
-    lanes: VectorShape = VECTOR
+    lanes: VectorShape = VARYING
     scattered: bool = False
 
     @classmethod
@@ -121,7 +121,7 @@ class Addresses:
     ) -> Addresses:
         """Returns what the shape of the addresses says, where all lanes go together, in warps of so
         many runs."""
-        if not lanes.is_known:
+        if not lanes.is_affine:
             gathers = runs > MOST_RUNS_BY_STEP and shape.type.bytes >= WORD_BYTES
             if gathers or runs == LANES:
                 return cls(Pattern.LAYOUT, VectorShape(LANES))

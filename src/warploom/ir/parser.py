@@ -9,11 +9,11 @@ from dataclasses import fields
 import msgspec
 
 from warploom.abi import access_type
-from warploom.analysis.masked_loops import Region as ExitRegion
+from warploom.analysis.masked_loops import MaskedRegion as ExitRegion
 from warploom.analysis.regions import Region, RegionKind
 from warploom.analysis.strided_loops import StridedLoop
-from warploom.analysis.vector_shape import LANES, UNIFORM, VECTOR, VectorShape
-from warploom.analysis.warp_loops import Kind, WarpLoopPath
+from warploom.analysis.vector_shape import LANES, UNIFORM, VARYING, VectorShape
+from warploom.analysis.warp_loops import StepKind, WarpLoopPath
 from warploom.core.errors import WarploomError
 from warploom.core.types import TYPES
 from warploom.ir.access_groups import AccessGroup
@@ -141,7 +141,7 @@ class _Parser:
         )
 
     def _warp_loop(self, line: Line) -> WarpLoopPath:
-        kinds = {i: kind for kind in Kind for i in line.numbers(kind.name.lower())}
+        kinds = {i: kind for kind in StepKind for i in line.numbers(kind.name.lower())}
         choices = dict.fromkeys(line.numbers("taken"), True)
         choices |= dict.fromkeys(line.numbers("passed"), False)
         return WarpLoopPath(
@@ -193,7 +193,7 @@ class _Parser:
         return AccessGroup(
             moved,
             _plan(line.values["plan"]),
-            VECTOR if base is None else base,
+            VARYING if base is None else base,
             tuple((int(index), int(offset)) for index, offset in members),
             line.numbers("crossed"),
         )
@@ -214,7 +214,7 @@ def _facts(line: Line) -> Facts:
 def _shape(text: str) -> VectorShape | None:
     """Returns the shape that a word names; None of one that names none."""
     if text in ("uniform", "varying"):
-        return UNIFORM if text == "uniform" else VECTOR
+        return UNIFORM if text == "uniform" else VARYING
     found = re.fullmatch(r"affine<(-?\d+)>(?:x(\d+))?", text)
     if found is None:
         return None

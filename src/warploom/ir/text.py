@@ -14,10 +14,10 @@ from typing import Any, cast
 
 import msgspec
 
-from warploom.analysis.masked_loops import Region as ExitRegion
+from warploom.analysis.masked_loops import MaskedRegion as ExitRegion
 from warploom.analysis.regions import Region
-from warploom.analysis.vector_shape import LANES, VECTOR, VectorShape
-from warploom.analysis.warp_loops import Kind, WarpLoopPath
+from warploom.analysis.vector_shape import LANES, VARYING, VectorShape
+from warploom.analysis.warp_loops import StepKind, WarpLoopPath
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import AccessPlan
 from warploom.ir.warp_ir import BasicBlock, BatchedLoop, BlockAccesses, WarpIR
@@ -51,7 +51,7 @@ def attributes(**values: Attribute) -> str:
 def shape_text(shape: VectorShape) -> str:
     """Returns a shape: `uniform`, `varying`, or `affine<STRIDE>`, behind which a number of lanes
     stands where the shape is that of each run of so many."""
-    if shape == VECTOR:
+    if shape == VARYING:
         return "varying"
     if shape == VectorShape(1):
         return "uniform"
@@ -155,7 +155,7 @@ class _Printer:
     def _warp_loop(self, way: WarpLoopPath) -> str:
         kinds = {
             kind.name.lower(): [str(i) for i, one in sorted(way.kinds.items()) if one is kind]
-            for kind in Kind
+            for kind in StepKind
         }
         return attributes(
             site=None if way.site is None else self._label(way.site),

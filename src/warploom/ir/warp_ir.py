@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cached_property
 
 from warploom.abi.environment import CountLayout
-from warploom.analysis.masked_loops import Region as ExitRegion
+from warploom.analysis.masked_loops import MaskedRegion as ExitRegion
 from warploom.analysis.regions import Region
 from warploom.analysis.shape_transfer import BlockShapes, RegisterShapes
 from warploom.analysis.strided_loops import StridedLoop

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 
 from warploom.abi.nans import is_copy
-from warploom.analysis.shape_transfer import Reading
+from warploom.analysis.shape_transfer import OperandShapes
 from warploom.asynchronous.tensors.requests import BARRIER_ROW, GLOBAL_ROW, SHARED_ROW, SIZE_ROW
 from warploom.core.types import B32, PRED, U64, ScalarType, unsigned
 from warploom.ir.kernel_accesses import elements
@@ -60,7 +60,7 @@ class InstructionCode:
         barriers: BarrierCode,
         memory: MemoryCode,
         guards: Guards,
-        reading: Reading,
+        reading: OperandShapes,
     ) -> None:
         self.control, self.barriers, self.memory, self.guards = control, barriers, memory, guards
         self.frame, self.b = control.frame, control.b

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.cost.fields import RECORD_WIDTH
-from warploom.program.accesses import FIELDS, AccessRow, access_rows
+from warploom.program.accesses import FIELDS, AccessRecord, access_records
 from warploom.program.program import Program
 
 Counts = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ class Tally:
     """
 
     program: Program
-    rows: tuple[AccessRow, ...]
+    rows: tuple[AccessRecord, ...]
     warps: Counts
     threads: Counts
     threads_on: Counts
@@ -65,11 +65,11 @@ class Tally:
 
     @classmethod
     def empty(
-        cls, program: Program, launched_warps: int, rows: tuple[AccessRow, ...] | None = None
+        cls, program: Program, launched_warps: int, rows: tuple[AccessRecord, ...] | None = None
     ) -> Tally:
         """Returns a tally of zeros; `rows` are the program's access rows if the caller has computed
         them."""
-        rows = access_rows(program) if rows is None else rows
+        rows = access_records(program) if rows is None else rows
         n = len(program.instructions)
 
         def column() -> Counts:

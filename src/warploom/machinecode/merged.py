@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from warploom.isa.spec import Unit
 from warploom.machinecode.listing import MachineInstruction
 from warploom.program.accesses import accesses, bytes_of
-from warploom.program.program import Block, Program, Site
+from warploom.program.program import Program, ProgramBlock, Site
 from warploom.program.uses import writes
 from warploom.ptx.ir import Address, Immediate, Instruction, Register
 
@@ -76,7 +76,7 @@ def width_of(made: MachineInstruction) -> int:
     return max((_WIDTHS.get(modifier, 0) for modifier in made.modifiers), default=0)
 
 
-def reaches_of(program: Program, block: Block) -> dict[int, Reach]:
+def reaches_of(program: Program, block: ProgramBlock) -> dict[int, Reach]:
     """Return what the plain accesses of a basic block reach, by their place in the block.
 
     Sums of a register and a constant are followed within the block.

@@ -30,7 +30,7 @@ from warploom.program.effects.asynchronous import (
     ALL,
     KINDS,
     AsynchronousPart,
-    Role,
+    AsynchronousRole,
     asynchronous_part,
 )
 from warploom.program.program import Program
@@ -102,13 +102,13 @@ class FlightLog:
         part = self._parts[instruction]
         if part is None or not mask:
             return
-        if part.role is Role.BEGIN:
+        if part.role is AsynchronousRole.BEGIN:
             self._begin_operation(step, warp, part, mask)
-        elif part.role is Role.GROUP:
+        elif part.role is AsynchronousRole.GROUP:
             self._close_group(warp, part, mask)
-        elif part.role is Role.WAIT:
+        elif part.role is AsynchronousRole.WAIT:
             self._wait(step, warp, part)
-        elif part.role is Role.INIT and part.barrier is not None:
+        elif part.role is AsynchronousRole.INIT and part.barrier is not None:
             for slot in self._slots_of(warp, part.barrier, mask):
                 self._initialise(warp, slot)
 
@@ -126,7 +126,7 @@ class FlightLog:
             # Copies of lanes to several mbarriers share the bytes of the instruction evenly.
             operation.size = self._bytes // len(self._issued)
         part = self._parts[instruction]
-        if part is not None and part.role is Role.LOOK and part.barrier is not None:
+        if part is not None and part.role is AsynchronousRole.LOOK and part.barrier is not None:
             self._end_completed(step, warp, instruction, part.barrier, mask)
         cluster = int(warp.block.cluster.ctypes.data)
         for number, barrier in enumerate(self._barriers):

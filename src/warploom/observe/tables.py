@@ -14,7 +14,7 @@ from warploom.cost.served import list_transactions
 from warploom.machine.compiled.access_costs import common_cost
 from warploom.machine.lanes_off import lanes_off, parked_splits, reconvergence_points
 from warploom.observe.schema import NO_COST, Shape, Site, State
-from warploom.program.accesses import AccessRow, route_of
+from warploom.program.accesses import AccessRecord, route_of
 from warploom.program.program import Program
 from warploom.ptx.ir import Space
 from warploom.simt.lane_counts import Addresses, Ints
@@ -109,7 +109,7 @@ class Patterns:
         if instruction not in self._program.private:
             route = route_of(self._program.instructions[instruction])
             rule = self._rules.cost(space.value, op, route=route)
-            row = AccessRow(instruction, space, op)
+            row = AccessRecord(instruction, space, op)
             best = int(common_cost(self._program, row, self._rules)[TRANSACTIONS])
         return self._sites.add(key, Site(instruction, space.value, op, size, rule, best))
 

@@ -1,11 +1,19 @@
-"""Passes that choose how the accesses of each block to memory are done."""
+"""Passes that choose how the memory accesses of each block are done: groups with a common guard,
+batches of stores, and fast versions of blocks.
+
+    ld.global.f32 %f1, [%rd1];       one group, base %rd1, offsets 0, 4 and 128: one look-up in the
+    ld.global.f32 %f2, [%rd1+4];     access cache bounds all three
+    st.global.f32 [%rd1+128], %f3;
+
+Not handled: accesses in code of diverged lanes, which get a plan each as they are emitted.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from warploom.analysis.scattered import scattered_registers
-from warploom.analysis.shape_transfer import RUNS, Reading
+from warploom.analysis.shape_transfer import RUNS, OperandShapes
 from warploom.ir.access_groups import by_instruction, find_groups
 from warploom.ir.access_plans import Guard
 from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
@@ -13,17 +21,17 @@ from warploom.passes.store_batching import find_store_batches
 from warploom.ptx.ir import Register
 
 LEAST_FOR_FAST_VERSION = 4
-"""Accesses of a block, in groups that are looked up in the access cache, from which on it has two
-versions."""
+"""The accesses of a block in groups guarded by the access cache, from which on the block has a fast
+version: fewer do not pay for the second copy of its code."""
 
 MOST_RUNS = 8
-"""Where warps have more runs, a block has one version: many warps of a grid have lanes at its edges
-then, and would take the slow one."""
+"""The lane runs of a warp up to which blocks have fast versions. With more runs, many warps of a
+grid have inactive lanes at its edges and would leave the fast version."""
 
 
 def find_scattered_registers(ir: WarpIR) -> WarpIR:
-    """Finds the registers whose lanes hold unrelated values, where steps of addresses are looked
-    for."""
+    """Adds the registers whose lanes hold unrelated values, if plans depend on steps between
+    lanes."""
     if ir.variant.baseline or not (ir.access_facts.inlined and ir.access_facts.steps):
         return ir
     lasting = {r: s for r, s in ir.shapes.items() if r in ir.uniformity.lasting}
@@ -32,25 +40,25 @@ def find_scattered_registers(ir: WarpIR) -> WarpIR:
 
 
 def group_accesses(ir: WarpIR) -> WarpIR:
-    """Finds the groups of accesses in code for lanes that are together: baseline code has none."""
+    """Adds the groups of accesses in code for converged lanes. Baseline code has none."""
     if ir.variant.baseline or not ir.access_facts.inlined:
         return ir
-    accesses, masks = ir.accesses_of(ir.program), _masks(ir)
+    accesses, masks = ir.accesses_of(ir.program), _mask_registers(ir)
 
-    def found(index: int, mask: Register | None = None) -> BlockAccesses:
-        reading, block = _reading(ir, index), ir.program.blocks[index]
-        return BlockAccesses(tuple(find_groups(accesses, reading, block, mask)))
+    def block_accesses(index: int, mask: Register | None = None) -> BlockAccesses:
+        operand_shapes, block = _operand_shapes(ir, index), ir.program.blocks[index]
+        return BlockAccesses(tuple(find_groups(accesses, operand_shapes, block, mask)))
 
     def grouped(index: int, block: BasicBlock) -> BasicBlock:
-        masked = found(index, masks[index]) if index in masks else block.masked
-        return replace(block, accesses=found(index), masked=masked)
+        masked = block_accesses(index, masks[index]) if index in masks else block.masked
+        return replace(block, accesses=block_accesses(index), masked=masked)
 
     return ir.with_blocks(grouped)
 
 
-def _masks(ir: WarpIR) -> dict[int, Register | None]:
-    """Returns the registers that say which lanes are on, by the blocks that some run under a
-    mask; None where a table of branches does."""
+def _mask_registers(ir: WarpIR) -> dict[int, Register | None]:
+    """Returns the guard register of each block that can run under a mask; None if an indexed branch
+    determines the mask."""
     ends = (
         (predicated_block, ir.program.blocks[index].stop - 1)
         for index, predicated_block in ir.predicated_blocks.items()
@@ -64,30 +72,35 @@ def _masks(ir: WarpIR) -> dict[int, Register | None]:
     }
 
 
-def _reading(ir: WarpIR, index: int) -> Reading:
-    return Reading(ir.program, ir.variant.warp_layout, ir.uniformity.at(index))
+def _operand_shapes(ir: WarpIR, index: int) -> OperandShapes:
+    return OperandShapes(ir.program, ir.variant.warp_layout, ir.uniformity.at(index))
 
 
 def batch_stores(ir: WarpIR) -> WarpIR:
-    """Puts stores of columns off to the last of their group, in a fast version of the block."""
+    """Adds batches of strided stores, which are deferred to the last one of their batch in a fast
+    version of the block."""
     if not ir.shapes:
         return ir
     accesses = ir.accesses_of(ir.program)
 
     def with_batches(index: int, block: BasicBlock) -> BasicBlock:
         groups = block.accesses.groups
-        sure = by_instruction(group for group in groups if group.plan.guard is Guard.CACHE)
-        found = find_store_batches(accesses, _reading(ir, index), ir.program.blocks[index], sure)
-        stores = by_instruction(found).keys()
+        cached = by_instruction(group for group in groups if group.plan.guard is Guard.CACHE)
+        batches = find_store_batches(
+            accesses, _operand_shapes(ir, index), ir.program.blocks[index], cached
+        )
+        stores = by_instruction(batches).keys()
+        # A store may be in one group only: those that a batch takes over are removed from the
+        # others.
         rest = (one for one in groups if stores.isdisjoint(i for i, _ in one.members))
-        stored = BlockAccesses((*rest, *found), has_fast_version=True)
-        return replace(block, accesses=stored) if found else block
+        stored = BlockAccesses((*rest, *batches), has_fast_version=True)
+        return replace(block, accesses=stored) if batches else block
 
     return ir.with_blocks(with_batches)
 
 
 def make_fast_versions(ir: WarpIR) -> WarpIR:
-    """Gives blocks with several accesses in the access cache a fast version."""
+    """Marks blocks with several accesses guarded by the access cache to have a fast version."""
     if RUNS.get(ir.variant.warp_layout, 1) > MOST_RUNS:
         return ir
 
@@ -102,7 +115,8 @@ def make_fast_versions(ir: WarpIR) -> WarpIR:
 
 
 def fit_plans(ir: WarpIR) -> WarpIR:
-    """Fits the plans of accesses to blocks without a fast version: code does not leave these."""
+    """Adapts the plans of accesses to blocks without a fast version: a failed guard then takes the
+    general path of that access, for there is no slow version to jump to."""
 
     def fitted(accesses: BlockAccesses) -> BlockAccesses:
         if accesses.has_fast_version or not accesses.groups:

@@ -1,13 +1,19 @@
-"""Passes that find how the warps of a block come from one barrier to the next."""
+"""Passes that add how the warps of a thread block get from one barrier to the next: region
+versions, warp loops, and static schedules."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from warploom.abi.pieces import frame_pieces
-from warploom.analysis.shape_transfer import WHOLE
+from warploom.analysis.shape_transfer import BLOCK_LAYOUT
 from warploom.analysis.static_schedule import static_schedule_of
-from warploom.analysis.warp_loops import Kind, WarpLoop, block_wide, warp_loops
+from warploom.analysis.warp_loops import (
+    StepKind,
+    WarpLoop,
+    block_operand_shapes,
+    warp_loops,
+)
 from warploom.ir.options import Pass
 from warploom.ir.warp_ir import WarpIR
 from warploom.passes.divergence import divergence_points
@@ -20,8 +26,9 @@ much as a course saves at a barrier, which is that no warp puts its registers in
 A moving mean of 16 loads took 1.06 times the instructions in a course."""
 
 
-def copy_for_rounds(ir: WarpIR) -> WarpIR:
-    """Gives blocks between barriers a copy for warps in relay."""
+def mark_region_versions(ir: WarpIR) -> WarpIR:
+    """Marks the blocks between barriers that have a copy for running converged warps in warp order,
+    without a return to the scheduler."""
     region_versions = divergence_points(ir).region_versions if ir.shapes else frozenset[int]()
     return ir.with_blocks(
         lambda index, block: replace(block, in_region_version=index in region_versions)
@@ -29,15 +36,15 @@ def copy_for_rounds(ir: WarpIR) -> WarpIR:
 
 
 def find_block_shapes(ir: WarpIR) -> WarpIR:
-    """Adds the shapes that registers have in a whole block of threads."""
-    if not _can_loop(ir):
+    """Adds the shapes of registers across the whole thread block."""
+    if not _can_run_warp_loops(ir):
         return ir
-    return replace(ir, block_shapes=block_wide(ir.program, ir.variant.warp_layout).shapes)
+    return replace(ir, block_shapes=block_operand_shapes(ir.program, ir.variant.warp_layout).shapes)
 
 
 def find_warp_loops(ir: WarpIR) -> WarpIR:
-    """Adds the ways between barriers that all warps of a block may go at once."""
-    if not _can_loop(ir):
+    """Adds the paths between barriers that can run as one loop over the warps of a thread block."""
+    if not _can_run_warp_loops(ir):
         return ir
     partly, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout
     found = warp_loops(ir.program, ir.region_versions(), partly, warp_layout, ir.uniformity)
@@ -45,8 +52,9 @@ def find_warp_loops(ir: WarpIR) -> WarpIR:
 
 
 def find_static_schedule(ir: WarpIR) -> WarpIR:
-    """Adds all that a block does, where that is known before it runs."""
-    if not (_can_loop(ir) and ir.variant.does(Pass.WARP_LOOPS)):
+    """Adds the sequence of warp loops from begin to end of the kernel, if it is known at compile
+    time."""
+    if not (_can_run_warp_loops(ir) and ir.variant.does(Pass.WARP_LOOPS)):
         return ir
     warp_layout, size = ir.variant.warp_layout, ir.variant.size
     found = static_schedule_of(ir.program, warp_layout, ir.uniformity, size)
@@ -56,18 +64,23 @@ def find_static_schedule(ir: WarpIR) -> WarpIR:
 
 
 def _accesses_of(warp_loop: WarpLoop) -> int:
-    """Returns how many accesses a sweep has."""
-    return sum(kind is Kind.ACCESS for kind in warp_loop.kinds.values())
+    """Returns how many accesses a warp loop has."""
+    return sum(kind is StepKind.ACCESS for kind in warp_loop.kinds.values())
 
 
-def _can_loop(ir: WarpIR) -> bool:
-    """Returns whether code may run all warps of a block at once: their accesses are inlined, no
-    detector takes them, and no call passes parameters in the frame."""
-    wanted = ir.variant.sanitizes
-    taken = wanted is not None and bool(wanted.accesses)
-    known = ir.variant.warp_layout in WHOLE and bool(ir.shapes)
-    return known and ir.access_facts.inlined and not taken and not _has_pieces(ir.program)
+def _can_run_warp_loops(ir: WarpIR) -> bool:
+    """Returns whether code may run all warps of a thread block in a loop: accesses are inlined, no
+    detector observes them, and no call passes parameters in the frame."""
+    sanitizer = ir.variant.sanitizes
+    observes_accesses = sanitizer is not None and bool(sanitizer.accesses)
+    has_layout = ir.variant.warp_layout in BLOCK_LAYOUT and bool(ir.shapes)
+    return (
+        has_layout
+        and ir.access_facts.inlined
+        and not observes_accesses
+        and not _passes_parameters_in_frame(ir.program)
+    )
 
 
-def _has_pieces(program: Program) -> bool:
+def _passes_parameters_in_frame(program: Program) -> bool:
     return bool(frame_pieces(program))

@@ -1,4 +1,5 @@
-"""Passes that find how the lanes of a warp diverge and reconverge."""
+"""Passes that add how the lanes of a warp diverge and reconverge: reconvergence points, predicated
+blocks, the kind of each branch, and spills."""
 
 from __future__ import annotations
 
@@ -11,22 +12,25 @@ from warploom.ptx.ir import Register
 
 
 def divergence_points(ir: WarpIR) -> DivergencePoints:
-    """Returns where the lanes of a kernel diverge, under the scheduling of its variant."""
+    """Returns the divergence analysis of a kernel under the scheduling of its variant."""
     variant = ir.variant
     return DivergencePoints(ir.program, variant.independent, variant.mixes, variant.chooses)
 
 
 def find_reconvergence(ir: WarpIR) -> WarpIR:
-    """Adds where diverged lanes reconverge, wait, and are taken up again."""
-    found = divergence_points(ir)
-    points = {point: tuple(found.others[point]) for point in sorted(found.joins)}
-    resumable = found.resumable if found.suspends else frozenset[int]()
-    reconvergence = Reconvergence(found.suspends, points, found.diverged, resumable)
+    """Adds the blocks where diverged lanes reconverge, wait and resume."""
+    divergence = divergence_points(ir)
+    points = {
+        point: tuple(divergence.waiting_blocks[point])
+        for point in sorted(divergence.reconvergence_points)
+    }
+    resumable = divergence.resumable if divergence.suspends else frozenset[int]()
+    reconvergence = Reconvergence(divergence.suspends, points, divergence.diverged, resumable)
     return replace(ir, reconvergence=reconvergence)
 
 
 def find_predicated_blocks(ir: WarpIR) -> WarpIR:
-    """Adds the blocks behind branches that can be run under a mask."""
+    """Adds the blocks after branches that can be executed under a mask (if-conversion)."""
     if not ir.shapes:
         return ir
     found = predicated_blocks(ir.program, ir.variant.warp_layout, ir.uniformity)
@@ -34,7 +38,7 @@ def find_predicated_blocks(ir: WarpIR) -> WarpIR:
 
 
 def find_branches(ir: WarpIR) -> WarpIR:
-    """Adds what lanes do at each guarded branch to which they come together."""
+    """Adds what converged lanes do at each guarded branch."""
     return ir.with_blocks(lambda index, block: replace(block, branch=_branch(ir, index, block)))
 
 
@@ -45,16 +49,19 @@ def _branch(ir: WarpIR, index: int, block: BasicBlock) -> BranchKind | None:
     if last.guard.register in ir.uniformity.at(index):
         return BranchKind.UNIFORM
     if any(index in region.exits for region in ir.exits):
+        # Exits come before predication: a block that leaves a masked region only narrows the
+        # region's mask.
         return BranchKind.EXIT
     return BranchKind.SPLIT if block.predicated_block is None else BranchKind.PREDICATED
 
 
 def spill_registers(ir: WarpIR) -> WarpIR:
-    """Adds the registers that are stored as soon as they are written: those of which what is
-    written last is what all lanes hold, and that are kept alike everywhere."""
+    """Adds the registers that are stored to the context as soon as they are written, so that a
+    barrier need not store them. Excluded are registers that masked regions merge, or that are
+    varying in some blocks and not in others: they have no single representation to store."""
     if not (ir.reconvergence.suspends and ir.shapes):
         return ir
     shapes = ir.uniformity
-    kept = frozenset[Register]().union(*(region.kept for region in shapes.left))
-    other = kept | (shapes.known.keys() - shapes.lasting)
-    return replace(ir, spilled=divergence_points(ir).spilled - other)
+    kept = frozenset[Register]().union(*(region.kept for region in shapes.masked_regions))
+    excluded = kept | (shapes.known.keys() - shapes.lasting)
+    return replace(ir, spilled=divergence_points(ir).spilled - excluded)

@@ -1,8 +1,8 @@
-"""The passes that make the Warp IR of a kernel, in their order.
+"""Runs the passes that build the Warp IR of a kernel, in a fixed order.
 
-Each takes an IR and returns one that says more. Those that can be left out have the names of
-`ir.options`. `WARPLOOM_PRINT_AFTER=PASS,...` prints the IR behind any to standard error, `all`
-behind each, whenever a kernel is compiled; not where its code comes from the cache.
+Passes that can be left out have the names of `ir.options`. `WARPLOOM_PRINT_AFTER=PASS,...` prints
+the IR after some passes to standard error (`all`: after each), whenever a kernel is compiled, but
+not if its code comes from the cache.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from warploom.ptx.printer import print_instruction
 
 @dataclass(frozen=True)
 class WarpPass:
-    """A pass: what it is called, and what it does to an IR."""
+    """A pass: its name, and the function that transforms an IR."""
 
     name: str
     transform: Callable[[WarpIR], WarpIR]
 
     def run(self, ir: WarpIR) -> WarpIR:
-        """Returns what becomes of an IR; the same where the variant leaves the pass out."""
+        """Returns the transformed IR, or the IR itself if the variant leaves the pass out."""
         return ir if self.name in ir.variant.disabled else self.transform(ir)
 
 
 def warp_ir(layout: CountLayout, variant: KernelVariant) -> WarpIR:
-    """Returns a variant of a kernel with all that passes find of it."""
+    """Returns the Warp IR of a variant of a kernel after all passes."""
     printed, ir = printed_passes(), begin(layout, variant)
     for one in PIPELINE:
         ir = one.run(ir)
@@ -45,13 +45,14 @@ def warp_ir(layout: CountLayout, variant: KernelVariant) -> WarpIR:
 
 
 def printed_passes() -> frozenset[str]:
-    """Returns the passes behind which the environment wants the IR printed. Raises WarploomError
-    for a name that is none."""
+    """Returns the passes after which the environment requests the IR printed. Raises WarploomError
+    for an unknown name."""
     return named_passes(PRINT_VARIABLE, [one.name for one in PIPELINE])
 
 
 def begin(layout: CountLayout, variant: KernelVariant) -> WarpIR:
-    """Returns a variant of a kernel of which nothing is known yet."""
+    """Returns the IR of a variant of a kernel before the first pass: blocks and text of
+    instructions."""
     program = layout.program
     blocks = tuple(
         BasicBlock(
@@ -70,7 +71,7 @@ def begin(layout: CountLayout, variant: KernelVariant) -> WarpIR:
 PIPELINE: tuple[WarpPass, ...] = (
     WarpPass("live-registers", registers.find_live_registers),
     WarpPass("regions", registers.find_regions),
-    WarpPass(Pass.MASKED_LOOPS, registers.find_exits),
+    WarpPass(Pass.MASKED_LOOPS, registers.find_masked_loops),
     WarpPass(Pass.UNIFORMITY, registers.find_shapes),
     WarpPass("reconvergence", divergence.find_reconvergence),
     WarpPass("spills", divergence.spill_registers),
@@ -82,7 +83,7 @@ PIPELINE: tuple[WarpPass, ...] = (
     WarpPass(Pass.VERSIONS, accesses.make_fast_versions),
     WarpPass("plans", accesses.fit_plans),
     WarpPass(Pass.STRIDED_LOOPS, loops.find_strided_loops),
-    WarpPass(Pass.REGION_VERSIONS, barriers.copy_for_rounds),
+    WarpPass(Pass.REGION_VERSIONS, barriers.mark_region_versions),
     WarpPass("block-shapes", barriers.find_block_shapes),
     WarpPass(Pass.WARP_LOOPS, barriers.find_warp_loops),
     WarpPass(Pass.STATIC_SCHEDULE, barriers.find_static_schedule),

@@ -1,4 +1,5 @@
-"""Passes that find what is known of a kernel's registers and of the order of its blocks."""
+"""Passes that add facts about registers and regions: liveness, the region tree, masked loops,
+uniformity, and registers in memory. The analyses are in `analysis`; see there for examples."""
 
 from __future__ import annotations
 
@@ -22,20 +23,23 @@ def find_regions(ir: WarpIR) -> WarpIR:
     return replace(ir, regions=regions(ir.program))
 
 
-def find_exits(ir: WarpIR) -> WarpIR:
-    """Adds the regions that lanes may leave one by one."""
-    return replace(ir, exits=masked_regions(ir.program)) if _keeps_shapes(ir) else ir
+def find_masked_loops(ir: WarpIR) -> WarpIR:
+    """Adds the regions that lanes may leave separately while others go on under a mask."""
+    return replace(ir, exits=masked_regions(ir.program)) if _uses_uniformity(ir) else ir
 
 
 def find_shapes(ir: WarpIR) -> WarpIR:
-    """Adds the shapes of registers, and keeps of the exits those at which lanes may diverge."""
-    if not _keeps_shapes(ir):
+    """Adds the shapes of registers, and retains the masked regions whose exits are not uniform."""
+    if not _uses_uniformity(ir):
         return ir
-    found = shapes_of(ir.program, ir.variant.warp_layout, ir.exits)
-    ir = replace(ir, shapes=found.known, exits=found.left)
-    return ir.with_blocks(lambda index, block: replace(block, loose=found.becomes_varying(index)))
+    register_shapes = shapes_of(ir.program, ir.variant.warp_layout, ir.exits)
+    ir = replace(ir, shapes=register_shapes.known, exits=register_shapes.masked_regions)
+    return ir.with_blocks(
+        lambda index, block: replace(block, loose=register_shapes.becomes_varying(index))
+    )
 
 
-def _keeps_shapes(ir: WarpIR) -> bool:
-    """Returns whether registers are kept by their shapes, where they have any."""
+def _uses_uniformity(ir: WarpIR) -> bool:
+    """Returns whether registers may have shapes: not in baseline code, or where the whole analysis
+    would take too long."""
     return not (ir.variant.plain or is_long(ir.program))

@@ -1,9 +1,18 @@
-"""Stores of a basic block from one register whose places follow from lane to lane by a step that is
-known only as the code runs; found before its code.
+"""Finds stores of a basic block that can be deferred to the last one of a batch, then stored lane
+by lane (`lower.access.store_batching`).
 
-They can be put off to the last of them (`lower.access.store_batching`). So between them stands only
-what nobody can see the difference by: arithmetic, loads of parameters, and loads in groups, whose
-places are compared with theirs.
+Lanes that write a column of a matrix each touch a line of their own, and these lines compete for
+the same few ways of a cache. Deferred, all that one lane stores goes to its line at once:
+
+    st.global.f32 [%rd1], %f1;       lane l writes base + l * step: 32 lines
+    st.global.f32 [%rd1+4], %f2;     the same 32 lines: batched, each line is written once
+    add.f32 %f3, %f1, %f2;           transparent: no effect on memory
+    st.global.f32 [%rd1+8], %f3;
+
+The step between lanes is found at run time. Between stores of a batch only instructions are allowed
+that cannot observe whether the stores were done: arithmetic, loads of parameters, and grouped
+loads, whose addresses the emitted guard compares with those of the stores. Not handled: guarded
+stores, strong ones, and batches across blocks.
 """
 
 from __future__ import annotations
@@ -12,33 +21,35 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from warploom.abi.access_type import DATA_BYTES
-from warploom.analysis.shape_transfer import Reading, computes
+from warploom.analysis.shape_transfer import OperandShapes, computes
 from warploom.analysis.vector_shape import LANES
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import Addresses, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
 from warploom.program.accesses import space_of
-from warploom.program.program import Block
+from warploom.program.program import ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
 STRONG = ("volatile", "relaxed", "acquire", "release", "mmio", "async")
-"""What other threads may see the order of (PTX ISA, "Memory Consistency Model")."""
+"""Modifiers of accesses whose order other threads may observe (PTX ISA, "Memory Consistency
+Model")."""
 
 
 @dataclass
-class _Open:
-    """A group to which more stores may come, and what they must have in common with it."""
+class _OpenBatch:
+    """A batch that may get more stores; `key` is equal for stores of one batch. `members` are
+    stores with their offsets, `crossed` the loads between them, `loads` those after the last store.
+    """
 
     key: object
-    found: AccessGroup
+    group: AccessGroup
     members: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     crossed: list[int] = field(default_factory=list[int])
     loads: list[int] = field(default_factory=list[int])
-    """The loads behind its last store."""
 
     def add(self, index: int, offset: int) -> None:
-        """Add one more store; the loads so far lie before it."""
+        """Adds a store; the loads since the previous one are then between members."""
         self.members.append((index, offset))
         if len(self.members) > 1:
             self.crossed += self.loads
@@ -46,77 +57,98 @@ class _Open:
 
     @property
     def is_full(self) -> bool:
-        """Returns whether there is no room to keep what one more stores."""
-        return (len(self.members) + 1) * self.found.shape.size * LANES > DATA_BYTES
+        """Returns whether another store would exceed the buffer for deferred data."""
+        return (len(self.members) + 1) * self.group.shape.size * LANES > DATA_BYTES
 
     def closed(self) -> AccessGroup:
-        """Returns the group of those that have been found."""
-        return replace(self.found, members=tuple(self.members), crossed=tuple(self.crossed))
+        """Returns the batch as an access group."""
+        return replace(self.group, members=tuple(self.members), crossed=tuple(self.crossed))
 
 
 def find_store_batches(
-    accesses: KernelAccesses, reading: Reading, block: Block, grouped: Collection[int]
+    accesses: KernelAccesses,
+    operand_shapes: OperandShapes,
+    block: ProgramBlock,
+    grouped: Collection[int],
 ) -> list[AccessGroup]:
-    """Return the groups of two stores and more that may have a step; `grouped` are the accesses in
+    """Returns the batches of at least two stores in a block. `grouped` are the accesses that are in
     other groups of the block."""
-    found: list[_Open] = []
-    now: _Open | None = None
+    batches: list[_OpenBatch] = []
+    open_batch: _OpenBatch | None = None
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
-        made = accesses.program.instructions[index]
-        placed = None if index in grouped else _placed(accesses, reading, index, made, versions)
-        if placed is not None:
-            key, group, offset = placed
-            if now is None or now.key != key or now.is_full:
-                now = _Open(key, group)
-                found.append(now)
-            now.add(index, offset)
-        elif now is not None and index in grouped and _is_weak_load(made):
-            now.loads.append(index)
-        elif not _passes(accesses, made):
-            now = None
-        for register in writes(made):
+        instruction = accesses.program.instructions[index]
+        deferrable = (
+            None
+            if index in grouped
+            else _deferrable_store(accesses, operand_shapes, index, instruction, versions)
+        )
+        if deferrable is not None:
+            key, group, offset = deferrable
+            if open_batch is None or open_batch.key != key or open_batch.is_full:
+                open_batch = _OpenBatch(key, group)
+                batches.append(open_batch)
+            open_batch.add(index, offset)
+        elif open_batch is not None and index in grouped and _is_weak_load(instruction):
+            open_batch.loads.append(index)
+        elif not _is_transparent(accesses, instruction):
+            open_batch = None
+        for register in writes(instruction):
             versions[register] = index
-    return [one.closed() for one in found if len(one.members) > 1]
+    return [one.closed() for one in batches if len(one.members) > 1]
 
 
-def _placed(
+def _deferrable_store(
     accesses: KernelAccesses,
-    reading: Reading,
+    operand_shapes: OperandShapes,
     index: int,
-    made: Instruction,
+    instruction: Instruction,
     versions: dict[Register, int],
 ) -> tuple[object, AccessGroup, int] | None:
-    """For a store that may be one, what those of one group have in common, a group for it and its
-    offset."""
-    if made.operation.name != "st" or not _is_plain(made) or "bulk" in made.operation.modifiers:
+    """Returns the key of the batch that a store may be deferred in, a group for that batch, and the
+    store's offset; None if it cannot be deferred."""
+    if (
+        instruction.operation.name != "st"
+        or not _is_weak_unguarded(instruction)
+        or "bulk" in instruction.operation.modifiers
+    ):
         return None
-    address = made.operands[0]
+    address = instruction.operands[0]
     if not isinstance(address, Address) or not isinstance(address.base, Register):
         return None
-    shape, base = accesses.shape_of("store", index, made), reading.address(address)
-    if base.is_known and (base.width > 1 or base.stride <= 0):
+    shape, base = accesses.shape_of("store", index, instruction), operand_shapes.address(address)
+    # A base of known shape qualifies only with one positive stride, so that lanes write disjoint
+    # addresses in ascending order.
+    if base.is_affine and (base.width > 1 or base.stride <= 0):
         return None
     plan = select(shape, Addresses(Pattern.COLUMNS), accesses.facts)
     if plan.is_general:
         return None
-    place = address.offset % shape.size
-    key = (address.base, versions.get(address.base), shape.space, shape.size, place)
+    misalignment = address.offset % shape.size
+    key = (address.base, versions.get(address.base), shape.space, shape.size, misalignment)
     return key, AccessGroup(shape, plan, base), address.offset
 
 
-def _is_plain(made: Instruction) -> bool:
-    return made.guard is None and not any(m in made.operation.modifiers for m in STRONG)
+def _is_weak_unguarded(instruction: Instruction) -> bool:
+    return instruction.guard is None and not any(
+        m in instruction.operation.modifiers for m in STRONG
+    )
 
 
-def _is_weak_load(made: Instruction) -> bool:
-    return made.operation.name in ("ld", "ldu") and _is_plain(made)
+def _is_weak_load(instruction: Instruction) -> bool:
+    return instruction.operation.name in ("ld", "ldu") and _is_weak_unguarded(instruction)
 
 
-def _passes(accesses: KernelAccesses, made: Instruction) -> bool:
-    """Returns whether nobody can tell by an instruction if stores before it have been done."""
-    if made.operation.name == "ld" and space_of(made) is Space.PARAM:
-        base = made.operands[1].base if isinstance(made.operands[1], Address) else None
+def _is_transparent(accesses: KernelAccesses, instruction: Instruction) -> bool:
+    """Returns whether an instruction cannot observe if stores before it have been done."""
+    if instruction.operation.name == "ld" and space_of(instruction) is Space.PARAM:
+        base = (
+            instruction.operands[1].base if isinstance(instruction.operands[1], Address) else None
+        )
         places = accesses.program.places
-        return isinstance(base, Symbol) and not places[base.name].frame and _is_plain(made)
-    return computes(made) or made.operation.name in ("mov", "cvta")
+        return (
+            isinstance(base, Symbol)
+            and not places[base.name].frame
+            and _is_weak_unguarded(instruction)
+        )
+    return computes(instruction) or instruction.operation.name in ("mov", "cvta")

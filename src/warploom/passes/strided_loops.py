@@ -1,52 +1,57 @@
-"""The pass that finds loops whose accesses one check serves for a batch of iterations."""
+"""The pass that selects loops to run in batches of iterations, with one check of accesses per batch
+(`analysis.strided_loops`)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from warploom.analysis.assumed_shapes import assumed_shapes
-from warploom.analysis.shape_transfer import Reading
-from warploom.analysis.strided_loops import chain_loops, strided_loop
+from warploom.analysis.shape_transfer import OperandShapes
+from warploom.analysis.strided_loops import straight_line_loops, strided_loop
 from warploom.ir.access_groups import AccessGroup, find_groups
 from warploom.ir.access_plans import Guard
 from warploom.ir.warp_ir import BatchedLoop, WarpIR
 
 MOST_INSTRUCTIONS = 64
-"""Instructions of an iteration for each group that takes part, at most: what a batch saves of each,
-some 25 instructions of the host, is a tenth of what so many take. A loop of 613 around one group
-(SHA-256) took 1.12 times as long in batches, for the code around them holds its registers, too."""
+"""Instructions of an iteration for each group of strided accesses, at most. A batch saves some 25
+host instructions per group and iteration, a tenth of what 64 instructions take. A loop of 613
+around one group (SHA-256) took 1.12 times as long in batches, since code around them also holds its
+registers."""
 
 
 def find_strided_loops(ir: WarpIR) -> WarpIR:
-    """Adds the loops of which code checks and counts accesses for a batch of iterations at once.
+    """Adds the loops whose accesses are checked and counted once per batch of iterations.
 
-    Not in code that shows each access or instruction to a log, an observer, a detector or a
-    debugger. A loop is worth it if most of its accesses take part: each of the others has a check
-    of its own in every iteration, while a fast version of the block has one for several; and if
-    there are enough of them for its length.
+    There are none in code that reports each access or instruction to a log, observer, detector or
+    debugger. A loop is selected if most of its accesses are strided, for each of the others has a
+    check in every iteration, while a fast version of the block has one for several; and if it has
+    enough of them for its length.
     """
     variant = ir.variant
     shown = variant.is_watched or variant.sanitizes is not None or variant.debugging is not None
     if shown or not ir.shapes or not ir.access_facts.inlined:
         return ir
-    found = [_batched_loop(ir, blocks) for blocks in chain_loops(ir.program, ir.uniformity)]
+    found = [_batched_loop(ir, blocks) for blocks in straight_line_loops(ir.program, ir.uniformity)]
     return replace(ir, strided_loops=tuple(loop for loop in found if loop is not None))
 
 
 def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
-    """Returns the loop of some blocks, if it is worth it."""
+    """Returns the batched loop of some blocks; None if they do not qualify, or a batch is not worth
+    it."""
     if any(ir.blocks[block].accesses.defers for block in blocks):
         return None
     program, warp_layout = ir.program, ir.variant.warp_layout
     shapes = assumed_shapes(program, warp_layout, ir.uniformity, blocks, ir.live(blocks[0]))
     if shapes is None:
         return None
-    reading, accesses = Reading(program, warp_layout, shapes), ir.accesses_of(program)
+    operand_shapes, accesses = OperandShapes(program, warp_layout, shapes), ir.accesses_of(program)
     groups = [
-        group for block in blocks for group in find_groups(accesses, reading, program.blocks[block])
+        group
+        for block in blocks
+        for group in find_groups(accesses, operand_shapes, program.blocks[block])
     ]
     firsts = [group.members[0][0] for group in groups if _may_advance(ir, group)]
-    loop = strided_loop(reading, blocks, firsts)
+    loop = strided_loop(operand_shapes, blocks, firsts)
     if loop is None:
         return None
     together = [group for group in groups if group.members[0][0] in loop.accesses]
@@ -65,6 +70,6 @@ def _size(group: AccessGroup) -> int:
 
 
 def _may_advance(ir: WarpIR, group: AccessGroup) -> bool:
-    """Returns whether a check of a group in one iteration can serve many."""
+    """Returns whether one check of a group can cover many iterations."""
     guarded = any(ir.program.instructions[index].guard is not None for index, _ in group.members)
     return group.plan.guard is Guard.CACHE and not guarded

@@ -1,6 +1,7 @@
-"""Builds the program that machines run: one kernel as one flat list of instructions.
+"""Builds a `Program` from a kernel: one flat list of instructions that both machines execute.
 
-In: a module of PTX (`ptx`) and the name of a kernel. Out: a `Program`: calls inlined or turned into
-call frames, variables placed in memory, basic blocks with their live registers and reconvergence
-points, and the memory accesses that are counted. What values mean is left to `analysis`.
+Input: a PTX module (`ptx`) and the name of a kernel. Output: a `Program`: calls inlined or lowered
+to frames on a stack, variables with their offsets in memory, basic blocks with live-in registers
+and reconvergence points, and the memory accesses that are counted. What registers hold (uniform,
+affine, linear in thread indices) is left to `analysis`.
 """

@@ -1,7 +1,12 @@
-"""Lists the memory accesses that a program can make: the rows in which both machines count them.
+"""Lists the memory accesses that a program can make, as the records in which both machines count
+them.
 
-An access row is one instruction reaching one state space in one way. A generic instruction has a
-row for each space that its addresses may fall into.
+An access record is one instruction with one state space and one kind of access. An instruction with
+a generic address has a record for each space that the address may fall into:
+
+    ld.global.f32 %f1, [%rd1];   // (global, load)
+    st.f32 [%rd2], %f1;          // (global, store), (shared, store), (local, store)
+    cp.async.ca.shared.global [%r1], [%rd1], 16;   // (global, load), (shared, store)
 """
 
 from __future__ import annotations
@@ -17,18 +22,18 @@ from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.shared_matrices import UNIT_BYTES
 from warploom.isa.spec import Operation, Unit
 from warploom.program.program import Program
-from warploom.program.requests.tensor_memory import memory_accesses
+from warploom.program.requests.tensor_memory import tensor_memory_accesses
 from warploom.program.requests.tensors import tensor_accesses
 from warploom.ptx.ir import Immediate, Instruction, Space, Vector
 
-__all__ = ["FIELDS", "AccessRow", "access_rows", "space_of"]
+__all__ = ["FIELDS", "AccessRecord", "access_records", "space_of"]
 
 OPS = {
     **dict.fromkeys(("ld", "ldu", "ldmatrix"), "load"),
     **dict.fromkeys(("st", "stmatrix"), "store"),
 }
-"""What each memory instruction does to memory; `wmma` says it in a modifier, atomics by their
-unit."""
+"""Maps memory instructions to what they do to memory. Not here: `wmma`, which has a modifier for
+it, and atomics, which are recognised by their unit."""
 
 TEXELS = {
     **dict.fromkeys(("tex", "tld4"), (Space.TEXTURE, "load")),
@@ -36,26 +41,28 @@ TEXELS = {
     "sust": (Space.SURFACE, "store"),
     "sured": (Space.SURFACE, "atomic"),
 }
-"""What instructions do to texels."""
+"""Maps texture and surface instructions to the space that they access, and how."""
 
 MATRIX_ROW_BYTES = 16
-"""What a lane of `ldmatrix` or `stmatrix` points at: a row of eight 16-bit elements."""
+"""Bytes that a lane's address in `ldmatrix` or `stmatrix` covers: a row of eight 16-bit elements.
+"""
 
 BULK_PIECE_BYTES = 16
-"""A bulk copy goes on by pieces of this size, to which its addresses are aligned."""
+"""Bytes of the pieces in which a bulk copy proceeds; its addresses are aligned to them."""
 
 BULK_FILL_BYTES = 8
-"""The same of `st.bulk`."""
+"""Bytes of the pieces in which `st.bulk` proceeds."""
 
 PAST_L1, READ_ONLY = "past L1", "read only"
 
 GENERIC_SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
-"""Where a generic address can lead."""
+"""The spaces that a generic address can fall into."""
 
 
 @dataclass(frozen=True, slots=True)
-class AccessRow:
-    """Instruction `instruction` of the program, reaching `space` to `op`: load, store, atomic."""
+class AccessRecord:
+    """One instruction (by its number) that accesses one state space; `op` is load, store or
+    atomic."""
 
     instruction: int
     space: Space
@@ -63,7 +70,7 @@ class AccessRow:
 
 
 def space_of(instruction: Instruction) -> Space:
-    """Return the state space that a memory instruction names; GENERIC where it names none."""
+    """Returns the state space that a memory instruction names; GENERIC if it names none."""
     return _named_space(instruction.operation)
 
 
@@ -73,7 +80,8 @@ def _named_space(operation: Operation) -> Space:
 
 
 def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
-    """Returns what an instruction does to memory: each space that it names, and the op there."""
+    """Returns each state space that an instruction names, with the access there: load, store or
+    atomic."""
     return _accesses(instruction.operation)
 
 
@@ -82,7 +90,7 @@ def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
     if is_tensor_operation(operation):
         return tensor_accesses(operation)
     if is_tensor_memory_operation(operation):
-        return memory_accesses(operation)
+        return tensor_memory_accesses(operation)
     if is_bulk_copy(operation):
         ends = (operation.modifiers.text(name, "").partition("::")[0] for name in ("from", "to"))
         return tuple(zip(map(Space, ends), ("load", "store"), strict=True))
@@ -99,17 +107,17 @@ def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
 
 
 def is_bulk_copy(operation: Operation) -> bool:
-    """Returns whether it is a `cp.async.bulk` that copies."""
+    """Returns whether an operation is a `cp.async.bulk` that copies."""
     return operation.name == "cp" and "from" in operation.modifiers
 
 
 def is_bulk_fill(operation: Operation) -> bool:
-    """Returns whether it is a `st.bulk`."""
+    """Returns whether an operation is a `st.bulk`."""
     return operation.name == "st" and "bulk" in operation.modifiers
 
 
 def bytes_of(instruction: Instruction) -> int:
-    """Return the bytes that a memory instruction moves in each lane, in one access."""
+    """Returns the bytes that a memory instruction moves in each lane, in one access."""
     operation = instruction.operation
     if is_bulk_copy(operation) or is_tensor_operation(operation):
         return BULK_PIECE_BYTES
@@ -132,8 +140,8 @@ def bytes_of(instruction: Instruction) -> int:
 
 
 def route_of(instruction: Instruction) -> str:
-    """Return the way that a load asks for: "past L1" (PTX ISA, "Cache Operators", and ld.volatile),
-    "read only" (ld.nc, ldu) or "", the device's own."""
+    """Returns the cache route that a load requests: "past L1" (PTX ISA, "Cache Operators", and
+    ld.volatile), "read only" (ld.nc, ldu), or "" for the device's default."""
     modifiers = instruction.operation.modifiers
     if modifiers["cop"] in ("cg", "cv") or "volatile" in modifiers:
         return PAST_L1
@@ -141,16 +149,16 @@ def route_of(instruction: Instruction) -> str:
 
 
 def spaces_of(space: Space) -> tuple[Space, ...]:
-    """Return the spaces that addresses in a space can lead to."""
+    """Returns the spaces that addresses in a space can fall into."""
     return GENERIC_SPACES if space is Space.GENERIC else (space,)
 
 
-def access_rows(program: Program) -> tuple[AccessRow, ...]:
-    """Return every access row of a program, in instruction order; parameters are not counted, nor
-    is the stack of calls."""
+def access_records(program: Program) -> tuple[AccessRecord, ...]:
+    """Returns every access record of a program, in instruction order, without accesses to
+    parameters and to the stack of calls."""
     private = program.private
     return tuple(
-        AccessRow(index, each, op)
+        AccessRecord(index, each, op)
         for index, instruction in enumerate(program.instructions)
         if (found := _accesses(instruction.operation)) and index not in private
         for space, op in found

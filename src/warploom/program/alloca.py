@@ -1,5 +1,7 @@
-"""Memory on a thread's stack: `alloca`, `stacksave`, `stackrestore` (PTX ISA, "Stack Manipulation
-Instructions").
+"""Lowers `alloca`, `stacksave` and `stackrestore` to moves of the stack's top (PTX ISA, "Stack
+Manipulation Instructions").
+
+    alloca.u64 %rd1, 24;   ->   @top = align(@top, 8); mov %rd1, @top; @top = align(@top + 24, 16)
 """
 
 from __future__ import annotations
@@ -9,40 +11,43 @@ from dataclasses import replace
 from warploom.isa.spec import decode
 from warploom.program.flat import Flat
 from warploom.program.program import Site
-from warploom.program.stack import ALIGNMENT, COPIES, TOP, Code
+from warploom.program.stack import ALIGNMENT, SCRATCH, TOP, HiddenCode
 from warploom.ptx.ir import Address, Function, Immediate, Instruction
 
 NAMES = frozenset({"alloca", "stacksave", "stackrestore"})
 
 DEFAULT_ALIGNMENT = 8
-"""Of `alloca` where it asks for none (PTX ISA, alloca)."""
+"""The alignment of `alloca` without an operand for it (PTX ISA, alloca), in bytes."""
 
 
 def stack_instruction(flat: Flat, like: Instruction, site: Site) -> None:
-    """`alloca`, `stacksave` or `stackrestore`: the stack ends elsewhere, or says where it ends."""
-    code, first = Code(flat, like, site), like.operands[0]
+    """Adds the lowering of an `alloca`, `stacksave` or `stackrestore` to a list."""
+    code, operand = HiddenCode(flat, like, site), like.operands[0]
     move = decode("mov.b64")
     if like.operation.name == "stackrestore":
-        flat.add(replace(like, operation=move, operands=(TOP, first)), site)
+        flat.add(replace(like, operation=move, operands=(TOP, operand)), site)
         return
     if like.operation.name == "stacksave":
-        flat.add(replace(like, operation=move, operands=(first, TOP)), site)
+        flat.add(replace(like, operation=move, operands=(operand, TOP)), site)
         return
     size, *alignment = like.operands[1:]
-    for asked in alignment or (Immediate(DEFAULT_ALIGNMENT),):
-        assert isinstance(asked, Immediate)
-        _align_top(code, asked.value)
-    flat.add(replace(like, operation=move, operands=(first, TOP)), site)
-    code.do("add.u64", TOP, TOP, size)
+    for boundary in alignment or (Immediate(DEFAULT_ALIGNMENT),):
+        assert isinstance(boundary, Immediate)
+        _align_top(code, boundary.value)
+    flat.add(replace(like, operation=move, operands=(operand, TOP)), site)
+    code.emit("add.u64", TOP, TOP, size)
     _align_top(code, ALIGNMENT)
-    code.touch("ld.local.b8", COPIES[8], Address(TOP, -1))
+    # Reads the last byte, so that a stack overflow is reported here and not where the memory is
+    # used.
+    code.emit_stack_access("ld.local.b8", SCRATCH[8], Address(TOP, -1))
 
 
-def _align_top(code: Code, alignment: int) -> None:
-    code.do("add.u64", TOP, TOP, Immediate(alignment - 1))
-    code.do("and.b64", TOP, TOP, Immediate(-alignment))
+def _align_top(code: HiddenCode, alignment: int) -> None:
+    code.emit("add.u64", TOP, TOP, Immediate(alignment - 1))
+    code.emit("and.b64", TOP, TOP, Immediate(-alignment))
 
 
 def uses_stack(function: Function) -> bool:
-    """Returns whether a function takes memory that its end gives back."""
+    """Returns whether a function allocates stack memory, which is freed when the function
+    returns."""
     return any(i.operation.name == "alloca" for i in function.instructions)

@@ -1,4 +1,5 @@
-"""From a module and the name of a kernel to the `Program` that the machines run."""
+"""Builds the `Program` of a kernel: inlines its calls, cuts basic blocks, and lays out
+variables."""
 
 from __future__ import annotations
 
@@ -14,22 +15,25 @@ from warploom.program.warp_groups import with_registers_in_flight
 from warploom.ptx.ir import Function, Instruction, Module
 
 STACK_BYTES = 4096
-"""What a thread's stack has if nobody says: for calls that cannot be inlined, and for `alloca`.
-CUDA gives 1024 bytes, to frames that keep fewer registers than these."""
+"""The default stack of a thread in bytes, for calls that cannot be inlined and for `alloca`. CUDA's
+default is 1024 bytes, but its frames hold fewer registers than frames here."""
 
 
 def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> Program:
-    """Return the kernel, its calls inlined or kept, cut into blocks, with its storage laid out.
+    """Builds the program of a kernel.
 
-    Raises LaunchError where the module has no such kernel, UnsupportedInstruction for the call of a
-    function that nobody provides.
+    Raises LaunchError if the module has no such kernel, UnsupportedInstruction for the call of a
+    function without a body.
     """
     kernel = _kernel(module, kernel_name)
     flat = flatten(module, kernel, stack_bytes)
     blocks, targets = cut(flat.instructions, flat.labels)
+    # Where calls are not inlined there are two graphs. Execution follows `blocks`. Post-dominators
+    # are those of `local_successors`, in which a call is followed by its return point: otherwise a
+    # branch in a callee would have none before the end of the program.
     by_function = blocks
-    if flat.inside:
-        by_function, _ = cut(flat.instructions, flat.labels, flat.inside)
+    if flat.local_successors:
+        by_function, _ = cut(flat.instructions, flat.labels, flat.local_successors)
     layout = lay_out(module, kernel, flat)
     return Program(
         name=kernel_name,
@@ -38,7 +42,7 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
         sites=tuple(flat.sites),
         blocks=blocks,
         targets=targets,
-        onward=tuple(block.successors for block in by_function),
+        local_successors=tuple(block.successors for block in by_function),
         registers=tuple(flat.registers),
         places=layout.places,
         globals=tuple(layout.globals),
@@ -54,10 +58,14 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
     )
 
 
-def _on_one_device(made: Instruction) -> Instruction:
-    """Return an instruction as one device executes it (`isa.ops.multimem`)."""
-    operation = lowered(made.operation)
-    return made if operation is made.operation else replace(made, operation=operation)
+def _on_one_device(instruction: Instruction) -> Instruction:
+    """Returns an instruction as a single device executes it (`isa.ops.multimem`)."""
+    operation = lowered(instruction.operation)
+    return (
+        instruction
+        if operation is instruction.operation
+        else replace(instruction, operation=operation)
+    )
 
 
 def _kernel(module: Module, name: str) -> Function:

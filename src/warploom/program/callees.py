@@ -1,5 +1,7 @@
-"""The called side of calls that are not inlined (`program.calls`): a function behind the kernel,
-its frame, its variables on the stack, and its way back.
+"""Emits the callee's side of calls that are not inlined (`program.calls`).
+
+Each function stands once, after the kernel: a prologue that pushes a frame, the body with its
+variables at offsets from the frame, and an epilogue that pops the frame and returns by a table.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from dataclasses import replace
 
 from warploom.core.types import TYPES
 from warploom.isa.spec import decode
-from warploom.program.calls import Kept, Part, end_label, entry_label
+from warploom.program.calls import FunctionCode, RetainedCall, end_label, entry_label
 from warploom.program.cfg import cut
 from warploom.program.flat import EXIT, Flat
 from warploom.program.liveness import live_in
@@ -24,7 +26,7 @@ from warploom.program.stack import (
     STACK,
     TOP,
     WIDE,
-    Code,
+    HiddenCode,
     aligned,
     own_register,
     slots,
@@ -44,20 +46,20 @@ from warploom.ptx.ir import (
 
 
 def assemble(
-    kernel: Part, functions: Iterable[Part], stack_bytes: int, reachable: Reachable
+    kernel: FunctionCode, functions: Iterable[FunctionCode], stack_bytes: int, reachable: Reachable
 ) -> Flat:
-    """Return the whole program: the kernel, and behind it the functions that it calls."""
+    """Returns the whole program: the kernel, followed by the functions that it calls."""
     parts = [*functions]
     whole = Flat()
     first = kernel.flat.instructions[0]
-    start = Code(whole, first, kernel.flat.sites[0])
+    start = HiddenCode(whole, first, kernel.flat.sites[0])
     whole.variables.update(kernel.flat.variables)
-    start.do("mov.u64", TOP, Symbol(STACK))
+    start.emit("mov.u64", TOP, Symbol(STACK))
     _append(whole, kernel.flat)
     if parts:
-        last = Code(whole, kernel.flat.instructions[-1], kernel.flat.sites[-1])
-        last.do("exit")
-    calls = [kept for part in (kernel, *parts) for kept in part.kept]
+        last = HiddenCode(whole, kernel.flat.instructions[-1], kernel.flat.sites[-1])
+        last.emit("exit")
+    calls = [retained for part in (kernel, *parts) for retained in part.retained]
     for part in parts:
         _append_function(whole, part, calls, reachable)
     whole.mark(EXIT)
@@ -70,69 +72,83 @@ def assemble(
 
 
 Reachable = Callable[[str], frozenset[str]]
-"""By the name of a function, those that it can come to call."""
+"""Maps the name of a function to the functions that it can call, directly or not."""
 
 
 def _append(whole: Flat, flat: Flat) -> None:
-    """Add one list behind another."""
+    """Appends the instructions of `flat`, with labels and indices shifted to their new
+    positions."""
     shift = len(whole.instructions)
     whole.instructions += flat.instructions
     whole.sites += flat.sites
     whole.labels |= {label: at + shift for label, at in flat.labels.items()}
     whole.hidden |= {at + shift for at in flat.hidden}
     whole.private |= {at + shift for at in flat.private}
-    whole.inside |= {at + shift: labels for at, labels in flat.inside.items()}
+    whole.local_successors |= {at + shift: labels for at, labels in flat.local_successors.items()}
     whole.registers += flat.registers
 
 
-def _append_function(whole: Flat, part: Part, calls: Sequence[Kept], reachable: Reachable) -> None:
-    """Add a function: its entry, its body, its way back."""
+def _append_function(
+    whole: Flat, part: FunctionCode, calls: Sequence[RetainedCall], reachable: Reachable
+) -> None:
+    """Appends a function: its prologue, body and epilogue."""
     function = part.function
     inputs, outputs, end = slots(function)
     recursive = function.name in reachable(function.name)
-    places, end = _own_places(part, inputs, outputs, end, recursive=recursive)
-    saved, end = _saved(part, end, reachable)
+    places, end = _frame_offsets(part, inputs, outputs, end, recursive=recursive)
+    saved, end = _saved_registers(part, end, reachable)
     size = aligned(end + LINK_BYTES, ALIGNMENT)
-    like, site = _place_of(part)
+    like, site = _attribution(part)
     whole.mark(entry_label(function.name))
-    code = Code(whole, like, site)
+    code = HiddenCode(whole, like, site)
     code.store(TOP, size - 16, FRAME, 64)
     code.store(TOP, size - 8, RETURN, 32)
-    code.do("mov.b64", FRAME, TOP)
-    code.do("add.u64", TOP, TOP, Immediate(size))
-    code.do("add.u32", DEPTH, DEPTH, Immediate(1))
+    code.emit("mov.b64", FRAME, TOP)
+    code.emit("add.u64", TOP, TOP, Immediate(size))
+    code.emit("add.u32", DEPTH, DEPTH, Immediate(1))
     for formal, at in zip(function.parameters, inputs, strict=True):
         if formal.space is Space.REG:
             code.load(own_register(formal, function), FRAME, at)
-    _append(whole, _rewritten(part, places, saved))
+    _append(whole, _rewritten_body(part, places, saved))
     whole.variables |= {n: v for n, v in part.flat.variables.items() if n not in places}
     whole.mark(end_label(function.name))
     for formal, at in zip(function.returns, outputs, strict=True):
         if formal.space is Space.REG:
             code.store(FRAME, at, own_register(formal, function), formal.type.bits)
-    code.do("mov.b64", TOP, FRAME)
+    code.emit("mov.b64", TOP, FRAME)
     code.load(RETURN, TOP, size - 8)
     code.load(FRAME, TOP, size - 16)
-    code.do("sub.u32", DEPTH, DEPTH, Immediate(1))
-    ways = {kept.number: Symbol(kept.label) for kept in calls if function.name in kept.callees}
-    table = tuple(ways.get(number, Sink()) for number in range(max(ways, default=0) + 1))
-    code.do("brx.idx", RETURN, Vector(table))
-    whole.inside[len(whole.instructions) - 1] = (EXIT,)
+    code.emit("sub.u32", DEPTH, DEPTH, Immediate(1))
+    # The return is a branch table over the numbers of the calls that may call this function; a
+    # number without an entry cannot occur.
+    return_targets = {
+        retained.number: Symbol(retained.label)
+        for retained in calls
+        if function.name in retained.callees
+    }
+    table = tuple(
+        return_targets.get(number, Sink()) for number in range(max(return_targets, default=0) + 1)
+    )
+    code.emit("brx.idx", RETURN, Vector(table))
+    whole.local_successors[len(whole.instructions) - 1] = (EXIT,)
 
 
-def _place_of(part: Part) -> tuple[Instruction, Site]:
-    """Returns where the code at a function's entry and end says that it is from: its first
-    instruction."""
+def _attribution(part: FunctionCode) -> tuple[Instruction, Site]:
+    """Returns the instruction and site that prologue and epilogue are attributed to: the function's
+    first."""
     if part.flat.instructions:
         return part.flat.instructions[0], part.flat.sites[0]
     return Instruction(decode("ret"), (), span=part.function.span), Site(part.function.name, 0)
 
 
-def _own_places(
-    part: Part, inputs: Sequence[int], outputs: Sequence[int], end: int, *, recursive: bool
+def _frame_offsets(
+    part: FunctionCode, inputs: Sequence[int], outputs: Sequence[int], end: int, *, recursive: bool
 ) -> tuple[dict[str, int], int]:
-    """Returns where in the frame a function's variables stand, and where those end. A thread is in
-    a function that is not recursive once at most: its own variables need no frame."""
+    """Returns the offsets in the frame of a function's variables, and the end of these.
+
+    A thread is at most once in a function that is not recursive: then only parameters and results
+    need the frame, and other variables have fixed addresses.
+    """
     function = part.function
     formals = zip((*function.parameters, *function.returns), (*inputs, *outputs), strict=True)
     places = {f"{formal.name}@{function.name}": at for formal, at in formals}
@@ -145,26 +161,30 @@ def _own_places(
     return places, end
 
 
-def _saved(
-    part: Part, end: int, reachable: Reachable
+def _saved_registers(
+    part: FunctionCode, end: int, reachable: Reachable
 ) -> tuple[dict[int, list[tuple[Register, int]]], int]:
-    """Return, by the number of a call, the registers that it must keep and where: those that are
-    read behind it, if it may lead back into this function."""
+    """Returns, by the number of a call, the registers to save around it with their offsets in the
+    frame, and the end of these.
+
+    A call that may re-enter this function overwrites its registers: those that are live after the
+    call are saved.
+    """
     name, flat = part.function.name, part.flat
-    again = [
-        kept
-        for kept in part.kept
-        if any(name == callee or name in reachable(callee) for callee in kept.callees)
+    reentrant = [
+        retained
+        for retained in part.retained
+        if any(name == callee or name in reachable(callee) for callee in retained.callees)
     ]
-    if not again:
+    if not reentrant:
         return {}, end
     ends = dict.fromkeys((EXIT, end_label(name)), len(flat.instructions))
-    blocks, targets = cut(flat.instructions, flat.labels | ends, flat.inside)
+    blocks, targets = cut(flat.instructions, flat.labels | ends, flat.local_successors)
     live = live_in(flat.instructions, blocks, (*flat.registers, *REGISTERS))
     places: dict[Register, int] = {}
     saved: dict[int, list[tuple[Register, int]]] = {}
-    for kept in again:
-        block = targets[kept.label]
+    for retained in reentrant:
+        block = targets[retained.label]
         needed = live[block].difference(REGISTERS) if block < len(blocks) else ()
         needed = sorted(needed, key=lambda r: r.name)
         for register in needed:
@@ -172,32 +192,33 @@ def _saved(
                 size = max(4, register.type.bits // 8)
                 places[register] = end = aligned(end, size)
                 end += size
-        saved[kept.number] = [(register, places[register]) for register in needed]
+        saved[retained.number] = [(register, places[register]) for register in needed]
     return saved, end
 
 
-def _rewritten(
-    part: Part, places: Mapping[str, int], saved: Mapping[int, list[tuple[Register, int]]]
+def _rewritten_body(
+    part: FunctionCode, places: Mapping[str, int], saved: Mapping[int, list[tuple[Register, int]]]
 ) -> Flat:
-    """Return a function's body with its variables on the stack and its registers kept over
-    calls."""
+    """Returns a function's body with variables in the frame, and registers saved around calls."""
     old, new = part.flat, Flat(registers=part.flat.registers)
-    marks: dict[int, list[str]] = {}
+    labels_at: dict[int, list[str]] = {}
     for label, at in old.labels.items():
-        marks.setdefault(at, []).append(label)
-    jumps = {kept.jump: saved.get(kept.number, []) for kept in part.kept}
-    backs = {kept.back: (saved.get(kept.number, []), kept.jump) for kept in part.kept}
+        labels_at.setdefault(at, []).append(label)
+    jumps = {retained.jump: saved.get(retained.number, []) for retained in part.retained}
+    returns = {
+        retained.back: (saved.get(retained.number, []), retained.jump) for retained in part.retained
+    }
     for at in range(len(old.instructions) + 1):
-        for label in marks.get(at, ()):
+        for label in labels_at.get(at, ()):
             new.mark(label)
-        if at in backs:
-            code = Code(new, old.instructions[backs[at][1]], old.sites[backs[at][1]])
-            for register, offset in backs[at][0]:
+        if at in returns:
+            code = HiddenCode(new, old.instructions[returns[at][1]], old.sites[returns[at][1]])
+            for register, offset in returns[at][0]:
                 code.load(register, FRAME, offset)
         if at == len(old.instructions):
             break
         for register, offset in jumps.get(at, ()):
-            Code(new, old.instructions[at], old.sites[at]).store(
+            HiddenCode(new, old.instructions[at], old.sites[at]).store(
                 FRAME, offset, register, register.type.bits
             )
         _add_rewritten(new, old, at, places)
@@ -205,7 +226,7 @@ def _rewritten(
 
 
 def _add_rewritten(new: Flat, old: Flat, at: int, places: Mapping[str, int]) -> None:
-    """Add one instruction, with what it names on the stack."""
+    """Adds one instruction, with the operands that name variables of the frame replaced."""
     instruction, site = old.instructions[at], old.sites[at]
     hidden, private = at in old.hidden, at in old.private
     operands: list[Operand] = []
@@ -219,11 +240,11 @@ def _add_rewritten(new: Flat, old: Flat, at: int, places: Mapping[str, int]) -> 
                     operation, private = decode(operation.text.replace(space, ".local")), True
             case Symbol(name) if name in places:
                 whole = Immediate(places[name] + operand.offset)
-                Code(new, instruction, site).do("add.u64", WIDE, FRAME, whole)
+                HiddenCode(new, instruction, site).emit("add.u64", WIDE, FRAME, whole)
                 operands.append(WIDE)
             case _:
                 operands.append(operand)
     one = replace(instruction, operation=operation, operands=tuple(operands))
-    if at in old.inside:
-        new.inside[len(new.instructions)] = old.inside[at]
+    if at in old.local_successors:
+        new.local_successors[len(new.instructions)] = old.local_successors[at]
     new.add(one, site, hidden=hidden, private=private)

@@ -1,7 +1,7 @@
-"""Finds which functions of a module can call which, and which of them cannot be inlined.
+"""Builds the call graph of a module, to find recursive functions and the targets of indirect calls.
 
-A function that can come to call itself has no end of copies. A call through a register may reach
-any function whose address is taken and that takes and gives what the prototype says.
+A recursive function cannot be inlined. A call through a register may call any function whose
+address is taken and whose parameters and results have the sizes of the call's prototype.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from warploom.program.services import service_function
-from warploom.program.uses import leaves
+from warploom.program.uses import leaf_operands
 from warploom.ptx.ir import (
     Function,
     Initializer,
@@ -24,8 +24,8 @@ from warploom.ptx.ir import (
 )
 
 FUNCTION_BASE, FUNCTION_STEP = 0x1000, 16
-"""Where the addresses of functions begin, and how far apart they are: below all memory, even, and
-not 0."""
+"""The address of the first function, and the bytes between addresses of functions: below all
+memory, even, and not 0."""
 
 
 class CallGraph:
@@ -38,27 +38,31 @@ class CallGraph:
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """Return the functions that have a body, numbered in order."""
+        """Returns the index of each function that has a body, in order of definition."""
         return {name: number for number, name in enumerate(self._functions)}
 
     def address(self, name: str) -> int | None:
-        """Return the address of a function; None where there is none of that name."""
+        """Returns the address of a function; None if no function with a body has that name."""
         number = self.number.get(name)
         return None if number is None else FUNCTION_BASE + FUNCTION_STEP * number
 
     @cached_property
-    def taken(self) -> tuple[str, ...]:
-        """Return the functions whose address some instruction or initial value takes, in order."""
-        named = {name for variable in self._variables() for name in _named(variable.initial)}
+    def address_taken(self) -> tuple[str, ...]:
+        """Returns the functions whose address some instruction or initial value takes, in order."""
+        address_taken = {
+            name for variable in self._variables() for name in _symbols_in(variable.initial)
+        }
         for function in self._functions.values():
-            for made in function.instructions:
-                skipped = 2 if made.operation.name == "call" else 0
-                for operand in made.operands[skipped:]:
-                    named |= {o.name for o in leaves(operand) if isinstance(o, Symbol)}
-        return tuple(name for name in self._functions if name in named)
+            for instruction in function.instructions:
+                skipped = 2 if instruction.operation.name == "call" else 0
+                for operand in instruction.operands[skipped:]:
+                    address_taken |= {
+                        o.name for o in leaf_operands(operand) if isinstance(o, Symbol)
+                    }
+        return tuple(name for name in self._functions if name in address_taken)
 
     def shape(self, call: Instruction, caller: Function) -> Function | Prototype:
-        """Returns the parameters and results of a call: its function's, or its prototype."""
+        """Returns the parameters and results of a call: the callee's, or those of a prototype."""
         callee = call.operands[1]
         if isinstance(callee, Symbol):
             return self._functions[callee.name]
@@ -68,15 +72,15 @@ class CallGraph:
         return self._functions[found.names[0]]
 
     def _declared(self, call: Instruction, caller: Function) -> Targets | Prototype:
-        """Returns the list of targets or the prototype that an indirect call names."""
+        """Returns the list of targets, or the prototype, that an indirect call names."""
         declared = call.operands[3]
         assert isinstance(declared, Symbol)
         shapes = (s for s in caller.body or () if isinstance(s, Targets | Prototype))
         return next(shape for shape in shapes if shape.name == declared.name)
 
     def candidates(self, call: Instruction, caller: Function) -> tuple[Function, ...]:
-        """Return the functions that a call may reach: the one that it names, else those that its
-        list of targets names, or that fit its prototype."""
+        """Returns the functions that a call may call: the function that it names, else those in its
+        list of targets, or those that fit its prototype."""
         callee = call.operands[1]
         if isinstance(callee, Symbol):
             found = self._functions.get(callee.name)
@@ -85,12 +89,12 @@ class CallGraph:
         if isinstance(shape, Targets):
             return tuple(self._functions[n] for n in shape.names if n in self._functions)
         wanted = signature(shape)
-        fitting = (self._functions[name] for name in self.taken)
+        fitting = (self._functions[name] for name in self.address_taken)
         return tuple(f for f in fitting if not f.is_entry and signature(f) == wanted)
 
     def reachable(self, name: str) -> frozenset[str]:
-        """Return the functions that one can come to call, itself among them if it can call
-        itself."""
+        """Returns the functions that a function can call, directly or not; itself only if it is
+        recursive."""
         if name not in self._reachable:
             found: set[str] = set()
             pending = list(self.callees(name))
@@ -103,34 +107,33 @@ class CallGraph:
         return self._reachable[name]
 
     def is_recursive(self, name: str) -> bool:
-        """Returns whether a function can come to call itself."""
+        """Returns whether a function can call itself, directly or not."""
         return name in self.reachable(name)
 
     def may_exit(self, name: str) -> bool:
-        """Returns whether a thread may exit in a function, or in one that it calls."""
+        """Returns whether a thread may `exit` in a function or in its callees."""
         return any(
-            made.operation.name == "exit"
+            instruction.operation.name == "exit"
             for each in {name, *self.reachable(name)}
-            for made in self._functions[each].instructions
+            for instruction in self._functions[each].instructions
         )
 
     def function(self, name: str) -> Function:
-        """Returns the function of that name that has a body."""
         return self._functions[name]
 
     def direct_callees(self, name: str) -> list[str]:
-        """Returns the functions that the calls in one name, once for each call."""
+        """Returns the functions with a body that a function calls by name, once for each call."""
         return [
             callee.name
-            for made in self._functions[name].instructions
-            if made.operation.name == "call"
-            and isinstance(callee := made.operands[1], Symbol)
+            for instruction in self._functions[name].instructions
+            if instruction.operation.name == "call"
+            and isinstance(callee := instruction.operands[1], Symbol)
             and callee.name in self._functions
-            and service_function(self.module, made) is None
+            and service_function(self.module, instruction) is None
         ]
 
     def callees(self, name: str) -> list[str]:
-        """Returns the functions that the calls in one may reach, for each call."""
+        """Returns the functions that a function may call, for each of its calls."""
         function = self._functions[name]
         calls = (i for i in function.instructions if i.operation.name == "call")
         return [
@@ -147,16 +150,16 @@ class CallGraph:
 
 
 def signature(shape: Function | Prototype) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the sizes of what a function takes and of what it gives."""
+    """Returns the sizes in bytes of a function's parameters, and of its results."""
     return tuple(p.size for p in shape.parameters), tuple(r.size for r in shape.returns)
 
 
-def _named(initial: Initializer | None) -> Iterator[str]:
-    """Yield the symbols in an initial value."""
+def _symbols_in(initial: Initializer | None) -> Iterator[str]:
+    """Yields the symbols in an initial value."""
     match initial:
         case tuple():
             for item in initial:
-                yield from _named(item)
+                yield from _symbols_in(item)
         case Symbol(name) | Masked(Symbol(name)):
             yield name
         case _:

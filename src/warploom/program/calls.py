@@ -1,16 +1,22 @@
-"""Calls that cannot be inlined: of functions that call themselves, and through registers.
+"""Emits calls that are not inlined: of recursive functions, through registers, and of functions
+that would make the kernel too large.
 
-Such a function stands in the program once, behind the kernel. Every thread has a stack in its local
-memory, and on it a frame for each call that it is in: what was passed and what is given back, at
-places that follow from the signature alone; the function's own variables; registers that a call
-inside may overwrite; and the way back. A call writes the arguments where the next frame will be and
-jumps to the function, through a table where a register says which; `ret` jumps back through a table
-by the number of the call. What does all this are hidden instructions (`Program.hidden`): the `call`
-is counted, and the `ret`, which becomes a branch to the function's end as where it is inlined.
+Such a function stands in the program once, after the kernel (`program.callees`). Every thread has a
+stack in its local memory, with a frame for each active call: arguments and results at offsets that
+follow from the signature alone, the function's variables, registers saved around calls, and the
+return link. A call stores its arguments where the callee's frame begins and jumps, through a table
+if a register holds the address; `ret` jumps back through a table by the number of the call:
 
-Lanes that a call parts meet again at its return point: inside a function the call leads there. How
-deep in calls a lane is, its own register tells, so that lanes that wait at a place for others do
-not take a deeper call's passing it for their coming. Source: PTX ISA, "Abstracting the ABI", call.
+    call (%r2), f, (%r1);   ->   st.local [@top], %r1; mov @return, 3; call; bra entry@f;
+                                 back@3: ld.local %r2, [@top + 4];
+
+All but the `call` are hidden instructions (`Program.hidden`): the `call` is counted, and the `ret`,
+which becomes a branch to the function's end as in inlined code.
+
+Lanes that diverge in a call reconverge at its return point, which is the successor of the call in
+`Program.local_successors`. The depth of calls is a register of each lane, so that lanes that wait
+at a block do not reconverge with lanes that pass it in a deeper call. Source: PTX ISA, "Abstracting
+the ABI", call.
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from warploom.program.callgraph import FUNCTION_BASE, FUNCTION_STEP
 from warploom.program.flat import EXIT, Flat
 from warploom.program.program import Site
-from warploom.program.stack import COPIES, INDEX, RETURN, TOP, WIDE, Code, chunks, slots
+from warploom.program.stack import INDEX, RETURN, SCRATCH, TOP, WIDE, HiddenCode, chunks, slots
 from warploom.ptx.ir import (
     Address,
     Function,
@@ -38,9 +44,9 @@ from warploom.ptx.ir import (
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A call that is not inlined: where its jump stands, and where its function goes on (positions
-    in the list of the caller), and whom it may reach."""
+class RetainedCall:
+    """A call that is not inlined: the positions of its jump and of its return point in the caller's
+    instructions, and the functions that it may call."""
 
     number: int
     jump: int
@@ -53,12 +59,12 @@ class Kept:
 
 
 @dataclass
-class Part:
-    """A function that is not inlined, or the kernel, on its way into the program."""
+class FunctionCode:
+    """The instructions of the kernel, or of a function that is not inlined, as they are emitted."""
 
     function: Function
     flat: Flat = field(default_factory=Flat)
-    kept: list[Kept] = field(default_factory=list[Kept])
+    retained: list[RetainedCall] = field(default_factory=list[RetainedCall])
 
 
 def entry_label(name: str) -> str:
@@ -75,77 +81,87 @@ def return_label(number: int) -> str:
 
 @dataclass(frozen=True)
 class CallTargets:
-    """Whom a call may reach: the functions with their numbers (`CallGraph.number`), and whether a
-    thread may end in one of them."""
+    """The functions that a call may call, with their numbers (`CallGraph.number`), and whether a
+    thread may exit in any of them."""
 
     functions: Mapping[str, int]
     may_exit: bool
 
 
-def keep_call(
-    part: Part,
+def emit_retained_call(
+    part: FunctionCode,
     call: Instruction,
     site: Site,
     number: int,
     shape: Function | Prototype,
-    to: CallTargets,
+    targets: CallTargets,
 ) -> None:
-    """Add a call that is not inlined; `shape` says what it passes, `to` whom it may reach."""
-    flat, code = part.flat, Code(part.flat, call, site)
-    returns, target, given = call.operands[:3]
+    """Adds a call that is not inlined; `shape` has the parameters and results that it passes."""
+    flat, code = part.flat, HiddenCode(part.flat, call, site)
+    returns, target, actuals = call.operands[:3]
     assert isinstance(returns, Vector)
-    assert isinstance(given, Vector)
+    assert isinstance(actuals, Vector)
     inputs, outputs, _ = slots(shape)
-    for formal, actual, at in zip(shape.parameters, given.elements, inputs, strict=True):
+    for formal, actual, at in zip(shape.parameters, actuals.elements, inputs, strict=True):
         for offset, bits, value in _pieces(code, formal, actual):
             code.store(TOP, at + offset, value, bits)
-    code.do("mov.u32", RETURN, Immediate(number))
+    code.emit("mov.u32", RETURN, Immediate(number))
     counted = replace(call, operands=(Vector(()), target, Vector(())), guard=None)
     flat.add(counted, site)
     if isinstance(target, Symbol):
-        code.do("bra", Symbol(entry_label(target.name)))
+        code.emit("bra", Symbol(entry_label(target.name)))
     else:
-        _choose(code, target, to)
+        _emit_indirect_jump(code, target, targets)
     jump = len(flat.instructions) - 1
-    flat.inside[jump] = (return_label(number), EXIT) if to.may_exit else (return_label(number),)
+    # Overrides the successors of the jump in the graph of its own function.
+    flat.local_successors[jump] = (
+        (return_label(number), EXIT) if targets.may_exit else (return_label(number),)
+    )
     flat.mark(return_label(number))
-    part.kept.append(Kept(number, jump, len(flat.instructions), tuple(to.functions)))
+    part.retained.append(
+        RetainedCall(number, jump, len(flat.instructions), tuple(targets.functions))
+    )
     for formal, actual, at in zip(shape.returns, returns.elements, outputs, strict=True):
-        _take(code, formal, actual, at)
+        _emit_result_copy(code, formal, actual, at)
 
 
-def _choose(code: Code, target: Operand, to: CallTargets) -> None:
-    """Jump to the function whose address a register holds: the address becomes an index. What is
-    not a multiple of the step becomes a large one, which a table of functions does not have."""
+def _emit_indirect_jump(code: HiddenCode, target: Operand, targets: CallTargets) -> None:
+    """Emits a jump to the function whose address a register holds: a branch table, indexed by the
+    address minus FUNCTION_BASE, over FUNCTION_STEP. An address that is no multiple of the step
+    yields an index beyond the table."""
     shift = FUNCTION_STEP.bit_length() - 1
-    code.do("sub.u64", WIDE, target, Immediate(FUNCTION_BASE))
-    code.do("shl.b64", COPIES[64], WIDE, Immediate(64 - shift))
-    code.do("shr.u64", WIDE, WIDE, Immediate(shift))
-    code.do("or.b64", WIDE, WIDE, COPIES[64])
-    code.do("min.u64", WIDE, WIDE, Immediate(0xFFFFFFFF))
-    code.do("cvt.u32.u64", INDEX, WIDE)
-    known = {number: Symbol(entry_label(name)) for name, number in to.functions.items()}
-    table = tuple(known.get(number, Sink()) for number in range(max(known, default=0) + 1))
-    code.do("brx.idx", INDEX, Vector(table))
+    code.emit("sub.u64", WIDE, target, Immediate(FUNCTION_BASE))
+    # Rotates right by the step's bits: low bits that should be zero become high bits of the index.
+    code.emit("shl.b64", SCRATCH[64], WIDE, Immediate(64 - shift))
+    code.emit("shr.u64", WIDE, WIDE, Immediate(shift))
+    code.emit("or.b64", WIDE, WIDE, SCRATCH[64])
+    code.emit("min.u64", WIDE, WIDE, Immediate(0xFFFFFFFF))
+    code.emit("cvt.u32.u64", INDEX, WIDE)
+    entries = {number: Symbol(entry_label(name)) for name, number in targets.functions.items()}
+    table = tuple(entries.get(number, Sink()) for number in range(max(entries, default=0) + 1))
+    code.emit("brx.idx", INDEX, Vector(table))
 
 
-def _pieces(code: Code, formal: Variable, actual: Operand) -> Iterator[tuple[int, int, Operand]]:
-    """Yield what is passed for a parameter, piece by piece: its offset, its bits, its value."""
+def _pieces(
+    code: HiddenCode, formal: Variable, actual: Operand
+) -> Iterator[tuple[int, int, Operand]]:
+    """Yields the values to store for an argument, as (offset in bytes, bits, value)."""
     if not isinstance(actual, Symbol):
         yield 0, max(8, formal.type.bits), actual
         return
     for offset, size in chunks(formal):
-        register = COPIES[8 * size]
-        code.do(f"ld.param.b{8 * size}", register, Address(actual, offset))
+        register = SCRATCH[8 * size]
+        code.emit(f"ld.param.b{8 * size}", register, Address(actual, offset))
         yield offset, 8 * size, register
 
 
-def _take(code: Code, formal: Variable, actual: Operand, at: int) -> None:
-    """Put a result where the caller wants it."""
+def _emit_result_copy(code: HiddenCode, formal: Variable, actual: Operand, at: int) -> None:
+    """Copies a result from the frame at offset `at` to the register or variable that receives
+    it."""
     if isinstance(actual, Register):
         code.load(actual, TOP, at)
     elif isinstance(actual, Symbol):
         for offset, size in chunks(formal):
-            register = COPIES[8 * size]
+            register = SCRATCH[8 * size]
             code.load(register, TOP, at + offset)
-            code.do(f"st.param.b{8 * size}", Address(actual, offset), register)
+            code.emit(f"st.param.b{8 * size}", Address(actual, offset), register)

@@ -1,35 +1,42 @@
-"""Cuts a flat list of instructions into basic blocks and connects them."""
+"""Cuts a flat list of instructions into basic blocks and connects them.
+
+0: setp.lt.s32 %p, %r1, 4;   block 0 = [0, 2), successors (2, 1): target, then fall-through
+1: @%p bra L;
+2: mov.u32 %r2, 0;           block 1 = [2, 3), successors (2,)
+3: L: ret;                   block 2 = [3, 4), successors (3,): the virtual exit
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from warploom.program.program import Block
-from warploom.program.uses import waits_before
+from warploom.program.program import ProgramBlock
+from warploom.program.uses import may_wait_before
 from warploom.ptx.ir import Instruction, Symbol, Vector
 
 BARRIERS = frozenset({"bar", "barrier"})
-ENDS = frozenset({"bra", "brx", "ret", "exit", "trap"}) | BARRIERS
-"""Instructions behind which a block ends: control goes elsewhere, or the warp may have to wait.
-So does a block before and behind one that brings lanes together."""
+BLOCK_ENDS = frozenset({"bra", "brx", "ret", "exit", "trap"}) | BARRIERS
+"""Instructions that end a basic block, since control may leave or the warp may be suspended. An
+instruction with a member mask also ends the block before it and has a block of its own."""
 
-NOWHERE = -1
-"""The block that an index chooses which a branch does not have."""
+NO_TARGET = -1
+"""Stands for the target of a gap in an indexed branch's table."""
 
-LEAVES = frozenset({"ret", "exit"})
+EXITS = frozenset({"ret", "exit"})
+"""Instructions that end a thread, or a function."""
 
 
 def cut(
     instructions: Sequence[Instruction],
     labels: Mapping[str, int],
-    inside: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
-) -> tuple[tuple[Block, ...], dict[str, int]]:
-    """Return the basic blocks, and the block of each label.
+    local_successors: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
+) -> tuple[tuple[ProgramBlock, ...], dict[str, int]]:
+    """Returns the basic blocks, and the block of each label.
 
-    `inside` says of some instructions to which labels they lead, whatever they name themselves.
-    `labels` says before which instruction each label stands. The end of the list is the virtual
-    exit, the number after the last block.
+    `labels` maps a label to the index of the instruction after it. `local_successors` overrides the
+    successors of some instructions, given as labels. The end of the list is the virtual exit, whose
+    id is one more than the last block's.
     """
     starts = _leaders(instructions, labels)
     stops = [*starts, len(instructions)][1:]
@@ -37,12 +44,12 @@ def cut(
     block_at[len(instructions)] = len(starts)
     targets = {name: block_at[position] for name, position in labels.items()}
     blocks = tuple(
-        Block(
+        ProgramBlock(
             i,
             start,
             stop,
-            tuple(targets[label] for label in inside[stop - 1])
-            if stop - 1 in inside
+            tuple(targets[label] for label in local_successors[stop - 1])
+            if stop - 1 in local_successors
             else _successors(instructions[stop - 1], i, len(starts), targets),
         )
         for i, (start, stop) in enumerate(zip(starts, stops, strict=True))
@@ -51,11 +58,11 @@ def cut(
 
 
 def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> list[int]:
-    """Returns where blocks begin, ascending."""
+    """Returns the indices at which blocks begin, ascending."""
     leaders = {0, *labels.values()}
     operations = {one.operation: one for one in instructions}
-    waiting = {operation for operation, one in operations.items() if waits_before(one)}
-    ending = {operation for operation in operations if operation.spec.name in ENDS} | waiting
+    waiting = {operation for operation, one in operations.items() if may_wait_before(one)}
+    ending = {operation for operation in operations if operation.spec.name in BLOCK_ENDS} | waiting
     for i, one in enumerate(instructions):
         if one.operation in ending:
             leaders.update((i, i + 1) if one.operation in waiting else (i + 1,))
@@ -65,36 +72,38 @@ def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> 
 def _successors(
     last: Instruction, index: int, exit: int, targets: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """Returns where control goes from block `index`, which ends in `last`."""
+    """Returns the successors of block `index`, whose last instruction is `last`."""
     following = index + 1  # the exit for the last block
     name = last.operation.name
     if name == "brx":
-        found = dict.fromkeys(to for to in ways(last, targets) if to != NOWHERE)
-        if last.guard is not None or not found:  # of a call that could reach no function
-            return (*found, following)
-        return (*found,)
+        distinct = dict.fromkeys(to for to in indexed_targets(last, targets) if to != NO_TARGET)
+        if last.guard is not None or not distinct:  # of a call that could reach no function
+            return (*distinct, following)
+        return (*distinct,)
     if name == "bra":
         label = last.operands[0]
         assert isinstance(label, Symbol)
         taken = targets[label.name]
-    elif name in LEAVES:
+    elif name in EXITS:
         taken = exit
     else:
-        # Also behind `trap`: it stops the whole kernel, so that what follows it decides nothing
-        # but where the lanes that did not trap meet again.
+        # Also after `trap`: it stops the whole kernel, so its successor only affects where lanes
+        # that did not trap reconverge.
         return (following,)
     return (taken,) if last.guard is None else (taken, following)
 
 
-def ways(made: Instruction, targets: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the blocks that a `brx.idx` can go to, by index; NOWHERE where there is a gap."""
-    labels = made.operands[1]
+def indexed_targets(instruction: Instruction, targets: Mapping[str, int]) -> tuple[int, ...]:
+    """Returns the target block of a `brx.idx` for each index; NO_TARGET in gaps."""
+    labels = instruction.operands[1]
     assert isinstance(labels, Vector)
     return tuple(
-        targets[label.name] if isinstance(label, Symbol) else NOWHERE for label in labels.elements
+        targets[label.name] if isinstance(label, Symbol) else NO_TARGET for label in labels.elements
     )
 
 
-def splits(made: Instruction) -> bool:
-    """Returns whether it can send lanes of a warp different ways."""
-    return made.operation.name == "brx" or (made.guard is not None and made.operation.name == "bra")
+def can_diverge(instruction: Instruction) -> bool:
+    """Returns whether an instruction is a branch that lanes of a warp may take differently."""
+    return instruction.operation.name == "brx" or (
+        instruction.guard is not None and instruction.operation.name == "bra"
+    )

@@ -1,7 +1,7 @@
-"""A digest of values that stays the same from process to process.
+"""Computes digests of values that are stable across processes, by which compiled code is cached.
 
-Two values have the same digest where they are equal: fields of data classes that take no part in
-comparisons, such as places in a source, are left out.
+Equal values have equal digests: fields of data classes that take no part in comparisons, such as
+positions in a source, are left out.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from warploom.ptx.ir import Register
 
 def digest(*values: object) -> str:
     """Returns the digest, as 64 hexadecimal digits, of numbers, texts, enumerations, operations,
-    and of tuples, sets, mappings and data classes of these. Raises TypeError for anything else."""
+    and of tuples, sets, mappings and data classes of these. Raises TypeError for values of other
+    types."""
     return hashlib.sha256(_Writer().written(values).encode()).hexdigest()
 
 
 class _Writer:
-    """Writes values as texts that only equal values have. A program names a register many times,
-    which is written once; how values of a type are written is found out once, too."""
+    """Serialises values to texts that are equal only for equal values. Texts of registers are
+    cached, since programs name the same registers many times; so are the serialisers of types."""
 
     def __init__(self) -> None:
         self._registers: dict[tuple[str, str], str] = {}
@@ -32,14 +33,13 @@ class _Writer:
         self._writers: dict[type, Callable[[Any], str]] = {}
 
     def written(self, value: object) -> str:
-        """Returns the text of a value."""
         write = self._writers.get(type(value))
         if write is None:
             write = self._writers[type(value)] = self._writer_of(value)
         return write(value)
 
     def _writer_of(self, value: object) -> Callable[[Any], str]:
-        """Returns the function that writes values of this one's type."""
+        """Returns the function that serialises values of a value's type."""
         if type(value) is Register:
             return self._register
         if value is None or isinstance(value, int | float | str | Enum):

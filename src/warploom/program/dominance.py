@@ -1,9 +1,12 @@
-"""Immediate post-dominators: the first place that every path from a block must come through.
+"""Computes immediate post-dominators: the nearest block that lies on all paths from a block to the
+exit.
 
-The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001),
-on the reversed graph. It needs no reducible graph. Blocks caught in an endless loop reach no exit;
-each such loop is given an edge to the exit from its last block, so that paths which part inside
-the loop still meet inside it.
+The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001), on
+the reversed graph. It needs no reducible graph. Blocks in an endless loop have no path to the exit;
+each such loop gets an edge to the exit from its last block, so that paths that diverge inside the
+loop still reconverge inside it.
+
+    0 -> 1, 2;  1 -> 3;  2 -> 3;  3 -> exit       post-dominators: 3, 3, 3, exit
 """
 
 from __future__ import annotations
@@ -15,37 +18,37 @@ Graph = Sequence[Sequence[int]]
 
 
 def post_dominators(successors: Graph) -> tuple[int, ...]:
-    """Return the immediate post-dominator of each node; the exit is `len(successors)`."""
+    """Returns the immediate post-dominator of each node; the exit is `len(successors)`."""
     exit = len(successors)
-    forward = _with_ways_out(successors)
+    forward = _with_exit_edges(successors)
     order = _post_order(_reversed(forward), exit)  # the exit comes last
     rank = {node: i for i, node in enumerate(order)}
-    found: dict[int, int] = {exit: exit}
+    idom: dict[int, int] = {exit: exit}
 
-    def meet(a: int, b: int) -> int:
+    def intersect(a: int, b: int) -> int:
         while a != b:
             if rank[a] < rank[b]:
-                a = found[a]
+                a = idom[a]
             else:
-                b = found[b]
+                b = idom[b]
         return a
 
     changed = True
     while changed:
         changed = False
         for node in reversed(order[:-1]):
-            known = [s for s in forward[node] if s in found]
-            nearest = known[0]
-            for other in known[1:]:
-                nearest = meet(nearest, other)
-            if found.get(node) != nearest:
-                found[node] = nearest
+            processed = [s for s in forward[node] if s in idom]
+            nearest = processed[0]
+            for other in processed[1:]:
+                nearest = intersect(nearest, other)
+            if idom.get(node) != nearest:
+                idom[node] = nearest
                 changed = True
-    return tuple(found[node] for node in range(exit))
+    return tuple(idom[node] for node in range(exit))
 
 
-def _with_ways_out(successors: Graph) -> list[list[int]]:
-    """Return the graph, the exit among its nodes, with an edge to the exit from each endless
+def _with_exit_edges(successors: Graph) -> list[list[int]]:
+    """Returns the graph with the exit as its last node, and an edge to it from each endless
     loop."""
     exit = len(successors)
     forward = [*(list(s) for s in successors), []]
@@ -54,21 +57,20 @@ def _with_ways_out(successors: Graph) -> list[list[int]]:
     for node in range(exit):
         if node in escaping:
             continue
-        last = max(_final_loop(forward, backward, node))
+        last = max(_terminal_component(forward, backward, node))
         forward[last].append(exit)
         backward[exit].append(last)
         escaping |= _reachable(backward, last)
     return forward
 
 
-def _final_loop(forward: Graph, backward: Graph, node: int) -> set[int]:
-    """Return a set of nodes that `node` leads to, each of which leads to all of them and nowhere
-    else."""
+def _terminal_component(forward: Graph, backward: Graph, node: int) -> set[int]:
+    """Returns a terminal strongly connected component that is reachable from a node."""
     while True:
-        ahead = _reachable(forward, node)
-        beyond = ahead - _reachable(backward, node)
+        reachable = _reachable(forward, node)
+        beyond = reachable - _reachable(backward, node)
         if not beyond:
-            return ahead
+            return reachable
         node = min(beyond)
 
 
@@ -92,7 +94,7 @@ def _reversed(graph: Graph) -> list[list[int]]:
 
 
 def _post_order(graph: Graph, root: int) -> list[int]:
-    """Return the nodes that `root` leads to, each behind those that it leads to (loops aside)."""
+    """Returns the nodes reachable from `root` in post-order of a depth-first search."""
     order: list[int] = []
     seen = {root}
     stack = [(root, iter(graph[root]))]

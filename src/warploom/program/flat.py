@@ -1,4 +1,4 @@
-"""Instructions in one list, while calls are being put into it."""
+"""Holds the flat list of instructions that a kernel becomes while its calls are inlined."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from warploom.program.program import Site
 from warploom.ptx.ir import Instruction, Register, Variable
 
 EXIT = "@exit"
-"""The label of the end of everything."""
+"""The label at the end of the program."""
 
 
 @dataclass
 class Flat:
-    """A kernel without calls that need anything more. `labels` say before which instruction each
-    label stands; `variables` are those of the kernel and of what it calls, without the kernel's
-    parameters.
+    """A kernel under construction, without calls that are still to be resolved.
 
-    `hidden` and `private` instructions are those of `Program`. `inside` says, of a jump between
-    functions, at which labels its own function goes on behind it.
+    `labels` map a label to the index of the next instruction. `variables` are those of the kernel
+    and of its callees, without the kernel's parameters. `hidden` and `private` are those of
+    `Program`. `local_successors` maps a jump between functions to the labels that follow it in its
+    own function.
     """
 
     instructions: list[Instruction] = field(default_factory=list[Instruction])
@@ -28,7 +28,7 @@ class Flat:
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
     hidden: set[int] = field(default_factory=set[int])
     private: set[int] = field(default_factory=set[int])
-    inside: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+    local_successors: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
     depth: Register | None = None
 
     def add(
@@ -42,5 +42,5 @@ class Flat:
         self.sites.append(site)
 
     def mark(self, label: str) -> None:
-        """Put a label before the next instruction."""
+        """Puts a label before the next instruction."""
         self.labels[label] = len(self.instructions)

@@ -1,12 +1,18 @@
-"""Puts the functions that a kernel calls into the kernel, so that one list of instructions is left.
+"""Inlines the functions that a kernel calls, so that one flat list of instructions remains.
 
-The `call` stays in front of the body that it brings in: it is issued and counted and does nothing.
-A `ret` of the callee becomes a branch behind that body. What the callee declares is renamed for
-each call ("%r1@3"), except for static variables, of which there is one ("s@callee"). A `.param`
-variable that is passed becomes the callee's parameter; any other argument is copied into it.
-What cannot be inlined, or would make the kernel too large (`program.inlining`), `program.calls`
-keeps as a call.
-Source: PTX ISA, "Abstracting the ABI: Function Declarations and Definitions".
+The `call` stays before the inlined body: it is issued and counted, but does nothing. A `ret` of the
+callee becomes a branch to the end of the body:
+
+    call (p1), f, (p0);          ->    call f;
+                                       ld.param.u32 %r1@3, [p0];
+    f: ld.param.u32 %r1, [a];          bra end@3;
+       ret;                            end@3:
+
+What the callee declares is renamed for each call ("%r1@3"), except for static variables, which all
+calls share ("s@callee"). A `.param` variable that is passed replaces the callee's parameter; any
+other argument is copied into it. Calls that cannot be inlined, or would make the kernel too large
+(`program.inlining`), are left to `program.calls`. Source: PTX ISA, "Abstracting the ABI: Function
+Declarations and Definitions".
 """
 
 from __future__ import annotations
@@ -20,10 +26,10 @@ from warploom.isa.ops.wgmma import is_wait
 from warploom.isa.spec import decode
 from warploom.program import alloca, callees, calls, stack
 from warploom.program.callgraph import CallGraph
-from warploom.program.calls import Part
+from warploom.program.calls import FunctionCode
 from warploom.program.flat import Flat
-from warploom.program.inlining import kept_functions
-from warploom.program.program import Copy, Site
+from warploom.program.inlining import retained_functions
+from warploom.program.program import InlinedCopy, Site
 from warploom.program.services import service_function
 from warploom.program.warp_groups import group_barrier_after
 from warploom.ptx.ir import (
@@ -51,27 +57,27 @@ STATIC = (Space.SHARED, Space.GLOBAL, Space.CONST)
 
 @dataclass(frozen=True)
 class _Frame:
-    """A function on its way into the kernel; `end` is the label behind it, None for the kernel,
-    which has no `copy` either."""
+    """A function whose body is being added. `end` is the label after the body; the kernel has
+    neither `end` nor `copy`."""
 
     function: Function
     renaming: Renaming
     end: str | None
-    copy: Copy | None = None
+    copy: InlinedCopy | None = None
 
 
 def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
-    """Return the kernel with everything it calls in place. Calls that cannot be inlined, and
-    `alloca`, have a stack of `stack_bytes` for each thread.
+    """Returns the kernel with its calls inlined or lowered, as one list. `stack_bytes` is the size
+    of a thread's stack, which calls that are not inlined and `alloca` use.
 
-    Raises UnsupportedInstruction for the call of a function without a body, CompileError where the
+    Raises UnsupportedInstruction for the call of a function without a body, CompileError if the
     kernel is too large.
     """
     inliner = _Inliner(module, kernel)
     first = inliner.begin(kernel)
     inliner.body(_Frame(kernel, Renaming(), None))
-    parts: dict[str, Part] = {}
-    waiting = [*inliner.wanted()]
+    parts: dict[str, FunctionCode] = {}
+    waiting = [*inliner.retained_callees()]
     while waiting:
         function = waiting.pop(0)
         if function.name not in parts:
@@ -80,60 +86,65 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
             formals = (*function.parameters, *function.returns)
             renaming = Renaming(suffix, {f.name: f.name + suffix for f in formals})
             end = calls.end_label(function.name)
-            inliner.body(_Frame(function, renaming, end, Copy(suffix)))
-            waiting += inliner.wanted()
+            inliner.body(_Frame(function, renaming, end, InlinedCopy(suffix)))
+            waiting += inliner.retained_callees()
     if not first.flat.instructions:
         _end_at_once(first)
-    if not (parts or first.kept or inliner.has_stack):
+    if not (parts or first.retained or inliner.has_stack):
         return first.flat
     return callees.assemble(first, parts.values(), stack_bytes, inliner.graph.reachable)
 
 
-def _end_at_once(kernel: Part) -> None:
-    """Gives a kernel without instructions the `ret` that PTX implies at the end of a body; it is
-    not counted."""
+def _end_at_once(kernel: FunctionCode) -> None:
+    """Adds to an empty kernel the `ret` that PTX implies at the end of a body, which is not
+    counted."""
     function = kernel.function
     end = Instruction(decode("ret"), (), span=function.span)
     kernel.flat.add(end, Site(function.name, 0), hidden=True)
 
 
 class _Inliner:
-    """Fills one part of the program after the other: the kernel, functions that are not inlined."""
+    """Emits the parts of a program in turn: the kernel, then each function that is not inlined."""
 
     def __init__(self, module: Module, kernel: Function) -> None:
         self.module = module
         self.graph = CallGraph(module)
-        self.kept = kept_functions(self.graph, kernel)
+        self.retained = retained_functions(self.graph, kernel)
         self.calls = 0
         self.has_stack = False
         self.module_names = {v.name for v in module.variables}
 
-    def begin(self, function: Function) -> Part:
-        """Begin the part of a function."""
-        self.part = Part(function)
+    def begin(self, function: Function) -> FunctionCode:
+        """Begins a new part, to which instructions are then added, and returns it."""
+        self.part = FunctionCode(function)
         self.flat = self.part.flat
         return self.part
 
-    def wanted(self) -> list[Function]:
-        """Return the functions that the calls of this part may reach."""
-        found = (self.module.function(name) for kept in self.part.kept for name in kept.callees)
+    def retained_callees(self) -> list[Function]:
+        """Returns the functions that retained calls of the current part may call."""
+        found = (
+            self.module.function(name)
+            for retained in self.part.retained
+            for name in retained.callees
+        )
         return [function for function in found if function is not None]
 
     def body(self, frame: _Frame) -> None:
-        """Add a function's declarations and instructions."""
+        """Adds a function's declarations and instructions to the current part."""
         self._declare(frame)
         index = 0
         for statement in frame.function.body or ():
             if isinstance(statement, Label):
                 self.flat.mark(frame.renaming.name(statement.name))
             elif isinstance(statement, Instruction):
-                made = frame.renaming.instruction(with_targets(statement, frame.function))
+                instruction = frame.renaming.instruction(with_targets(statement, frame.function))
                 site = Site(frame.function.name, index, frame.copy)
-                self._instruction(made, site, frame)
+                self._instruction(instruction, site, frame)
                 index += 1
 
     def _declare(self, frame: _Frame) -> None:
-        """Give what the function declares its names here."""
+        """Adds a function's registers and variables under their new names, and renames its
+        labels."""
         renaming = frame.renaming
         self.flat.registers.extend(renaming.register(r) for r in frame.function.registers)
         for statement in frame.function.body or ():
@@ -149,30 +160,30 @@ class _Inliner:
             return f"{variable.name}@{function.name}"
         return variable.name + suffix
 
-    def _instruction(self, made: Instruction, site: Site, frame: _Frame) -> None:
-        if made.operation.name == "call":
-            self._call(made, site, frame)
-        elif made.operation.name in alloca.NAMES:
+    def _instruction(self, instruction: Instruction, site: Site, frame: _Frame) -> None:
+        if instruction.operation.name == "call":
+            self._call(instruction, site, frame)
+        elif instruction.operation.name in alloca.NAMES:
             self.has_stack = True
-            alloca.stack_instruction(self.flat, made, site)
-        elif made.operation.name == "ret" and frame.end is not None:
-            self.flat.add(_branch(made, frame.end), site)
+            alloca.stack_instruction(self.flat, instruction, site)
+        elif instruction.operation.name == "ret" and frame.end is not None:
+            self.flat.add(_branch(instruction, frame.end), site)
         else:
-            self.flat.add(self._with_addresses(made), site)
-            if is_wait(made.operation):
-                self.flat.add(group_barrier_after(made), site, hidden=True)
+            self.flat.add(self._with_addresses(instruction), site)
+            if is_wait(instruction.operation):
+                self.flat.add(group_barrier_after(instruction), site, hidden=True)
 
-    def _with_addresses(self, made: Instruction) -> Instruction:
-        """Return the instruction with the addresses of functions in place of their names."""
-        if Symbol not in map(type, made.operands) or made.operation.name in JUMPS:
-            return made
+    def _with_addresses(self, instruction: Instruction) -> Instruction:
+        """Returns an instruction with names of functions replaced by their addresses."""
+        if Symbol not in map(type, instruction.operands) or instruction.operation.name in JUMPS:
+            return instruction
         operands = tuple(
             Immediate(address)
             if isinstance(o, Symbol) and (address := self.graph.address(o.name)) is not None
             else o
-            for o in made.operands
+            for o in instruction.operands
         )
-        return replace(made, operands=operands)
+        return replace(instruction, operands=operands)
 
     def _call(self, call: Instruction, site: Site, caller: _Frame) -> None:
         service = service_function(self.module, call)
@@ -182,61 +193,65 @@ class _Inliner:
         self.calls += 1
         end = f"return@{self.calls}"
         if call.guard is not None:
+            # The guard becomes a branch around the call, for a body has no guard.
             around = Guard(call.guard.register, not call.guard.negated)
             self.flat.add(_branch(replace(call, guard=around), end), site)
         call = replace(call, guard=None)
         callee = self._callee(call)
-        if callee is None or callee.name in self.kept or self.graph.is_recursive(callee.name):
-            self._keep(call, site, caller)
+        if callee is None or callee.name in self.retained or self.graph.is_recursive(callee.name):
+            self._emit_retained(call, site, caller)
             self.flat.mark(end)
         else:
             self._inline(call, site, callee, end)
 
-    def _keep(self, call: Instruction, site: Site, caller: _Frame) -> None:
-        """Keep a call as one."""
+    def _emit_retained(self, call: Instruction, site: Site, caller: _Frame) -> None:
+        """Emits a call that is not inlined."""
         graph = self.graph
         reachable = {f.name: graph.number[f.name] for f in graph.candidates(call, caller.function)}
         to = calls.CallTargets(reachable, any(graph.may_exit(name) for name in reachable))
         shape = graph.shape(call, caller.function)
-        calls.keep_call(self.part, call, site, self.calls, shape, to)
+        calls.emit_retained_call(self.part, call, site, self.calls, shape, to)
 
     def _inline(self, call: Instruction, site: Site, callee: Function, end: str) -> None:
-        """Put a function in the place of its call."""
+        """Emits a call as the body of its callee, between copies of arguments and results."""
         suffix = f"@{self.calls}"
         renaming = Renaming(suffix)
-        top = self._keep_top(call, site, callee, suffix)
+        top = self._save_stack_top(call, site, callee, suffix)
         arguments = self._bind(call, callee.parameters, call.operands[2], renaming)
         results = self._bind(call, callee.returns, call.operands[0], renaming)
         self.flat.add(replace(call, operands=(Vector(()), call.operands[1], Vector(()))), site)
         for formal, actual in arguments:
             self.flat.add(_copy_in(call, formal, actual), site)
-        self.body(_Frame(callee, renaming, end, Copy(suffix, site, call.location, call.span.line)))
+        self.body(
+            _Frame(callee, renaming, end, InlinedCopy(suffix, site, call.location, call.span.line))
+        )
         self.flat.mark(end)
         if top is not None:
-            stack.Code(self.flat, call, site).do("mov.b64", stack.TOP, top)
+            stack.HiddenCode(self.flat, call, site).emit("mov.b64", stack.TOP, top)
         for formal, actual in results:
             self.flat.add(_copy_out(call, formal, actual), site)
 
-    def _keep_top(
+    def _save_stack_top(
         self, call: Instruction, site: Site, callee: Function, suffix: str
     ) -> Register | None:
-        """Return the register that keeps where the stack ends, for a function that takes memory
-        there."""
+        """Saves the top of the stack before a callee that uses `alloca`; returns the register that
+        holds it, None if the callee does not."""
         if not alloca.uses_stack(callee):
             return None
         top = Register(f"@top{suffix}", stack.TOP.type)
         self.flat.registers.append(top)
-        stack.Code(self.flat, call, site).do("mov.b64", top, stack.TOP)
+        stack.HiddenCode(self.flat, call, site).emit("mov.b64", top, stack.TOP)
         return top
 
     def _service(self, call: Instruction, service: Function, site: Site) -> None:
-        """Lower a call that the machine answers: its arguments and results go through registers."""
+        """Emits a call that the host executes (printf, malloc): arguments and results are moved
+        from and to registers."""
         self.calls += 1
-        returns, target, given = call.operands[:3]
+        returns, target, actuals = call.operands[:3]
         assert isinstance(returns, Vector)
-        assert isinstance(given, Vector)
+        assert isinstance(actuals, Vector)
         arguments: list[Operand] = []
-        for formal, actual in zip(service.parameters, given.elements, strict=True):
+        for formal, actual in zip(service.parameters, actuals.elements, strict=True):
             if isinstance(actual, Symbol):
                 register = self._register(formal)
                 load = decode(f"ld.param.{register.type.name}")
@@ -259,13 +274,13 @@ class _Inliner:
                 )
 
     def _register(self, formal: Variable) -> Register:
-        """Return a new register for what a service takes or gives."""
-        made = Register(f"{formal.name}@{self.calls}", TYPES[f"b{formal.type.bits}"])
-        self.flat.registers.append(made)
-        return made
+        """Returns a new register for a parameter or result of a service."""
+        register = Register(f"{formal.name}@{self.calls}", TYPES[f"b{formal.type.bits}"])
+        self.flat.registers.append(register)
+        return register
 
     def _callee(self, call: Instruction) -> Function | None:
-        """Return the function that a call names; None where it is through a register."""
+        """Returns the function that a call names; None if the call is through a register."""
         target = call.operands[1]
         if not isinstance(target, Symbol):
             return None
@@ -281,16 +296,19 @@ class _Inliner:
         return callee
 
     def _bind(
-        self, call: Instruction, formals: Iterable[Variable], given: Operand, renaming: Renaming
+        self, call: Instruction, formals: Iterable[Variable], actuals: Operand, renaming: Renaming
     ) -> list[tuple[Variable, Operand]]:
-        """Connect parameters with what is passed; gives the pairs that have to be copied."""
-        assert isinstance(given, Vector)
+        """Maps parameters to what is passed for them, by renaming; returns the pairs of parameter
+        and argument that have to be copied instead."""
+        assert isinstance(actuals, Vector)
         wanted = tuple(formals)
-        if len(wanted) != len(given.elements):
-            message = f"the function takes {len(wanted)} here, the call gives {len(given.elements)}"
+        if len(wanted) != len(actuals.elements):
+            message = (
+                f"the function takes {len(wanted)} here, the call gives {len(actuals.elements)}"
+            )
             raise UnsupportedInstruction(message, call.span)
         copied: list[tuple[Variable, Operand]] = []
-        for formal, actual in zip(wanted, given.elements, strict=True):
+        for formal, actual in zip(wanted, actuals.elements, strict=True):
             if formal.space is Space.PARAM and isinstance(actual, Symbol):
                 renaming.names[formal.name] = actual.name
                 continue
@@ -303,23 +321,24 @@ class _Inliner:
 
 
 def _branch(origin: Instruction, label: str) -> Instruction:
-    """Return a branch under the guard and at the place of `origin`."""
+    """Returns a branch to a label, with the guard and the location of `origin`."""
     return replace(origin, operation=decode("bra"), operands=(Symbol(label),))
 
 
-def with_targets(made: Instruction, function: Function) -> Instruction:
-    """Return an indexed branch with its targets in place of the name of their list."""
-    if made.operation.name != "brx":
-        return made
-    index, name = made.operands
+def with_targets(instruction: Instruction, function: Function) -> Instruction:
+    """Returns an indexed branch with the labels of its target list in place of the list's name."""
+    if instruction.operation.name != "brx":
+        return instruction
+    index, name = instruction.operands
     assert isinstance(name, Symbol)
     lists = (s for s in function.body or () if isinstance(s, Targets) and s.name == name.name)
     labels = tuple(Symbol(label, span=name.span) for label in next(lists).names)
-    return replace(made, operands=(index, Vector(labels, name.span)))
+    return replace(instruction, operands=(index, Vector(labels, name.span)))
 
 
 def _copy_in(call: Instruction, formal: Variable, actual: Operand) -> Instruction:
-    """Puts an argument into a parameter that is not a variable of the caller."""
+    """Returns the instruction that copies an argument to a parameter that is not a caller's
+    variable."""
     if formal.space is Space.PARAM:
         operation = decode(f"st.param.{formal.type.name}")
         return replace(call, operation=operation, operands=(Address(Symbol(formal.name)), actual))
@@ -327,7 +346,8 @@ def _copy_in(call: Instruction, formal: Variable, actual: Operand) -> Instructio
 
 
 def _copy_out(call: Instruction, formal: Variable, actual: Operand) -> Instruction:
-    """Takes a result from a parameter that is not a variable of the caller."""
+    """Returns the instruction that copies a result from a parameter that is not a caller's
+    variable."""
     if formal.space is Space.PARAM:
         operation = decode(f"ld.param.{formal.type.name}")
         return replace(call, operation=operation, operands=(actual, Address(Symbol(formal.name))))

@@ -1,9 +1,9 @@
-"""Chooses the functions whose calls stay calls: as few as keep a kernel's size within bounds.
+"""Chooses the functions that are not inlined: as few as keep the size of a kernel within limits.
 
-Inlining repeats a function at each of its calls, so that a chain of functions which call each other
-twice grows as 2^n. Calls are inlined as long as the kernel stays below MAX_INLINED instructions and
-MAX_DEPTH calls deep; otherwise the larger functions with several calls are kept, with a threshold
-that falls until the kernel fits.
+Inlining copies a function to each of its calls, so that a chain of functions which call each other
+twice grows as 2^n. All calls are inlined while the kernel stays below MAX_INLINED instructions and
+MAX_DEPTH nested calls; else the larger functions with several calls are retained, with a threshold
+of size that falls until the kernel fits.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ from warploom.program.callgraph import CallGraph
 from warploom.ptx.ir import Function
 
 MAX_INLINED = 5_000
-"""Instructions up to which everything is inlined."""
+"""Instructions of a kernel up to which all calls are inlined."""
 
 MAX_DEPTH = 64
-"""Calls inlined into each other."""
+"""Nested calls up to which calls are inlined."""
 
 THRESHOLDS = (64, 16)
-"""Sizes above which a function with several calls is kept, tried in turn."""
+"""Sizes above which functions with several calls are retained, tried in turn."""
 
 MAX_INSTRUCTIONS = 100_000
-"""Instructions of a kernel and the functions that it calls, beyond which it is not compiled."""
+"""Instructions of a kernel and its callees above which it is not compiled."""
 
 
 @dataclass(frozen=True)
 class _Size:
-    """A function with what is inlined into it: instructions, and calls inside of each other."""
+    """The size of a function with its inlined callees: instructions, and depth of nested calls."""
 
     instructions: int
     depth: int
 
 
-def kept_functions(graph: CallGraph, kernel: Function) -> frozenset[str]:
-    """Returns the functions whose calls are not inlined though they could be.
+def retained_functions(graph: CallGraph, kernel: Function) -> frozenset[str]:
+    """Returns the functions that could be inlined but are not.
 
-    Raises CompileError where the kernel is too large whatever is inlined.
+    Raises CompileError if the kernel is too large whatever is inlined.
     """
     order = _callees_first(graph, kernel)
     called = Counter(name for one in order for name in graph.direct_callees(one.name))
-    kept, total = _keep(graph, order, called, None)
+    retained, total = _retain(graph, order, called, None)
     for threshold in THRESHOLDS:
         if total <= MAX_INLINED:
-            return kept
-        kept, total = _keep(graph, order, called, threshold)
+            return retained
+        retained, total = _retain(graph, order, called, threshold)
     if total > MAX_INSTRUCTIONS:
         raise _too_large(kernel, order, called, total)
-    return kept
+    return retained
 
 
 def _callees_first(graph: CallGraph, kernel: Function) -> list[Function]:
-    """Returns the kernel and the functions that it reaches, each behind those that it calls."""
+    """Returns the kernel and all functions that it can call, each after its callees."""
     order: list[Function] = []
     entered: set[str] = set()
     pending = [(kernel, False)]
@@ -71,25 +71,26 @@ def _callees_first(graph: CallGraph, kernel: Function) -> list[Function]:
     return order
 
 
-def _keep(
+def _retain(
     graph: CallGraph, order: Sequence[Function], called: Mapping[str, int], threshold: int | None
 ) -> tuple[frozenset[str], int]:
-    """Returns the functions that a threshold keeps, and the instructions of the whole program."""
+    """Returns the functions that are retained at a threshold (None: no limit), and the instructions
+    of the resulting program."""
     sizes: dict[str, _Size] = {}
-    kept: set[str] = set()
+    retained: set[str] = set()
     for function in order:
         name = function.name
         instructions, depth = len(function.instructions), 0
         for callee in graph.direct_callees(name):
-            if callee not in kept and callee in sizes and not graph.is_recursive(callee):
+            if callee not in retained and callee in sizes and not graph.is_recursive(callee):
                 instructions += sizes[callee].instructions
                 depth = max(depth, 1 + sizes[callee].depth)
         sizes[name] = _Size(instructions, depth)
         large = threshold is not None and called[name] > 1 and instructions > threshold
         if name != order[-1].name and (large or depth >= MAX_DEPTH):
-            kept.add(name)
-    total = sum(sizes[name].instructions for name in (*kept, order[-1].name))
-    return frozenset(kept), total
+            retained.add(name)
+    total = sum(sizes[name].instructions for name in (*retained, order[-1].name))
+    return frozenset(retained), total
 
 
 def _too_large(

@@ -1,7 +1,8 @@
-"""Gives every variable that a kernel uses its place in memory.
+"""Assigns memory to the variables of a kernel: an offset in its state space, or an index of a
+global.
 
-Source: PTX ISA, "State Spaces"; parameters stand in order, each at its own alignment, as the CUDA
-driver lays out a kernel's arguments.
+Parameters are laid out in order, each at its own alignment, as the CUDA driver does. Source: PTX
+ISA, "State Spaces".
 """
 
 from __future__ import annotations
@@ -11,31 +12,31 @@ from dataclasses import dataclass, field
 
 from warploom.core.errors import UnsupportedInstruction
 from warploom.program.flat import Flat
-from warploom.program.program import PARAMETERS, Place
+from warploom.program.program import PARAMETERS, VariableSlot
 from warploom.program.uses import symbols
 from warploom.ptx.ir import Function, Instruction, Module, Space, Special, Symbol, Variable
 
 DYNAMIC_SHARED_ALIGNMENT = 16
-"""Dynamic shared memory begins at a multiple of this or of what its declaration asks, in bytes.
+"""The alignment of dynamic shared memory in bytes, unless its declaration has a greater one.
 
-Nothing documents where it begins; this suits every scalar and vector type.
+Its offset is undocumented; this value suits every scalar and vector type.
 """
 
 RESERVED_BYTES = 1024
-"""What the system keeps of a block's shared memory from 8.0 on (CUDA C++ Programming Guide,
-"Compute Capability 8.x: Shared Memory"). NVIDIA's headers keep the barriers of groups there; a
-kernel that asks where it is has it, behind its own."""
+"""Bytes of a thread block's shared memory that the system reserves from 8.0 on (CUDA C++
+Programming Guide, "Compute Capability 8.x: Shared Memory"). NVIDIA's headers keep barriers of
+thread groups there. Only kernels that read its address have it, after their own shared memory."""
 
-ASKS_FOR_RESERVED = ("%reserved_smem", "%aggr_smem")
+RESERVED_REGISTERS = ("%reserved_smem", "%aggr_smem")
 
 NAMES_NO_STORAGE = frozenset({"bra", "brx", "call"})
 
 
 @dataclass
 class Layout:
-    """Places by name, the globals that a launch must locate, and sizes in bytes."""
+    """The slots of variables by name, the globals that a launch must locate, and sizes in bytes."""
 
-    places: dict[str, Place] = field(default_factory=dict[str, Place])
+    places: dict[str, VariableSlot] = field(default_factory=dict[str, VariableSlot])
     globals: list[str] = field(default_factory=list[str])
     parameter_bytes: int = 0
     frame_bytes: int = 0
@@ -46,34 +47,38 @@ class Layout:
 
 
 def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
-    """Place the kernel's parameters and every variable that its instructions name.
+    """Lays out the kernel's parameters and every variable that its instructions name.
 
-    Raises UnsupportedInstruction where an instruction names what has no storage.
+    Raises UnsupportedInstruction if an instruction takes the address of something without storage.
     """
     layout = Layout()
-    layout.parameter_bytes = _stack(layout, kernel.parameters)
-    layout.reserved_shared_bytes = _reserved(flat)
-    used = _used(module, kernel, flat)
+    layout.parameter_bytes = _lay_out(layout, kernel.parameters)
+    layout.reserved_shared_bytes = _reserved_bytes(flat)
+    used = _used_variables(module, kernel, flat)
     by_space: dict[Space, list[Variable]] = {}
     for variable in used:
         by_space.setdefault(variable.space, []).append(variable)
-    layout.frame_bytes = _stack(layout, by_space.get(Space.PARAM, ()), frame=True)
-    layout.local_bytes = _stack(layout, by_space.get(Space.LOCAL, ()))
-    _share(layout, by_space.get(Space.SHARED, ()))
+    layout.frame_bytes = _lay_out(layout, by_space.get(Space.PARAM, ()), frame=True)
+    layout.local_bytes = _lay_out(layout, by_space.get(Space.LOCAL, ()))
+    _lay_out_shared(layout, by_space.get(Space.SHARED, ()))
     for variable in (*by_space.get(Space.GLOBAL, ()), *by_space.get(Space.CONST, ())):
         index = len(layout.globals)
-        layout.places[variable.name] = Place(variable.space, index, variable.size)
+        layout.places[variable.name] = VariableSlot(variable.space, index, variable.size)
         layout.globals.append(variable.name)
     _check_pointers(module, flat)
-    one_each = {made.operation: made for made in flat.instructions}.values()
-    if any(map(points_to_parameters, one_each)):
-        layout.places[PARAMETERS] = Place(Space.GLOBAL, len(layout.globals), layout.parameter_bytes)
+    distinct_operations = {
+        instruction.operation: instruction for instruction in flat.instructions
+    }.values()
+    if any(map(points_to_parameters, distinct_operations)):
+        layout.places[PARAMETERS] = VariableSlot(
+            Space.GLOBAL, len(layout.globals), layout.parameter_bytes
+        )
     return layout
 
 
 def _check_pointers(module: Module, flat: Flat) -> None:
-    """Refuse pointers to the parameters of calls, which are registers here, or on a stack that no
-    generic address reaches."""
+    """Raises UnsupportedInstruction for pointers to parameters of calls, which have no address:
+    they are registers, or in stack frames outside of the generic address space."""
     for name in {site.function for site in flat.sites}:
         function = module.function(name) or next(e for e in module.entries if e.name == name)
         variables = [s for s in function.body or () if isinstance(s, Variable)]
@@ -91,37 +96,39 @@ def _check_pointers(module: Module, flat: Flat) -> None:
 
 
 def points_to_parameters(instruction: Instruction) -> bool:
-    """Returns whether it deals in generic addresses of the kernel's parameters. They are global
-    ones (PTX ISA, "Generic Addressing": the window of parameters is inside that of global
-    memory)."""
+    """Returns whether an instruction converts or tests generic addresses of the kernel's
+    parameters. These are global addresses (PTX ISA, "Generic Addressing": the window of parameters
+    lies in global memory)."""
     operation = instruction.operation
     space = operation.modifiers.text("space", "")
     return operation.name in ("cvta", "isspacep") and space.startswith("param")
 
 
-def _reserved(flat: Flat) -> int:
-    """Return the bytes of shared memory that the system keeps, if the kernel asks for them."""
-    special = (o for made in flat.instructions for o in made.operands if type(o) is Special)
-    return RESERVED_BYTES if any(o.name.startswith(ASKS_FOR_RESERVED) for o in special) else 0
+def _reserved_bytes(flat: Flat) -> int:
+    """Returns the bytes of reserved shared memory: 0 if the kernel does not read their address."""
+    special = (
+        o for instruction in flat.instructions for o in instruction.operands if type(o) is Special
+    )
+    return RESERVED_BYTES if any(o.name.startswith(RESERVED_REGISTERS) for o in special) else 0
 
 
-def _used(module: Module, kernel: Function, flat: Flat) -> list[Variable]:
-    """Return the variables that instructions name, in the order of their declaration."""
-    known = _definitions(module.variables) | flat.variables
+def _used_variables(module: Module, kernel: Function, flat: Flat) -> list[Variable]:
+    """Returns the variables that instructions name, in order of declaration."""
+    declared = _definitions(module.variables) | flat.variables
     parameters = {p.name for p in kernel.parameters}
     named: set[str] = set()
     for instruction in flat.instructions:
         if instruction.operation.name in NAMES_NO_STORAGE:
             continue
         for symbol in symbols(instruction):
-            if symbol.name not in parameters and symbol.name not in known:
+            if symbol.name not in parameters and symbol.name not in declared:
                 raise _no_storage(module, symbol)
             named.add(symbol.name)
-    return [variable for name, variable in known.items() if name in named]
+    return [variable for name, variable in declared.items() if name in named]
 
 
 def _definitions(variables: Iterable[Variable]) -> dict[str, Variable]:
-    """Variables by name; where one is declared `.extern` too, its definition."""
+    """Returns variables by name; the definition of a variable that is also declared `.extern`."""
     found: dict[str, Variable] = {}
     for variable in variables:
         if variable.name not in found or variable.linkage != "extern":
@@ -135,24 +142,24 @@ def _no_storage(module: Module, symbol: Symbol) -> UnsupportedInstruction:
     return UnsupportedInstruction(message, symbol.span)
 
 
-def _stack(layout: Layout, variables: Iterable[Variable], *, frame: bool = False) -> int:
-    """Place variables one after another, each aligned; gives the bytes they take together."""
+def _lay_out(layout: Layout, variables: Iterable[Variable], *, frame: bool = False) -> int:
+    """Lays out variables one after another, each aligned; returns the end of the last one."""
     end = 0
     for variable in variables:
         start = _aligned(end, variable.alignment)
-        layout.places[variable.name] = Place(variable.space, start, variable.size, frame)
+        layout.places[variable.name] = VariableSlot(variable.space, start, variable.size, frame)
         end = start + variable.size
     return end
 
 
-def _share(layout: Layout, variables: Iterable[Variable]) -> None:
-    """Static shared variables first; open arrays all begin where dynamic memory does."""
-    opened = [v for v in variables if v.linkage == "extern" and None in v.shape]
-    layout.shared_bytes = _stack(layout, (v for v in variables if v not in opened))
-    alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in opened)))
+def _lay_out_shared(layout: Layout, variables: Iterable[Variable]) -> None:
+    """Lays out static shared variables, then dynamic shared memory, where all open arrays begin."""
+    open_arrays = [v for v in variables if v.linkage == "extern" and None in v.shape]
+    layout.shared_bytes = _lay_out(layout, (v for v in variables if v not in open_arrays))
+    alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in open_arrays)))
     layout.dynamic_shared_offset = _aligned(layout.shared_bytes, alignment)
-    for variable in opened:
-        layout.places[variable.name] = Place(Space.SHARED, layout.dynamic_shared_offset, 0)
+    for variable in open_arrays:
+        layout.places[variable.name] = VariableSlot(Space.SHARED, layout.dynamic_shared_offset, 0)
 
 
 def _aligned(offset: int, alignment: int) -> int:

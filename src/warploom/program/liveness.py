@@ -1,8 +1,10 @@
-"""Finds the registers that still matter at the start of each block.
+"""Computes the registers that are live at the start of each basic block.
 
-A register is live where some path reads it before writing it. A guarded write may leave the old
-value, so it ends nothing; a plain write does, lane by lane, whatever the mask. Sets of registers
-are bit masks here, one bit for each register.
+A register is live if some path reads it before writing it. A guarded write may leave the old value,
+so it kills nothing; a plain write kills in each lane, whatever the active mask, since lanes that
+are inactive have their own program counter. Sets of registers are bit masks.
+
+    loop: add %r1, %r1, %r2;  setp.lt %p, %r1, %r3;  @%p bra loop;      live-in: %r1, %r2, %r3
 """
 
 from __future__ import annotations
@@ -14,15 +16,18 @@ from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction, Register
 
 if TYPE_CHECKING:
-    from warploom.program.program import Block
+    from warploom.program.program import ProgramBlock
 
 
 def live_in(
-    instructions: Sequence[Instruction], blocks: Sequence[Block], registers: Sequence[Register]
+    instructions: Sequence[Instruction],
+    blocks: Sequence[ProgramBlock],
+    registers: Sequence[Register],
 ) -> tuple[frozenset[Register], ...]:
-    """Return the registers that are live at the start of each block."""
+    """Returns the registers that are live at the start of each block: backward data flow to a fixed
+    point."""
     bits = {register.name: 1 << i for i, register in enumerate(registers)}
-    effects = [_effect(instructions[b.start : b.stop], bits) for b in blocks]
+    effects = [_gen_and_kill(instructions[b.start : b.stop], bits) for b in blocks]
     live = [0] * (len(blocks) + 1)  # the last is the exit, where nothing is live
     predecessors: list[list[int]] = [[] for _ in live]
     for block in blocks:
@@ -43,8 +48,9 @@ def live_in(
     return tuple(sets[mask] for mask in live[:-1])
 
 
-def _effect(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[int, int]:
-    """Returns what a block reads before writing it, and what it surely writes."""
+def _gen_and_kill(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[int, int]:
+    """Returns the registers that a block reads before writing (gen) and those it always writes
+    (kill)."""
     read, written = set[str](), set[str]()
     for instruction in instructions:
         for register in reads(instruction):

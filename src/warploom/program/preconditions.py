@@ -1,4 +1,4 @@
-"""The preconditions of single instructions, with the operands that they are about."""
+"""Lists the preconditions of an instruction on its operands, such as an aligned address."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from warploom.ptx.ir import Address, Instruction, Operand, Register
 
 @dataclass(frozen=True, slots=True)
 class OperandCheck:
-    """A precondition of an instruction: the term that holds, over the values of `operands`.
+    """A precondition of an instruction: `term` holds for the values of `operands`.
 
-    `value` is the operand that the fault tells of, `address` where the instruction reaches memory.
+    `value` is the operand that a fault reports, `address` the operand of the memory access.
     """
 
     precondition: Precondition
@@ -30,23 +30,24 @@ class OperandCheck:
 
 
 def operand_checks(instruction: Instruction) -> Iterator[OperandCheck]:
-    """Yield the preconditions on operands that an instruction has, in the order in which they
-    count."""
+    """Yields the preconditions of an instruction on its operands, in the order in which faults take
+    precedence."""
     operation = instruction.operation
     if not operation.spec.operand_preconditions:
         return
-    given = list(sources(instruction))
+    operands_read = list(sources(instruction))
     if "L2::cache_hint" in operation.modifiers:
-        given.pop()
+        operands_read.pop()
     named = {
-        form.name: operand for form, operand in zip(operation.spec.sources, given, strict=False)
+        form.name: operand
+        for form, operand in zip(operation.spec.sources, operands_read, strict=False)
     }
     numbers = {name: operand for name, operand in named.items() if not _is_predicate(operand)}
     for each in operation.spec.operand_preconditions:
         if all(name in numbers for name in each.operands):
             operands = tuple(numbers[name] for name in each.operands)
             are_addresses = tuple(isinstance(operand, Address) for operand in operands)
-            address = next(o for o in (*operands, *given) if isinstance(o, Address))
+            address = next(o for o in (*operands, *operands_read) if isinstance(o, Address))
             yield OperandCheck(each, each.of_operands(are_addresses), operands, address)
 
 

@@ -1,7 +1,7 @@
-"""Computes register pressure: the most registers of a kernel that are live at one place.
+"""Estimates register pressure: the most registers of a kernel that are live at one instruction.
 
-An estimate for want of ptxas, which reorders code, rematerialises values and keeps addresses in
-pairs aligned: it may take more, or fewer.
+ptxas may use more or fewer: it reorders code, rematerialises values and keeps addresses in aligned
+pairs.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Register
 
 RESERVED = 4
-"""Registers beside the live ones: the stack pointer, and what addresses are put together in."""
+"""Registers beside live ones: the stack pointer, and temporaries for addresses."""
 
 
 def estimated_registers(program: Program) -> int:
-    """Registers of 32 bits that a thread needs. Predicates have registers of their own."""
+    """Returns the 32-bit registers that a thread needs. Predicates have registers of their own."""
     return RESERVED + max(_most_live(program, block) for block in range(len(program.blocks)))
 
 
 def _most_live(program: Program, index: int) -> int:
-    """Return the most 32-bit registers that are live before or after any instruction of a block."""
+    """Returns the most 32-bit registers that are live before or after any instruction of a
+    block."""
     block = program.blocks[index]
     live: dict[str, Register] = {}
     for successor in block.successors:

@@ -1,8 +1,10 @@
-"""A kernel ready to run: one flat list of instructions, cut into basic blocks, with its storage.
+"""Defines `Program`: a kernel as one flat list of instructions, cut into basic blocks, with the
+offsets of its variables.
 
-Both machines run this form and number everything by it. `program.build` makes it from a module:
-direct calls are inlined (a callee's `ret` becomes a branch to its continuation), so that one
-control-flow graph covers the whole kernel and its post-dominators are where lanes meet again.
+Both machines execute a `Program` and number instructions, blocks and accesses by it.
+`program.build` makes it from a module. Direct calls are inlined (a callee's `ret` becomes a branch
+to its continuation), so that one control-flow graph covers the whole kernel and the immediate
+post-dominator of a branch is its reconvergence point.
 """
 
 from __future__ import annotations
@@ -20,29 +22,28 @@ from warploom.program.requests.tensor_memory import uses_tensor_memory
 from warploom.ptx.ir import Instruction, Module, Register, Space
 
 PARAMETERS = "the parameters of the kernel"
-"""The name of the variable behind `Program.globals` in which a kernel's parameters stand once more,
-where it takes their generic addresses."""
+"""Names the variable, last in `Program.globals`, that holds a second copy of the kernel's
+parameters, in kernels that take generic addresses of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The origin of an instruction of a program: function, and its index among the
-    instructions of that function. Copies of one inlined function have equal sites; `copy` tells
-    them apart."""
+    """The origin of an instruction: a function, and the index of the instruction in that function.
+    Copies of one inlined function have equal sites, which differ only in `copy`."""
 
     function: str
     index: int
-    copy: Copy | None = field(default=None, compare=False)
+    copy: InlinedCopy | None = field(default=None, compare=False)
 
     def __hash__(self) -> int:
         return self.index
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """The copy of a function's body in which an instruction stands: names of its registers and
-    variables end in `suffix`. `call` and `location` are those of the `call` in whose place it
-    stands, None for a function that is not inlined; `line` is where that stands in PTX."""
+class InlinedCopy:
+    """A copy of a function's body, in which the names of registers and variables end in `suffix`.
+    `call` and `location` belong to the `call` that the body replaces, and are None for a function
+    that is not inlined; `line` is the line of that call in the PTX."""
 
     suffix: str
     call: Site | None = None
@@ -51,13 +52,13 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A basic block: instructions `start` up to but not including `stop`.
+class ProgramBlock:
+    """A basic block: the instructions from `start` up to but not including `stop`.
 
     Only the last instruction may be a `bra`, `brx`, `ret`, `exit`, `trap`, or a barrier that can
-    suspend the warp. `successors`: for a guarded branch (target, next); for a plain branch
-    (target,); for an indexed one all its targets, then the next block if it is guarded; for a
-    guarded `exit` or `ret` (exit, next); for anything else (next,). Block ids; the virtual exit is
+    suspend the warp. `successors` are block ids: (target, next) of a guarded branch, (target,) of a
+    plain one; all targets of an indexed branch, then the next block if the branch is guarded;
+    (exit, next) of a guarded `exit` or `ret`; (next,) of all else. The virtual exit is
     `Program.exit`.
     """
 
@@ -68,14 +69,14 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The storage of a variable.
+class VariableSlot:
+    """The memory that a variable occupies.
 
-    `offset` is in bytes: from the start of the kernel's parameters (space PARAM), of the block's
-    shared memory (SHARED), or of the thread's local memory (LOCAL). For GLOBAL and CONST it is the
-    index into `Program.globals`, whose addresses a launch provides. `frame` is True for a `.param`
-    variable of a call: thread-private storage that only `ld.param` and `st.param` reach, at
-    `offset` bytes from the start of the thread's frame.
+    `offset` is in bytes from the start of the kernel's parameters (space PARAM), of the thread
+    block's shared memory (SHARED), or of the thread's local memory (LOCAL). For GLOBAL and CONST it
+    is an index into `Program.globals`, whose addresses a launch provides. `frame` is True for a
+    `.param` variable of a call: thread-private storage that only `ld.param` and `st.param` access,
+    at `offset` bytes from the start of the thread's frame.
     """
 
     space: Space
@@ -86,28 +87,29 @@ class Place:
 
 @dataclass(frozen=True)
 class Program:
-    """One kernel, linked and laid out.
+    """A kernel with its calls resolved, its basic blocks, and the layout of its variables.
 
-    `targets` maps label names to blocks, `onward[b]` are the successors of block b inside its own
-    function: behind a call, not where that leads. `sites[i]` says where instruction i is from.
-    `registers` are all registers, in a fixed order. Sizes are in bytes; `shared_bytes` covers
-    static variables, dynamic shared memory begins at `dynamic_shared_offset`; the system's own
-    comes last.
+    `targets` maps labels to blocks. `local_successors[b]` are the successors of block b in its own
+    function: the return point of a call, not the callee's entry. `sites[i]` is the origin of
+    instruction i, `places` the slots of variables by name. `registers` are all registers, in a
+    fixed order. Sizes are in bytes; `shared_bytes` covers static variables, then dynamic shared
+    memory begins at `dynamic_shared_offset`; `reserved_shared_bytes` for the system come last.
 
-    Calls that are not inlined (`program.calls`): `depth` is the register that says how many of
-    them a thread is in, None without any. `hidden` instructions keep their stack and are not
-    counted; accesses of `private` ones to that stack are not.
+    For calls that are not inlined (`program.calls`): `depth` is the register with the number of
+    calls that a thread is in, None without such calls. `hidden` instructions maintain the stack of
+    calls and are not counted; `private` ones access that stack, and those accesses are not counted
+    either.
     """
 
     name: str
     module: Module
     instructions: tuple[Instruction, ...]
     sites: tuple[Site, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[ProgramBlock, ...]
     targets: Mapping[str, int]
-    onward: tuple[tuple[int, ...], ...]
+    local_successors: tuple[tuple[int, ...], ...]
     registers: tuple[Register, ...]
-    places: Mapping[str, Place]
+    places: Mapping[str, VariableSlot]
     globals: tuple[str, ...]
     parameter_bytes: int
     frame_bytes: int
@@ -119,73 +121,79 @@ class Program:
     hidden: frozenset[int] = frozenset()
     private: frozenset[int] = frozenset()
     kept: dict[object, object] = field(default_factory=dict[object, object], compare=False)
-    """What machines keep of a program for as long as it lives, such as its machine code."""
+    """Caches what machines derive from the program, such as machine code, by keys that they choose;
+    it lives as long as the program."""
 
     @property
     def title(self) -> str:
-        """Return the kernel as messages show it: with its C++ parameters, if its name is
+        """Returns the name of the kernel for messages: with its C++ parameters, if the name is
         mangled."""
         return shown_name(self.name)
 
     @property
     def size(self) -> int:
-        """Return how many instructions it has."""
+        """Returns the number of instructions."""
         return len(self.instructions)
 
     def opcode(self, instruction: int) -> str:
-        """Return the operation of instruction i with its modifiers, as text."""
+        """Returns the operation of an instruction with its modifiers, as text."""
         return self.instructions[instruction].operation.text
 
     @property
     def exit(self) -> int:
-        """Return the id of the virtual block that every path ends in."""
+        """Returns the id of the virtual block in which every path ends."""
         return len(self.blocks)
 
     @cached_property
     def digest(self) -> str:
-        """Stands for all that its machine code depends on: not for its name, the rest of its
-        module, or the source lines."""
+        """Returns a digest of everything that the kernel's machine code depends on, which excludes
+        its name, the rest of its module, and source lines."""
         excluded = ("name", "module", "sites")
-        kept = (each.name for each in fields(self) if each.compare and each.name not in excluded)
-        return digest(*(getattr(self, name) for name in kept))
+        names = (each.name for each in fields(self) if each.compare and each.name not in excluded)
+        return digest(*(getattr(self, name) for name in names))
 
     @cached_property
     def has_tensor_memory(self) -> bool:
-        """True where its blocks have tensor memory, behind their shared memory."""
+        """Returns whether thread blocks of the kernel have tensor memory, after their shared
+        memory."""
         return uses_tensor_memory(self.instructions)
 
     @cached_property
     def reconvergence(self) -> tuple[int, ...]:
-        """Return the immediate post-dominator of each block: `exit` where there is none but the
-        end."""
-        return post_dominators(self.onward)
+        """Returns the immediate post-dominator of each block; `exit` if no block post-dominates
+        it."""
+        return post_dominators(self.local_successors)
 
     @cached_property
     def live_in(self) -> tuple[frozenset[Register], ...]:
-        """Return the registers that some path from the start of a block reads before it writes
-        them, for each block."""
+        """Returns, for each block, the registers that some path from its start reads before it
+        writes them."""
         return live_in(self.instructions, self.blocks, self.registers)
 
     def with_all_live(self) -> Program:
-        """Returns this program with every register live everywhere, as a debugger sees it: machine
-        code made of it keeps them all."""
+        """Returns this program with every register live everywhere, for debuggers: machine code
+        compiled from it retains all registers."""
         return _AllLive(**{each.name: getattr(self, each.name) for each in fields(self)[:-1]})
 
     def line(self, instruction: int) -> str:
-        """Returns the place of instruction i, as `file:line` of the source, else of the PTX: for
-        code of CUDA's headers, or without a place of its own, that of the call that leads to it."""
-        made = self.instructions[instruction]
-        location, site = made.location, self.sites[instruction]
+        """Returns the source line of an instruction, as `file:line`; that of the PTX if there is no
+        source.
+
+        An instruction of a CUDA header, or one without a location, gets the line of the innermost
+        inlined call around it that has a location outside of the toolkit.
+        """
+        ptx_instruction = self.instructions[instruction]
+        location, site = ptx_instruction.location, self.sites[instruction]
         place = location.written if location else None
         while (place is None or place.in_toolkit) and site.copy and site.copy.call:
             if site.copy.location:
                 place = site.copy.location.written
             site = site.copy.call
-        return str(place or made.span)
+        return str(place or ptx_instruction.span)
 
 
 class _AllLive(Program):
-    """A program whose registers are all live everywhere."""
+    """A program in which all registers are live everywhere."""
 
     @cached_property
     def live_in(self) -> tuple[frozenset[Register], ...]:

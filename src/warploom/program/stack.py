@@ -1,5 +1,7 @@
-"""The stack that every thread has for calls that are not inlined: its registers, the code that
-reaches it, and what a frame holds (`program.calls`).
+"""Emits code for the stack that every thread has for calls that are not inlined (`program.calls`).
+
+It lies in local memory and grows upwards. A frame holds, in this order: arguments, results, the
+function's own variables, saved registers, and the link (LINK_BYTES).
 """
 
 from __future__ import annotations
@@ -29,60 +31,62 @@ RETURN = Register("@return", TYPES["b32"])
 DEPTH = Register("@depth", TYPES["b32"])
 WIDE = Register("@wide", TYPES["b64"])
 INDEX = Register("@index", TYPES["b32"])
-COPIES = {bits: Register(f"@copy{bits}", TYPES[f"b{bits}"]) for bits in (8, 16, 32, 64)}
-"""Registers that no text can name: where the stack ends and the current frame begins, the number of
-the call to go back to, how many calls deep the thread is; and what copies go through."""
+SCRATCH = {bits: Register(f"@copy{bits}", TYPES[f"b{bits}"]) for bits in (8, 16, 32, 64)}
+"""Registers that PTX sources cannot name: the top of the stack, the begin of the current frame, the
+number of the call to return from, the depth of calls; and temporaries for copies."""
 
-REGISTERS = (TOP, FRAME, RETURN, DEPTH, WIDE, INDEX, *COPIES.values())
+REGISTERS = (TOP, FRAME, RETURN, DEPTH, WIDE, INDEX, *SCRATCH.values())
 
 LINK_BYTES = 16
-"""At the end of a frame: the caller's frame, and the number of the call."""
+"""Bytes at the end of a frame: the caller's frame pointer, and the number of the call."""
 
 ALIGNMENT = 16
 
 
-def made(opcode: str, *operands: Operand, like: Instruction) -> Instruction:
-    """Return an instruction at the place of another."""
+def instruction_like(opcode: str, *operands: Operand, like: Instruction) -> Instruction:
+    """Returns an unguarded instruction with the source location of another."""
     return replace(like, operation=decode(opcode), operands=operands, guard=None)
 
 
-class Code:
-    """Adds hidden instructions to a list, all at the place of one instruction."""
+class HiddenCode:
+    """Appends hidden instructions, all attributed to the location of one instruction."""
 
     def __init__(self, flat: Flat, like: Instruction, site: Site) -> None:
         self.flat, self.like, self.site = flat, like, site
 
-    def do(self, opcode: str, *operands: Operand) -> None:
-        self.flat.add(made(opcode, *operands, like=self.like), self.site, hidden=True)
+    def emit(self, opcode: str, *operands: Operand) -> None:
+        self.flat.add(instruction_like(opcode, *operands, like=self.like), self.site, hidden=True)
 
-    def touch(self, opcode: str, *operands: Operand) -> None:
-        """Add an instruction that reaches the stack."""
-        one = made(opcode, *operands, like=self.like)
+    def emit_stack_access(self, opcode: str, *operands: Operand) -> None:
+        """Appends an instruction that accesses the stack."""
+        one = instruction_like(opcode, *operands, like=self.like)
         self.flat.add(one, self.site, hidden=True, private=True)
 
     def load(self, register: Register, base: Register, offset: int) -> None:
-        """Load a register from the stack."""
+        """Loads a register from the stack; predicates are stored as 32 bits."""
         if register.type.bits == 1:
-            self.load(COPIES[32], base, offset)
-            self.do("setp.ne.u32", register, COPIES[32], Immediate(0))
+            self.load(SCRATCH[32], base, offset)
+            self.emit("setp.ne.u32", register, SCRATCH[32], Immediate(0))
         else:
-            self.touch(f"ld.local.b{register.type.bits}", register, Address(base, offset))
+            self.emit_stack_access(
+                f"ld.local.b{register.type.bits}", register, Address(base, offset)
+            )
 
     def store(self, base: Register, offset: int, value: Operand, bits: int) -> None:
-        """Store a value of so many bits on the stack."""
+        """Stores the low `bits` of a value on the stack; predicates as 32 bits."""
         if bits == 1:
-            self.do("selp.b32", COPIES[32], Immediate(1), Immediate(0), value)
-            value, bits = COPIES[32], 32
-        self.touch(f"st.local.b{bits}", Address(base, offset), value)
+            self.emit("selp.b32", SCRATCH[32], Immediate(1), Immediate(0), value)
+            value, bits = SCRATCH[32], 32
+        self.emit_stack_access(f"st.local.b{bits}", Address(base, offset), value)
 
 
 def slots(shape: Function | Prototype) -> tuple[list[int], list[int], int]:
-    """Returns where in a frame the parameters and the results stand, and the bytes that they
-    take."""
+    """Returns the offsets of parameters, the offsets of results, and the end of both in a frame."""
     places: list[int] = []
     end = 0
     for formal in (*shape.parameters, *shape.returns):
-        # By size alone, for the alignment that a prototype declares may differ from the function's.
+        # By size alone: the alignment that a prototype declares may differ from that of the
+        # function.
         start = aligned(end, 4 if formal.size <= 4 else 8 if formal.size <= 8 else ALIGNMENT)
         places.append(start)
         end = start + max(4, formal.size)
@@ -91,13 +95,12 @@ def slots(shape: Function | Prototype) -> tuple[list[int], list[int], int]:
 
 
 def own_register(formal: Variable, function: Function) -> Register:
-    """Return the register that a parameter in a register is, inside of its function."""
+    """Returns the register that holds a register parameter inside of its function."""
     return Register(f"{formal.name}@{function.name}", formal.type)
 
 
 def chunks(variable: Variable) -> Iterator[tuple[int, int]]:
-    """Yield a variable cut into pieces of 1 to 8 bytes that its alignment allows: offsets,
-    sizes."""
+    """Yields pieces of 1 to 8 bytes that a variable's alignment allows, as (offset, size)."""
     offset = 0
     while offset < variable.size:
         size = min(8, variable.alignment)

@@ -1,4 +1,5 @@
-"""Finds the registers and symbols that an instruction reads and writes."""
+"""Lists the registers and symbols that an instruction reads and writes, and how it synchronises
+lanes."""
 
 from __future__ import annotations
 
@@ -22,15 +23,15 @@ from warploom.ptx.ir import (
 )
 
 
-def leaves(operand: Operand) -> Iterator[Operand]:
-    """Yield the operands that an operand is made of: itself, or what its brackets and braces
-    hold."""
+def leaf_operands(operand: Operand) -> Iterator[Operand]:
+    """Yields the operands that an operand consists of: itself, or those in its brackets and
+    braces."""
     match operand:
         case Vector(elements):
             for element in elements:
-                yield from leaves(element)
+                yield from leaf_operands(element)
         case Pair(first, second):
-            yield from leaves(first)
+            yield from leaf_operands(first)
             yield second
         case Negated(register) | Element(register):
             yield register
@@ -42,18 +43,18 @@ def leaves(operand: Operand) -> Iterator[Operand]:
 
 
 def destinations(instruction: Instruction) -> tuple[Operand, ...]:
-    """Return the operands that an instruction writes."""
+    """Returns the operands that an instruction writes."""
     return instruction.operands[: len(instruction.operation.spec.destinations)]
 
 
 def sources(instruction: Instruction) -> tuple[Operand, ...]:
-    """Return the operands that an instruction reads."""
+    """Returns the operands that an instruction reads."""
     return instruction.operands[len(instruction.operation.spec.destinations) :]
 
 
 def reads(instruction: Instruction) -> Iterator[Register]:
-    """Yield the registers that an instruction reads: its guard's, those of sources and addresses,
-    and of destinations that it updates."""
+    """Yields the registers that an instruction reads: its guard's, those of sources and addresses,
+    and those of destinations that it updates."""
     if instruction.guard is not None:
         yield instruction.guard.register
     yield from _registers(instruction.operands[i] for i in instruction.operation.spec.updated)
@@ -61,43 +62,45 @@ def reads(instruction: Instruction) -> Iterator[Register]:
 
 
 def writes(instruction: Instruction) -> Iterator[Register]:
-    """Yield the registers that an instruction writes, where its guard lets it."""
+    """Yields the registers that an instruction writes; a false guard leaves them unchanged."""
     return _registers(destinations(instruction))
 
 
 def _registers(operands: Iterable[Operand]) -> Iterator[Register]:
-    """Yield the registers among operands and in them."""
+    """Yields the registers that operands are or contain."""
     for operand in operands:
         if type(operand) is Register:
             yield operand
         else:
-            yield from (leaf for leaf in leaves(operand) if isinstance(leaf, Register))
+            yield from (leaf for leaf in leaf_operands(operand) if isinstance(leaf, Register))
 
 
 def symbols(instruction: Instruction) -> Iterator[Symbol]:
-    """Yield the symbols that an instruction names."""
+    """Yields the symbols that an instruction names."""
     for operand in instruction.operands:
         if type(operand) is not Register:
-            yield from (leaf for leaf in leaves(operand) if isinstance(leaf, Symbol))
+            yield from (leaf for leaf in leaf_operands(operand) if isinstance(leaf, Symbol))
 
 
-def votes(instruction: Instruction) -> bool:
-    """Returns whether it is a barrier that counts over all threads, and tells them (`bar.red`)."""
+def is_reducing_barrier(instruction: Instruction) -> bool:
+    """Returns whether an instruction is a barrier that also reduces a predicate of all threads
+    (`bar.red`)."""
     operation = instruction.operation
     return operation.spec.unit is Unit.BARRIER and "red" in operation.modifiers
 
 
-def waits_before(instruction: Instruction) -> bool:
-    """Returns whether lanes may have to wait before they execute it: it has a block of its own."""
-    return member_mask(instruction) is not None or votes(instruction)
+def may_wait_before(instruction: Instruction) -> bool:
+    """Returns whether lanes may have to wait before they execute an instruction, which then has a
+    basic block of its own."""
+    return member_mask(instruction) is not None or is_reducing_barrier(instruction)
 
 
 WHOLE_WARP = Immediate(0xFFFFFFFF)
 
 
 def member_mask(instruction: Instruction) -> Operand | None:
-    """Return the operand that names the lanes which an instruction brings together, if it has one;
-    a matrix instruction brings together the whole warp (PTX ISA, `.sync` of mma and its kin)."""
+    """Returns the operand with the lanes that execute an instruction together, None if there is
+    none; all lanes of the warp for matrix instructions (PTX ISA, `.sync` of mma and its kin)."""
     operation = instruction.operation
     if operation.spec.unit is Unit.MATRIX and "sync" in operation.modifiers:
         return WHOLE_WARP
@@ -106,20 +109,20 @@ def member_mask(instruction: Instruction) -> Operand | None:
 
 
 def gathering_mask(instruction: Instruction) -> Operand | None:
-    """Return the operand that names the lanes for which an instruction waits; None where it waits
-    for none. Under a guard only an aligned one waits: its guard is the same in the whole warp (PTX
-    ISA, `.aligned`)."""
+    """Returns the operand with the lanes that an instruction waits for; None if it waits for none.
+    A guarded instruction waits only if it is an aligned one, whose guard is the same in the whole
+    warp (PTX ISA, `.aligned`)."""
     mask = member_mask(instruction)
     return mask if instruction.guard is None or mask is WHOLE_WARP else None
 
 
-def moves_registers(instructions: Iterable[Instruction]) -> bool:
-    """Returns whether one of them releases registers or asks for more."""
-    return any(made.operation.name == "setmaxnreg" for made in instructions)
+def changes_register_count(instructions: Iterable[Instruction]) -> bool:
+    """Returns whether some instruction is a `setmaxnreg`, which releases or requests registers."""
+    return any(instruction.operation.name == "setmaxnreg" for instruction in instructions)
 
 
 def reads_clock(instructions: Iterable[Instruction]) -> bool:
-    """Returns whether one of them looks at a clock."""
-    operands = (operand for made in instructions for operand in spread(made.operands))
+    """Returns whether some instruction reads a clock register."""
+    operands = (operand for instruction in instructions for operand in spread(instruction.operands))
     specials = (operand.name for operand in operands if isinstance(operand, Special))
     return any(SPECIAL_REGISTERS[name].clock_bit is not None for name in specials)

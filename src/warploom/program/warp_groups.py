@@ -1,9 +1,11 @@
-"""Finds the registers that the instructions of a warp group, and waits for loads of tensor memory,
-read or write beyond their operands: those in flight.
+"""Adds to instructions that wait for `wgmma` products, or for loads of tensor memory, the registers
+that the pending operations use.
 
-A product that is not complete reads its multiplicand when it completes, which is where the warp
-waits for it; a load writes its registers there. So a wait reads the registers of every product, or
-load, that it may complete; they stand behind its operands.
+A pending product reads its multiplicand in registers when it completes, at the wait; a load writes
+its destination there. So a wait reads the registers of every product, or load, that it may
+complete. These are appended as one more operand, which makes them live up to the wait:
+
+    wgmma.wait_group.sync.aligned 0;   ->   wgmma.wait_group.sync.aligned 0, {%r1, %r2, %r3, %r4};
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from warploom.simt.schedule_layout import BARRIERS, GROUP_THREADS
 
 @dataclass(frozen=True)
 class GroupOperands:
-    """The operands of a `wgmma.mma_async` by their roles. `metadata` and `selector` are those of a
-    sparse A."""
+    """The operands of a `wgmma.mma_async` by role. `metadata` and `selector` belong to a sparse
+    A."""
 
     d: Operand
     a: Operand
@@ -38,12 +40,12 @@ class GroupOperands:
 
     @property
     def descriptors(self) -> tuple[Operand, Operand]:
-        """Return the descriptors of A and B; of B twice, where A is in registers."""
+        """Returns the descriptors of A and B; that of B twice if A is in registers."""
         return (self.b if self.product.shared_a is None else self.a), self.b
 
 
 def group_operands(instruction: Instruction) -> GroupOperands:
-    """Returns the operands of a `wgmma.mma_async`."""
+    """Returns the operands of a `wgmma.mma_async` by role."""
     operation = instruction.operation
     d, a, b, *rest = instruction.operands
     metadata = None
@@ -51,8 +53,8 @@ def group_operands(instruction: Instruction) -> GroupOperands:
         first, second, *rest = rest
         metadata = first, second
     scale_d, *constants = rest
-    numbers = [o.value for o in constants if isinstance(o, Immediate)]
-    signs, transposed = numbers[:2], [bool(number) for number in numbers[2:]]
+    immediates = [o.value for o in constants if isinstance(o, Immediate)]
+    signs, transposed = immediates[:2], [bool(number) for number in immediates[2:]]
     shared = not isinstance(a, Vector)
     transposed_a = shared and bool(transposed) and transposed[0]
     transposed_b = bool(transposed) and transposed[-1]
@@ -62,19 +64,26 @@ def group_operands(instruction: Instruction) -> GroupOperands:
 
 
 def group_barrier_after(wait: Instruction) -> Instruction:
-    """Return the meeting of the warp group behind a wait."""
+    """Returns the barrier of the warp group that follows a wait."""
     operands = (Immediate(BARRIERS), Immediate(GROUP_THREADS))
     return replace(wait, operation=GROUP_BARRIER, operands=operands)
 
 
 def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instruction, ...]:
-    """Returns the instructions of a program, each wait with the registers that it may read."""
-    given = tuple(instructions)
-    products = [made for made in given if is_group_product(made.operation)]
-    factors = [o for made in products for o in made.operands[:2] if isinstance(o, Vector)]
-    loads = [made for made in given if is_tensor_load(made.operation)]
-    loaded = [o for made in loads for o in made.operands[: len(made.operation.spec.destinations)]]
-    return _with_operands(_with_operands(given, is_wait, factors), waits_for_loads, loaded)
+    """Returns the instructions of a program, with the registers of pending operations added to
+    waits."""
+    program = tuple(instructions)
+    products = [instruction for instruction in program if is_group_product(instruction.operation)]
+    factors = [
+        o for instruction in products for o in instruction.operands[:2] if isinstance(o, Vector)
+    ]
+    loads = [instruction for instruction in program if is_tensor_load(instruction.operation)]
+    loaded = [
+        o
+        for instruction in loads
+        for o in instruction.operands[: len(instruction.operation.spec.destinations)]
+    ]
+    return _with_operands(_with_operands(program, is_wait, factors), waits_for_loads, loaded)
 
 
 def _with_operands(
@@ -82,7 +91,8 @@ def _with_operands(
     waits: Callable[[Operation], bool],
     operands: Iterable[Operand],
 ) -> tuple[Instruction, ...]:
-    """Returns instructions in which those that wait have the registers of these operands, too."""
+    """Returns instructions with the registers in `operands` appended to those that satisfy
+    `waits`."""
     held = dict.fromkeys(each for each in spread(operands) if isinstance(each, Register))
     if not held:
         return instructions

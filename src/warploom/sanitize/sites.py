@@ -24,7 +24,14 @@ from warploom.isa.spec import Unit
 from warploom.program.accesses import is_bulk_copy
 from warploom.program.effects.synchronising import event_of, is_warp_barrier
 from warploom.program.program import Program
-from warploom.program.uses import destinations, leaves, member_mask, reads, sources, votes
+from warploom.program.uses import (
+    destinations,
+    is_reducing_barrier,
+    leaf_operands,
+    member_mask,
+    reads,
+    sources,
+)
 from warploom.ptx.ir import Immediate, Instruction, Register
 
 SCOPES = {
@@ -100,7 +107,9 @@ def needs_exactness(instruction: Instruction, flags: int) -> bool:
         return True
     if instruction.operation.spec.unit is Unit.BARRIER:
         operands = sources(instruction)
-        return "arrive" in instruction.operation.modifiers or len(operands) > 1 + votes(instruction)
+        return "arrive" in instruction.operation.modifiers or len(
+            operands
+        ) > 1 + is_reducing_barrier(instruction)
     if is_warp_barrier(instruction):
         mask = member_mask(instruction)
         return not (isinstance(mask, Immediate) and mask.value & FULL_MASK == FULL_MASK)
@@ -220,7 +229,9 @@ def _scope(instruction: Instruction, default: int) -> int:
 
 def _registers(instruction: Instruction) -> set[Register]:
     """Returns the registers that an instruction writes."""
-    registers_written = (leaf for operand in destinations(instruction) for leaf in leaves(operand))
+    registers_written = (
+        leaf for operand in destinations(instruction) for leaf in leaf_operands(operand)
+    )
     return {leaf for leaf in registers_written if isinstance(leaf, Register)}
 
 
@@ -249,7 +260,9 @@ def _copied_by(instruction: Instruction, copies: set[Register]) -> set[Register]
     if instruction.guard is not None and instruction.guard.register in copies:
         return set()
     if instruction.operation.name == "st":
-        address = {leaf for leaf in leaves(instruction.operands[0]) if isinstance(leaf, Register)}
+        address = {
+            leaf for leaf in leaf_operands(instruction.operands[0]) if isinstance(leaf, Register)
+        }
         return set(reads(instruction)) - address
     if instruction.operation.name == "mov" and _registers(instruction) <= copies:
         return set(reads(instruction))

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.block_uniformity import comes_to_barriers_together
+from warploom.analysis.block_uniformity import has_uniform_barriers
 from warploom.asynchronous.tensor_memory.layout import COLUMNS, LANES
 from warploom.core.errors import Allocation
 from warploom.detector import layout as words
@@ -178,7 +178,7 @@ def _required_events(
         spaces.add(Space.SHARED)
     synchronisation = "race" in tools
     if "sync" in tools:
-        synchronisation |= not comes_to_barriers_together(program)
+        synchronisation |= not has_uniform_barriers(program)
     in_order = "race" in tools
     known = unchecked.always, unchecked.aligned, unchecked.written
     return Sanitizing(frozenset(spaces), synchronisation, in_order, aligned, *known)
@@ -239,7 +239,7 @@ class _Layout:
         alone = launch.cluster_blocks == 1 and not self.tracked.early
         plain = self.tracked.races and launch.schedule.independent and alone
         head[words.FAST_PATH] = int(plain)
-        aligned = plain and not exact and comes_to_barriers_together(program)
+        aligned = plain and not exact and has_uniform_barriers(program)
         head[words.ALIGNED] = int(aligned)
         live = self.memory.live()
         head[words.ALLOCATIONS] = len(live)

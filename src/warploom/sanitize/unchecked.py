@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import cast
 
-from warploom.analysis.linear.affine import GLOBAL_SPACES, Flow, Given
-from warploom.analysis.linear.independent import Independent, independent_accesses
+from warploom.analysis.linear.affine import GLOBAL_SPACES, LaunchInputs, LinearAnalysis
+from warploom.analysis.linear.independent import IndependentAccesses, independent_accesses
 from warploom.detector import layout as words
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.machine.compiled.proofs import proven
@@ -55,7 +55,7 @@ class _PointerTargets:
     loads: Mapping[int, frozenset[int]]
     stores: Mapping[int, frozenset[int]]
     stored: frozenset[int] | None
-    independent: Independent
+    independent: IndependentAccesses
 
 
 def unchecked_accesses(
@@ -105,7 +105,11 @@ def weak_accesses(sites: Sites) -> Set[int]:
 
 
 def _in_shared(
-    program: Program, launch: Launch, tools: set[str], sites: Sites, independent: Independent
+    program: Program,
+    launch: Launch,
+    tools: set[str],
+    sites: Sites,
+    independent: IndependentAccesses,
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Returns the accesses to shared memory that need no check while barriers are aligned, and
     those that need none if what they access is written."""
@@ -139,13 +143,13 @@ def _memoise(program: Program, find: Callable[[Program], frozenset[int]]) -> fro
     return cast("frozenset[int]", program.kept[find])
 
 
-def _trace_pointers(program: Program, launch_facts: Given) -> _PointerTargets:
+def _trace_pointers(program: Program, launch_facts: LaunchInputs) -> _PointerTargets:
     """Traces the allocations that the accesses of a launch may go to."""
     loads, stores, stored = dict[int, frozenset[int]](), dict[int, frozenset[int]](), _NOWHERE
     traceable = not any(map(_accesses_unknown_memory, program.instructions))
-    flow = Flow(program, launch_facts)
+    flow = LinearAnalysis(program, launch_facts)
     for access in flow.memory_accesses(GLOBAL_SPACES) if traceable else ():
-        origins, instruction = access.where.origins, program.instructions[access.instruction]
+        origins, instruction = access.address.origins, program.instructions[access.instruction]
         if access.op != "load":
             traceable = traceable and origins is not None
             stored |= origins or _NOWHERE

@@ -1,3 +1,2 @@
-"""Analyses addresses as linear forms of thread and block indices: which accesses can overlap, which
-blocks are independent, where no race is possible.
-"""
+"""Analyses addresses as linear forms of thread and block indices, for one launch: which accesses
+can overlap, whether thread blocks are independent, and which accesses cannot race."""

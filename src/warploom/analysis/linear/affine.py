@@ -1,7 +1,15 @@
-"""Follows the registers of a program as linear forms (`forms`), up to the addresses that its
-instructions reach.
+"""Computes linear forms (`forms`) of registers at every point of a program, for one launch, and
+from these the addresses that its instructions access.
 
-What is known of a launch is its shape, its parameters, and where allocations lie.
+A forward data-flow analysis over the states of registers. What is known of a launch is its
+dimensions, its parameters, and the addresses of allocations. Loops are handled by a variable that
+counts iterations:
+
+    mov.u32 %r1, %tid.x;
+    loop: ld.global.f32 %f1, [%rd1];     %rd1 = x + 4 * %tid.x + 1024 * (iteration of %rd1 at loop)
+    add.s64 %rd1, %rd1, 1024; ... bra loop;
+
+Not handled: values loaded from memory (unknown), and registers that change by different amounts.
 """
 
 from __future__ import annotations
@@ -10,10 +18,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeVar
 
-from warploom.analysis.linear.forms import ELSEWHERE, Form, Variable, evaluate, form
+from warploom.analysis.linear.forms import ELSEWHERE, Form, IndexVariable, evaluate, form
 from warploom.core.errors import Dim3
 from warploom.program.accesses import accesses, bytes_of
-from warploom.program.program import Block, Program
+from warploom.program.program import Program, ProgramBlock
 from warploom.ptx.ir import (
     Address,
     Immediate,
@@ -27,19 +35,19 @@ from warploom.ptx.ir import (
 )
 
 NOT_SHARED = (Space.SHARED, Space.LOCAL, Space.PARAM, Space.CONST)
-"""Spaces that blocks do not share, or cannot write."""
+"""Spaces that thread blocks do not share, or cannot write."""
 
 TEXELS = (Space.TEXTURE, Space.SURFACE)
-"""Spaces that are reached by objects, not by pointers."""
+"""Spaces that are accessed through objects, not by pointers."""
 
 GLOBAL_SPACES = frozenset(Space) - {*NOT_SHARED, *TEXELS}
-"""Spaces whose accesses lead to global memory, or may."""
+"""Spaces whose accesses are, or may be, to global memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """The known facts of a launch. `allocation_of` tells the addresses of the allocation that an
-    address lies in, or None."""
+class LaunchInputs:
+    """The facts of a launch. `allocation_of` returns the addresses of the allocation that contains
+    an address; None if there is none."""
 
     grid: Dim3
     block: Dim3
@@ -49,9 +57,9 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """The value of a register: its form, if known, and the allocations that it may point into;
-    None for any."""
+class LinearValue:
+    """The value of a register: its form (None: unknown), and the start addresses of the allocations
+    that it may point into (None: any)."""
 
     form: Form | None
     origins: frozenset[int] | None
@@ -61,37 +69,37 @@ POINTER_BITS = 64
 
 T = TypeVar("T")
 
-NOTHING = Value(form(0), frozenset())
-ANYTHING = Value(None, None)
+NOTHING = LinearValue(form(0), frozenset())
+ANYTHING = LinearValue(None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryAccess:
-    """One instruction's access to global memory."""
+    """An instruction's access to memory: `size` bytes from `address` on."""
 
     instruction: int
     op: str
     size: int
-    where: Value
+    address: LinearValue
 
 
-def global_accesses(program: Program, given: Given) -> tuple[MemoryAccess, ...]:
+def global_accesses(program: Program, launch: LaunchInputs) -> tuple[MemoryAccess, ...]:
     """Returns every access of a program to global memory, with what is known of its address."""
-    return tuple(Flow(program, given).memory_accesses(GLOBAL_SPACES))
+    return tuple(LinearAnalysis(program, launch).memory_accesses(GLOBAL_SPACES))
 
 
-class Flow:
-    """Follows the values of registers through a program until nothing new is found. `states` are
-    those with which its blocks begin, by block; `allocations` those that pointers lead to, by where
-    they begin."""
+class LinearAnalysis:
+    """Propagates values of registers through a program to a fixed point. `states` are the values at
+    the start of basic blocks; `allocations` are those that pointers refer to, by their start."""
 
-    def __init__(self, program: Program, given: Given) -> None:
-        self.program, self.given = program, given
+    def __init__(self, program: Program, launch: LaunchInputs) -> None:
+        self.program, self.launch = program, launch
         self.allocations: dict[int, range] = {}
-        self.states: dict[int, dict[str, Value]] = {0: {}}
+        self.states: dict[int, dict[str, LinearValue]] = {0: {}}
         self._follow()
 
     def _follow(self) -> None:
+        """Propagates states along edges until none changes."""
         waiting = [0]
         while waiting:
             block = self.program.blocks[waiting.pop(0)]
@@ -101,202 +109,218 @@ class Flow:
                     waiting.append(successor)
 
     def memory_accesses(self, spaces: Set[Space]) -> Iterable[MemoryAccess]:
-        """Yield every access that may lead to some state spaces, with what is known of its
+        """Yields every access that may be to some state spaces, with what is known of its
         address."""
         for index in self.states:
-            for at, state in self.walk(self.program.blocks[index]):
+            for at, state in self.states_in(self.program.blocks[index]):
                 for space, op in accesses(self.program.instructions[at]):
                     if space in spaces:
                         yield self._memory_access(at, op, state)
 
-    def _memory_access(self, index: int, op: str, state: Mapping[str, Value]) -> MemoryAccess:
-        """Return an access to memory by an instruction that finds a state."""
-        made = self.program.instructions[index]
-        addresses = [o for o in made.operands if isinstance(o, Address)]
-        # Of `cp.async` the second address is the one in global memory; matrices have descriptors.
-        where = self._address(addresses[-1], state) if addresses else ANYTHING
-        return MemoryAccess(index, op, bytes_of(made), where)
+    def _memory_access(self, index: int, op: str, state: Mapping[str, LinearValue]) -> MemoryAccess:
+        """Returns an access by an instruction in a state."""
+        instruction = self.program.instructions[index]
+        addresses = [o for o in instruction.operands if isinstance(o, Address)]
+        # The second address of `cp.async` is the one in global memory; matrices have descriptors
+        # instead.
+        address = self._address(addresses[-1], state) if addresses else ANYTHING
+        return MemoryAccess(index, op, bytes_of(instruction), address)
 
-    def walk(self, block: Block) -> Iterable[tuple[int, Mapping[str, Value]]]:
-        """Yield each instruction of a block with the state that it finds."""
+    def states_in(self, block: ProgramBlock) -> Iterable[tuple[int, Mapping[str, LinearValue]]]:
+        """Yields each instruction of a block with the state before it."""
         state = dict(self.states[block.index])
         for index in range(block.start, block.stop):
             yield index, state
             self._step(self.program.instructions[index], state)
 
-    def _enter(self, block: int, after: Mapping[str, Value]) -> bool:
-        """Join what comes to a block with what came before. Answers whether it learned anything."""
+    def _enter(self, block: int, after: Mapping[str, LinearValue]) -> bool:
+        """Joins the state at the end of a predecessor into the state of a block; returns whether it
+        changes."""
         names = (register.name for register in self.program.live_in[block])
-        coming = {name: after.get(name, NOTHING) for name in names}
+        incoming = {name: after.get(name, NOTHING) for name in names}
         if block not in self.states:
-            self.states[block] = coming
+            self.states[block] = incoming
             return True
-        known = self.states[block]
+        previous = self.states[block]
         joined = {
-            name: _joined(known.get(name, NOTHING), value, iteration_of(name, block))
-            for name, value in coming.items()
+            name: _joined(previous.get(name, NOTHING), value, iteration_count(name, block))
+            for name, value in incoming.items()
         }
-        changed = joined != known
+        changed = joined != previous
         self.states[block] = joined
         return changed
 
-    def end_of(self, block: Block) -> dict[str, Value]:
-        """Return what registers hold at the end of a block."""
+    def end_of(self, block: ProgramBlock) -> dict[str, LinearValue]:
+        """Returns the state at the end of a block."""
         state = dict(self.states[block.index])
         for instruction in self.program.instructions[block.start : block.stop]:
             self._step(instruction, state)
         return state
 
-    def _step(self, instruction: Instruction, state: dict[str, Value]) -> None:
-        """Sets what an instruction leaves in its destinations."""
+    def _step(self, instruction: Instruction, state: dict[str, LinearValue]) -> None:
+        """Updates a state by the results of an instruction."""
         count = len(instruction.operation.spec.destinations)
         targets = [o for o in spread(instruction.operands[:count]) if isinstance(o, Register)]
         for place, target in enumerate(targets):
-            made = self._result(instruction, place, state)
+            result = self._result(instruction, place, state)
             if instruction.guard is not None:
-                guarded = Variable(f"guarded {target.name}", None, at=frozenset((ELSEWHERE,)))
-                made = _joined(state.get(target.name, NOTHING), made, guarded)
-            state[target.name] = made
+                # A guarded write leaves one of two values: a variable that may change anywhere
+                # covers both.
+                guarded = IndexVariable(f"guarded {target.name}", None, at=frozenset((ELSEWHERE,)))
+                result = _joined(state.get(target.name, NOTHING), result, guarded)
+            state[target.name] = result
 
-    def _result(self, instruction: Instruction, place: int, state: Mapping[str, Value]) -> Value:
+    def _result(
+        self, instruction: Instruction, place: int, state: Mapping[str, LinearValue]
+    ) -> LinearValue:
         operation, operands = instruction.operation, instruction.operands
         if operation.name == "ld":
             return self._loaded(instruction, place)
         if accesses(instruction):
-            return self._found(instruction)
+            return self._unknown_from_memory(instruction)
         sources = tuple(spread(operands[len(operation.spec.destinations) :]))
         values = [self.value(source, state) for source in sources]
-        origins = _united(values)
+        origins = _united_origins(values)
         if operation.name == "cvta":
-            return Value(values[0].form, origins)
+            return LinearValue(values[0].form, origins)
         semantics = operation.spec.semantics
         if semantics is None:
-            return Value(values[0].form if operation.name == "mov" else None, origins)
+            return LinearValue(values[0].form if operation.name == "mov" else None, origins)
         terms = operation.terms_for(len(sources))
-        arguments = typed(instruction, [value.form for value in values])
-        return Value(evaluate(terms[place], arguments) if place < len(terms) else None, origins)
+        arguments = argument_values(instruction, [value.form for value in values])
+        return LinearValue(
+            evaluate(terms[place], arguments) if place < len(terms) else None, origins
+        )
 
-    def _loaded(self, instruction: Instruction, place: int) -> Value:
-        """Return a parameter's value; of what else memory holds nothing is known."""
+    def _loaded(self, instruction: Instruction, place: int) -> LinearValue:
+        """Returns the value of a kernel parameter; for other memory an unknown value."""
         address = instruction.operands[1]
         if not (isinstance(address, Address) and isinstance(address.base, Symbol)):
-            return self._found(instruction)
-        found = self.program.places.get(address.base.name)
-        if found is None or found.space is not Space.PARAM or found.frame:
-            return self._found(instruction)
+            return self._unknown_from_memory(instruction)
+        slot = self.program.places.get(address.base.name)
+        if slot is None or slot.space is not Space.PARAM or slot.frame:
+            return self._unknown_from_memory(instruction)
         type = instruction.operation.modifiers.scalar()
-        at = found.offset + address.offset + place * type.bytes
-        bits = int.from_bytes(self.given.parameters[at : at + type.bytes], "little")
+        at = slot.offset + address.offset + place * type.bytes
+        bits = int.from_bytes(self.launch.parameters[at : at + type.bytes], "little")
         return self._constant(bits)
 
-    def _found(self, instruction: Instruction) -> Value:
-        """Return a value out of memory: unknown, and a pointer only if it is as wide as one."""
+    def _unknown_from_memory(self, instruction: Instruction) -> LinearValue:
+        """Returns an unknown value that is loaded, which is a pointer only if it has the width of
+        pointers."""
         modifiers = instruction.operation.modifiers
         narrow = "type" in modifiers.values and modifiers.scalar().bits < POINTER_BITS
-        return Value(None, frozenset() if narrow else None)
+        return LinearValue(None, frozenset() if narrow else None)
 
-    def _constant(self, bits: int) -> Value:
-        allocation = self.given.allocation_of(bits)
+    def _constant(self, bits: int) -> LinearValue:
+        allocation = self.launch.allocation_of(bits)
         if allocation is None:
-            return Value(form(bits), frozenset())
+            return LinearValue(form(bits), frozenset())
         self.allocations[allocation.start] = allocation
-        return Value(form(bits), frozenset((allocation.start,)))
+        return LinearValue(form(bits), frozenset((allocation.start,)))
 
-    def _address(self, address: Address, state: Mapping[str, Value]) -> Value:
+    def _address(self, address: Address, state: Mapping[str, LinearValue]) -> LinearValue:
         base = NOTHING if address.base is None else self.value(address.base, state)
         moved = None if base.form is None else base.form.plus(form(address.offset))
-        # An address out of thin air may lead anywhere.
-        return Value(moved, base.origins or None)
+        # An address that is computed from no pointer may be in any allocation.
+        return LinearValue(moved, base.origins or None)
 
-    def value(self, operand: Operand, state: Mapping[str, Value]) -> Value:
-        """Return what an operand holds in a state."""
+    def value(self, operand: Operand, state: Mapping[str, LinearValue]) -> LinearValue:
+        """Returns the value of an operand in a state."""
         match operand:
             case Register(name):
                 return state.get(name, NOTHING)
             case Immediate(value, float_bits):
-                return Value(None if float_bits else form(value), frozenset())
+                return LinearValue(None if float_bits else form(value), frozenset())
             case Special(name):
-                return Value(self._special(name), frozenset())
+                return LinearValue(self._special(name), frozenset())
             case Symbol(name, offset) if name in self.program.globals:
-                return self._constant(self.given.globals[self.program.globals.index(name)] + offset)
+                return self._constant(
+                    self.launch.globals[self.program.globals.index(name)] + offset
+                )
             case Symbol(name, offset) if self._is_shared(name):
-                return Value(form(self.program.places[name].offset + offset), None)
+                return LinearValue(form(self.program.places[name].offset + offset), None)
             case _:
                 return ANYTHING
 
     def _is_shared(self, name: str) -> bool:
-        found = self.program.places.get(name)
-        return found is not None and found.space is Space.SHARED
+        slot = self.program.places.get(name)
+        return slot is not None and slot.space is Space.SHARED
 
     def _special(self, name: str) -> Form | None:
         register, _, axis = name.partition(".")
         if axis not in ("x", "y", "z"):
             bounds = {"%laneid": 32, "%warpid": 32}
-            return form(0, {Variable(name, bounds[name]): 1}) if name in bounds else None
+            return form(0, {IndexVariable(name, bounds[name]): 1}) if name in bounds else None
         at = "xyz".index(axis)
-        shape = {"%ntid": self.given.block, "%nctaid": self.given.grid}
+        shape = {"%ntid": self.launch.block, "%nctaid": self.launch.grid}
         if register in shape:
             return form(shape[register][at])
         if register == "%tid":
-            return form(0, {_thread_index(at, self.given.block[at]): 1})
+            return form(0, {_thread_index(at, self.launch.block[at]): 1})
         if register == "%ctaid":
-            return form(0, {_block_index(at, self.given.grid[at]): 1})
+            return form(0, {_block_index(at, self.launch.grid[at]): 1})
         return None
 
 
-def typed(instruction: Instruction, sources: Sequence[T]) -> list[T]:
-    """Return what belongs to those sources of an instruction that its terms have as arguments."""
+def argument_values(instruction: Instruction, sources: Sequence[T]) -> list[T]:
+    """Returns the items of `sources`, one for each source of an instruction, that belong to
+    arguments of its terms."""
     types = instruction.operation.source_types
     return [source for source, type in zip(sources, types, strict=False) if type]
 
 
-def _block_index(axis: int, extent: int) -> Variable:
-    return Variable(f"%ctaid.{'xyz'[axis]}", extent, of_block=True)
+def _block_index(axis: int, extent: int) -> IndexVariable:
+    return IndexVariable(f"%ctaid.{'xyz'[axis]}", extent, of_block=True)
 
 
-def _thread_index(axis: int, extent: int) -> Variable:
-    return Variable(f"%tid.{'xyz'[axis]}", extent)
+def _thread_index(axis: int, extent: int) -> IndexVariable:
+    return IndexVariable(f"%tid.{'xyz'[axis]}", extent)
 
 
-def thread_indices(block: Dim3) -> tuple[Variable, ...]:
-    """Return the thread indices by which threads of a block differ."""
+def thread_indices(block: Dim3) -> tuple[IndexVariable, ...]:
+    """Returns the thread indices that differ between threads of a block."""
     return tuple(_thread_index(axis, n) for axis, n in enumerate(block) if n > 1)
 
 
-def block_indices(grid: Dim3) -> tuple[Variable, ...]:
-    """Return the block indices by which blocks of a grid differ."""
+def block_indices(grid: Dim3) -> tuple[IndexVariable, ...]:
+    """Returns the block indices that differ between blocks of a grid."""
     return tuple(_block_index(axis, n) for axis, n in enumerate(grid) if n > 1)
 
 
-def _united(values: Sequence[Value]) -> frozenset[int] | None:
-    """Return all allocations that a value made of these may point into."""
-    found: frozenset[int] = frozenset()
+def _united_origins(values: Sequence[LinearValue]) -> frozenset[int] | None:
+    """Returns the allocations that a value computed from `values` may point into; None: any."""
+    origins: frozenset[int] = frozenset()
     for value in values:
         if value.origins is None:
             return None
-        found |= value.origins
-    return found
+        origins |= value.origins
+    return origins
 
 
-def iteration_of(name: str, block: int) -> Variable:
-    """Return how often a register has been stepped on when a block begins."""
-    return Variable(f"iteration of {name} at {block}", None, at=frozenset((block,)))
+def iteration_count(name: str, block: int) -> IndexVariable:
+    """Returns the variable that counts how often a register has been advanced when a block
+    begins."""
+    return IndexVariable(f"iteration of {name} at {block}", None, at=frozenset((block,)))
 
 
-def _joined(known: Value, coming: Value, iteration: Variable) -> Value:
-    """Return a value that is one or the other. Where they differ by a constant, as a counter does
-    from iteration to iteration, it is the first plus a multiple of it."""
-    origins = _united((known, coming))
-    a, b = known.form, coming.form
+def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariable) -> LinearValue:
+    """Returns a value that covers both values. If they differ by a constant, as a counter does
+    between iterations, it is the first value plus that constant times an iteration count; else it
+    is unknown."""
+    origins = _united_origins((previous, incoming))
+    a, b = previous.form, incoming.form
     if a is None or b is None or a == b:
-        return Value(a if a == b else None, origins)
+        return LinearValue(a if a == b else None, origins)
     stride, other = (dict(each.strides).get(iteration, 0) for each in (a, b))
     step = b.without(iteration).plus(a.without(iteration), -1)
-    if not step.is_constant or not all(_goes_on(each, stride) for each in (step.constant, other)):
-        return Value(None, origins)
-    return Value(a if stride else a.plus(form(0, {iteration: step.constant})), origins)
+    if not step.is_constant or not all(
+        _continues_stride(each, stride) for each in (step.constant, other)
+    ):
+        return LinearValue(None, origins)
+    return LinearValue(a if stride else a.plus(form(0, {iteration: step.constant})), origins)
 
 
-def _goes_on(step: int, stride: int) -> bool:
-    """Return whether a step leads some strides further, if there is a stride."""
+def _continues_stride(step: int, stride: int) -> bool:
+    """Returns whether a step is a non-negative multiple of a stride, or there is no stride yet."""
     return stride == 0 or (step % stride == 0 and step // stride >= 0)

@@ -1,6 +1,10 @@
-"""Finds what the branches on the way to an instruction say of the thread that comes there.
+"""Computes the facts (`predicates`) that hold at each instruction, from the branches that lead to
+it and from its guard.
 
-`if (i < n) x[i] = 0;` stores only where `i` is below `n`: a fact (`predicates`) of the store.
+    if (i < n) x[i] = 0;           the store has the fact n - 1 - i
+
+A forward data-flow analysis: a block has the facts that hold on all of its incoming edges. Where an
+edge advances an iteration count, facts of it are rewritten to its new value.
 """
 
 from __future__ import annotations
@@ -9,220 +13,246 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from warploom.analysis.linear.affine import Flow, Value, iteration_of
-from warploom.analysis.linear.forms import Form, Variable
+from warploom.analysis.linear.affine import LinearAnalysis, LinearValue, iteration_count
+from warploom.analysis.linear.forms import Form, IndexVariable
 from warploom.analysis.linear.predicates import (
     NO_FACTS,
-    NOTHING_SAID,
+    NO_IMPLICATIONS,
     Facts,
-    Saying,
-    Test,
-    predicates,
-    said,
-    said_by_guard,
-    sayings,
+    Implications,
+    PredicateExpression,
+    guard_facts,
+    implications_of,
+    predicate_expressions,
+    written_predicates,
 )
-from warploom.program.program import Block
+from warploom.program.program import ProgramBlock
 from warploom.ptx.ir import spread
 
 MOST_VISITS = 8
-"""A block whose facts still change after so many visits has none."""
+"""Visits of a block after which its facts are dropped if they still change, to bound the
+analysis."""
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """Holds what is known at a place: facts, and what the predicates say that have been set."""
+class PointFacts:
+    """The facts at a point of the program, and the implications of predicates that have been
+    written."""
 
     facts: Facts = NO_FACTS
-    tests: Mapping[str, Test] = field(default_factory=dict[str, Test])
+    tests: Mapping[str, Implications] = field(default_factory=dict[str, Implications])
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """A way to a block: the state of who comes there, and what the counts of iterations that are
-    made where the block begins become, in terms of what they were."""
+class _IncomingEdge:
+    """An edge to a basic block: the facts at its end, and the values of iteration counts of that
+    block after the edge, in terms of those before it."""
 
     block: int
-    state: State
-    iterations: Mapping[Variable, Form]
+    state: PointFacts
+    iterations: Mapping[IndexVariable, Form]
 
-    def after(self, variable: Variable) -> Form | None:
-        """Return what a variable is behind the way, in terms of what it was; None if unknown."""
+    def after(self, variable: IndexVariable) -> Form | None:
+        """Returns a variable's value after the edge in terms of those before; None if unknown."""
         stays = None if self.block in variable.at else Form(0, ((variable, 1),))
         return self.iterations.get(variable, stays)
 
 
-def facts_of(flow: Flow) -> dict[int, Facts]:
-    """Return the facts of each instruction of a program that sets no predicate: those of the way
-    there, and those of its guard."""
-    return _Conditions(flow).of_instructions()
+def facts_by_instruction(analysis: LinearAnalysis) -> dict[int, Facts]:
+    """Returns the facts at each instruction of a program that writes no predicate, those of its
+    guard included."""
+    return _Conditions(analysis).of_instructions()
 
 
 class _Conditions:
-    """Follows facts through a program, whose forms a flow has found. What holds at a place holds on
-    every way there."""
+    """Propagates facts through a program whose linear forms are known (`affine`)."""
 
-    def __init__(self, flow: Flow) -> None:
-        self.flow, self.program = flow, flow.program
-        self.set: dict[int, dict[int, dict[str, Saying]]] = {}
-        self.after: dict[int, Mapping[str, Value]] = {}
-        for index in flow.states:
-            self._look_through(self.program.blocks[index])
-        self.states: dict[int, State] = {0: State()}
+    def __init__(self, analysis: LinearAnalysis) -> None:
+        self.analysis, self.program = analysis, analysis.program
+        self.written: dict[int, dict[int, dict[str, PredicateExpression]]] = {}
+        self.after: dict[int, Mapping[str, LinearValue]] = {}
+        for index in analysis.states:
+            self._record_block(self.program.blocks[index])
+        self.states: dict[int, PointFacts] = {0: PointFacts()}
         self.visits = Counter[int]()
-        self.ways: dict[int, dict[tuple[int, int], _Way]] = {0: {(-1, 0): _Way(0, State(), {})}}
-        self._follow()
+        self.incoming_edges: dict[int, dict[tuple[int, int], _IncomingEdge]] = {
+            0: {(-1, 0): _IncomingEdge(0, PointFacts(), {})}
+        }
+        self._solve()
 
-    def _look_through(self, block: Block) -> None:
-        """Note what a block makes predicates say, and what registers hold at its end."""
-        self.set[block.index] = {}
-        for at, state in self.flow.walk(block):
-            made = self.program.instructions[at]
-            if predicates(made):
-                sources = spread(made.operands[len(made.operation.spec.destinations) :])
-                forms = [self.flow.value(source, state).form for source in sources]
-                self.set[block.index][at] = dict(sayings(made, forms))
-        self.after[block.index] = self.flow.end_of(block)
+    def _record_block(self, block: ProgramBlock) -> None:
+        """Records the expressions that a block gives predicates, and the values of registers at its
+        end."""
+        self.written[block.index] = {}
+        for at, state in self.analysis.states_in(block):
+            instruction = self.program.instructions[at]
+            if written_predicates(instruction):
+                sources = spread(
+                    instruction.operands[len(instruction.operation.spec.destinations) :]
+                )
+                forms = [self.analysis.value(source, state).form for source in sources]
+                self.written[block.index][at] = dict(predicate_expressions(instruction, forms))
+        self.after[block.index] = self.analysis.end_of(block)
 
     def of_instructions(self) -> dict[int, Facts]:
-        """Return what is known at each instruction."""
+        """Returns the facts at each instruction."""
         found: dict[int, Facts] = {}
         for index, state in self.states.items():
             block, tests = self.program.blocks[index], dict(state.tests)
             for at in range(block.start, block.stop):
-                if at in self.set[index]:
-                    tests |= self._tests_set(index, at, tests)
+                if at in self.written[index]:
+                    tests |= self._evaluated(index, at, tests)
                 else:
                     guard = self.program.instructions[at].guard
-                    found[at] = state.facts | said_by_guard(tests, guard, holds=True)
+                    found[at] = state.facts | guard_facts(tests, guard, holds=True)
         return found
 
-    def _tests_set(self, block: int, at: int, tests: Mapping[str, Test]) -> dict[str, Test]:
-        made = self.set[block][at]
-        return {name: said(saying, tests) for name, saying in made.items()}
+    def _evaluated(
+        self, block: int, at: int, tests: Mapping[str, Implications]
+    ) -> dict[str, Implications]:
+        expressions = self.written[block][at]
+        return {name: implications_of(saying, tests) for name, saying in expressions.items()}
 
-    def _follow(self) -> None:
-        """Go through the program until nothing changes."""
+    def _solve(self) -> None:
+        """Propagates facts along edges until nothing changes."""
         waiting = [0]
         while waiting:
             index = waiting.pop(0)
             self.visits[index] += 1
             block, state = self.program.blocks[index], self.states[index]
             if self.visits[index] == MOST_VISITS:
-                state = self.states[index] = State()
+                state = self.states[index] = PointFacts()
             tests = dict(state.tests)
-            for at in self.set[index]:
-                tests |= self._tests_set(index, at, tests)
-            for number, facts in enumerate(self._facts_of_ways(block, tests)):
+            for at in self.written[index]:
+                tests |= self._evaluated(index, at, tests)
+            for number, facts in enumerate(self._edge_facts(block, tests)):
                 successor = block.successors[number]
                 if successor != self.program.exit:
-                    coming = State(state.facts | facts, tests)
-                    if self._enter(successor, (index, number), coming):
+                    incoming = PointFacts(state.facts | facts, tests)
+                    if self._enter(successor, (index, number), incoming):
                         waiting.append(successor)
 
-    def _facts_of_ways(self, block: Block, tests: Mapping[str, Test]) -> Iterator[Facts]:
-        """Yield what is known of threads that go on to each successor of a block."""
+    def _edge_facts(
+        self, block: ProgramBlock, tests: Mapping[str, Implications]
+    ) -> Iterator[Facts]:
+        """Yields, for each successor of a block, the facts that the branch implies on that edge."""
         guard = self.program.instructions[block.stop - 1].guard
         if guard is None or len(set(block.successors)) != 2 or len(block.successors) != 2:
             yield from (NO_FACTS for _ in block.successors)
             return
-        yield said_by_guard(tests, guard, holds=True)
-        yield said_by_guard(tests, guard, holds=False)
+        yield guard_facts(tests, guard, holds=True)
+        yield guard_facts(tests, guard, holds=False)
 
-    def _enter(self, block: int, way: tuple[int, int], state: State) -> bool:
-        """Join what comes to a block on one way with what comes on the others. Return whether that
-        changes what is known there."""
+    def _enter(self, block: int, edge: tuple[int, int], state: PointFacts) -> bool:
+        """Joins the facts of one incoming edge of a block with those of the others; returns whether
+        the block's facts change."""
         if self.visits[block] >= MOST_VISITS:
             return False
-        ways = self.ways.setdefault(block, {})
-        ways[way] = _Way(block, state, self._iterations(block, self.after[way[0]]))
-        joined = _joined(list(ways.values()))
+        incoming_edges = self.incoming_edges.setdefault(block, {})
+        incoming_edges[edge] = _IncomingEdge(
+            block, state, self._iterations(block, self.after[edge[0]])
+        )
+        joined = _joined(list(incoming_edges.values()))
         changed = joined != self.states.get(block)
         self.states[block] = joined
         return changed
 
-    def _iterations(self, block: int, after: Mapping[str, Value]) -> dict[Variable, Form]:
-        """Return what the counts of iterations that are made where a block begins become for who
-        comes there with these values of registers."""
-        iterations: dict[Variable, Form] = {}
-        for name, value in self.flow.states[block].items():
-            iteration, coming = iteration_of(name, block), after.get(name)
+    def _iterations(
+        self, block: int, after: Mapping[str, LinearValue]
+    ) -> dict[IndexVariable, Form]:
+        """Returns the values of a block's iteration counts after an edge, which ends with these
+        values of registers."""
+        iterations: dict[IndexVariable, Form] = {}
+        for name, value in self.analysis.states[block].items():
+            iteration, incoming = iteration_count(name, block), after.get(name)
             stride = dict(value.form.strides).get(iteration) if value.form else None
-            if stride and value.form and coming and coming.form:
-                become = _divided(coming.form.plus(value.form.without(iteration), -1), stride)
-                if become is not None:
-                    iterations[iteration] = become
+            if stride and value.form and incoming and incoming.form:
+                updated = _divided(incoming.form.plus(value.form.without(iteration), -1), stride)
+                if updated is not None:
+                    iterations[iteration] = updated
         return iterations
 
 
 def _divided(one: Form, by: int) -> Form | None:
-    """Return a form divided by a number, None where that leaves rests."""
+    """Returns a form divided by a number; None if a remainder is left."""
     if any(each % by for each in (one.constant, *(stride for _, stride in one.strides))):
         return None
     return Form(one.constant // by, tuple((v, stride // by) for v, stride in one.strides))
 
 
-def _joined(ways: list[_Way]) -> State:
-    """Return what holds on all ways to a block, of its variables as they are there."""
-    candidates = frozenset[Form]().union(*map(_brought, ways))
-    facts = _strongest(one for one in candidates if all(_holds(one, way) for way in ways))
-    tests = {name: _lasting(test, ways[0]) for name, test in ways[0].state.tests.items()}
-    for way in ways[1:]:
-        others = {name: _lasting(test, way) for name, test in way.state.tests.items()}
+def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
+    """Returns the facts that hold on all incoming edges of a block."""
+    candidates = frozenset[Form]().union(*map(_facts_after_edge, incoming_edges))
+    facts = _strongest(
+        one for one in candidates if all(_holds_on_edge(one, edge) for edge in incoming_edges)
+    )
+    tests = {
+        name: _invariant_on_edge(test, incoming_edges[0])
+        for name, test in incoming_edges[0].state.tests.items()
+    }
+    for edge in incoming_edges[1:]:
+        others = {name: _invariant_on_edge(test, edge) for name, test in edge.state.tests.items()}
         tests = {
-            name: Test(
+            name: Implications(
                 test.where_true & others[name].where_true,
                 test.where_false & others[name].where_false,
             )
             for name, test in tests.items()
             if name in others
         }
-    return State(facts, {name: test for name, test in tests.items() if test != NOTHING_SAID})
+    return PointFacts(
+        facts, {name: test for name, test in tests.items() if test != NO_IMPLICATIONS}
+    )
 
 
-def _lasting(test: Test, way: _Way) -> Test:
-    """Return what a test still says where some variables change."""
+def _invariant_on_edge(test: Implications, edge: _IncomingEdge) -> Implications:
+    """Returns an implication's facts whose variables do not change on an edge."""
 
     def left(facts: Facts) -> Facts:
-        return frozenset(f for f in facts if all(way.block not in v.at for v, _ in f.strides))
+        return frozenset(f for f in facts if all(edge.block not in v.at for v, _ in f.strides))
 
     return replace(test, where_true=left(test.where_true), where_false=left(test.where_false))
 
 
-def _brought(way: _Way) -> Iterator[Form]:
-    """Yield the facts of a way, of variables as they are behind it."""
-    for fact in way.state.facts:
-        kept: Form | None = fact
+def _facts_after_edge(edge: _IncomingEdge) -> Iterator[Form]:
+    """Yields the facts of an edge in terms of the variables after it."""
+    for fact in edge.state.facts:
+        shifted: Form | None = fact
         for variable, stride in fact.strides:
-            after = way.after(variable)
+            after = edge.after(variable)
             step = after.plus(Form(0, ((variable, 1),)), -1) if after else None
             moves = step is not None and step.is_constant
-            kept = kept.plus(Form(-stride * step.constant)) if kept and step and moves else None
-        if kept is not None and not _is_plain(kept):
-            yield kept
+            shifted = (
+                shifted.plus(Form(-stride * step.constant)) if shifted and step and moves else None
+            )
+        if shifted is not None and not _is_always_true(shifted):
+            yield shifted
 
 
-def _holds(fact: Form, way: _Way) -> bool:
-    """Return whether a fact, of variables as they are behind a way, is one of who comes there."""
+def _holds_on_edge(fact: Form, edge: _IncomingEdge) -> bool:
+    """Returns whether a fact, in terms of the variables after an edge, follows from the facts of
+    the edge."""
     before = Form(fact.constant)
     for variable, stride in fact.strides:
-        after = way.after(variable)
+        after = edge.after(variable)
         if after is None:
             return False
         before = before.plus(after, stride)
-    stronger = (one for one in way.state.facts if one.strides == before.strides)
-    return _is_plain(before) or any(one.constant <= before.constant for one in stronger)
+    stronger = (one for one in edge.state.facts if one.strides == before.strides)
+    return _is_always_true(before) or any(one.constant <= before.constant for one in stronger)
 
 
 def _strongest(facts: Iterable[Form]) -> Facts:
-    """Return those of some facts that do not follow from another one with the same strides."""
-    least: dict[tuple[tuple[Variable, int], ...], int] = {}
+    """Returns the facts that do not follow from another fact with the same strides."""
+    least_constants: dict[tuple[tuple[IndexVariable, int], ...], int] = {}
     for one in facts:
-        least[one.strides] = min(one.constant, least.get(one.strides, one.constant))
-    return frozenset(Form(constant, strides) for strides, constant in least.items())
+        least_constants[one.strides] = min(
+            one.constant, least_constants.get(one.strides, one.constant)
+        )
+    return frozenset(Form(constant, strides) for strides, constant in least_constants.items())
 
 
-def _is_plain(fact: Form) -> bool:
-    """Return whether a fact holds whatever its variables are."""
+def _is_always_true(fact: Form) -> bool:
+    """Returns whether a fact holds for all values of its variables."""
     falls = any(variable.extent is None and stride < 0 for variable, stride in fact.strides)
     return not falls and fact.low >= 0

@@ -1,7 +1,11 @@
-"""Finds where the blocks of a launch reach in global memory, and whether they stay apart.
+"""Decides whether the thread blocks of a launch are independent in global memory.
 
-Blocks that do can run at the same time on several workers, and whatever the order, the result is
-the same.
+Independent blocks can run on several workers at a time, with the same result in any order:
+
+    x[blockIdx.x * blockDim.x + threadIdx.x] = 1;     independent: blocks write disjoint bytes
+    x[threadIdx.x] = 1;                               not: all blocks write the same bytes
+
+Not handled: atomics, loads of pointers, and instructions whose results depend on block order.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from collections.abc import Sequence
 
 from warploom.analysis.linear.affine import (
     NOT_SHARED,
-    Given,
+    LaunchInputs,
     MemoryAccess,
     block_indices,
     global_accesses,
@@ -22,40 +26,43 @@ from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.ptx.ir import Instruction, Special, spread
 
-TOLD_BY_ORDER = ("%clock", "%globaltimer", "%gridid")
-"""Special registers (by how their names begin) whose values tell of the order of blocks."""
+ORDER_DEPENDENT = ("%clock", "%globaltimer", "%gridid")
+"""Special registers (by the beginnings of their names) whose values depend on the order of
+blocks."""
 
 
-def why_blocks_meet(program: Program, given: Given) -> str:
-    """Return why the blocks of a launch may get in each other's way: a sentence, empty where they
-    cannot.
+def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
+    """Returns why blocks of a launch may conflict, as a sentence; empty if they cannot.
 
-    An access is taken to stay in the allocation that its pointer came from; one that strays into
-    another is a fault of the kernel that no schedule promises anything about.
+    An access is assumed to stay in the allocation that its pointer refers to; one that strays into
+    another is a fault of the kernel, for which no schedule is specified.
     """
     for index, instruction in enumerate(program.instructions):
-        reason = _objection(instruction)
+        reason = _order_dependence(instruction)
         if reason:
             return f"{reason} at {program.line(index)}"
-    memory_accesses = global_accesses(program, given)
+    memory_accesses = global_accesses(program, launch)
     stores = [access for access in memory_accesses if access.op == "store"]
-    if any(access.where.origins is None for access in memory_accesses) and stores:
-        unknown = next(r for r in memory_accesses if r.where.origins is None)
+    if any(access.address.origins is None for access in memory_accesses) and stores:
+        unknown = next(r for r in memory_accesses if r.address.origins is None)
         return f"nothing is known of the address at {program.line(unknown.instruction)}"
-    for allocation in {origin for store in stores for origin in store.where.origins or ()}:
-        there = [access for access in memory_accesses if allocation in (access.where.origins or ())]
-        if not are_disjoint(there, given.grid):
-            line = next(r for r in there if r.op == "store").instruction
+    for allocation in {origin for store in stores for origin in store.address.origins or ()}:
+        in_allocation = [
+            access for access in memory_accesses if allocation in (access.address.origins or ())
+        ]
+        if not are_disjoint(in_allocation, launch.grid):
+            line = next(r for r in in_allocation if r.op == "store").instruction
             return f"blocks may reach the same addresses as the store at {program.line(line)}"
     return ""
 
 
-def _objection(instruction: Instruction) -> str:
-    """Returns what makes an instruction depend on other blocks, whatever its operands."""
+def _order_dependence(instruction: Instruction) -> str:
+    """Returns why an instruction depends on other blocks, whatever its operands; empty if it does
+    not."""
     if instruction.operation.name == "call":
         return "the kernel calls printf, malloc or assert"
-    told = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
-    if any(name.startswith(TOLD_BY_ORDER) for name in told):
+    special_names = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
+    if any(name.startswith(ORDER_DEPENDENT) for name in special_names):
         return "the kernel reads a value that depends on block order"
     if is_tensor_operation(instruction.operation):
         return "nothing is known of where a tensor map leads"
@@ -73,16 +80,16 @@ def _objection(instruction: Instruction) -> str:
 
 
 def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
-    """Returns whether no two blocks reach the same byte by any of these accesses of one
+    """Returns whether no two blocks touch the same byte by any of these accesses to one
     allocation."""
-    forms = [access.where.form for access in memory_accesses]
-    known = [f for f in forms if f is not None]
-    if len(known) < len(forms) or len({f.strides for f in known}) > 1:
+    forms = [access.address.form for access in memory_accesses]
+    forms_known = [f for f in forms if f is not None]
+    if len(forms_known) < len(forms) or len({f.strides for f in forms_known}) > 1:
         return False
-    first = min(f.constant for f in known)
-    offsets = [f.constant - first for f in known]
+    first = min(f.constant for f in forms_known)
+    offsets = [f.constant - first for f in forms_known]
     unit = math.gcd(*offsets)
-    strides = dict(known[0].strides)
+    strides = dict(forms_known[0].strides)
     if any(block not in strides for block in block_indices(grid)):
         return False
     digits = [(v.extent, abs(s), v.of_block) for v, s in strides.items()]
@@ -92,11 +99,11 @@ def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
 
 
 def _digits_disjoint(digits: Sequence[tuple[int | None, int, bool]], size: int) -> bool:
-    """Returns whether numbers made of digits, each with an extent and a stride, `size` long, do not
-    overlap where a digit of the block differs.
+    """Returns whether intervals of length `size`, which start at numbers with some digits, are
+    disjoint for different blocks. A digit is (extent, stride, whether it is a block index).
 
-    Digits are taken by rising stride; a stride beyond all that is below it keeps its values apart.
-    One that is not may only mix with digits that blocks share.
+    In order of strides, a digit whose stride exceeds the span of all smaller digits has separate
+    values. A digit that does not may only overlap with digits that are no block indices.
     """
     span, of_blocks = size, False
     unbounded = False

@@ -1,8 +1,14 @@
-"""Integers as linear forms: a constant plus strides times variables, each with a known range.
+"""Represents integers as linear forms: a constant plus strides times variables of known range.
 
-What an address is made of, once a launch's shape and parameters are known: the place of a buffer,
-so many bytes for each thread index, so many for each block index. `evaluate` follows a term
-(`isa.terms`) as far as it stays linear; None stands for a value that nothing is known of.
+Once the parameters and dimensions of a launch are known, most addresses are such forms: a buffer's
+address plus strides times thread and block indices. With 256 threads a block,
+
+    mad.lo.u32    %r1, %ctaid.x, 256, %tid.x;
+    mul.wide.u32  %rd1, %r1, 4;
+    add.s64       %rd2, %rd3, %rd1;     0x1000 + 4 * %tid.x + 1024 * %ctaid.x, if %rd3 is 0x1000
+
+`evaluate` computes the form of a term (`isa.terms`) as long as it is linear and cannot wrap around;
+None is an unknown value. Bit fields, quotients and remainders become variables of their own.
 """
 
 from __future__ import annotations
@@ -15,16 +21,16 @@ from warploom.core.types import ScalarType
 from warploom.isa.terms import Term
 
 ELSEWHERE = -1
-"""Stands among the blocks where a variable changes for any other place."""
+"""In `IndexVariable.at`: the variable may change anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
-    """Something that takes the values 0 to `extent` - 1; None means that it may take any from 0.
+class IndexVariable:
+    """A variable with the values 0 to `extent` - 1; None: any value from 0 on.
 
-    `of_block` says that all threads of a block agree on it and that blocks differ by it. `at` are
-    the basic blocks of the program where it may change when they begin; a thread keeps a variable
-    without any.
+    `of_block`: all threads of a block have the same value, and blocks have different ones. `at` are
+    the basic blocks at whose start the value may change; a thread's value of a variable without any
+    is constant.
     """
 
     name: str
@@ -35,10 +41,11 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`constant` + the sum of stride times variable; no stride is 0, variables are in order."""
+    """A linear form: `constant` plus the sum of stride times variable, with strides that are not 0,
+    in the order of the variables' names."""
 
     constant: int
-    strides: tuple[tuple[Variable, int], ...] = ()
+    strides: tuple[tuple[IndexVariable, int], ...] = ()
 
     @property
     def is_constant(self) -> bool:
@@ -46,12 +53,12 @@ class Form:
 
     @property
     def low(self) -> int:
-        """Return the least value, as far as bounded variables go."""
+        """Returns the least value, with unbounded variables taken as 0."""
         return self.constant + sum(min(0, s * (v.extent - 1)) for v, s in self.strides if v.extent)
 
     @property
     def high(self) -> int:
-        """Return the greatest value, as far as bounded variables go."""
+        """Returns the greatest value, with unbounded variables taken as 0."""
         return self.constant + sum(max(0, s * (v.extent - 1)) for v, s in self.strides if v.extent)
 
     @property
@@ -59,33 +66,33 @@ class Form:
         return all(variable.extent is not None for variable, _ in self.strides)
 
     def plus(self, other: Form, times: int = 1) -> Form:
-        """Return this plus `times` the other."""
+        """Returns the sum of this form and `times` the other."""
         strides = dict(self.strides)
         for variable, stride in other.strides:
             strides[variable] = strides.get(variable, 0) + times * stride
         return form(self.constant + times * other.constant, strides)
 
-    def without(self, variable: Variable) -> Form:
-        """Return the same where the variable is 0."""
+    def without(self, variable: IndexVariable) -> Form:
+        """Returns the form with a variable replaced by 0."""
         return Form(self.constant, tuple(pair for pair in self.strides if pair[0] != variable))
 
     def times(self, factor: int) -> Form:
         return form(self.constant * factor, {v: s * factor for v, s in self.strides})
 
 
-def form(constant: int, strides: Mapping[Variable, int] | None = None) -> Form:
-    """Return a form without variables that make no difference."""
+def form(constant: int, strides: Mapping[IndexVariable, int] | None = None) -> Form:
+    """Returns a linear form, without variables whose stride or range makes no difference."""
     kept = [(v, s) for v, s in (strides or {}).items() if s != 0 and v.extent != 1]
     return Form(constant, tuple(sorted(kept, key=lambda pair: pair[0].name)))
 
 
 def evaluate(term: Term, arguments: Sequence[Form | None]) -> Form | None:
-    """Return the value of a term whose operands have these forms."""
+    """Returns the form of a term's value, given those of its arguments; None if it is unknown."""
     return _Evaluation(arguments).of(term)
 
 
 class _Evaluation:
-    """One term's nodes and their forms; a node that is used twice is looked at once."""
+    """Evaluates a term, each node once."""
 
     def __init__(self, arguments: Sequence[Form | None]) -> None:
         self._arguments = arguments
@@ -100,8 +107,8 @@ class _Evaluation:
         if term.op == "const":
             return as_type(form(int(str(term.attr))), term.type)
         if term.op == "arg":
-            given = self._arguments[int(str(term.attr))]
-            return as_type(given, term.type)
+            argument = self._arguments[int(str(term.attr))]
+            return as_type(argument, term.type)
         if term.op == "select":
             return self._select(term)
         args = [self.of(a) for a in term.args]
@@ -125,12 +132,12 @@ class _Evaluation:
 
 
 COUNTER_BITS = 32
-"""A variable without bounds is taken to fit into so many bits: it counts iterations."""
+"""Bits that an unbounded variable is assumed to fit into: it counts iterations."""
 
 
 def as_type(value: Form | None, type: ScalarType) -> Form | None:
-    """Return a value as an integer of a type: itself where it fits. A constant wraps around;
-    anything else that could is unknown."""
+    """Returns the form of a value as an integer of a type; None if it may wrap around. Constants do
+    wrap."""
     if value is None or not (type.is_integer or type.bits == 1):
         return None
     lowest, count = (-(1 << type.bits - 1) if type.is_signed else 0), 1 << type.bits
@@ -154,45 +161,47 @@ def _binary(op: str, a: Form, b: Form) -> Form | None:
         case "shl" if b.is_constant:
             return a.times(1 << b.constant)
         case "or":
-            return _joined_bits(a, b)
+            return _disjoint_or(a, b)
         case "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "min" | "max":
-            return _compared(op, a, b)
+            return _constant_comparison(op, a, b)
         case _:
-            return _part(op, a, b)
+            return _bit_part(op, a, b)
 
 
-def _joined_bits(a: Form, b: Form) -> Form | None:
-    """`a | b`, which is their sum where no bit can be set in both."""
-    if not (a.is_bounded and b.is_bounded) or min(a.low, b.low) < 0:
+def _disjoint_or(left: Form, right: Form) -> Form | None:
+    """Returns the form of `left | right`: the sum, if no bit can be set in both."""
+    if not (left.is_bounded and right.is_bounded) or min(left.low, right.low) < 0:
         return None
-    return a.plus(b) if _bits_of(a) & _bits_of(b) == 0 else None
+    return left.plus(right) if _bits_of(left) & _bits_of(right) == 0 else None
 
 
-def _compared(op: str, a: Form, b: Form) -> Form | None:
-    """Returns what compares the same for all values of the variables."""
-    if not (a.is_bounded and b.is_bounded):
+def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
+    """Returns the result of a comparison, minimum or maximum that is the same for all values of the
+    variables; None otherwise."""
+    if not (left.is_bounded and right.is_bounded):
         return None
     if op in ("min", "max"):
-        below = a.high <= b.low
-        if not below and b.high > a.low:
+        below = left.high <= right.low
+        if not below and right.high > left.low:
             return None
-        return a if below == (op == "min") else b
-    less, more = a.high < b.low, a.low > b.high
-    same = a == b
-    answers = {
+        return left if below == (op == "min") else right
+    less, more = left.high < right.low, left.low > right.high
+    same = left == right
+    outcomes = {
         "lt": (less, more or same),
         "gt": (more, less or same),
-        "le": (less or same or a.high <= b.low, more),
-        "ge": (more or same or a.low >= b.high, less),
+        "le": (less or same or left.high <= right.low, more),
+        "ge": (more or same or left.low >= right.high, less),
         "eq": (same, less or more),
         "ne": (less or more, same),
     }
-    holds, fails = answers[op]
+    holds, fails = outcomes[op]
     return form(int(holds)) if holds or fails else None
 
 
-def _part(op: str, a: Form, b: Form) -> Form | None:
-    """Return a part of the bits of a value that is never negative: a variable of its own."""
+def _bit_part(op: str, a: Form, b: Form) -> Form | None:
+    """Returns the form of a bit field, shift, quotient or remainder of a value that is never
+    negative: a new variable."""
     if not (b.is_constant and a.is_bounded) or a.low < 0 or b.constant < 0:
         return None
     n = b.constant
@@ -200,19 +209,20 @@ def _part(op: str, a: Form, b: Form) -> Form | None:
         return form(_exact(op, a.constant, n)) if op in _PARTS and (n or op == "and") else None
     if op == "and":
         bits = _bits_of(a)
-        return a if bits & ~n == 0 else _fresh(op, a, n, 0, bits & n)
+        return a if bits & ~n == 0 else _new_variable(op, a, n, 0, bits & n)
     if op in ("lshr", "ashr"):
-        return _fresh(op, a, n, a.low >> n, a.high >> n)
+        return _new_variable(op, a, n, a.low >> n, a.high >> n)
     if op == "div" and n:
-        return _fresh(op, a, n, a.low // n, a.high // n)
+        return _new_variable(op, a, n, a.low // n, a.high // n)
     if op == "rem" and n:
-        return _fresh(op, a, n, 0, min(n - 1, a.high))
+        return _new_variable(op, a, n, 0, min(n - 1, a.high))
     return None
 
 
 def _bits_of(a: Form) -> int:
-    """Return the bits that may be set in any value of a form that is never negative."""
+    """Returns the bits that may be set in some value of a form that is never negative."""
     steps = math.gcd(a.constant, *(stride for _, stride in a.strides))
+    # All values are multiples of the greatest power of two in `steps`: lower bits are clear.
     lowest = steps & -steps
     return (1 << a.high.bit_length()) - lowest
 
@@ -224,8 +234,8 @@ def _exact(op: str, a: int, n: int) -> int:
     return {"and": a & n, "div": a // n if n else 0, "rem": a % n if n else 0}.get(op, a >> n)
 
 
-def _fresh(op: str, a: Form, n: int, low: int, high: int) -> Form:
-    """Return a value from `low` to `high` that stands for `a op n`; the same stands for it
-    everywhere."""
+def _new_variable(op: str, a: Form, n: int, low: int, high: int) -> Form:
+    """Returns a form from `low` to `high` whose variable represents `a op n`. Its name is made of
+    the operation and its operands, so that equal expressions have equal forms."""
     at = frozenset[int]().union(*(variable.at for variable, _ in a.strides))
-    return form(low, {Variable(f"{op}({a}, {n})", high - low + 1, at=at): 1})
+    return form(low, {IndexVariable(f"{op}({a}, {n})", high - low + 1, at=at): 1})

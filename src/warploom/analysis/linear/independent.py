@@ -1,8 +1,8 @@
-"""Finds accesses of a launch that no other thread's can meet: nothing that threads do there is a
-race, in whatever order they go.
+"""Finds accesses of a launch that cannot race, whatever the order of threads: no other thread
+touches the same bytes, or all of its accesses to them are loads.
 
-Global memory is looked at over the launch, shared memory over each stretch between two barriers of
-all threads of a block (`intervals`).
+Global memory is analysed over the whole launch, shared memory over each interval between two
+barriers of all threads of a block (`intervals`). The race detector skips such accesses.
 """
 
 from __future__ import annotations
@@ -15,31 +15,35 @@ from functools import cached_property
 from warploom.analysis.linear.affine import (
     GLOBAL_SPACES,
     TEXELS,
-    Flow,
+    LinearAnalysis,
     MemoryAccess,
     block_indices,
     thread_indices,
 )
-from warploom.analysis.linear.conditions import facts_of
+from warploom.analysis.linear.conditions import facts_by_instruction
 from warploom.analysis.linear.dependence import AddressRange, are_of_one_thread, never_overlap
-from warploom.analysis.linear.forms import Variable, form
-from warploom.analysis.linear.intervals import SHARED_SPACES, copies_later, stretches
+from warploom.analysis.linear.forms import IndexVariable, form
+from warploom.analysis.linear.intervals import (
+    SHARED_SPACES,
+    barrier_intervals,
+    is_asynchronous_access,
+)
 from warploom.analysis.linear.predicates import NO_FACTS, Facts
 from warploom.analysis.linear.ranges import Ranges
 from warploom.program.accesses import accesses
 from warploom.ptx.ir import Space
 
 MOST_PAIRS = 20_000
-"""Nothing is looked for among more pairs of accesses."""
+"""Pairs of accesses above which nothing is analysed."""
 
 BY_LANE = ("ld", "ldu", "st", "atom", "red")
-"""Instructions of which each lane reaches what its address says."""
+"""Instructions in which each lane accesses what its own address operand says."""
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
-    """An access to memory: `at` where it reaches, if that is known; `is_weak` where it orders
-    nothing and a thread does it itself."""
+class BoundedAccess:
+    """An access to memory: `at` are its addresses, None if they are unknown or unbounded.
+    `is_weak`: it orders nothing, and is made by the issuing thread itself."""
 
     access: MemoryAccess
     at: AddressRange | None
@@ -55,104 +59,125 @@ class Access:
 
     @property
     def origins(self) -> frozenset[int] | None:
-        """Return the allocations that it may lead to, None for any."""
-        return self.access.where.origins
+        """Returns the allocations that it may access; None: any."""
+        return self.access.address.origins
 
 
 @dataclass(frozen=True, slots=True)
-class Independent:
-    """Accesses that no other thread's can meet: to global memory, while every access to it stays in
-    the allocations of its pointers; to shared memory, while all threads of a block meet at the same
-    barriers. `closed` are the allocations, by address, that no access but those is to write to."""
+class IndependentAccesses:
+    """Accesses that conflict with no other thread's: to global memory, as long as every access
+    stays in the allocations of its pointers; to shared memory, as long as all threads of a block
+    execute the same barriers. `closed` are the allocations, by address, that no other access is to
+    write: the detector reports those that do."""
 
     in_global: frozenset[int]
     closed: frozenset[int]
     in_shared: frozenset[int]
 
 
-def independent_accesses(flow: Flow, weak: Set[int]) -> Independent:
-    """Return the accesses of a launch that no other thread's can meet; `weak` are those that order
-    nothing and that a thread does itself."""
-    found = _Found(flow, weak)
-    return Independent(*_of_launch(found), _of_blocks(found))
+def independent_accesses(analysis: LinearAnalysis, weak: Set[int]) -> IndependentAccesses:
+    """Returns the accesses of a launch that cannot race; `weak` are the instructions that order
+    nothing and access memory in the issuing thread itself."""
+    launch = _LaunchAccesses(analysis, weak)
+    return IndependentAccesses(*_independent_in_global(launch), _independent_in_shared(launch))
 
 
-class _Found:
-    """The accesses of a launch, with what is known of them."""
+class _LaunchAccesses:
+    """The accesses of a launch with their address ranges."""
 
-    def __init__(self, flow: Flow, weak: Set[int]) -> None:
-        self.flow, self.program, self.weak = flow, flow.program, weak
-        self.blocks, self.threads = block_indices(flow.given.grid), thread_indices(flow.given.block)
+    def __init__(self, analysis: LinearAnalysis, weak: Set[int]) -> None:
+        self.analysis, self.program, self.weak = analysis, analysis.program, weak
+        self.blocks, self.threads = (
+            block_indices(analysis.launch.grid),
+            thread_indices(analysis.launch.block),
+        )
         self._telling = [form(0, {variable: 1}) for variable in (*self.blocks, *self.threads)]
 
-    def of(self, spaces: Set[Space]) -> list[Access]:
-        """Return those that may lead to some state spaces."""
-        return [self._access(access) for access in self.flow.memory_accesses(spaces)]
+    def of(self, spaces: Set[Space]) -> list[BoundedAccess]:
+        """Returns the accesses that may be to some state spaces."""
+        return [self._access(access) for access in self.analysis.memory_accesses(spaces)]
 
-    def candidates(self, there: Iterable[Access], space: Space) -> Iterator[Access]:
-        """Yield those of some accesses that need not be seen if nothing meets them."""
-        for each in there:
-            made = self.program.instructions[each.instruction]
-            if each.is_weak and accesses(made) == ((space, each.access.op),):
+    def candidates(
+        self, accesses_here: Iterable[BoundedAccess], space: Space
+    ) -> Iterator[BoundedAccess]:
+        """Yields the weak accesses that are certainly to a space, which may be skipped if none
+        conflicts."""
+        for each in accesses_here:
+            instruction = self.program.instructions[each.instruction]
+            if each.is_weak and accesses(instruction) == ((space, each.access.op),):
                 yield each
 
     @cached_property
     def _facts(self) -> Mapping[int, Facts]:
-        return facts_of(self.flow)
+        return facts_by_instruction(self.analysis)
 
-    def _access(self, access: MemoryAccess) -> Access:
-        """Return an access with what bounds it; of one without bounds no place is known."""
-        where, name = (
-            access.where.form,
+    def _access(self, access: MemoryAccess) -> BoundedAccess:
+        """Returns an access with its address range, unless that is unbounded."""
+        address, name = (
+            access.address.form,
             self.program.instructions[access.instruction].operation.name,
         )
         at = None
-        if where is not None and name in BY_LANE:
+        if address is not None and name in BY_LANE:
             facts = self._facts.get(access.instruction, NO_FACTS)
-            found = AddressRange(where, access.size, Ranges.under(facts, [where, *self._telling]))
-            low, high = found.span()
-            at = found if -math.inf < low and high < math.inf else None
-        return Access(access, at, access.instruction in self.weak)
+            launch = AddressRange(
+                address, access.size, Ranges.under(facts, [address, *self._telling])
+            )
+            low, high = launch.span()
+            at = launch if -math.inf < low and high < math.inf else None
+        return BoundedAccess(access, at, access.instruction in self.weak)
 
 
 # ---- global memory ------------------------------------------------------------------------------
 
 
-def _of_launch(found: _Found) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the accesses to global memory, and the closed allocations (`Independent`)."""
-    there, allocations = found.of(GLOBAL_SPACES), found.flow.allocations
+def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], frozenset[int]]:
+    """Returns the accesses to global memory, and the closed allocations (`IndependentAccesses`)."""
+    accesses_here, allocations = launch.of(GLOBAL_SPACES), launch.analysis.allocations
     candidates = {
-        each for each in found.candidates(there, Space.GLOBAL) if _stays(each, allocations)
+        each
+        for each in launch.candidates(accesses_here, Space.GLOBAL)
+        if _stays_in_allocation(each, allocations)
     }
     accesses_texels = any(
-        space in TEXELS for made in found.program.instructions for space, _ in accesses(made)
+        space in TEXELS
+        for instruction in launch.program.instructions
+        for space, _ in accesses(instruction)
     )
-    if accesses_texels or any(each.origins is None for each in there):
+    if accesses_texels or any(each.origins is None for each in accesses_here):
         return frozenset(), frozenset()
-    if len(candidates) * len(there) > MOST_PAIRS:
+    if len(candidates) * len(accesses_here) > MOST_PAIRS:
         return frozenset(), frozenset()
-    telling = *found.blocks, *found.threads
+    thread_variables = *launch.blocks, *launch.threads
     candidates = {
         each
         for each in candidates
-        if all(_are_independent(each, other, telling) for other in _against(each, there))
+        if all(
+            _are_independent(each, other, thread_variables)
+            for other in _possible_conflicts(each, accesses_here)
+        )
     }
-    writes = [each for each in there if each.writes]
+    writes = [each for each in accesses_here if each.writes]
+    # Dropping a candidate reopens the allocations that it writes, which may drop others: iterate to
+    # a fixed point.
     while True:
         others = (each.origins or frozenset() for each in writes if each not in candidates)
         closed = frozenset(allocations).difference(*others)
         left = {
             each
             for each in candidates
-            if all(_is_elsewhere(each, other, closed) for other in _against(each, there))
+            if all(
+                _is_disjoint_or_checked(each, other, closed)
+                for other in _possible_conflicts(each, accesses_here)
+            )
         }
         if left == candidates:
             return frozenset(each.instruction for each in candidates), closed
         candidates = left
 
 
-def _stays(access: Access, allocations: Mapping[int, range]) -> bool:
-    """Return whether an access stays in the one allocation that its pointer leads to."""
+def _stays_in_allocation(access: BoundedAccess, allocations: Mapping[int, range]) -> bool:
+    """Returns whether an access stays in the one allocation that its pointer refers to."""
     if access.at is None or access.origins is None or len(access.origins) != 1:
         return False
     allocation = allocations[next(iter(access.origins))]
@@ -160,24 +185,29 @@ def _stays(access: Access, allocations: Mapping[int, range]) -> bool:
     return allocation.start <= low and high <= allocation.stop
 
 
-def _against(access: Access, there: Iterable[Access]) -> Iterator[Access]:
-    """Yield the accesses that one may be in conflict with."""
-    return (other for other in there if access.writes or other.writes)
+def _possible_conflicts(
+    access: BoundedAccess, accesses_here: Iterable[BoundedAccess]
+) -> Iterator[BoundedAccess]:
+    """Yields the accesses that an access may conflict with: one of the two writes."""
+    return (other for other in accesses_here if access.writes or other.writes)
 
 
-def _are_independent(one: Access, two: Access, telling: Sequence[Variable]) -> bool:
-    """Return whether no byte is reached by both of two threads by these accesses; also if nothing
-    is known of the second's place, which is to be elsewhere (`_is_elsewhere`)."""
+def _are_independent(
+    one: BoundedAccess, two: BoundedAccess, thread_variables: Sequence[IndexVariable]
+) -> bool:
+    """Returns whether no byte is touched by different threads with these accesses; also if the
+    second's addresses are unknown, which `_is_disjoint_or_checked` decides."""
     if one.at is None or two.at is None:
         return True
     if never_overlap(one.at, two.at):
         return True
-    return one.is_weak and two.is_weak and are_of_one_thread(one.at, two.at, telling)
+    return one.is_weak and two.is_weak and are_of_one_thread(one.at, two.at, thread_variables)
 
 
-def _is_elsewhere(one: Access, two: Access, closed: Set[int]) -> bool:
-    """Return whether the place of the second is known, or lies in other allocations; and if it
-    leaves those, the detector says so, since the first one's is closed."""
+def _is_disjoint_or_checked(one: BoundedAccess, two: BoundedAccess, closed: Set[int]) -> bool:
+    """Returns whether the second access has known addresses, or is to other allocations than the
+    first. In that case the first's allocation has to be closed if the second writes, so that the
+    detector reports a write that strays into it."""
     if two.at is not None:
         return True
     mine, others = one.origins or frozenset(), two.origins or frozenset()
@@ -187,42 +217,46 @@ def _is_elsewhere(one: Access, two: Access, closed: Set[int]) -> bool:
 # ---- shared memory ------------------------------------------------------------------------------
 
 
-def _of_blocks(found: _Found) -> frozenset[int]:
-    """Return the accesses to shared memory that no other of their stretches can meet."""
-    if any(copies_later(made) for made in found.program.instructions):
+def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
+    """Returns the accesses to shared memory that conflict with no other in any of their
+    intervals."""
+    # Asynchronous accesses may complete in a later interval than the one that issues them.
+    if any(is_asynchronous_access(instruction) for instruction in launch.program.instructions):
         return frozenset()
-    there = [each for each in found.of(SHARED_SPACES) if not each.origins]
-    left = {each.instruction for each in found.candidates(there, Space.SHARED)}
-    for stretch in stretches(found.program):
-        inside = [each for each in there if each.instruction in stretch]
-        calls = any(found.program.instructions[at].operation.name == "call" for at in stretch)
+    accesses_here = [each for each in launch.of(SHARED_SPACES) if not each.origins]
+    left = {each.instruction for each in launch.candidates(accesses_here, Space.SHARED)}
+    for stretch in barrier_intervals(launch.program):
+        inside = [each for each in accesses_here if each.instruction in stretch]
+        calls = any(launch.program.instructions[at].operation.name == "call" for at in stretch)
         for each in inside:
-            against = [] if calls else list(_against(each, inside))
+            against = [] if calls else list(_possible_conflicts(each, inside))
             if (
                 calls
                 or len(against) * len(inside) > MOST_PAIRS
-                or not all(_are_disjoint(found, each, other) for other in against)
+                or not all(_are_disjoint(launch, each, other) for other in against)
             ):
                 left.discard(each.instruction)
     return frozenset(left)
 
 
-def _are_disjoint(found: _Found, one: Access, two: Access) -> bool:
-    """Return whether two threads of a block reach no byte both by accesses to shared memory."""
+def _are_disjoint(launch: _LaunchAccesses, one: BoundedAccess, two: BoundedAccess) -> bool:
+    """Returns whether no byte of shared memory is touched by two threads of a block with these
+    accesses."""
     if one.at is None or two.at is None:
         return False
-    places = _in_one_block(one.at, two.at, found.blocks)
+    places = _in_one_block(one.at, two.at, launch.blocks)
     if never_overlap(*places):
         return True
-    return one.is_weak and two.is_weak and are_of_one_thread(*places, found.threads)
+    return one.is_weak and two.is_weak and are_of_one_thread(*places, launch.threads)
 
 
 def _in_one_block(
-    one: AddressRange, two: AddressRange, blocks: Iterable[Variable]
+    one: AddressRange, two: AddressRange, blocks: Iterable[IndexVariable]
 ) -> tuple[AddressRange, AddressRange]:
-    """Return two places without what the block's index adds to both."""
+    """Returns two address ranges without the terms in the block's index, if these are equal:
+    threads that share memory have the same block index."""
     for block in blocks:
-        strides = (dict(each.where.strides).get(block, 0) for each in (one, two))
+        strides = (dict(each.address.strides).get(block, 0) for each in (one, two))
         if len(set(strides)) == 1:
-            one, two = (each.made_of(each.where.without(block)) for each in (one, two))
+            one, two = (each.made_of(each.address.without(block)) for each in (one, two))
     return one, two

@@ -1,8 +1,11 @@
-"""Cuts a program into the stretches that a block executes between two barriers of all its threads.
+"""Computes the barrier intervals of a program: the instructions that a thread block can execute
+between two barriers of all its threads.
 
-A *boundary* is the entry, or a barrier that all threads of a block wait at. While all of them meet
-at the same boundaries, the instructions that a block executes between two meetings can be reached
-from the first of the two without passing another boundary.
+A *boundary* is the entry, or a barrier at which all threads of a block wait. As long as all threads
+wait at the same boundaries, the instructions between two of them are reachable from the first
+without passing another one:
+
+    0: st.shared; 1: bar.sync 0; 2: ld.shared; 3: bar.sync 0; 4: ret    ->  {0, 1}, {2, 3}, {4}
 """
 
 from __future__ import annotations
@@ -15,36 +18,41 @@ from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.spec import Unit
 from warploom.program.accesses import accesses, is_bulk_copy
 from warploom.program.program import Program
-from warploom.program.uses import sources, votes
+from warploom.program.uses import is_reducing_barrier, sources
 from warploom.ptx.ir import Instruction, Space
 
 SHARED_SPACES = frozenset((Space.SHARED, Space.GENERIC))
-"""Spaces whose accesses lead to shared memory, or may."""
+"""Spaces whose accesses are, or may be, to shared memory."""
 
 
-def stretches(program: Program) -> Iterator[set[int]]:
-    """Yield the instructions between each boundary and those behind it."""
+def barrier_intervals(program: Program) -> Iterator[set[int]]:
+    """Yields the instructions of the interval after each boundary."""
     for first in _boundaries(program):
-        yield _stretch(program, first)
+        yield _interval_from(program, first)
 
 
-def is_whole_barrier(made: Instruction) -> bool:
-    """Returns whether all threads of the block wait there."""
-    if made.operation.spec.unit is not Unit.BARRIER or "arrive" in made.operation.modifiers:
+def is_whole_barrier(instruction: Instruction) -> bool:
+    """Returns whether all threads of the block wait at an instruction."""
+    if (
+        instruction.operation.spec.unit is not Unit.BARRIER
+        or "arrive" in instruction.operation.modifiers
+    ):
         return False
-    return made.guard is None and len(sources(made)) == 1 + votes(made)
+    return instruction.guard is None and len(sources(instruction)) == 1 + is_reducing_barrier(
+        instruction
+    )
 
 
 def _boundaries(program: Program) -> Iterator[int]:
-    """Yields the first instructions behind each boundary."""
+    """Yields the first instruction after each boundary."""
     yield 0
-    for index, made in enumerate(program.instructions):
-        if is_whole_barrier(made):
+    for index, instruction in enumerate(program.instructions):
+        if is_whole_barrier(instruction):
             yield index + 1
 
 
-def _stretch(program: Program, first: int) -> set[int]:
-    """Returns the instructions that can be reached from one without passing a boundary."""
+def _interval_from(program: Program, first: int) -> set[int]:
+    """Returns the instructions that are reachable from one without passing a boundary."""
     block_of = [block for block in program.blocks for _ in range(block.start, block.stop)]
     found: set[int] = set()
     waiting = [first]
@@ -66,13 +74,13 @@ def _stretch(program: Program, first: int) -> set[int]:
     return found
 
 
-def copies_later(made: Instruction) -> bool:
-    """Return whether an instruction reads or writes shared memory at a later time, perhaps behind
-    the next barrier."""
-    operation = made.operation
+def is_asynchronous_access(instruction: Instruction) -> bool:
+    """Returns whether an instruction accesses shared memory at a later time, perhaps after the next
+    barrier."""
+    operation = instruction.operation
     if operation.name == "st" and "async" in operation.modifiers:
         return True
-    is_copy = operation.name == "cp" and bool(accesses(made))
+    is_copy = operation.name == "cp" and bool(accesses(instruction))
     copies = is_copy or is_bulk_copy(operation) or is_tensor_operation(operation)
     products = is_group_product(operation) or is_tensor_memory_operation(operation)
     return copies or products

@@ -1,6 +1,8 @@
-"""Finds what predicates say of the thread that has them: comparisons of linear forms (`forms`).
+"""Derives facts from predicates: linear inequalities that hold if a comparison is true, or false.
 
-A *fact* is a form that is at least 0: where `i < n` holds, `n - 1 - i` is one.
+A *fact* is a form (`forms`) that is at least 0:
+
+    setp.lt.s32 %p1, %r1, %r2;     %p1 implies %r2 - 1 - %r1; !%p1 implies %r1 - %r2
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from warploom.analysis.linear.affine import typed
+from warploom.analysis.linear.affine import argument_values
 from warploom.analysis.linear.forms import ELSEWHERE, Form, evaluate, form
 from warploom.core.types import PRED, ScalarType
 from warploom.isa.terms import Term
@@ -20,107 +22,129 @@ NO_FACTS: Facts = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
-    """Holds what a predicate says: the facts where it holds, and those where it does not."""
+class Implications:
+    """The facts that hold if a predicate is true, and those that hold if it is false."""
 
     where_true: Facts = NO_FACTS
     where_false: Facts = NO_FACTS
 
 
-NOTHING_SAID = Test()
+NO_IMPLICATIONS = Implications()
 
-Saying = Test | tuple[str, "tuple[Saying, ...]"] | str
-"""What an instruction makes a predicate say: a test; `and`, `or` or `not` of others; or what the
-register of that name says."""
+PredicateExpression = Implications | tuple[str, "tuple[PredicateExpression, ...]"] | str
+"""The value that an instruction gives a predicate: the implications of a comparison; `and`, `or` or
+`not` of expressions; or the name of a register with that value."""
 
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
-def predicates(made: Instruction) -> list[Register]:
-    """Return the predicates that an instruction sets."""
-    count = len(made.operation.spec.destinations)
+def written_predicates(instruction: Instruction) -> list[Register]:
+    """Returns the predicate registers that an instruction writes."""
+    count = len(instruction.operation.spec.destinations)
     return [
         one
-        for one in spread(made.operands[:count])
+        for one in spread(instruction.operands[:count])
         if isinstance(one, Register) and one.type == PRED
     ]
 
 
-def sayings(made: Instruction, forms: Sequence[Form | None]) -> Iterator[tuple[str, Saying]]:
-    """Yield what each predicate says that an instruction sets, whose sources have these forms."""
-    spec = made.operation.spec
-    sources = tuple(spread(made.operands[len(spec.destinations) :]))
-    terms = made.operation.terms_for(len(sources)) if spec.semantics else ()
-    operands, arguments = typed(made, sources), typed(made, forms)
-    for place, target in enumerate(predicates(made)):
-        known = place < len(terms) and made.guard is None
-        yield target.name, _saying(terms[place], operands, arguments) if known else NOTHING_SAID
+def predicate_expressions(
+    instruction: Instruction, forms: Sequence[Form | None]
+) -> Iterator[tuple[str, PredicateExpression]]:
+    """Yields each predicate register that an instruction writes with its new value. `forms` are
+    those of the instruction's sources."""
+    spec = instruction.operation.spec
+    sources = tuple(spread(instruction.operands[len(spec.destinations) :]))
+    terms = instruction.operation.terms_for(len(sources)) if spec.semantics else ()
+    operands, arguments = argument_values(instruction, sources), argument_values(instruction, forms)
+    for place, target in enumerate(written_predicates(instruction)):
+        applies = place < len(terms) and instruction.guard is None
+        yield (
+            target.name,
+            _predicate_expression(terms[place], operands, arguments)
+            if applies
+            else NO_IMPLICATIONS,
+        )
 
 
-def _saying(term: Term, operands: Sequence[Operand], forms: Sequence[Form | None]) -> Saying:
-    """Return what the value of a term says of its operands, which have these forms."""
+def _predicate_expression(
+    term: Term, operands: Sequence[Operand], forms: Sequence[Form | None]
+) -> PredicateExpression:
+    """Returns the expression of a term, given the operands of the instruction and their forms."""
     if term.op in ("and", "or", "not"):
-        return term.op, tuple(_saying(each, operands, forms) for each in term.args)
+        return term.op, tuple(_predicate_expression(each, operands, forms) for each in term.args)
     if term.op == "arg":
         operand = operands[int(str(term.attr))]
-        return operand.name if isinstance(operand, Register) else NOTHING_SAID
+        return operand.name if isinstance(operand, Register) else NO_IMPLICATIONS
     if term.op in _COMPARISONS:
         one, two = (evaluate(each, forms) for each in term.args)
-        return _compared(term.op, one, two, term.args[0].type)
-    return NOTHING_SAID
+        return _comparison_implications(term.op, one, two, term.args[0].type)
+    return NO_IMPLICATIONS
 
 
-def said(saying: Saying, tests: Mapping[str, Test]) -> Test:
-    """Return what is said where registers have passed these tests."""
-    if isinstance(saying, Test):
-        return saying
-    if isinstance(saying, str):
-        return tests.get(saying, NOTHING_SAID)
-    op, parts = saying[0], [said(part, tests) for part in saying[1]]
+def implications_of(
+    expression: PredicateExpression, tests: Mapping[str, Implications]
+) -> Implications:
+    """Returns the implications of an expression, given those of registers."""
+    if isinstance(expression, Implications):
+        return expression
+    if isinstance(expression, str):
+        return tests.get(expression, NO_IMPLICATIONS)
+    op, parts = expression[0], [implications_of(part, tests) for part in expression[1]]
     if op == "not":
-        return Test(parts[0].where_false, parts[0].where_true)
+        return Implications(parts[0].where_false, parts[0].where_true)
     one, two = parts
+    # False for `a && b` means that one of the two is false, so only facts that both imply hold.
     if op == "and":
-        return Test(one.where_true | two.where_true, one.where_false & two.where_false)
-    return Test(one.where_true & two.where_true, one.where_false | two.where_false)
+        return Implications(one.where_true | two.where_true, one.where_false & two.where_false)
+    return Implications(one.where_true & two.where_true, one.where_false | two.where_false)
 
 
-def said_by_guard(tests: Mapping[str, Test], guard: Guard | None, *, holds: bool) -> Facts:
-    """Return what is known of threads for which a guard holds, or does not."""
+def guard_facts(tests: Mapping[str, Implications], guard: Guard | None, *, holds: bool) -> Facts:
+    """Returns the facts of threads for which a guard holds, or does not."""
     if guard is None:
         return NO_FACTS
-    test = tests.get(guard.register.name, NOTHING_SAID)
+    test = tests.get(guard.register.name, NO_IMPLICATIONS)
     return test.where_true if holds != guard.negated else test.where_false
 
 
-def _compared(op: str, one: Form | None, two: Form | None, type: ScalarType) -> Test:
-    """Return what a comparison of integers of a type says."""
-    if one is None or two is None or not (_is_kept(one, two, type) and _is_kept(two, one, type)):
-        return NOTHING_SAID
+def _comparison_implications(
+    op: str, one: Form | None, two: Form | None, type: ScalarType
+) -> Implications:
+    """Returns the implications of a comparison of integers of a type."""
+    if (
+        one is None
+        or two is None
+        or not (_cannot_wrap(one, two, type) and _cannot_wrap(two, one, type))
+    ):
+        return NO_IMPLICATIONS
     below, above = two.plus(one, -1), one.plus(two, -1)
     less, more = below.plus(form(1), -1), above.plus(form(1), -1)
     match op:
         case "lt":
-            return _test([less], [above])
+            return _implications([less], [above])
         case "le":
-            return _test([below], [more])
+            return _implications([below], [more])
         case "gt":
-            return _test([more], [below])
+            return _implications([more], [below])
         case "ge":
-            return _test([above], [less])
+            return _implications([above], [less])
         case _:
             pass
-    not_equal = [more] if _least(above) == 0 else [less] if _least(below) == 0 else []
-    same, different = _test([below, above], not_equal), _test(not_equal, [below, above])
+    not_equal = [more] if _minimum(above) == 0 else [less] if _minimum(below) == 0 else []
+    same, different = (
+        _implications([below, above], not_equal),
+        _implications(not_equal, [below, above]),
+    )
     return same if op == "eq" else different
 
 
-def _test(where_true: Iterable[Form], where_false: Iterable[Form]) -> Test:
-    return Test(_lasting(where_true), _lasting(where_false))
+def _implications(where_true: Iterable[Form], where_false: Iterable[Form]) -> Implications:
+    return Implications(_loop_invariant_facts(where_true), _loop_invariant_facts(where_false))
 
 
-def _lasting(forms: Iterable[Form]) -> Facts:
-    """Return the facts whose variables change only where blocks begin."""
+def _loop_invariant_facts(forms: Iterable[Form]) -> Facts:
+    """Returns the facts whose variables change only at the start of blocks."""
     return frozenset(
         each
         for each in forms
@@ -128,16 +152,16 @@ def _lasting(forms: Iterable[Form]) -> Facts:
     )
 
 
-def _least(one: Form) -> int | None:
-    """Return the least value of a form, None where it has none."""
+def _minimum(one: Form) -> int | None:
+    """Returns the least value of a form; None if it is unbounded below."""
     falls = any(variable.extent is None and stride < 0 for variable, stride in one.strides)
     return None if falls else one.low
 
 
-def _is_kept(one: Form, limit: Form, type: ScalarType) -> bool:
-    """Return whether a form, as long as it is compared with a limit each time that one of its
-    variables without bounds has grown by one, never leaves its type: then it has not wrapped
-    around."""
+def _cannot_wrap(one: Form, limit: Form, type: ScalarType) -> bool:
+    """Returns whether a form never leaves its type, if it is compared with a limit each time that
+    one of its unbounded variables has grown by one. Only then is the comparison one of the forms.
+    """
     steps = [stride for variable, stride in one.strides if variable.extent is None]
     if not steps:
         return True

@@ -15,7 +15,7 @@ from warploom.isa.spec import Unit
 from warploom.isa.targets import needed, only_targets
 from warploom.machine.launch import WARP_SIZE
 from warploom.program.program import Program
-from warploom.program.uses import leaves
+from warploom.program.uses import leaf_operands
 from warploom.ptx.ir import Instruction, Module, Operand, Special
 from warploom.ptx.release import target_of
 
@@ -87,7 +87,9 @@ the parts of a matrix (PTX ISA, "shfl.sync", "Warp Level Matrix Instructions")."
 
 def _check_warps(instruction: Instruction, spec: DeviceSpec) -> None:
     """Raise UnsupportedInstruction for what there is only where a warp has 32 lanes."""
-    named = (o.name for operand in instruction.operands for o in leaves(operand) if _is_mask(o))
+    named = (
+        o.name for operand in instruction.operands for o in leaf_operands(operand) if _is_mask(o)
+    )
     what = next(named, None)
     if instruction.operation.spec.unit in OF_WARPS:
         what = instruction.operation.text

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from warploom.abi.access_type import count_change
-from warploom.analysis.shape_transfer import Reading
+from warploom.analysis.shape_transfer import OperandShapes
 from warploom.analysis.vector_shape import VectorShape
 from warploom.ir.access_plans import Guard, Move, Pattern
 from warploom.ir.kernel_accesses import elements
@@ -29,7 +29,7 @@ from warploom.lower.instrument.access_events import Runs
 from warploom.lower.instrument.extents import extent_of
 from warploom.lower.instrument.sanitizing import Memory
 from warploom.program.accesses import space_of
-from warploom.program.program import Block
+from warploom.program.program import ProgramBlock
 from warploom.ptx.ir import Instruction, Operand, Space
 
 NEIGHBOURS = 4
@@ -46,14 +46,14 @@ def _is_global_line(group: Group) -> bool:
 class ShapedAccess:
     """Emits the accesses of code whose registers have shapes."""
 
-    def __init__(self, memory: MemoryCode, reading: Reading) -> None:
+    def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.reading = memory, reading
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self.operands = memory.operands
         self.transfers = Transfers(memory.lanes, memory.places.pointer)
         self.ways, self.group_addresses = GroupGuards(memory, reading), GroupAddresses(memory.lanes)
 
-    def begin(self, block: Block, *, masked: bool) -> None:
+    def begin(self, block: ProgramBlock, *, masked: bool) -> None:
         """Begin a block, before its code; `masked`: some lanes run it while others wait."""
         self.ways.begin(block, masked=masked)
 
@@ -200,7 +200,7 @@ class ShapedAccess:
         memory = Memory(*places.space(shape.space), places.at(0))
         addresses = self.operands.address(address)
         extent = runs = None
-        if group.plan.guard is not Guard.COMPARED and group.base.is_known:
+        if group.plan.guard is not Guard.COMPARED and group.base.is_affine:
             step = I64(group.base.stride) if group.step is None else group.step
             extent = extent_of(self.lanes, shape.size, group.base.width, step, addresses, on)
         if group.plan.guard is Guard.CACHE:

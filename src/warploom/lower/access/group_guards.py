@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from llvmlite import ir
 
-from warploom.analysis.shape_transfer import Reading
+from warploom.analysis.shape_transfer import OperandShapes
 from warploom.core.types import unsigned
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import Exit, Guard
@@ -25,7 +25,7 @@ from warploom.lower.access.groups import Group
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.range_cache import AccessCache
 from warploom.lower.access.store_batching import StoreBatch
-from warploom.program.program import Block
+from warploom.program.program import ProgramBlock
 from warploom.ptx.ir import Address, Instruction, Register
 
 RARELY = (1 << 20, 1)
@@ -38,7 +38,7 @@ SOMETIMES = (8, 1)
 class GroupGuards:
     """Emits what is asked of the groups of one block at a time, and where code leaves."""
 
-    def __init__(self, memory: MemoryCode, reading: Reading) -> None:
+    def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.reading = memory, reading
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self.cache, self.puts = AccessCache(memory, reading), StoreBatch(memory)
@@ -55,7 +55,7 @@ class GroupGuards:
         """Whether the block's loads at consecutive places ask for what lies ahead, as they would
         come to wait behind stores that each wait for a line."""
 
-    def begin(self, block: Block, *, masked: bool) -> None:
+    def begin(self, block: ProgramBlock, *, masked: bool) -> None:
         """Take up the groups of a block, before its code. `masked`: some lanes run it while others
         wait; such a block has one version."""
         self._forget()

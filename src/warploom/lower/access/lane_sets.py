@@ -15,7 +15,7 @@ from warploom.abi.range_cache import (
     LAYOUT_SHIFT,
     MASK_FACTOR,
 )
-from warploom.analysis.shape_transfer import RUNS, Reading
+from warploom.analysis.shape_transfer import RUNS, OperandShapes
 from warploom.llvm.lanes import I1, I32, I64, LANES, Value
 from warploom.lower.frame.frame import Frame
 from warploom.ptx.ir import Instruction
@@ -38,7 +38,7 @@ EVERYONE = LaneSet(I64((1 << LANES) - 1), I64(0), is_full=True)
 class LaneSets:
     """Emits looks for sets of lanes among those of the kernel, at the place where code goes now."""
 
-    def __init__(self, frame: Frame, reading: Reading) -> None:
+    def __init__(self, frame: Frame, reading: OperandShapes) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._count = frame.layout.caches.sets
         self._begin = ROW_WIDTH * len(frame.layout.rows)

@@ -36,7 +36,7 @@ from warploom.lower.frame.operands import Operands
 from warploom.lower.instrument.observing import ObservingCode
 from warploom.lower.instrument.recording_copies import CopyRecordingCode
 from warploom.lower.instrument.sanitizing import Memory, SanitizingCode
-from warploom.program.accesses import AccessRow, space_of
+from warploom.program.accesses import AccessRecord, space_of
 from warploom.program.effects.clusters import accesses_cluster
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol
 from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
@@ -50,7 +50,7 @@ class AccessObserver(Protocol):
         self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
     ) -> None: ...
 
-    def texels(self, instruction: int, row: AccessRow, scratch: Value) -> None: ...
+    def texels(self, instruction: int, row: AccessRecord, scratch: Value) -> None: ...
 
 
 EachSpace = Callable[[Space, Value, Value], None]

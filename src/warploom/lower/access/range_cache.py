@@ -18,7 +18,7 @@ from warploom.abi.range_cache import (
     WITHIN,
     safe_at,
 )
-from warploom.analysis.shape_transfer import Reading
+from warploom.analysis.shape_transfer import OperandShapes
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.access.groups import Group
@@ -30,7 +30,7 @@ from warploom.lower.access.range_cache_filling import CacheFilling
 class AccessCache:
     """Emits looks at the access caches at the place where code goes now."""
 
-    def __init__(self, memory: MemoryCode, reading: Reading) -> None:
+    def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.places = memory, memory.places
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._layout = self.frame.layout.caches

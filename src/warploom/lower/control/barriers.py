@@ -20,8 +20,8 @@ from warploom.lower.control.clusters import ClusterCode
 from warploom.lower.control.control import Control
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.operands import Operands
-from warploom.program.program import Block
-from warploom.program.uses import sources, votes
+from warploom.program.program import ProgramBlock
+from warploom.program.uses import is_reducing_barrier, sources
 from warploom.ptx.ir import Immediate, Instruction
 from warploom.simt.schedule_layout import (
     BARRIER,
@@ -60,10 +60,10 @@ class BarrierCode:
 
     def ends(self, made: Instruction) -> bool:
         """Returns whether it is a barrier at which a block ends and the warp leaves."""
-        return made.operation.spec.unit is Unit.BARRIER and not votes(made)
+        return made.operation.spec.unit is Unit.BARRIER and not is_reducing_barrier(made)
 
     def end(
-        self, copy: Copy, block: Block, index: int, made: Instruction, guard: Value | None
+        self, copy: Copy, block: ProgramBlock, index: int, made: Instruction, guard: Value | None
     ) -> None:
         """Wait at a barrier or arrive there, at the end of a block, if some lane gets there."""
         frame, following = self.frame, block.successors[-1]
@@ -93,7 +93,7 @@ class BarrierCode:
             self._wait_together(block, index, made, number, threads)
 
     def _wait_together(
-        self, block: Block, index: int, made: Instruction, number: Value, threads: Value
+        self, block: ProgramBlock, index: int, made: Instruction, number: Value, threads: Value
     ) -> None:
         """Wait at a barrier at the end of a block, all living lanes together."""
         self.control.suspension.wait_together(block.index, index, _simple(made))
@@ -101,7 +101,7 @@ class BarrierCode:
         self.frame.leave(Status.BARRIER)
 
     def _end_in_cluster(
-        self, copy: Copy, block: Block, index: int, made: Instruction, on: Value
+        self, copy: Copy, block: ProgramBlock, index: int, made: Instruction, on: Value
     ) -> None:
         """Arrive or wait at the barrier of the cluster, at the end of a block."""
         b, frame, following = self.b, self.frame, block.successors[-1]
@@ -124,10 +124,10 @@ class BarrierCode:
             self._leave(index, number, threads)
             frame.leave(Status.BARRIER)
 
-    def begin(self, block: Block) -> None:
+    def begin(self, block: ProgramBlock) -> None:
         """Wait before a barrier that counts, at the begin of a block, with what the lanes add."""
         made = self.frame.program.instructions[block.start]
-        if not votes(made):
+        if not is_reducing_barrier(made):
             return
         b, frame = self.b, self.frame
         waited = frame.get(frame.context.table(SYNC_DONE))
@@ -177,7 +177,7 @@ class BarrierCode:
         """Return the number of the barrier and of the threads that it awaits, 0 for all;
         checked."""
         b = self.b
-        given = sources(made)[: -1 if votes(made) else None]
+        given = sources(made)[: -1 if is_reducing_barrier(made) else None]
         number, *count = (self.operands.uniform(operand, on) for operand in given)
         threads = count[0] if count else I64(0)
         if is_group_barrier(made.operation):

@@ -16,8 +16,8 @@ from warploom.lower.control.control import Control
 from warploom.lower.control.simt_stack import call_depth
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.operands import Operands
-from warploom.program.cfg import ways
-from warploom.program.program import Block
+from warploom.program.cfg import indexed_targets
+from warploom.program.program import ProgramBlock
 from warploom.ptx.ir import Instruction
 from warploom.simt.warp_table import ARGUMENT, MASK, NONE
 
@@ -33,11 +33,11 @@ class IndexedBranchCode:
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
 
     def branch(
-        self, copy: Copy, block: Block, index: int, made: Instruction, guard: Value | None
+        self, copy: Copy, block: ProgramBlock, index: int, made: Instruction, guard: Value | None
     ) -> None:
         """Emit the branch at the end of `block`."""
         b, lanes = self.b, self.lanes
-        targets = ways(made, self.frame.program.targets)
+        targets = indexed_targets(made, self.frame.program.targets)
         table = self._table(index, targets)
         mask = self.frame.active.mask()
         on = mask if guard is None else b.and_(mask, guard)
@@ -80,7 +80,7 @@ class IndexedBranchCode:
 
     def _split(
         self,
-        block: Block,
+        block: ProgramBlock,
         index: int,
         chosen: Value,
         on: Value,
@@ -126,7 +126,7 @@ class IndexedBranchCode:
             self._targets = self.frame.prologue.alloca(vector(I64), align=64)
         return self._targets
 
-    def _switch(self, copy: Copy, block: Block, goal: Value, index: int) -> None:
+    def _switch(self, copy: Copy, block: ProgramBlock, goal: Value, index: int) -> None:
         """Jump to a block that is known only now; where there is none, the index is to blame."""
         b, wrong = self.b, self._append("no.target")
         jump = b.switch(goal, wrong)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warploom.analysis.masked_loops import Region
+from warploom.analysis.masked_loops import MaskedRegion
 from warploom.llvm.lanes import I32, I64, Value, storage_type, zero
 from warploom.lower.control.simt_stack import NodeCode
 from warploom.lower.frame.frame import Frame
@@ -23,7 +23,7 @@ class MaskedLoopCode:
     def __init__(self, frame: Frame, nodes: NodeCode) -> None:
         self.frame, self.nodes = frame, nodes
         self.lanes, self.b = frame.lanes, frame.lanes.b
-        left = frame.shapes.left
+        left = frame.shapes.masked_regions
         self._came = {region: frame.variable(I32) for region in left}
         """The lanes that came to a region, as bits."""
         self._first = {region: frame.variable(I64) for region in left}
@@ -34,16 +34,18 @@ class MaskedLoopCode:
         }
         """What those that have left hold."""
 
-    def left_at(self, block: int) -> Region | None:
+    def left_at(self, block: int) -> MaskedRegion | None:
         """Return the region that lanes leave at the end of a block while others may stay."""
-        return next((region for region in self.frame.shapes.left if block in region.exits), None)
+        return next(
+            (region for region in self.frame.shapes.masked_regions if block in region.exits), None
+        )
 
-    def enter(self, regions: Iterable[Region]) -> None:
+    def enter(self, regions: Iterable[MaskedRegion]) -> None:
         """Let the active lanes come to regions."""
         for region in regions:
             self.b.store(self.frame.active.bits(), self._came[region])
 
-    def begin_anew(self, regions: Iterable[Region]) -> None:
+    def begin_anew(self, regions: Iterable[MaskedRegion]) -> None:
         """Let all lanes come to regions from where they had parted: none has left these, and what
         some had left behind when they parted is forgotten."""
         for region in regions:
@@ -51,7 +53,7 @@ class MaskedLoopCode:
                 self.b.store(zero(storage_type(register.type)), place)
         self.enter(regions)
 
-    def some_leave(self, region: Region, bits: Value, branch: int) -> None:
+    def some_leave(self, region: MaskedRegion, bits: Value, branch: int) -> None:
         """Let some of the active lanes, as bits, leave a region at a branch. They stay active
         here."""
         b, gone = self.b, self.lanes.mask(bits)
@@ -63,7 +65,7 @@ class MaskedLoopCode:
             first = b.select(self._some_left(region), self.frame.get(self._first[region]), first)
         b.store(first, self._first[region])
 
-    def rest_leaves(self, region: Region) -> None:
+    def rest_leaves(self, region: MaskedRegion) -> None:
         """Let all active lanes leave a region, and meet those that have left it before."""
         b, frame = self.b, self.frame
         for register in self._behind[region]:
@@ -101,7 +103,7 @@ class MaskedLoopCode:
                 self._put_back(region, live, self.lanes.mask(gone))
         frame.active.set(inside)
 
-    def _put_back(self, region: Region, live: frozenset[Register], gone: Value) -> None:
+    def _put_back(self, region: MaskedRegion, live: frozenset[Register], gone: Value) -> None:
         """Put what the lanes that are `gone` hold where code for parted lanes finds it: what is
         read behind the region, and of the `live` registers, which others read, anything."""
         b, frame = self.b, self.frame
@@ -116,11 +118,11 @@ class MaskedLoopCode:
         """Returns whether some lanes have left a region around a block that has one."""
         return self._some_left(self.frame.shapes.around(block)[0])
 
-    def _some_left(self, region: Region) -> Value:
+    def _some_left(self, region: MaskedRegion) -> Value:
         """Returns whether lanes have left a region, or one around the block inside of it."""
         return self.b.icmp_unsigned("!=", self._came_to(region), self.frame.active.bits())
 
-    def _came_to(self, region: Region) -> Value:
+    def _came_to(self, region: MaskedRegion) -> Value:
         return self.b.load(self._came[region], typ=I32)
 
 

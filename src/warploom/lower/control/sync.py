@@ -6,7 +6,7 @@ from warploom.abi.environment import Slot, Status
 from warploom.llvm.lanes import I32, I64
 from warploom.lower.control.control import Control
 from warploom.lower.frame.operands import Operands
-from warploom.program.program import Block
+from warploom.program.program import ProgramBlock
 from warploom.program.uses import gathering_mask, member_mask
 from warploom.simt.schedule_layout import INSTRUCTION, POLICY
 from warploom.simt.split_policy import ADVERSARIAL
@@ -21,7 +21,7 @@ class SyncCode:
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.lanes.b
         self.program = control.program
 
-    def before(self, block: Block) -> None:
+    def before(self, block: ProgramBlock) -> None:
         """Wait before an instruction for the lanes that its member mask names and that live. In the
         convergent copy they are all here."""
         made = self.program.instructions[block.start]
@@ -41,7 +41,7 @@ class SyncCode:
             frame.context.set_state(INSTRUCTION, I64(block.start))
             self.control.suspension.give_way(Status.SYNC_WAIT, block.index)
 
-    def behind(self, block: Block) -> None:
+    def behind(self, block: ProgramBlock) -> None:
         """Lanes that an instruction brought together may go their own ways again behind it."""
         if (
             not self.frame.variant.mixes

@@ -12,8 +12,8 @@ from warploom.helpers.calls import call
 from warploom.llvm.lanes import I64, Lanes, Value, vector
 from warploom.lower.frame.frame import Frame
 from warploom.lower.frame.spills import Saved
-from warploom.program.accesses import AccessRow
-from warploom.program.program import Block
+from warploom.program.accesses import AccessRecord
+from warploom.program.program import ProgramBlock
 
 SECTOR_BYTES = 32
 
@@ -26,7 +26,7 @@ class RecordingCode:
         self._saved = saved
         self._scratch = frame.prologue.alloca(vector(I64))
 
-    def block(self, block: Block) -> None:
+    def block(self, block: ProgramBlock) -> None:
         """Record that the warp enters a basic block."""
         frame, layout = self.frame, self.frame.layout
         self._saved.save_head()
@@ -49,7 +49,7 @@ class RecordingCode:
         given = self._log(), self._scratch, I64(instruction), access_type, addresses, lanes
         record_access(self.lanes, *given)
 
-    def texels(self, instruction: int, row: AccessRow, scratch: Value) -> None:
+    def texels(self, instruction: int, row: AccessRecord, scratch: Value) -> None:
         """Record that a request touched the sectors that the rules left in `scratch`."""
         kind = SPACES.index(row.space) | OPS.index(row.op) << 8 | SECTOR_BYTES << 16
         given = scratch, I64(instruction), I64(kind)

@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from warploom.abi.access_type import AccessType
 from warploom.abi.environment import Slot
-from warploom.analysis.vector_shape import VECTOR, VectorShape
+from warploom.analysis.vector_shape import VARYING, VectorShape
 from warploom.detector import layout as words
 from warploom.ir.variant import Sanitizing
 from warploom.llvm.folding import FoldingBuilder
@@ -135,7 +135,7 @@ class SanitizingCode:
         if shape.space not in SPACES:
             return mask
         to_be_seen = self._condition(index, shape, addresses, mask, memory, extent)
-        runs = runs or Runs(addresses, VECTOR)
+        runs = runs or Runs(addresses, VARYING)
         event = functools.partial(self._event_of, index, shape, runs, mask, memory)
         return event() if to_be_seen is None else self._rarely(to_be_seen, event, mask)
 

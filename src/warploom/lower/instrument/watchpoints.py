@@ -13,7 +13,7 @@ from warploom.abi.environment import SPACE_CODES, Slot
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I64, Value, vector
 from warploom.lower.frame.frame import Frame
-from warploom.program.accesses import AccessRow
+from warploom.program.accesses import AccessRecord
 from warploom.ptx.ir import Space
 
 HITS, SPACE, OPS, START, END, FIRST_WARP, LAST_WARP, LANES, WATCH_WORDS = range(9)
@@ -65,5 +65,5 @@ class WatchingCode:
         given = frame.pointer(Slot.WATCH_AT), self._scratch, b.zext(lanes, I64)
         call(self.lanes, "watch_access", *given, I64(kind), warp)
 
-    def texels(self, instruction: int, row: AccessRow, scratch: Value) -> None:
+    def texels(self, instruction: int, row: AccessRecord, scratch: Value) -> None:
         """Texels and surfaces are not watched."""

@@ -10,8 +10,8 @@ from llvmlite import ir
 from warploom.abi.context_layout import context_layout
 from warploom.abi.environment import CountLayout
 from warploom.abi.pieces import frame_pieces
-from warploom.analysis.predicated_blocks import steps
-from warploom.analysis.shape_transfer import BlockShapes, Reading
+from warploom.analysis.predicated_blocks import body_instructions
+from warploom.analysis.shape_transfer import BlockShapes, OperandShapes
 from warploom.helpers.checks import TRAP
 from warploom.ir.warp_ir import BranchKind, WarpIR
 from warploom.llvm.lanes import I1, I32, I64, Value
@@ -40,7 +40,7 @@ from warploom.lower.instrument.watchpoints import WatchingCode
 from warploom.lower.loops.strided_loops import StridedLoopCode
 from warploom.lower.loops.warp_loop_schedule import WarpLoopCode
 from warploom.lower.operations.member_masks import MemberCode
-from warploom.program.program import Block
+from warploom.program.program import ProgramBlock
 from warploom.ptx.ir import Instruction
 from warploom.simt.schedule_layout import RESUME
 
@@ -88,7 +88,7 @@ class WarpFunction:
         )
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
-        self.reading = Reading(program, variant.warp_layout, facts.shapes)
+        self.reading = OperandShapes(program, variant.warp_layout, facts.shapes)
         self.control = Control(self.frame, self.saved)
         self.ways = IndexedBranchCode(self.control, self.operands)
         arrivals = sanitizing.events if sanitizing and sanitizing.synchronisation else None
@@ -197,7 +197,7 @@ class WarpFunction:
             self.reading.shapes = self.frame.registers.here
             yield
 
-    def _block(self, copy: Copy, block: Block) -> None:
+    def _block(self, copy: Copy, block: ProgramBlock) -> None:
         self.b.position_at_end(self.control.blocks.copies[copy, block.index])
         self._entries = self.control.divergence.steps if copy is Copy.DIVERGENT else {}
         self.memory.diverged = copy is Copy.DIVERGENT
@@ -218,24 +218,24 @@ class WarpFunction:
                 self.b.position_at_end(self.frame.function.append_basic_block(name))
                 self._body(copy, block, min(self._entries))
 
-    def _predicated_block(self, copy: Copy, block: Block) -> None:
+    def _predicated_block(self, copy: Copy, block: ProgramBlock) -> None:
         """Emit a block that some lanes run under a mask; registers keep their shapes."""
         self.b.position_at_end(self.control.blocks.beside[copy, block.index])
         self._masked(block)
         self.control.step_back(copy, block.index)
 
-    def _masked(self, block: Block) -> None:
+    def _masked(self, block: ProgramBlock) -> None:
         """Emits the instructions of a block that some lanes run under a mask."""
         self._entries, self.memory.diverged = {}, True
         self._count_block(block)
         self.instructions.shaped_access.begin(block, masked=True)
         self.instructions.shaped.partly = True
-        for index in steps(self.program, block):
+        for index in body_instructions(self.program, block):
             self.frame.ahead = block.stop - index
             self._instruction(Copy.DIVERGENT, index, self.program.instructions[index])
         self.instructions.shaped.partly = False
 
-    def _body(self, copy: Copy, block: Block, first: int) -> None:
+    def _body(self, copy: Copy, block: ProgramBlock, first: int) -> None:
         """Emit the instructions of a block from one on, and what follows."""
         for index in range(first, block.stop):
             made = self.program.instructions[index]
@@ -250,7 +250,7 @@ class WarpFunction:
             self.sync.behind(block)
             self.control.edges.go(copy, block.successors[0], block.index)
 
-    def _count_block(self, block: Block) -> None:
+    def _count_block(self, block: ProgramBlock) -> None:
         frame = self.frame
         frame.counters.add(2 * block.index, I64(1))
         frame.counters.add(2 * block.index + 1, self.lanes.popcount(frame.active.bits()))
@@ -260,7 +260,7 @@ class WarpFunction:
         if self.recording:
             self.recording.block(block)
 
-    def _control(self, copy: Copy, block: Block, index: int, made: Instruction) -> bool:
+    def _control(self, copy: Copy, block: ProgramBlock, index: int, made: Instruction) -> bool:
         """Emit what ends a block; False where the instruction does not."""
         name = made.operation.name
         if name not in ("bra", "brx", "ret", "exit", "trap", "bar", "barrier"):
@@ -287,7 +287,7 @@ class WarpFunction:
             self.barriers.end(copy, block, index, made, guard)
         return True
 
-    def _is_uniform(self, copy: Copy, block: Block) -> bool:
+    def _is_uniform(self, copy: Copy, block: ProgramBlock) -> bool:
         """Returns whether all lanes go one way at the branch at the end of a block."""
         together = copy is not Copy.DIVERGENT
         return together and self.facts.blocks[block.index].branch is BranchKind.UNIFORM

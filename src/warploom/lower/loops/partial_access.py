@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from warploom.analysis.shape_transfer import Reading
+from warploom.analysis.shape_transfer import OperandShapes
 from warploom.analysis.vector_shape import LANES
 from warploom.ir.access_groups import group_alone
 from warploom.ir.access_plans import Guard, Move
@@ -24,7 +24,7 @@ ONE_PLACE_OR_VECTOR = (Move.SCALAR, Move.VECTOR, Move.ROWS)
 class PartAccess:
     """Emits such accesses of one sweep, in blocks with all their threads along x."""
 
-    def __init__(self, memory: MemoryCode, reading: Reading) -> None:
+    def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.reading, self.b = memory, reading, memory.b
         self.lanes, self._cache = memory.lanes, AccessCache(memory, reading)
         self._narrow = NarrowAccess(memory.lanes)

@@ -40,7 +40,7 @@ from warploom.lower.frame.registers import Standing
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.instrument.guards import Guards
 from warploom.lower.loops.iteration_limits import Limits, Linear
-from warploom.program.program import Block
+from warploom.program.program import ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Instruction, Register, spread
 
@@ -55,7 +55,7 @@ LONGEST_BACKOFF = 1023
 """Iterations after which a loop whose batches fail tries again, at most."""
 
 
-EndBlock = Callable[[Copy, Block, int, Instruction], bool]
+EndBlock = Callable[[Copy, ProgramBlock, int, Instruction], bool]
 """Emits the instruction that ends a block, as outside of a batch."""
 
 
@@ -297,7 +297,7 @@ class StridedLoopCode:
             elif made.guard is not None and not self._is_bounded(loop, block):
                 self._leave_if_some_do(copy, batch, done, position, made)
 
-    def _is_bounded(self, loop: StridedLoop, block: Block) -> bool:
+    def _is_bounded(self, loop: StridedLoop, block: ProgramBlock) -> bool:
         """Returns whether no lane leaves a batch at the end of a block."""
         return any(block.start <= index < block.stop for index in loop.compared)
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from warploom.abi.environment import Slot
 from warploom.analysis.vector_shape import LANES
-from warploom.analysis.warp_loops import Kind, WarpLoop
+from warploom.analysis.warp_loops import StepKind, WarpLoop
 from warploom.ir.kernel_accesses import elements
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.frame.blocks import Copy
@@ -63,18 +63,18 @@ class WarpLoopBody:
         threads that have nothing to do but the body."""
         warp_loop, b = found.warp_loop, self.b
         if found.goes_whole:
-            self._each_goes(found, I64(0), found.full, warp_loop.own, then)
-        if warp_loop.body is None or warp_loop.asks_all:
+            self._each_goes(found, I64(0), found.full, warp_loop.body_blocks, then)
+        if warp_loop.body is None or warp_loop.needs_all_threads:
             return
         with b.if_then(b.icmp_unsigned("!=", found.some, I64(0))):
             self.frame.set_warp(found.full)
             on = self.lanes.mask(leading(b, found.some))
-            if warp_loop.busy:
+            if warp_loop.has_common_work:
                 self._go(found, {**dict.fromkeys(warp_loop.blocks), warp_loop.body: on}, then)
             else:
                 self._begin(warp_loop, found.inside)
                 self._through(found, warp_loop.body, on)
-        if warp_loop.busy:
+        if warp_loop.has_common_work:
             first = b.add(found.full, found.partly(b))
             self._each_goes(found, first, self.frame.slot(Slot.WARPS), (), then)
 
@@ -98,8 +98,10 @@ class WarpLoopBody:
         on."""
         warp_loop = found.warp_loop
         self._begin(warp_loop, found.starts)
-        blocks = [i for i in (*warp_loop.before, *warp_loop.own, *warp_loop.after) if i in way]
-        for block, following in pairwise((*blocks, warp_loop.behind)):
+        blocks = [
+            i for i in (*warp_loop.before, *warp_loop.body_blocks, *warp_loop.after) if i in way
+        ]
+        for block, following in pairwise((*blocks, warp_loop.next_block)):
             self._through(found, block, way[block])
             with self._standing(block, convergent=True):
                 self.frame.transfers.to_varying(block, following)
@@ -119,14 +121,14 @@ class WarpLoopBody:
             for index in warp_loop.steps((block,)):
                 kind, made = warp_loop.kinds[index], self.program.instructions[index]
                 self.frame.ahead = self.program.blocks[block].stop - index
-                if kind is Kind.SHAPED:
+                if kind is StepKind.SHAPED:
                     self.loop_check.by_shape(index, made, lambda _: None)  # it has been looked at
-                elif kind is Kind.COMPUTED:
+                elif kind is StepKind.COMPUTED:
                     running = self.frame.active.mask() if on is None else on
                     self.instructions.emit(Copy.REGION, index, made, None, running)
-                elif kind is Kind.ACCESS and made.operation.name == "st":
+                elif kind is StepKind.ACCESS and made.operation.name == "st":
                     self._store(index, made, found, on)
-                elif kind is Kind.ACCESS:
+                elif kind is StepKind.ACCESS:
                     self._load(index, made, found, on)
 
     def _store(self, index: int, made: Instruction, found: Found, on: Value | None) -> None:
@@ -157,7 +159,7 @@ class WarpLoopBody:
         if warp_loop.site is None:
             return
         behind = self.program.blocks[warp_loop.site].successors[-1]
-        steps = warp_loop.steps((*warp_loop.blocks, *warp_loop.own))
+        steps = warp_loop.steps((*warp_loop.blocks, *warp_loop.body_blocks))
         read = {r for i in steps for r in reads(self.program.instructions[i])}
         live = self.frame.facts.live(behind) & read
         self.saved.fetch_together(live - self.loop_check.alike)

@@ -4,7 +4,7 @@ first and the last of them, then done warp by warp.
 
 from __future__ import annotations
 
-from warploom.analysis.shape_transfer import Reading
+from warploom.analysis.shape_transfer import OperandShapes
 from warploom.analysis.warp_loops import WarpLoop
 from warploom.ir.access_groups import find_groups
 from warploom.ir.access_plans import Guard, Move
@@ -29,8 +29,8 @@ class WarpLoopAccess:
     def __init__(
         self,
         memory: MemoryCode,
-        reading: Reading,
-        block: Reading,
+        reading: OperandShapes,
+        block: OperandShapes,
         layout: BlockWide,
         warp_loop: WarpLoop,
     ) -> None:
@@ -39,9 +39,9 @@ class WarpLoopAccess:
         self._cache = AccessCache(memory, reading)
         self._transfers = Transfers(memory.lanes, memory.places.pointer)
         self._groups: dict[int, Group] = {}
-        for index in (*warp_loop.blocks, *warp_loop.own):
+        for index in (*warp_loop.blocks, *warp_loop.body_blocks):
             shapes = self.frame.shapes.at(index)
-            here = Reading(reading.program, reading.warp_layout, shapes)
+            here = OperandShapes(reading.program, reading.warp_layout, shapes)
             for found in find_groups(memory.accesses, here, self.frame.program.blocks[index]):
                 self._groups |= dict.fromkeys((i for i, _ in found.members), Group(found))
         self._offsets = {i: offset for g in self._groups.values() for i, offset in g.members}

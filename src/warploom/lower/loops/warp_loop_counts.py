@@ -8,7 +8,7 @@ from functools import reduce
 from warploom.abi.access_type import count_change
 from warploom.abi.environment import Slot
 from warploom.analysis.vector_shape import LANES
-from warploom.analysis.warp_loops import Kind
+from warploom.analysis.warp_loops import StepKind
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.frame.frame import Frame
 from warploom.lower.loops.warp_loop_guards import Found
@@ -46,9 +46,9 @@ class WarpLoopCounts:
         block = self.program.blocks[warp_loop.before[-1]]
         goes = inside if warp_loop.body == block.successors[0] else b.sub(threads, inside)
         frame.counters.add(frame.layout.guarded[block.stop - 1], goes)
-        if not warp_loop.asks_all:
+        if not warp_loop.needs_all_threads:
             self._count_part(found, frame.layout.branches[block.stop - 1], partly)
-        return b.add(used, b.mul(entered, I64(warp_loop.length(warp_loop.own))))
+        return b.add(used, b.mul(entered, I64(warp_loop.length(warp_loop.body_blocks))))
 
     def _count_block(
         self, found: Found, block: int, full: Value, warps: Value, threads: Value
@@ -58,7 +58,7 @@ class WarpLoopCounts:
         self.frame.counters.add(2 * block, warps)
         self.frame.counters.add(2 * block + 1, threads)
         for index in found.warp_loop.steps((block,)):
-            if found.warp_loop.kinds[index] is Kind.ACCESS and index in found.access.goes_on:
+            if found.warp_loop.kinds[index] is StepKind.ACCESS and index in found.access.goes_on:
                 found.access.count(index, full)
 
     def _changes(self, found: Found) -> Iterator[Value]:
@@ -67,11 +67,11 @@ class WarpLoopCounts:
         entered = self.b.add(found.full, found.partly(self.b))
         for blocks, warps in (
             (warp_loop.blocks, self.frame.slot(Slot.WARPS)),
-            (warp_loop.own, entered),
+            (warp_loop.body_blocks, entered),
         ):
             for index in warp_loop.steps(blocks):
                 stores = self.program.instructions[index].operation.name == "st"
-                if stores and warp_loop.kinds[index] is Kind.ACCESS:
+                if stores and warp_loop.kinds[index] is StepKind.ACCESS:
                     yield warps
 
     def _count_part(self, found: Found, branch: int, partly: Value) -> None:
@@ -79,6 +79,6 @@ class WarpLoopCounts:
         others before it, and meet again behind it."""
         for count in (branch, branch + 1):
             self.frame.counters.add(count, partly)
-        for index in found.warp_loop.steps(found.warp_loop.own):
-            if found.warp_loop.kinds[index] is Kind.ACCESS:
+        for index in found.warp_loop.steps(found.warp_loop.body_blocks):
+            if found.warp_loop.kinds[index] is StepKind.ACCESS:
                 found.part.count(index, partly)

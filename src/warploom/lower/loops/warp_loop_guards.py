@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from warploom.abi.environment import Slot
-from warploom.analysis.block_uniformity import comparison_of, last_of
-from warploom.analysis.shape_transfer import WHOLE, Reading
+from warploom.analysis.block_uniformity import deciding_comparison, terminator
+from warploom.analysis.shape_transfer import BLOCK_LAYOUT, OperandShapes
 from warploom.analysis.vector_shape import LANES
-from warploom.analysis.warp_loops import Kind, WarpLoop, alike
+from warploom.analysis.warp_loops import StepKind, WarpLoop, block_affine_registers
 from warploom.llvm.lanes import I32, I64, Value
 from warploom.lower.frame.block_layout import LAYOUTS
 from warploom.lower.frame.spills import Saved
@@ -48,7 +48,7 @@ class Found:
     def goes_whole(self) -> bool:
         """Returns whether whole warps can go all the way: all its accesses are such as go on."""
         kinds = self.warp_loop.kinds.items()
-        return self.access.goes_on.issuperset(i for i, kind in kinds if kind is Kind.ACCESS)
+        return self.access.goes_on.issuperset(i for i, kind in kinds if kind is StepKind.ACCESS)
 
 
 class WarpLoopCheck:
@@ -60,9 +60,9 @@ class WarpLoopCheck:
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
         self.program, self.memory = self.frame.program, instructions.memory
         self._lanes = instructions.shaped_access.reading
-        whole = WHOLE[self._lanes.warp_layout]
-        self._reading = Reading(self.program, whole, self.frame.facts.block_shapes)
-        self.alike = alike(self._reading, self.frame.shapes)
+        whole = BLOCK_LAYOUT[self._lanes.warp_layout]
+        self._reading = OperandShapes(self.program, whole, self.frame.facts.block_shapes)
+        self.alike = block_affine_registers(self._reading, self.frame.shapes)
         self.layout = LAYOUTS[self._reading.warp_layout](self.frame)
         self._leading = LeadingCode(self.memory.operands, self._reading)
 
@@ -71,16 +71,22 @@ class WarpLoopCheck:
         to warp, and the first threads go through the body, if there is one. What only the first
         warp can access, some of its threads may."""
         made, access, part = self.program.instructions, self._access(warp_loop), self._part()
-        others = {i for i, kind in warp_loop.kinds.items() if kind is Kind.ACCESS} - access.goes_on
-        inside = [i for i in warp_loop.steps(warp_loop.own) if warp_loop.kinds[i] is Kind.ACCESS]
-        if warp_loop.body is None or warp_loop.asks_all:
+        others = {
+            i for i, kind in warp_loop.kinds.items() if kind is StepKind.ACCESS
+        } - access.goes_on
+        inside = [
+            i
+            for i in warp_loop.steps(warp_loop.body_blocks)
+            if warp_loop.kinds[i] is StepKind.ACCESS
+        ]
+        if warp_loop.body is None or warp_loop.needs_all_threads:
             go_on = not others
         else:
             go_on = others <= set(inside) and all(part.can_be(i, made[i]) for i in inside)
         if warp_loop.body is None or not go_on:
             return go_on
         opposite, asked = self._question(warp_loop)
-        return self._leading.leads(asked, opposite=opposite, one=not warp_loop.asks_all)
+        return self._leading.leads(asked, opposite=opposite, one=not warp_loop.needs_all_threads)
 
     def _access(self, warp_loop: WarpLoop) -> WarpLoopAccess:
         return WarpLoopAccess(self.memory, self._lanes, self._reading, self.layout, warp_loop)
@@ -113,7 +119,7 @@ class WarpLoopCheck:
             self._look_through(warp_loop, warp_loop.body, found.full, found)
         for block in warp_loop.after:
             self._look_through(warp_loop, block, warps, found)
-        found.ends = self._registers(warp_loop.changed)
+        found.ends = self._registers(warp_loop.live_out)
         self.instructions.shaped.block = operands.specials.block = None
         return found
 
@@ -123,7 +129,7 @@ class WarpLoopCheck:
         opposite, made = self._question(warp_loop)
         count, stays = self._leading.holds_first(made, threads, opposite=opposite)
         found.holds.append(stays)
-        if warp_loop.asks_all:
+        if warp_loop.needs_all_threads:
             found.holds.append(b.icmp_unsigned("==", count, threads))
         else:
             found.full = b.lshr(count, I64(5))
@@ -133,11 +139,11 @@ class WarpLoopCheck:
         """Go through a block; so many warps are to."""
         for index in warp_loop.steps((block,)):
             made = self.program.instructions[index]
-            if warp_loop.kinds[index] is Kind.SHAPED:
+            if warp_loop.kinds[index] is StepKind.SHAPED:
                 self.by_shape(index, made, lambda wraps: found.holds.append(self.b.not_(wraps)))
-            elif warp_loop.kinds[index] is Kind.ACCESS:
+            elif warp_loop.kinds[index] is StepKind.ACCESS:
                 self._look_at(index, made, warps, found)
-                if block == warp_loop.body and not warp_loop.asks_all:
+                if block == warp_loop.body and not warp_loop.needs_all_threads:
                     self._look_at_part(index, made, found)
         last = self.program.blocks[block].stop - 1
         if last in warp_loop.choices:
@@ -166,7 +172,10 @@ class WarpLoopCheck:
         """Return which comparison says who goes through the body, and whether where it does not
         hold."""
         block = self.program.blocks[warp_loop.before[-1]]
-        made, guard = comparison_of(self.program, block), last_of(self.program, block).guard
+        made, guard = (
+            deciding_comparison(self.program, block),
+            terminator(self.program, block).guard,
+        )
         assert made is not None
         assert guard is not None
         return (warp_loop.body == block.successors[0]) == guard.negated, made

@@ -113,7 +113,8 @@ class WarpLoopCode:
             return [I1(1)]
         b, frame = self.b, self.frame
         lengths = [
-            warp_loop.length((*warp_loop.blocks, *warp_loop.own)) for warp_loop in warp_loops
+            warp_loop.length((*warp_loop.blocks, *warp_loop.body_blocks))
+            for warp_loop in warp_loops
         ]
         budget = frame.get(frame.lanes.slot(frame.environment, int(Slot.BUDGET)))
         return [
@@ -127,11 +128,11 @@ class WarpLoopCode:
         [found] = self._check([warp_loop], None)
         with self._beginning(warp_loop):
             self._work.go(found, partial(self._pass, found))
-            kept = warp_loop.changed or warp_loop.site is None or warp_loop.ends
+            kept = warp_loop.live_out or warp_loop.site is None or warp_loop.ends
             if (
                 warp_loop.body is not None
-                and not warp_loop.asks_all
-                and not warp_loop.busy
+                and not warp_loop.needs_all_threads
+                and not warp_loop.has_common_work
                 and kept
             ):
                 rest = self.frame.slot(Slot.WARPS)
@@ -146,7 +147,7 @@ class WarpLoopCode:
         if found.warp_loop.site is None:
             self.saved.save_head()
         self._work.set(found.ends)
-        self._keep(found, found.warp_loop.changed)
+        self._keep(found, found.warp_loop.live_out)
 
     def _end(self) -> None:
         """End the running warp."""
@@ -157,9 +158,9 @@ class WarpLoopCode:
 
     def _keep_own(self, found: Found) -> None:
         """Keep what the running warp has computed itself."""
-        self._keep(found, found.warp_loop.changed - self.loop_check.alike)
+        self._keep(found, found.warp_loop.live_out - self.loop_check.alike)
 
     def _keep(self, found: Found, registers: Iterable[Register]) -> None:
         if not found.warp_loop.ends:
-            with self._standing(found.warp_loop.behind, convergent=True):
+            with self._standing(found.warp_loop.next_block, convergent=True):
                 self.saved.keep_together(registers)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from warploom.analysis.shape_transfer import Reading
-from warploom.analysis.vector_shape import UNIFORM, VECTOR, TermShapes, VectorShape
+from warploom.analysis.shape_transfer import OperandShapes
+from warploom.analysis.vector_shape import UNIFORM, VARYING, TermShapes, VectorShape
 from warploom.core.types import ScalarType
 from warploom.isa.terms import Term
 from warploom.llvm.lanes import Value
@@ -23,7 +23,7 @@ from warploom.ptx.ir import Instruction, Operand, Register
 class ShapedCode:
     """Emits the instructions of the convergent copy whose results have shapes."""
 
-    def __init__(self, operands: Operands, reading: Reading) -> None:
+    def __init__(self, operands: Operands, reading: OperandShapes) -> None:
         self.operands, self.reading = operands, reading
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
         self.partly = False
@@ -36,7 +36,7 @@ class ShapedCode:
         if not self.frame.registers.convergent or not self.frame.shapes:
             return None
         found = dict(self.reading.results(made))
-        shaped = all(s.is_known and self._fits_bits(r, s) for r, s in found.items())
+        shaped = all(s.is_affine and self._fits_bits(r, s) for r, s in found.items())
         return found if found and shaped else None
 
     def width(self, made: Instruction) -> int:
@@ -62,7 +62,7 @@ class ShapedCode:
         if not isinstance(target, Register):
             return
         bits = self.operands.stored(target, value, type)
-        shape = self.frame.registers.here.get(target, VECTOR)
+        shape = self.frame.registers.here.get(target, VARYING)
         bits = self.lanes.fan(bits, shape.stride, shape.width)
         if guard is not None:
             held = self.lanes.lane(guard, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warploom.analysis.shape_transfer import Reading
+from warploom.analysis.shape_transfer import OperandShapes
 from warploom.analysis.vector_shape import UNIFORM, VectorShape
 from warploom.llvm.lanes import I32, I64, LANES, Value
 from warploom.lower.frame.operands import Operands
@@ -43,7 +43,7 @@ class Rise:
 class LeadingCode:
     """Emits such comparisons in the convergent copies."""
 
-    def __init__(self, operands: Operands, reading: Reading) -> None:
+    def __init__(self, operands: Operands, reading: OperandShapes) -> None:
         self.operands, self.reading = operands, reading
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
 

@@ -30,7 +30,11 @@ from warploom.llvm.lanes import I1, I8, I32, I64, LANES, Value, splat_constant, 
 from warploom.lower.frame.in_flight import Entry, FlightCode
 from warploom.lower.operations.moves import Result
 from warploom.lower.tensor.tensors import ROW_BYTES, TensorCode
-from warploom.program.requests.tensor_memory import Input, MemoryRequest, memory_request
+from warploom.program.requests.tensor_memory import (
+    RequestOperand,
+    TensorMemoryRequest,
+    tensor_memory_request,
+)
 from warploom.ptx.ir import Instruction, Space
 
 VECTOR_BYTES = 4 * LANES
@@ -52,7 +56,7 @@ class TensorMemoryCode:
 
     def emit(self, index: int, made: Instruction, on: Value) -> list[Result]:
         """Emit any of them that does something."""
-        asked, b = memory_request(made), self.b
+        asked, b = tensor_memory_request(made), self.b
         loads = part(asked.request, OP) == LOAD
         self._fill({row: self._input((row, operand, type)) for row, operand, type in asked.inputs})
         for number, register in enumerate(() if loads else asked.registers):
@@ -85,7 +89,7 @@ class TensorMemoryCode:
         elif waits_for_stores(made.operation):
             self.lanes.when(self.lanes.any(on), self._complete_stores)
 
-    def _issue(self, index: int, asked: MemoryRequest, bits: Value) -> None:
+    def _issue(self, index: int, asked: TensorMemoryRequest, bits: Value) -> None:
         """Emit the call of the rules; operands are in their rows."""
         b, frame, tensors = self.b, self.frame, self.tensors
         failed = call(
@@ -106,7 +110,7 @@ class TensorMemoryCode:
         with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
             tensors.fail(index)
 
-    def _loaded(self, asked: MemoryRequest) -> list[Result]:
+    def _loaded(self, asked: TensorMemoryRequest) -> list[Result]:
         """Return what a load gives its registers."""
         return [
             (register, self.b.load(self._register(number), typ=vector(I32), align=64), B32)
@@ -115,7 +119,7 @@ class TensorMemoryCode:
 
     # ---- what completes late --------------------------------------------------------------------
 
-    def _deferring(self, index: int, asked: MemoryRequest, on: Value) -> None:
+    def _deferring(self, index: int, asked: TensorMemoryRequest, on: Value) -> None:
         """Keep a load for when its warp waits: until then its registers hold nothing of use."""
         first = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         address, split = (self._operand(row, first) for row in (D_ROW, A_ROW))
@@ -136,7 +140,7 @@ class TensorMemoryCode:
         self.flight.complete(lambda _: I1(1), self.loads, self._complete)
 
     def _complete(self, entry: Entry, index: int) -> None:
-        asked = memory_request(self.frame.program.instructions[index])
+        asked = tensor_memory_request(self.frame.program.instructions[index])
         address, split = entry.descriptors
         self._fill({D_ROW: self.lanes.splat(address), A_ROW: self.lanes.splat(split)})
         self.tensors.place()
@@ -154,7 +158,7 @@ class TensorMemoryCode:
 
     # ---- operands -------------------------------------------------------------------------------
 
-    def _input(self, given: Input) -> Value:
+    def _input(self, given: RequestOperand) -> Value:
         """Return the 32 words of a row."""
         _, operand, type = given
         if type is None:

@@ -27,7 +27,7 @@ from warploom.program.effects.tensor_waits import (
     wait_request,
 )
 from warploom.program.requests.tensor_memory import work_words
-from warploom.program.requests.tensors import Input, tensor_request
+from warploom.program.requests.tensors import RequestOperand, tensor_request
 from warploom.ptx.ir import Instruction, Space
 
 ROW_BYTES = 8 * LANES
@@ -98,7 +98,7 @@ class TensorCode:
             frame.record(slot, b.load(self.scratch(word), typ=I64))
         frame.leave(Status.FAULT)
 
-    def _input(self, given: Input, map_space: Space) -> Value:
+    def _input(self, given: RequestOperand, map_space: Space) -> Value:
         """Return the 32 words of a row."""
         row, operand, type = given
         if type is None:

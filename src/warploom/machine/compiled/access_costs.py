@@ -15,7 +15,7 @@ from warploom.cost.device_rules import AccessRules
 from warploom.cost.fields import RECORD_WIDTH
 from warploom.helpers.table import count_compiled
 from warploom.machine.tally import Counts
-from warploom.program.accesses import FIELDS, AccessRow, bytes_of, route_of
+from warploom.program.accesses import FIELDS, AccessRecord, bytes_of, route_of
 from warploom.program.program import Program
 from warploom.ptx.ir import Space
 
@@ -38,7 +38,7 @@ class RowRule:
         return _cost(self, mask, addresses)
 
 
-def row_rule(program: Program, row: AccessRow, rules: AccessRules) -> RowRule:
+def row_rule(program: Program, row: AccessRecord, rules: AccessRules) -> RowRule:
     """Returns the cost rules of an access record on a device."""
     instruction = program.instructions[row.instruction]
     names = [rules.cost(row.space.value, row.op, route=route_of(instruction))]
@@ -47,7 +47,7 @@ def row_rule(program: Program, row: AccessRow, rules: AccessRules) -> RowRule:
     return RowRule(tuple(names), bytes_of(instruction))
 
 
-def common_cost(program: Program, row: AccessRow, rules: AccessRules) -> Counts:
+def common_cost(program: Program, row: AccessRecord, rules: AccessRules) -> Counts:
     """Returns the counts of the common access of a record, in the order of FIELDS: all 32 lanes at
     consecutive elements, in constant memory all at one address."""
     if row.space in (Space.TEXTURE, Space.SURFACE):  # they have no common access

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from warploom.abi.environment import CountLayout, Slot, Status
 from warploom.analysis.shape_transfer import warp_layout_of
-from warploom.analysis.static_schedule import Size, size_that_tells
+from warploom.analysis.static_schedule import Size, size_for_static_schedule
 from warploom.compilation.jit import CompiledKernel
 from warploom.cost.device_rules import MemoryOptions, access_rules
 from warploom.devices.catalog import find_device
@@ -158,7 +158,7 @@ class CompiledEngine:
         it; else None."""
         key = "size that tells", block
         if key not in program.kept:
-            program.kept[key] = size_that_tells(program, block)
+            program.kept[key] = size_for_static_schedule(program, block)
         return cast("Size | None", program.kept[key])
 
     def _configuration(

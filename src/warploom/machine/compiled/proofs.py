@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from warploom.analysis.linear.affine import Given
+from warploom.analysis.linear.affine import LaunchInputs
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.program.program import Program
@@ -30,7 +30,7 @@ def proven(
     program: Program,
     launch: Launch,
     memory: DeviceMemory,
-    analysis: Callable[[Program, Given], T],
+    analysis: Callable[[Program, LaunchInputs], T],
 ) -> T:
     """Returns the result of `analysis` for a launch. The program caches results, each for as long
     as the allocations that the analysis looked up do not change."""
@@ -56,7 +56,7 @@ def proven(
             lookups[address] = allocation_of(address)
             return lookups[address]
 
-        assumptions = Given(
+        assumptions = LaunchInputs(
             launch.grid, launch.block, launch.parameters, launch.globals, recorded_lookup
         )
         proof = _Proof(analysis(program, assumptions), lookups)

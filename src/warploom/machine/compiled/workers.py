@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from warploom.analysis.linear.footprints import why_blocks_meet
+from warploom.analysis.linear.footprints import why_blocks_conflict
 from warploom.cost.fields import EXAMPLE_COST
 from warploom.machine.compiled.proofs import proven
 from warploom.machine.launch import Launch
@@ -36,7 +36,7 @@ def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches:
         return "blocks take over the work of others"
     if caches:
         return "the caches see the accesses of all blocks in order"
-    return proven(program, launch, memory, why_blocks_meet)
+    return proven(program, launch, memory, why_blocks_conflict)
 
 
 def split_blocks(blocks: int, workers: int) -> list[range]:

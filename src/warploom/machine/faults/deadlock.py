@@ -17,7 +17,7 @@ import numpy.typing as npt
 from warploom.core.errors import DeadlockError, WaitingGroup
 from warploom.machine.launch import Launch
 from warploom.program.accesses import accesses
-from warploom.program.program import Block, Program
+from warploom.program.program import Program, ProgramBlock
 from warploom.simt.member_masks import synced_lanes
 from warploom.simt.schedule_layout import (
     ARRIVALS,
@@ -153,7 +153,7 @@ def _reads_in_loop(program: Program, start: int) -> bool:
     )
 
 
-def _loop(program: Program, start: int) -> list[Block]:
+def _loop(program: Program, start: int) -> list[ProgramBlock]:
     """Returns the basic blocks that are on a cycle with basic block `start`, and that block."""
     # A basic block is on a cycle with `start` if each can be reached from the other.
     after = _reachable({b.index: b.successors for b in program.blocks}, start)

@@ -16,7 +16,7 @@ from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.lanes import from_mask, splat, to_mask
 from warploom.machine.reference.operands import guard_mask, read, write
 from warploom.machine.reference.state import Warp
-from warploom.program.uses import sources, votes
+from warploom.program.uses import is_reducing_barrier, sources
 from warploom.ptx.ir import Instruction
 from warploom.simt import clusters, schedule_layout
 from warploom.simt.schedule_layout import (
@@ -43,7 +43,7 @@ def wait_to_vote(warp: Warp) -> int:
     count; returns the status of the warp."""
     table, index = warp.splits.table, warp.next
     instruction = warp.run.program.instructions[index]
-    if not votes(instruction):
+    if not is_reducing_barrier(instruction):
         return RUNNABLE
     # The warp has waited already: the barrier released it to execute the instruction.
     if table[SYNC_DONE]:
@@ -66,7 +66,7 @@ def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int)
         return RUNNABLE
     if is_cluster_barrier(instruction.operation):
         return _execute_cluster_barrier(warp, index, instruction, mask)
-    if votes(instruction):
+    if is_reducing_barrier(instruction):
         _write_vote(warp, instruction, mask)
         return RUNNABLE
     if not mask:
@@ -141,7 +141,7 @@ def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tu
     """Returns the number of the barrier and the number of threads that it awaits, 0 for all. Raises
     the fault of an invalid barrier."""
     lane = (mask & -mask).bit_length() - 1
-    operands = sources(instruction)[: -1 if votes(instruction) else None]
+    operands = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in operands)
     threads = count[0] if count else 0
     # Each warp group of a block has a barrier number of its own, above those of programs.

@@ -17,7 +17,7 @@ from warploom.machine.reference.members import check_members
 from warploom.machine.reference.operands import read
 from warploom.machine.reference.splits import BranchSide
 from warploom.machine.reference.state import Warp
-from warploom.program.cfg import ways
+from warploom.program.cfg import indexed_targets
 from warploom.program.uses import gathering_mask, member_mask
 from warploom.ptx.ir import Instruction, Symbol
 from warploom.simt import schedule_layout, scheduling
@@ -135,7 +135,7 @@ def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int)
     program, splits = warp.run.program, warp.splits
     block = program.blocks[splits.block]
     lane_targets = read(warp, instruction.operands[0], U32).astype(np.int64)
-    targets = np.array(ways(instruction, program.targets), np.int64)
+    targets = np.array(indexed_targets(instruction, program.targets), np.int64)
     active_before, point = splits.active, program.reconvergence[block.index]
     fall_through = (
         block.successors[-1] if block.successors else point

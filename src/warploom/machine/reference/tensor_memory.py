@@ -28,7 +28,12 @@ from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import TensorWork, Warp
 from warploom.machine.reference.tensors import access_row, new_scratch, tensor_fault
-from warploom.program.requests.tensor_memory import Input, MemoryRequest, memory_request, work_words
+from warploom.program.requests.tensor_memory import (
+    RequestOperand,
+    TensorMemoryRequest,
+    tensor_memory_request,
+    work_words,
+)
 from warploom.ptx.ir import Address, Instruction, Space
 from warploom.simt.product_groups import CAPACITY, completes_late
 
@@ -41,14 +46,14 @@ class _Issued:
     index: int
     mask: int
     on: Values
-    operation: MemoryRequest
+    operation: TensorMemoryRequest
     rows: npt.NDArray[np.int64]
     registers: npt.NDArray[np.uint32]
 
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes any `tcgen05` that has an effect."""
-    operation, run = memory_request(instruction), warp.run
+    operation, run = tensor_memory_request(instruction), warp.run
     rows = np.zeros((DATA_ROWS, warp.size), np.int64)
     for row_input in operation.inputs:
         rows[row_input[0]] = _input(warp, row_input)
@@ -119,7 +124,7 @@ def _write(warp: Warp, issued: _Issued) -> None:
         write(warp, register, issued.registers[number], B32, issued.on)
 
 
-def _input(warp: Warp, row_input: Input) -> Values:
+def _input(warp: Warp, row_input: RequestOperand) -> Values:
     """Returns the words of an operand row."""
     _, operand, type = row_input
     if type is None:

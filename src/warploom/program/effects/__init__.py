@@ -1,3 +1,2 @@
-"""Classifies instructions by their effects beyond registers: asynchronous work and what completes
-it, synchronisation, accesses to other blocks of a cluster, events for observers.
-"""
+"""Recognises the effects of instructions beside values and memory: synchronisation, asynchronous
+copies, accesses to a cluster, and events for observers."""

@@ -1,5 +1,10 @@
-"""Classifies instructions by their part in asynchronous work: what begins it, what makes a group of
-it or ties it to an mbarrier, and what waits for it."""
+"""Classifies instructions of asynchronous operations: those that issue work, commit it to a group
+or an mbarrier, and wait for it.
+
+    cp.async.ca.shared.global [%r1], [%rd1], 16;   // BEGIN, kind COPY
+    cp.async.commit_group;                         // GROUP, kind COPY
+    cp.async.wait_group 1;                         // WAIT, kind COPY, but for the newest group
+"""
 
 from __future__ import annotations
 
@@ -28,18 +33,19 @@ KINDS = (
     "tensor memory load",
     "tensor memory store",
 )
-"""Kinds of asynchronous work: `cp.async`; `cp.async.bulk` and its kin; `st.async` and `red.async`;
-`wgmma.mma_async`; `tcgen05.mma`, `.cp` and `.shift`; `tcgen05.ld`; `tcgen05.st`."""
+"""Names of the kinds of asynchronous work: `cp.async`; `cp.async.bulk` and its kin; `st.async` and
+`red.async`; `wgmma.mma_async`; `tcgen05.mma`, `.cp` and `.shift`; `tcgen05.ld`; `tcgen05.st`."""
 
 COPY, BULK, SEND, PRODUCT, TENSOR, TENSOR_LOAD, TENSOR_STORE = range(len(KINDS))
 
 ALL = -1
-"""Of a wait: for all groups, and for work in no group."""
+"""As `left` of a wait: it waits for all groups, and for work in no group."""
 
 
-class Role(Enum):
-    """Says what an instruction does: it begins work, groups or ties what was begun, waits for
-    groups, initialises an mbarrier, or looks whether a phase of one is complete."""
+class AsynchronousRole(Enum):
+    """Names what an instruction does to asynchronous work: BEGIN issues work, GROUP commits it to a
+    group or an mbarrier, WAIT waits for groups, INIT initialises an mbarrier, and LOOK tests
+    whether a phase of an mbarrier is complete."""
 
     BEGIN = auto()
     GROUP = auto()
@@ -50,81 +56,85 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AsynchronousPart:
-    """The part of an instruction: its role, the kind of work, the mbarrier that it has to do with,
-    and of a wait how many of the newest groups it leaves out."""
+    """The role of an instruction, the kind of work (an index of KINDS), the mbarrier if there is
+    one, and for a wait how many of the newest groups it does not wait for."""
 
-    role: Role
+    role: AsynchronousRole
     kind: int
     barrier: Operand | None = None
     left: int = ALL
 
 
-def asynchronous_part(made: Instruction) -> AsynchronousPart | None:
-    """Return the part that an instruction has in asynchronous work; None where it has none."""
-    operation = made.operation
-    asked = wait_request(made)
-    if asked is not None:
-        return AsynchronousPart(Role.LOOK, BULK, asked.barrier)
+def asynchronous_part(instruction: Instruction) -> AsynchronousPart | None:
+    """Returns the role of an instruction in asynchronous work; None if it has none."""
+    operation = instruction.operation
+    wait = wait_request(instruction)
+    if wait is not None:
+        return AsynchronousPart(AsynchronousRole.LOOK, BULK, wait.barrier)
     if operation.name == "mbarrier":
         begins = operation.modifiers["op"] == "init"
-        return AsynchronousPart(Role.INIT, BULK, made.operands[0]) if begins else None
+        return (
+            AsynchronousPart(AsynchronousRole.INIT, BULK, instruction.operands[0])
+            if begins
+            else None
+        )
     if operation.name == "wgmma":
-        return _of_products(made)
+        return _of_products(instruction)
     if is_tensor_memory_operation(operation):
-        return _of_tensor_memory(made)
-    return _of_copies(made)
+        return _of_tensor_memory(instruction)
+    return _of_copies(instruction)
 
 
-def _of_copies(made: Instruction) -> AsynchronousPart | None:
-    operation = made.operation
+def _of_copies(instruction: Instruction) -> AsynchronousPart | None:
+    operation = instruction.operation
     if is_tensor_operation(operation):
         if is_tensor_prefetch(operation) or is_cancellation(operation):
             return None
         if not tensor_accesses(operation):
             return None
-        rows = tensor_request(made).inputs
+        rows = tensor_request(instruction).inputs
         barrier = next((operand for row, operand, _ in rows if row == BARRIER_ROW), None)
-        return AsynchronousPart(Role.BEGIN, BULK, barrier)
-    late = late_copy(made)
+        return AsynchronousPart(AsynchronousRole.BEGIN, BULK, barrier)
+    late = late_copy(instruction)
     if late is not None:
         if operation.name in ("st", "red"):
-            return AsynchronousPart(Role.BEGIN, SEND, made.operands[2])
+            return AsynchronousPart(AsynchronousRole.BEGIN, SEND, instruction.operands[2])
         if late.groups == ASYNC_GROUP:
-            return AsynchronousPart(Role.BEGIN, COPY)
-        barrier = made.operands[3] if COMPLETES in operation.modifiers else None
+            return AsynchronousPart(AsynchronousRole.BEGIN, COPY)
+        barrier = instruction.operands[3] if COMPLETES in operation.modifiers else None
         assert (barrier is not None) == (late.groups == NO_GROUP)
-        return AsynchronousPart(Role.BEGIN, BULK, barrier)
+        return AsynchronousPart(AsynchronousRole.BEGIN, BULK, barrier)
     if operation.name == "cp" and operation.spec.unit is Unit.ATOMIC:
-        return AsynchronousPart(Role.GROUP, COPY, made.operands[0])
-    groups = group_request(made)
+        return AsynchronousPart(AsynchronousRole.GROUP, COPY, instruction.operands[0])
+    groups = group_request(instruction)
     if groups is None:
         return None
     kind = COPY if groups.groups == ASYNC_GROUP else BULK
-    role = Role.GROUP if groups.action == END_GROUP else Role.WAIT
+    role = AsynchronousRole.GROUP if groups.action == END_GROUP else AsynchronousRole.WAIT
     return AsynchronousPart(role, kind, None, groups.left)
 
 
-def _of_products(made: Instruction) -> AsynchronousPart | None:
-    if is_group_product(made.operation):
-        return AsynchronousPart(Role.BEGIN, PRODUCT)
-    if is_wait(made.operation):
-        count = made.operands[-1]
+def _of_products(instruction: Instruction) -> AsynchronousPart | None:
+    if is_group_product(instruction.operation):
+        return AsynchronousPart(AsynchronousRole.BEGIN, PRODUCT)
+    if is_wait(instruction.operation):
+        count = instruction.operands[-1]
         left = count.value if isinstance(count, Immediate) else 0
-        return AsynchronousPart(Role.WAIT, PRODUCT, None, left)
-    groups = "commit_group" in made.operation.modifiers
-    return AsynchronousPart(Role.GROUP, PRODUCT) if groups else None
+        return AsynchronousPart(AsynchronousRole.WAIT, PRODUCT, None, left)
+    groups = "commit_group" in instruction.operation.modifiers
+    return AsynchronousPart(AsynchronousRole.GROUP, PRODUCT) if groups else None
 
 
-def _of_tensor_memory(made: Instruction) -> AsynchronousPart | None:
-    operation = made.operation
+def _of_tensor_memory(instruction: Instruction) -> AsynchronousPart | None:
+    operation = instruction.operation
     if waits_for_loads(operation):
-        return AsynchronousPart(Role.WAIT, TENSOR_LOAD)
+        return AsynchronousPart(AsynchronousRole.WAIT, TENSOR_LOAD)
     if waits_for_stores(operation):
-        return AsynchronousPart(Role.WAIT, TENSOR_STORE)
+        return AsynchronousPart(AsynchronousRole.WAIT, TENSOR_STORE)
     if "commit" in operation.modifiers:
-        return AsynchronousPart(Role.GROUP, TENSOR, made.operands[0])
+        return AsynchronousPart(AsynchronousRole.GROUP, TENSOR, instruction.operands[0])
     for name, kind in (("ld", TENSOR_LOAD), ("st", TENSOR_STORE)):
         if name in operation.modifiers:
-            return AsynchronousPart(Role.BEGIN, kind)
+            return AsynchronousPart(AsynchronousRole.BEGIN, kind)
     begins = any(name in operation.modifiers for name in ("mma", "cp", "shift"))
-    return AsynchronousPart(Role.BEGIN, TENSOR) if begins else None
+    return AsynchronousPart(AsynchronousRole.BEGIN, TENSOR) if begins else None

@@ -1,4 +1,4 @@
-"""Finds the instructions that reach, or wait for, other blocks of a cluster."""
+"""Recognises instructions that access or wait for other thread blocks of a cluster."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from warploom.ptx.ir import Instruction, Space
 CLUSTER_SPACE = "shared::cluster"
 
 
-def accesses_cluster(made: Instruction) -> bool:
-    """Return whether an access may lead to the shared memory of another block: one that says so, or
-    one at a generic address."""
-    if CLUSTER_SPACE in made.operation.modifiers.values.values():
+def accesses_cluster(instruction: Instruction) -> bool:
+    """Returns whether an instruction may access shared memory of another thread block: in
+    `shared::cluster`, or at a generic address."""
+    if CLUSTER_SPACE in instruction.operation.modifiers.values.values():
         return True
-    return any(space is Space.GENERIC for space, _ in accesses(made))
+    return any(space is Space.GENERIC for space, _ in accesses(instruction))
 
 
 def cancels_launches(program: Program) -> bool:
-    """Return whether blocks of a program take over the work of others (`clusterlaunchcontrol`). The
-    program keeps the answer."""
-    known = program.kept.get(cancels_launches)
-    if known is None:
-        found = any(is_cancellation(made.operation) for made in program.instructions)
-        known = program.kept[cancels_launches] = found
-    return bool(known)
+    """Returns whether thread blocks of a program take over the work of blocks that are not launched
+    yet (`clusterlaunchcontrol`). The answer is cached in the program."""
+    cached = program.kept.get(cancels_launches)
+    if cached is None:
+        found = any(is_cancellation(instruction.operation) for instruction in program.instructions)
+        cached = program.kept[cancels_launches] = found
+    return bool(cached)
 
 
 def has_cluster_barrier(program: Program) -> bool:
-    """Return whether a program has the barrier of a cluster."""
-    return any(is_cluster_barrier(made.operation) for made in program.instructions)
+    """Returns whether a program has a barrier of the cluster."""
+    return any(is_cluster_barrier(instruction.operation) for instruction in program.instructions)
 
 
 def maps_addresses(program: Program) -> bool:
-    """Return whether a program makes addresses of blocks of its cluster, if only of its own: by
-    `mapa`. The program keeps the answer."""
-    known = program.kept.get(maps_addresses)
-    if known is None:
-        names = {made.operation.name for made in program.instructions}
-        known = program.kept[maps_addresses] = "mapa" in names
-    return bool(known)
+    """Returns whether a program computes addresses in thread blocks of its cluster, with `mapa`.
+    The answer is cached in the program."""
+    cached = program.kept.get(maps_addresses)
+    if cached is None:
+        names = {instruction.operation.name for instruction in program.instructions}
+        cached = program.kept[maps_addresses] = "mapa" in names
+    return bool(cached)

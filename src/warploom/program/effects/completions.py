@@ -1,7 +1,8 @@
-"""Accesses that tell an mbarrier of their bytes: `st.async` and `red.async`.
+"""Derives the transaction that `st.async` and `red.async` signal to their mbarrier: the bytes that
+they write.
 
 Source: PTX ISA, "Data Movement and Conversion: st.async" and "Parallel Synchronization and
-Communication: red.async". Bulk copies, whose sizes a lane chooses, see to it themselves.
+Communication: red.async". Bulk copies, whose sizes are operands, signal their own.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from warploom.ptx.ir import Immediate, Instruction
 
 
 def completion(instruction: Instruction) -> Instruction | None:
-    """Returns what comes behind an access, as if it were written there; None where nothing does."""
+    """Returns the `mbarrier.complete_tx` that an instruction implies, as an instruction after it;
+    None if it implies none."""
     operation = instruction.operation
     if COMPLETES not in operation.modifiers or operation.name not in ("st", "red"):
         return None
-    came = Immediate(bytes_of(instruction), span=instruction.span)
-    return replace(instruction, operation=COMPLETE_TX, operands=(instruction.operands[2], came))
+    size = Immediate(bytes_of(instruction), span=instruction.span)
+    return replace(instruction, operation=COMPLETE_TX, operands=(instruction.operands[2], size))

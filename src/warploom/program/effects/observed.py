@@ -1,4 +1,5 @@
-"""Says which accesses and branches of a program are events for observers (`simt.event_layout`)."""
+"""Selects the accesses and branches of a program that are events for observers
+(`simt.event_layout`)."""
 
 from __future__ import annotations
 
@@ -19,15 +20,16 @@ KINDS = {
     "store": AccessKind.STORE,
     "atomic": AccessKind.ATOMIC,
 }
+"""The kinds of access events by what an instruction does to memory."""
 
 
 def is_observed_access(program: Program, instruction: int, space: Space) -> bool:
-    """Return whether observers see what an instruction accesses in a space: calls are made of
-    instructions and accesses that the program does not have."""
-    inside = instruction in program.hidden or instruction in program.private
-    return space in SPACES and not inside
+    """Returns whether observers see the access of an instruction to a space. They do not see
+    instructions and accesses that implement calls, which are not in the source."""
+    bookkeeping = instruction in program.hidden or instruction in program.private
+    return space in SPACES and not bookkeeping
 
 
-def is_observed_branch(program: Program, instruction: int, made: Instruction) -> bool:
-    """Return whether observers see an instruction as a branch."""
-    return made.operation.name in ("bra", "brx") and instruction not in program.hidden
+def is_observed_branch(program: Program, index: int, instruction: Instruction) -> bool:
+    """Returns whether observers see an instruction as a branch."""
+    return instruction.operation.name in ("bra", "brx") and index not in program.hidden

@@ -1,4 +1,5 @@
-"""Instructions by which threads synchronise, other than accesses to memory."""
+"""Classifies the instructions by which threads synchronise, other than accesses to memory, as
+events of the race detector."""
 
 from __future__ import annotations
 
@@ -14,37 +15,38 @@ TENSOR_EVENTS = {
     "fence::before_thread_sync": words.TENSOR_FENCE_BEFORE,
     "fence::after_thread_sync": words.TENSOR_FENCE_AFTER,
 }
-"""The events of tensor memory that are no accesses."""
+"""Events of tensor memory that are no accesses, by modifier."""
 
 
 LAUNCH_EVENTS = {"launch_dependents": words.LAUNCH_TRIGGER, "wait": words.LAUNCH_WAIT}
-"""The events of `griddepcontrol`."""
+"""Events of `griddepcontrol`, by modifier."""
 
 
-def triggers_launch(made: Instruction) -> bool:
-    """Returns whether an instruction lets the next launch of the stream begin."""
-    return event_of(made) == words.LAUNCH_TRIGGER
+def triggers_launch(instruction: Instruction) -> bool:
+    """Returns whether an instruction allows the next launch of the stream to begin."""
+    return event_of(instruction) == words.LAUNCH_TRIGGER
 
 
-def is_warp_barrier(made: Instruction) -> bool:
-    """Returns whether it is a `bar.warp.sync`."""
-    return made.operation.name == "bar" and "warp" in made.operation.modifiers
+def is_warp_barrier(instruction: Instruction) -> bool:
+    """Returns whether an instruction is a `bar.warp.sync`."""
+    return instruction.operation.name == "bar" and "warp" in instruction.operation.modifiers
 
 
-def event_of(made: Instruction) -> int | None:
-    """Returns the kind of event that an instruction is, where it is one besides an access."""
-    modifiers, name = made.operation.modifiers, made.operation.name
-    if is_warp_barrier(made):
+def event_of(instruction: Instruction) -> int | None:
+    """Returns the detector's event for an instruction; None if it only accesses memory or
+    computes."""
+    modifiers, name = instruction.operation.modifiers, instruction.operation.name
+    if is_warp_barrier(instruction):
         return words.WARP_SYNC
-    if is_cluster_barrier(made.operation):
+    if is_cluster_barrier(instruction.operation):
         return words.CLUSTER_ARRIVE if "arrive" in modifiers else words.CLUSTER_WAIT
-    if made.operation.spec.unit is Unit.BARRIER:
+    if instruction.operation.spec.unit is Unit.BARRIER:
         return words.BARRIER_ARRIVE if "arrive" in modifiers else words.BARRIER_SYNC
     if name in ("fence", "membar"):
         if any(each.startswith("proxy") for each in modifiers.values):
-            return words.PROXY_FENCE if _fences_copies(made) else None
+            return words.PROXY_FENCE if _fences_copies(instruction) else None
         return None if "mbarrier_init" in modifiers else words.FENCE
-    if is_tensor_memory_operation(made.operation):
+    if is_tensor_memory_operation(instruction.operation):
         return TENSOR_EVENTS.get(modifiers["op"] or modifiers["when"] or "")
     if name == "griddepcontrol":
         return LAUNCH_EVENTS[modifiers["action"] or ""]
@@ -55,7 +57,7 @@ def event_of(made: Instruction) -> int | None:
     return None
 
 
-def _fences_copies(made: Instruction) -> bool:
-    """Returns whether a fence of proxies is one of asynchronous copies."""
-    modifiers = made.operation.modifiers
+def _fences_copies(instruction: Instruction) -> bool:
+    """Returns whether a proxy fence orders asynchronous copies."""
+    modifiers = instruction.operation.modifiers
     return modifiers["kind"] == "async" or any("async" in each for each in modifiers.values)

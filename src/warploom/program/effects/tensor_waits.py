@@ -1,4 +1,5 @@
-"""Instructions that wait for asynchronous copies, with the operands that say for which."""
+"""Reads the operands of instructions that issue asynchronous copies, commit them to groups, or wait
+for them."""
 
 from __future__ import annotations
 
@@ -32,12 +33,12 @@ from warploom.program.program import Program
 from warploom.ptx.ir import Immediate, Instruction, Operand, Space
 
 INTEGERS = {"u32": U32_NUMBERS, "b32": U32_NUMBERS, "s32": S32_NUMBERS, "u64": U64_NUMBERS}
-"""The types of `red.async`, as `asynchronous.tensors.numbers` knows them."""
+"""Maps the types of `red.async` to their numbers in `asynchronous.tensors.numbers`."""
 
 
 @dataclass(frozen=True)
 class WaitRequest:
-    """A look at an mbarrier: its address, and the token or the parity of the phase."""
+    """A test of an mbarrier's phase: its address, and the token or the parity of the phase."""
 
     barrier: Operand
     value: Operand
@@ -47,7 +48,7 @@ class WaitRequest:
 
 @dataclass(frozen=True)
 class LateCopy:
-    """A copy of each lane: what is copied, and the kind of its group
+    """An asynchronous copy by each lane: `what` is copied, and the kind of its group
     (`asynchronous.late_copies`)."""
 
     what: int
@@ -56,58 +57,59 @@ class LateCopy:
 
 @dataclass(frozen=True)
 class GroupRequest:
-    """The end of a group of copies, or a wait for all groups but the newest `left` (-1: and for
-    copies in no group): what `asynchronous.issue.waits.group_copies` takes."""
+    """The end of a group of copies, or a wait for all groups but the newest `left` (-1: also for
+    copies in no group): the arguments of `asynchronous.issue.waits.group_copies`."""
 
     action: int
     left: int
     groups: int
 
 
-def wait_request(made: Instruction) -> WaitRequest | None:
-    """Return what an instruction waits for at an mbarrier; None where it does not."""
-    operation = made.operation
+def wait_request(instruction: Instruction) -> WaitRequest | None:
+    """Returns the phase of an mbarrier that an instruction tests or waits for; None for others."""
+    operation = instruction.operation
     if operation.name != "mbarrier" or operation.modifiers["op"] not in WAITS:
         return None
     by_parity = "parity" in operation.modifiers
-    _, barrier, value, *_ = made.operands
+    _, barrier, value, *_ = instruction.operands
     return WaitRequest(barrier, value, U32 if by_parity else U64, by_parity)
 
 
 def waits_for_phases(program: Program) -> bool:
-    """Return whether a program has waits for phases of mbarriers."""
-    return any(wait_request(made) is not None for made in program.instructions)
+    """Returns whether a program waits for phases of mbarriers."""
+    return any(wait_request(instruction) is not None for instruction in program.instructions)
 
 
-def group_request(made: Instruction) -> GroupRequest | None:
-    """Return what an instruction does to groups of copies; None where it does nothing."""
-    m = made.operation.modifiers
-    if made.operation.name != "cp":
+def group_request(instruction: Instruction) -> GroupRequest | None:
+    """Returns what an instruction does to groups of copies; None if it does nothing to them."""
+    m = instruction.operation.modifiers
+    if instruction.operation.name != "cp":
         return None
     groups = BULK_GROUP if "bulk" in m else ASYNC_GROUP
     if "commit_group" in m:
         return GroupRequest(END_GROUP, 0, groups)
-    # An mbarrier is told of `cp.async` when they are complete: they complete there.
-    if "wait_all" in m or made.operation.spec.unit is Unit.ATOMIC:
+    # `cp.async.mbarrier.arrive` signals an mbarrier once earlier copies are complete: they are
+    # completed by this instruction.
+    if "wait_all" in m or instruction.operation.spec.unit is Unit.ATOMIC:
         return GroupRequest(WAIT_GROUPS, -1, groups)
     if "wait_group" not in m:
         return None
-    left = made.operands[0]
-    # A wait for a number that a register holds waits for all.
+    left = instruction.operands[0]
+    # A count in a register is not known here: waiting for all groups is always correct.
     return GroupRequest(WAIT_GROUPS, left.value if isinstance(left, Immediate) else 0, groups)
 
 
-def late_copy(made: Instruction) -> LateCopy | None:
-    """Return what `asynchronous.late_copies` is told of an instruction; None where it copies
-    nothing."""
-    operation = made.operation
+def late_copy(instruction: Instruction) -> LateCopy | None:
+    """Returns the asynchronous copy that each lane issues by an instruction; None if there is
+    none."""
+    operation = instruction.operation
     if operation.name in ("st", "red"):
-        if completion(made) is None:
+        if completion(instruction) is None:
             return None
         return LateCopy(SEND if operation.name == "st" else _update(operation), NO_GROUP)
     if operation.name != "cp" or is_tensor_operation(operation):
         return None
-    found = accesses(made)
+    found = accesses(instruction)
     if operation.spec.unit is Unit.ATOMIC or len(found) != 2 or Space.GLOBAL not in dict(found):
         return None
     what = STORE if found[0][0] is Space.SHARED else LOAD
@@ -117,16 +119,17 @@ def late_copy(made: Instruction) -> LateCopy | None:
 
 
 def _update(operation: Operation) -> int:
-    """Return what `asynchronous.late_copies` is told of a `red.async`."""
+    """Returns the operation and type of a `red.async`, packed as `asynchronous.late_copies`
+    expects."""
     name, type = (operation.modifiers.text(slot, "") for slot in ("op", "type"))
     return UPDATE | OPERATIONS.index(name) << OPERATION_AT | INTEGERS[type] << TYPE_AT
 
 
 def completes_later(program: Program) -> bool:
-    """Return whether a program has copies that may complete late."""
+    """Returns whether a program has copies that may complete after they are issued."""
     return any(
-        is_tensor_operation(made.operation)
-        or is_tensor_memory_operation(made.operation)
-        or late_copy(made) is not None
-        for made in program.instructions
+        is_tensor_operation(instruction.operation)
+        or is_tensor_memory_operation(instruction.operation)
+        or late_copy(instruction) is not None
+        for instruction in program.instructions
     )

@@ -1,4 +1,3 @@
-"""Reads the operands of instructions that are requests to a unit of the GPU: copies of tensors,
-tensor memory, textures. Out: the number of the request, and its operands in the order of the unit's
-record.
+"""Encodes instructions that are executed by a unit of the GPU (copies of tensors, tensor memory,
+textures) as requests: a number with packed fields, and operands by the slot of the unit's record.
 """

@@ -1,7 +1,10 @@
-"""Reads what a `tcgen05` instruction wants of tensor memory: a number, and operands in rows.
+"""Encodes a `tcgen05` instruction as a request: a number with packed fields, and its operands.
 
-Both machines read their operands from here and give them to `asynchronous.tensor_memory`; what the
-rows and the number hold is in `asynchronous.tensor_memory.layout`.
+Both machines evaluate the operands and pass them to `asynchronous.tensor_memory`;
+`asynchronous.tensor_memory.layout` defines the fields and the numbers of operands (`*_ROW`).
+
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 64;
+    ->  ALLOC, ((SHARED_ROW, [%r1], None), (COLUMNS_ROW, 64, U32))
 """
 
 from __future__ import annotations
@@ -19,9 +22,9 @@ from warploom.isa.ops.tcgen05 import changes_nothing, is_tensor_memory_operation
 from warploom.isa.spec import Modifiers, Operation
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Space, Vector
 
-Input = tuple[int, Operand, ScalarType | None]
-"""A row of operands: its number, the operand, and the type by which it is read; of addresses
-None."""
+RequestOperand = tuple[int, Operand, ScalarType | None]
+"""An operand: its number in the request, the PTX operand, and the type to read it as (None: it is
+an address)."""
 
 SHAPE_NUMBERS = {
     "32x32b": w.S32X32B,
@@ -49,30 +52,30 @@ KINDS = {
     "kind::mxf4nvf4": w.MXF4NVF4,
 }
 SCALES = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
-"""Blocks with a scale along k. A block of 32 elements is the whole of mxf8f6f4."""
+"""Scales along k in a row of A or B, by the modifier for their size."""
 
 
 @dataclass(frozen=True)
-class MemoryRequest:
-    """`request`, and the operands that go with it; `registers` are those that a load writes or a
-    store reads."""
+class TensorMemoryRequest:
+    """An encoded instruction: `request` packs its kind and flags. `registers` are those that a load
+    writes or a store reads."""
 
     request: int
-    inputs: tuple[Input, ...]
+    inputs: tuple[RequestOperand, ...]
     registers: tuple[Operand, ...] = ()
 
 
-def memory_request(made: Instruction) -> MemoryRequest:
-    """Return what an instruction wants, unless it changes nothing."""
-    m = made.operation.modifiers
+def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
+    """Returns the request of a `tcgen05` instruction that has an effect."""
+    m = instruction.operation.modifiers
     flags = w.PAIR if m["cta_group"] == "cta_group::2" else 0
-    found = next(read for name, read in READERS.items() if name in m)(made, m)
-    return MemoryRequest(found.request | flags, found.inputs, found.registers)
+    request = next(read for name, read in ENCODERS.items() if name in m)(instruction, m)
+    return TensorMemoryRequest(request.request | flags, request.inputs, request.registers)
 
 
 @cache
-def memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Return what an operation does to shared memory."""
+def tensor_memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
+    """Returns the accesses of a `tcgen05` operation to shared memory."""
     m = operation.modifiers
     if "alloc" in m:
         return ((Space.SHARED, "store"),)
@@ -80,20 +83,23 @@ def memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
 
 
 def uses_tensor_memory(instructions: tuple[Instruction, ...]) -> bool:
-    """Return whether a program has a `tcgen05` that does anything."""
+    """Returns whether some instruction is a `tcgen05` with an effect."""
     return any(
-        is_tensor_memory_operation(made.operation) and not changes_nothing(made.operation)
-        for made in instructions
+        is_tensor_memory_operation(instruction.operation)
+        and not changes_nothing(instruction.operation)
+        for instruction in instructions
     )
 
 
 def work_words(has_tensor_memory: bool) -> int:
-    """Return how many words the rules of tensors work in, an entry and what is behind it."""
+    """Returns the 64-bit words of scratch memory that executing requests needs: an entry and what
+    follows."""
     return w.WORK_WORDS if has_tensor_memory else ENTRY_WORDS
 
 
 def queue_words(has_tensor_memory: bool) -> int:
-    """Return how many words the queue of late copies takes, with the stores behind it."""
+    """Returns the 64-bit words of the queue of late copies, with the list of late stores after
+    it."""
     return QUEUE_WORDS + LIST_WORDS if has_tensor_memory else QUEUE_WORDS
 
 
@@ -105,77 +111,77 @@ def _elements(operand: Operand) -> tuple[Operand, ...]:
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
-def _alloc(made: Instruction, m: Modifiers) -> MemoryRequest:
-    target, columns = made.operands
+def _alloc(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    target, columns = instruction.operands
     inputs = ((w.SHARED_ROW, target, None), (w.COLUMNS_ROW, columns, U32))
-    return MemoryRequest(w.ALLOC, inputs)
+    return TensorMemoryRequest(w.ALLOC, inputs)
 
 
-def _free(made: Instruction, m: Modifiers) -> MemoryRequest:
-    address, columns = made.operands
-    return MemoryRequest(w.FREE, ((w.D_ROW, address, U32), (w.COLUMNS_ROW, columns, U32)))
+def _free(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    address, columns = instruction.operands
+    return TensorMemoryRequest(w.FREE, ((w.D_ROW, address, U32), (w.COLUMNS_ROW, columns, U32)))
 
 
-def _relinquish(made: Instruction, m: Modifiers) -> MemoryRequest:
-    return MemoryRequest(w.RELINQUISH, ())
+def _relinquish(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    return TensorMemoryRequest(w.RELINQUISH, ())
 
 
 def _move(
     op: int, registers: Operand, address: Operand, split: list[Operand], m: Modifiers
-) -> MemoryRequest:
+) -> TensorMemoryRequest:
     held = _elements(registers)
     request = op | _field(w.SHAPE, SHAPE_NUMBERS[m.text("shape", "")])
     request |= _field(w.REGISTERS, len(held))
     if "pack::16b" in m or "unpack::16b" in m:
         request |= w.HALVES
-    inputs: list[Input] = [(w.D_ROW, address, None)]
+    inputs: list[RequestOperand] = [(w.D_ROW, address, None)]
     inputs += [(w.A_ROW, each, U32) for each in split]
-    return MemoryRequest(request, tuple(inputs), held)
+    return TensorMemoryRequest(request, tuple(inputs), held)
 
 
-def _load(made: Instruction, m: Modifiers) -> MemoryRequest:
+def _load(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     if "red" not in m:
-        registers, address, *split = made.operands
+        registers, address, *split = instruction.operands
         return _move(w.LOAD, registers, address, split, m)
-    registers, found, address, *split = made.operands
-    asked = _move(w.LOAD, registers, address, split, m)
+    registers, reduced, address, *split = instruction.operands
+    move = _move(w.LOAD, registers, address, split, m)
     flags = w.REDUCES | (w.TAKES_MINIMUM if m["redop"] == "min" else 0)
     flags |= (w.ABSOLUTE_VALUES if "abs" in m else 0) | (w.PROPAGATES_NANS if "NaN" in m else 0)
     flags |= {"f32": w.FLOATS, "s32": w.SIGNED}.get(m.text("type", ""), 0)
-    return MemoryRequest(asked.request | flags, asked.inputs, (*asked.registers, found))
+    return TensorMemoryRequest(move.request | flags, move.inputs, (*move.registers, reduced))
 
 
-def _store(made: Instruction, m: Modifiers) -> MemoryRequest:
-    address, *split, registers = made.operands
+def _store(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    address, *split, registers = instruction.operands
     return _move(w.STORE, registers, address, split, m)
 
 
-def _copy(made: Instruction, m: Modifiers) -> MemoryRequest:
+def _copy(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     shape = next(number for name, number in COPY_SHAPES.items() if name in m)
     format = FORMATS.get(m.text("format", ""), w.PLAIN_BYTES)
     request = w.COPY | _field(w.SHAPE, shape) | _field(w.FORMAT, format)
-    address, source = made.operands
-    return MemoryRequest(request, ((w.D_ROW, address, None), (w.B_ROW, source, U64)))
+    address, source = instruction.operands
+    return TensorMemoryRequest(request, ((w.D_ROW, address, None), (w.B_ROW, source, U64)))
 
 
-def _shift(made: Instruction, m: Modifiers) -> MemoryRequest:
-    return MemoryRequest(w.SHIFT, ((w.D_ROW, made.operands[0], None),))
+def _shift(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    return TensorMemoryRequest(w.SHIFT, ((w.D_ROW, instruction.operands[0], None),))
 
 
-def _commit(made: Instruction, m: Modifiers) -> MemoryRequest:
-    barrier, *blocks = made.operands
-    inputs: list[Input] = [(w.SHARED_ROW, barrier, None)]
-    return MemoryRequest(w.COMMIT, (*inputs, *((w.BLOCKS_ROW, each, U16) for each in blocks)))
+def _commit(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    barrier, *blocks = instruction.operands
+    inputs: list[RequestOperand] = [(w.SHARED_ROW, barrier, None)]
+    return TensorMemoryRequest(w.COMMIT, (*inputs, *((w.BLOCKS_ROW, each, U16) for each in blocks)))
 
 
-def _multiply(made: Instruction, m: Modifiers) -> MemoryRequest:
+def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     kind = m.text("kind", "")
     request = w.MULTIPLY | _field(w.KIND, KINDS[kind]) | _field(w.SCALES, _scales(kind, m))
-    d, a, b, *rest = made.operands
+    d, a, b, *rest = instruction.operands
     request |= w.A_IN_TENSOR_MEMORY if isinstance(a, Address) else 0
     request |= w.WEIGHT_STATIONARY if "ws" in m else 0
     request |= w.SHIFTS_A if "ashift" in m else 0
-    inputs: list[Input] = [(w.D_ROW, d, None), (w.B_ROW, b, U64)]
+    inputs: list[RequestOperand] = [(w.D_ROW, d, None), (w.B_ROW, b, U64)]
     inputs.append((w.A_ROW, a, None if isinstance(a, Address) else U64))
     if "sp" in m:
         request |= w.SPARSE
@@ -194,18 +200,18 @@ def _multiply(made: Instruction, m: Modifiers) -> MemoryRequest:
         inputs.append((w.ZEROS_ROW, rest[0], U64))
     elif rest and isinstance(rest[0], Immediate):
         inputs.append((w.SCALE_D_ROW, rest[0], U32))
-    return MemoryRequest(request, tuple(inputs))
+    return TensorMemoryRequest(request, tuple(inputs))
 
 
 def _scales(kind: str, m: Modifiers) -> int:
-    """Return how many scales a row has, 0 without any."""
+    """Returns the number of scales along k in a row of A or B; 0 if there are none."""
     if "block_scale" not in m:
         return 0
     whole = 1 if kind == "kind::mxf8f6f4" else 2
     return SCALES.get(m.text("size", ""), whole)
 
 
-READERS: dict[str, Callable[[Instruction, Modifiers], MemoryRequest]] = {
+ENCODERS: dict[str, Callable[[Instruction, Modifiers], TensorMemoryRequest]] = {
     "alloc": _alloc,
     "dealloc": _free,
     "relinquish_alloc_permit": _relinquish,
@@ -216,4 +222,4 @@ READERS: dict[str, Callable[[Instruction, Modifiers], MemoryRequest]] = {
     "mma": _multiply,
     "commit": _commit,
 }
-"""By the part of an opcode that says what it does."""
+"""Maps the modifier that names the operation to the function that encodes it."""

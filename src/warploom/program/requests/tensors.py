@@ -1,8 +1,8 @@
-"""Reads the request that an instruction makes of the Tensor Memory Accelerator (TMA): a number, and
-operands in rows.
+"""Encodes an instruction for the Tensor Memory Accelerator (TMA) as a request: a number with packed
+fields, and its operands.
 
-Both machines read their operands from here and give them to `asynchronous.tensors`; what the rows
-and the number hold is in `asynchronous.tensors.requests`.
+Both machines evaluate the operands and pass them to `asynchronous.tensors`;
+`asynchronous.tensors.requests` defines the fields and the numbers of operands (`*_ROW`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from warploom.isa.ops.tensors import HINT, MULTICAST, OPERATIONS, WIDE
 from warploom.isa.spec import Operation
 from warploom.ptx.ir import Immediate, Instruction, Operand, Space, Vector
 
-Input = tuple[int, Operand, ScalarType | None]
-"""A row of operands: its number, the operand, and the type by which it is read; of addresses
-None."""
+RequestOperand = tuple[int, Operand, ScalarType | None]
+"""An operand: its number in the request, the PTX operand, and the type to read it as (None: it is
+an address)."""
 
 TYPES = {
     **{name: number for number, name in enumerate(maps.ELEMENT_TYPES)},
     "b32": maps.U32,
     "b64": maps.U64,
 }
-"""The numbers of types of reductions."""
+"""Maps the types of reductions to their numbers."""
 
 MODES = {
     **dict.fromkeys(("im2col", "im2col_no_offs"), r.IM2COL_MODE),
@@ -38,30 +38,29 @@ MODES = {
 
 @dataclass(frozen=True)
 class TensorRequest:
-    """`request` and the operands that go with it. `map_space`: the state space of the address in
-    `MAP_ROW`, GENERIC where it is a generic one."""
+    """An encoded instruction and its operands. `map_space` is the state space of the address in
+    `MAP_ROW`, GENERIC if the address is generic."""
 
     request: int
-    inputs: tuple[Input, ...]
+    inputs: tuple[RequestOperand, ...]
     map_space: Space = Space.GENERIC
 
 
-def tensor_request(made: Instruction) -> TensorRequest:
-    """Return what an instruction wants (`isa.ops.tensors.is_tensor_operation`)."""
-    operation = made.operation
+def tensor_request(instruction: Instruction) -> TensorRequest:
+    """Returns the request of an instruction (`isa.ops.tensors.is_tensor_operation`)."""
+    operation = instruction.operation
     if operation.name == "tensormap":
-        return _map_request(made)
+        return _map_request(instruction)
     if is_cancellation(operation):
-        return _cancellation(made)
+        return _cancellation(instruction)
     if "tensor" in operation.modifiers:
-        return _box_request(made)
-    return _bytes_request(made)
+        return _box_request(instruction)
+    return _bytes_request(instruction)
 
 
 @cache
 def tensor_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Return what such an operation does to memory: each space that it reaches, and the op
-    there."""
+    """Returns the spaces that a tensor operation accesses, with the kind of access there."""
     if operation.name == "tensormap":
         return ()
     if is_cancellation(operation):
@@ -89,15 +88,15 @@ def _reduction(operation: Operation) -> int:
     return _field(r.OPERATION, OPERATIONS.index(name)) if name else 0
 
 
-def _box_request(made: Instruction) -> TensorRequest:
-    """Return a load, a store, a reduction or a prefetch of a box."""
-    operation, operands = made.operation, list(made.operands)
+def _box_request(instruction: Instruction) -> TensorRequest:
+    """Encodes a load, store, reduction or prefetch of a box of a tensor."""
+    operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
     mode = next((MODES[name] for name in MODES if name in m), r.TILE)
     rank = int(m.text("dim", "1d")[0])
     request = _field(r.MODE, mode) | _field(r.RANK, rank) | _reduction(operation)
     request |= _field(r.PAIR, int(m["cta_group"] == "cta_group::2"))
-    inputs: list[Input] = []
+    inputs: list[RequestOperand] = []
     if HINT in m:
         operands.pop()
     if MULTICAST in m:
@@ -113,8 +112,8 @@ def _box_request(made: Instruction) -> TensorRequest:
         request |= (r.REDUCE if "reduce" in m else r.STORE) | _field(r.GROUPED, 1)
         tensor, source, *offsets = operands
         inputs.append((r.SHARED_ROW, source, None))
-    place, coordinates = _elements(tensor)
-    inputs.append((r.MAP_ROW, place, None))
+    map_address, coordinates = _elements(tensor)
+    inputs.append((r.MAP_ROW, map_address, None))
     inputs += [
         (r.COORDINATE_ROW + axis, each, S32) for axis, each in enumerate(_elements(coordinates))
     ]
@@ -123,15 +122,15 @@ def _box_request(made: Instruction) -> TensorRequest:
     return TensorRequest(request, tuple(inputs))
 
 
-def _bytes_request(made: Instruction) -> TensorRequest:
-    """Return a copy or a reduction of bytes side by side."""
-    operation, operands = made.operation, list(made.operands)
+def _bytes_request(instruction: Instruction) -> TensorRequest:
+    """Encodes a copy or a reduction of contiguous bytes."""
+    operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
     request = (r.REDUCE_BYTES if "reduce" in m else r.COPY_BYTES) | _reduction(operation)
     if "reduce" in m:
         request |= _field(r.TYPE, TYPES[m.text("type", "")])
     request |= _field(r.MODE, int("global" in m)) | _field(r.GROUPED, int("bulk_group" in m))
-    inputs: list[Input] = []
+    inputs: list[RequestOperand] = []
     if "cp_mask" in m:
         request |= _field(r.FIELD, 1)
         inputs.append((r.VALUE_ROW, operands.pop(), U16))
@@ -146,23 +145,23 @@ def _bytes_request(made: Instruction) -> TensorRequest:
     return TensorRequest(request, tuple(inputs))
 
 
-def _cancellation(made: Instruction) -> TensorRequest:
-    """Return a request for the work of another cluster."""
-    target, barrier = made.operands
-    inputs: list[Input] = [(r.SHARED_ROW, target, None), (r.BARRIER_ROW, barrier, None)]
-    if "multicast::cluster::all" in made.operation.modifiers:
+def _cancellation(instruction: Instruction) -> TensorRequest:
+    """Encodes a request for the work of a cluster that is not launched yet."""
+    target, barrier = instruction.operands
+    inputs: list[RequestOperand] = [(r.SHARED_ROW, target, None), (r.BARRIER_ROW, barrier, None)]
+    if "multicast::cluster::all" in instruction.operation.modifiers:
         inputs.append((r.BLOCKS_ROW, Immediate(r.ALL_BLOCKS), U16))
     return TensorRequest(_field(r.OP, r.CANCEL), tuple(inputs))
 
 
-def _map_request(made: Instruction) -> TensorRequest:
-    """Return a change or a copy of a tensor map."""
-    m = made.operation.modifiers
+def _map_request(instruction: Instruction) -> TensorRequest:
+    """Encodes a change or a copy of a tensor map."""
+    m = instruction.operation.modifiers
     if "cp_fenceproxy" in m:
-        target, source, _ = made.operands
+        target, source, _ = instruction.operands
         inputs = ((r.MAP_ROW, target, None), (r.SHARED_ROW, source, None))
         return TensorRequest(r.COPY_MAP, inputs, Space.GLOBAL)
-    target, *axis, value = made.operands
+    target, *axis, value = instruction.operands
     request = r.REPLACE | _field(r.FIELD, maps.FIELDS.index(m.text("field", "")))
     for operand in axis:
         assert isinstance(operand, Immediate)

@@ -1,7 +1,8 @@
-"""Reads the request of a texture or surface instruction: a number, and operands in rows.
+"""Encodes a texture or surface instruction as a request: a number with packed fields, and its
+operands.
 
-Both machines read their operands from here and give them to `texture.requests`; what the rows
-and the number hold is in `texture.descriptors`.
+Both machines evaluate the operands and pass them to `texture.requests`; `texture.descriptors`
+defines the fields and the numbers of operands (`*_ROW`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from warploom.isa.spec import Modifiers
 from warploom.ptx.ir import Instruction, Operand, Pair, Vector
 from warploom.texture import descriptors as d
 
-Input = tuple[int, Operand, ScalarType]
-"""A row of operands: its number, the operand, and the type by which it is read."""
+RequestOperand = tuple[int, Operand, ScalarType]
+"""An operand: its number in the request, the PTX operand, and the type to read it as."""
 
 AXES = {
     "1d": (d.X_ROW,),
@@ -25,7 +26,8 @@ AXES = {
     "cube": (d.X_ROW, d.Y_ROW, d.Z_ROW),
     "acube": (d.LAYER_ROW, d.X_ROW, d.Y_ROW, d.Z_ROW),
 }
-"""The rows of coordinates, in the order in which an instruction has them."""
+"""Maps geometries to the numbers of their coordinates, in the order of the instruction's operands.
+"""
 
 LEVELS = {"level": d.GIVEN_LEVEL, "grad": d.GRADIENTS}
 MODES = {"trap": d.TRAP, "clamp": d.CLAMPED, "zero": d.ZERO}
@@ -33,30 +35,30 @@ MODES = {"trap": d.TRAP, "clamp": d.CLAMPED, "zero": d.ZERO}
 
 @dataclass(frozen=True)
 class TexelRequest:
-    """`request` and the operands that go with it; `handle` and `sampler` are addresses, or a value
-    (of istypep). `results` are what it writes, by rows from RESULT_ROW on; `resident`, where it is
-    asked for, is always true: everything is in memory."""
+    """An encoded instruction and its operands. `handle` and `sampler` are addresses, or a value (of
+    istypep). `results` are the operands that it writes, from RESULT_ROW on. `resident`, if present,
+    receives true: all texels are in memory."""
 
     request: int
     handle: Operand
     sampler: Operand | None
-    inputs: tuple[Input, ...]
+    inputs: tuple[RequestOperand, ...]
     results: tuple[tuple[Operand, ScalarType], ...]
     resident: Operand | None = None
 
 
-def texel_request(made: Instruction) -> TexelRequest:
-    """Returns what an instruction of that unit asks."""
-    name = made.operation.name
+def texel_request(instruction: Instruction) -> TexelRequest:
+    """Returns the request of a texture or surface instruction."""
+    name = instruction.operation.name
     if name in ("tex", "tld4"):
-        return _fetch(made)
+        return _fetch(instruction)
     if name in ("txq", "suq", "istypep"):
-        return _query(made)
-    return _surface(made)
+        return _query(instruction)
+    return _surface(instruction)
 
 
 def axes(modifiers: Modifiers) -> int:
-    """Returns how many coordinates an instruction needs."""
+    """Returns the number of coordinates of an instruction."""
     return len(AXES[modifiers.text("geom", "")])
 
 
@@ -64,18 +66,18 @@ def elements(operand: Operand) -> tuple[Operand, ...]:
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
-def _fetch(made: Instruction) -> TexelRequest:
-    m = made.operation.modifiers
-    target, texels, *others = made.operands
-    given = F32 if m["ctype"] != "s32" else S32
-    request = _shape(m) | _field(d.INTEGER, given is S32)
+def _fetch(instruction: Instruction) -> TexelRequest:
+    m = instruction.operation.modifiers
+    target, texels, *others = instruction.operands
+    coordinate_type = F32 if m["ctype"] != "s32" else S32
+    request = _shape(m) | _field(d.INTEGER, coordinate_type is S32)
     request |= _field(d.OP, d.GATHER if "comp" in m else d.FETCH)
     request |= _field(d.COMPONENT, "rgba".index(m.text("comp", "r")))
-    inputs = _coordinates(m, texels, given)
+    inputs = _coordinates(m, texels, coordinate_type)
     level = next((LEVELS[name] for name in LEVELS if name in m), d.BASE_LEVEL)
     request |= _field(d.LOD, level)
     if level == d.GIVEN_LEVEL:
-        inputs.append((d.LOD_ROW, others.pop(0), given))
+        inputs.append((d.LOD_ROW, others.pop(0), coordinate_type))
     elif level == d.GRADIENTS:
         inputs += _spatial(m, d.DX_ROW, others.pop(0), F32)
         inputs += _spatial(m, d.DY_ROW, others.pop(0), F32)
@@ -95,9 +97,9 @@ def _fetch(made: Instruction) -> TexelRequest:
     return TexelRequest(request, handle, sampler, tuple(inputs), results, resident)
 
 
-def _query(made: Instruction) -> TexelRequest:
-    m = made.operation.modifiers
-    target, handle, *level = made.operands
+def _query(instruction: Instruction) -> TexelRequest:
+    m = instruction.operation.modifiers
+    target, handle, *level = instruction.operands
     if "kind" in m:
         request = _field(d.OP, d.IS_TYPE) | _field(d.COMPONENT, d.KINDS.index(m.text("kind", "")))
         return TexelRequest(request, handle, None, (), ((target, PRED),))
@@ -106,10 +108,10 @@ def _query(made: Instruction) -> TexelRequest:
     return TexelRequest(request, handle, None, inputs, ((target, B32),))
 
 
-def _surface(made: Instruction) -> TexelRequest:
-    m, name = made.operation.modifiers, made.operation.name
+def _surface(instruction: Instruction) -> TexelRequest:
+    m, name = instruction.operation.modifiers, instruction.operation.name
     type = unsigned(m.scalar().bits)
-    target, texels, source = _surface_operands(made)
+    target, texels, source = _surface_operands(instruction)
     parts = {"v2": 2, "v4": 4}.get(m.text("vec", ""), 1)
     request = _shape(m) | _field(d.ELEMENT, type.bytes) | _field(d.PARTS, parts)
     request |= _field(d.MODE, MODES[m.text("mode", "trap")])
@@ -133,11 +135,11 @@ _SURFACE_OPS = {
 }
 
 
-def _surface_operands(made: Instruction) -> tuple[Operand | None, Operand, Operand | None]:
-    """Destination, place and source."""
-    if made.operation.name == "suld":
-        return made.operands[0], made.operands[1], None
-    return None, made.operands[0], made.operands[1]
+def _surface_operands(instruction: Instruction) -> tuple[Operand | None, Operand, Operand | None]:
+    """Returns the destination, address and source of an instruction; None for a missing one."""
+    if instruction.operation.name == "suld":
+        return instruction.operands[0], instruction.operands[1], None
+    return None, instruction.operands[0], instruction.operands[1]
 
 
 def _field(at: int, value: int) -> int:
@@ -149,19 +151,19 @@ def _shape(m: Modifiers) -> int:
 
 
 def _handles(texels: Operand) -> tuple[Operand, Operand | None]:
-    """Return the texture, and the sampler where there is one."""
+    """Returns the operands of the texture and of the sampler (None if there is none)."""
     handle, *sampler, _ = elements(texels)
     return handle, sampler[0] if sampler else None
 
 
-def _coordinates(m: Modifiers, texels: Operand, type: ScalarType) -> list[Input]:
+def _coordinates(m: Modifiers, texels: Operand, type: ScalarType) -> list[RequestOperand]:
     rows = AXES[m.text("geom", "")]
-    given = elements(elements(texels)[-1])
+    coordinates = elements(elements(texels)[-1])
     types = (U32 if row == d.LAYER_ROW and type is F32 else type for row in rows)
-    return list(zip(rows, given, types, strict=False))
+    return list(zip(rows, coordinates, types, strict=False))
 
 
-def _spatial(m: Modifiers, first: int, operand: Operand, type: ScalarType) -> list[Input]:
-    """Rows for the axes of space, of which the first is `first`."""
+def _spatial(m: Modifiers, first: int, operand: Operand, type: ScalarType) -> list[RequestOperand]:
+    """Returns the operands for the spatial axes (no layer), numbered from `first` on."""
     count = sum(row != d.LAYER_ROW for row in AXES[m.text("geom", "")])
     return [(first + i, e, type) for i, e in enumerate(elements(operand)[:count])]

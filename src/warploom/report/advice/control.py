@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
-from warploom.program.uses import leaves, reads, sources, writes
+from warploom.program.uses import leaf_operands, reads, sources, writes
 from warploom.ptx.ir import Instruction, Space, Special
 from warploom.report.advice.case import Advice, Case
 
@@ -92,5 +92,5 @@ def _reads(made: Instruction, special: str) -> bool:
     return any(
         isinstance(leaf, Special) and leaf.name.startswith(special)
         for operand in sources(made)
-        for leaf in leaves(operand)
+        for leaf in leaf_operands(operand)
     )

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 from warploom.isa.spec import Unit
 from warploom.program.accesses import accesses
-from warploom.program.program import Block, Program
+from warploom.program.program import Program, ProgramBlock
 from warploom.program.uses import reads, reads_clock, writes
 from warploom.ptx.ir import Instruction, Register, Space
 
@@ -34,7 +34,7 @@ def issue_order(program: Program) -> list[list[int]]:
     return cast("list[list[int]]", program.kept[_KEPT])
 
 
-def _ordered(program: Program, block: Block) -> list[int]:
+def _ordered(program: Program, block: ProgramBlock) -> list[int]:
     code = program.instructions[block.start : block.stop]
     after = _successors(code)
     weight = [_wait(made) for made in code]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from warploom.isa.ops.mbarrier import WAITS as WAITS_FOR_PHASES
 from warploom.isa.spec import Operation, Unit
 from warploom.program.accesses import accesses
-from warploom.program.program import Block, Program
+from warploom.program.program import Program, ProgramBlock
 from warploom.program.uses import writes
 from warploom.timing.record.order import PURE
 
@@ -51,20 +51,20 @@ def ways_round(program: Program) -> set[int]:
     }
 
 
-def _only_jumps(program: Program, block: Block) -> bool:
+def _only_jumps(program: Program, block: ProgramBlock) -> bool:
     """Return whether a block is a branch without a guard, and no more."""
     code = program.instructions[block.start : block.stop]
     return len(code) == 1 and code[0].operation.name == "bra" and code[0].guard is None
 
 
-def _comes_round(program: Program, block: Block) -> bool:
+def _comes_round(program: Program, block: ProgramBlock) -> bool:
     """Return whether a block follows itself, at once or behind a jump."""
     behind = (program.blocks[at] for at in block.successors if at < len(program.blocks))
     ways = {at for one in behind if _only_jumps(program, one) for at in one.successors}
     return block.index in ways.union(block.successors)
 
 
-def _asking(program: Program, block: Block) -> int:
+def _asking(program: Program, block: ProgramBlock) -> int:
     """Return the last load, or look at an mbarrier, of a loop that only asks, in one block and
     perhaps another that jumps back; -1 where it is none. No register may come back changed: then
     the next turn does not do the same again."""
