@@ -109,8 +109,8 @@ def _local_places(
     known = {register.name for register in placed}
     registers: dict[str, Register] = {}
     used: list[list[str]] = []
-    for made in program.instructions:
-        named = {register.name: register for register in (*reads(made), *writes(made))}
+    for instruction in program.instructions:
+        named = {register.name: register for register in (*reads(instruction), *writes(instruction))}
         used.append(sorted(named.keys() - known))
         registers |= named
     sizes = {name: _bytes(register) for name, register in registers.items()}

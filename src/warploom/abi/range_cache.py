@@ -100,10 +100,10 @@ class CacheLayout:
         sets = FEW_SETS if runs <= MOST_RUNS_OF_FEW else MANY_SETS
         end = sets
         for number, row in enumerate(rows):
-            made = program.instructions[row.instruction]
-            plain = made.operation.name in ("ld", "ldu", "st")
+            instruction = program.instructions[row.instruction]
+            plain = instruction.operation.name in ("ld", "ldu", "st")
             if plain and row.space in (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL):
-                places[number], sizes[number] = end, bytes_of(made)
+                places[number], sizes[number] = end, bytes_of(instruction)
                 end += HEADER + entries_of(sets) * entry_words(unit, sizes[number], runs)
         return cls(unit, runs, sets, places, sizes, end)
 

@@ -64,23 +64,23 @@ def find_groups(
     found: dict[object, _Open] = {}
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
-        made = accesses.program.instructions[index]
-        placed = _placed(accesses, reading, index, made, mask)
+        instruction = accesses.program.instructions[index]
+        placed = _placed(accesses, reading, index, instruction, mask)
         if placed is not None:
             address, group, alike = placed
             version = versions.get(address.base) if isinstance(address.base, Register) else None
-            key = index if made.guard else (address.base, version, *alike)
+            key = index if instruction.guard else (address.base, version, *alike)
             found.setdefault(key, _Open(group)).members.append((index, address.offset))
-        for register in writes(made):
+        for register in writes(instruction):
             versions[register] = index
     return [one.closed() for one in found.values()]
 
 
 def group_alone(
-    accesses: KernelAccesses, reading: Reading, index: int, made: Instruction
+    accesses: KernelAccesses, reading: Reading, index: int, instruction: Instruction
 ) -> AccessGroup | None:
     """Return an access as a group of its own; None where it can have none."""
-    placed = _placed(accesses, reading, index, made)
+    placed = _placed(accesses, reading, index, instruction)
     if placed is None:
         return None
     address, group, _ = placed
@@ -96,19 +96,19 @@ def _placed(
     accesses: KernelAccesses,
     reading: Reading,
     index: int,
-    made: Instruction,
+    instruction: Instruction,
     mask: Register | None = None,
 ) -> tuple[Address, AccessGroup, tuple[object, ...]] | None:
     """For an access that can have a group, its address, a group for it, and what those of one group
     have in common."""
-    if made.operation.name not in ("ld", "ldu", "st") or "bulk" in made.operation.modifiers:
+    if instruction.operation.name not in ("ld", "ldu", "st") or "bulk" in instruction.operation.modifiers:
         return None
-    op = "store" if made.operation.name == "st" else "load"
-    address = made.operands[0 if op == "store" else 1]
+    op = "store" if instruction.operation.name == "st" else "load"
+    address = instruction.operands[0 if op == "store" else 1]
     if not isinstance(address, Address) or not isinstance(address.base, Register | Symbol):
         return None
-    shape, lanes = accesses.shape_of(op, index, made), reading.address(address)
-    guard = None if made.guard is None else made.guard.register
+    shape, lanes = accesses.shape_of(op, index, instruction), reading.address(address)
+    guard = None if instruction.guard is None else instruction.guard.register
     scattered = not accesses.scattered.isdisjoint((address.base, guard, mask))
     at = Addresses.of(shape, lanes, RUNS.get(reading.warp_layout, 1), scattered=scattered)
     plan = select(shape, at, accesses.facts)

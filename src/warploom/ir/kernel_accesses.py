@@ -24,13 +24,13 @@ class KernelAccesses:
     def __init__(self, program: Program, facts: Facts, scattered: frozenset[Register]) -> None:
         self.program, self.facts, self.scattered = program, facts, scattered
 
-    def shape_of(self, op: str, index: int, made: Instruction) -> AccessType:
+    def shape_of(self, op: str, index: int, instruction: Instruction) -> AccessType:
         """Returns what a load or a store moves."""
-        data = made.operands[0 if op == "load" else 1]
+        data = instruction.operands[0 if op == "load" else 1]
         kept = STACK if index in self.program.private else ""
-        route = kept or (route_of(made) if op == "load" else "")
-        type = made.operation.modifiers.scalar()
-        return AccessType(op, space_of(made), type, len(elements(data)), route)
+        route = kept or (route_of(instruction) if op == "load" else "")
+        type = instruction.operation.modifiers.scalar()
+        return AccessType(op, space_of(instruction), type, len(elements(data)), route)
 
 
 def facts_of(layout: CountLayout, variant: KernelVariant) -> Facts:

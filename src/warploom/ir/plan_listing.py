@@ -55,23 +55,23 @@ def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
     for block, facts in zip(program.blocks, ir.blocks, strict=True):
         groups = by_instruction(facts.accesses.groups)
         for index in range(block.start, block.stop):
-            made, group = program.instructions[index], groups.get(index)
+            instruction, group = program.instructions[index], groups.get(index)
             if group is not None:
                 found.append(PlannedAccess(index, group.plan, group))
-            elif any(space in SEEN for space, _ in accesses_of(made)):
-                found.append(PlannedAccess(index, _plan(accesses, index, made)))
+            elif any(space in SEEN for space, _ in accesses_of(instruction)):
+                found.append(PlannedAccess(index, _plan(accesses, index, instruction)))
     return found
 
 
-def _plan(accesses: KernelAccesses, index: int, made: Instruction) -> AccessPlan:
+def _plan(accesses: KernelAccesses, index: int, instruction: Instruction) -> AccessPlan:
     """Returns the plan of an access without a group."""
-    space, op = accesses_of(made)[0]
-    if made.operation.name in ("ld", "ldu", "st") and "bulk" not in made.operation.modifiers:
-        access_type = accesses.shape_of(op, index, made)
-    elif made.operation.spec.unit is Unit.ATOMIC:
-        access_type = AccessType(op, space_of(made), made.operation.modifiers.scalar())
+    space, op = accesses_of(instruction)[0]
+    if instruction.operation.name in ("ld", "ldu", "st") and "bulk" not in instruction.operation.modifiers:
+        access_type = accesses.shape_of(op, index, instruction)
+    elif instruction.operation.spec.unit is Unit.ATOMIC:
+        access_type = AccessType(op, space_of(instruction), instruction.operation.modifiers.scalar())
     else:
-        access_type = AccessType(op, space, B8, bytes_of(made))
+        access_type = AccessType(op, space, B8, bytes_of(instruction))
     return select(access_type, ANYWHERE, accesses.facts)
 
 

@@ -84,25 +84,25 @@ class InstructionCode:
         self.shaped_access = ShapedAccess(memory, reading)
 
     def emit(
-        self, copy: Copy, index: int, made: Instruction, guard: Value | None, on: Value
+        self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value
     ) -> None:
         """Emit an instruction that does not end a block; `on` are the lanes that execute it, by its
         guard, if it has one."""
         if self.memory.sanitizing and self.memory.sanitizing.synchronisation:
-            self.memory.sanitizing.events.instruction(index, made, on)
-        self.preconditions.check(index, made, on)
-        self.tensor_waits.emit(made, on)
-        self.tensor_memory.wait(made, on)
-        if _has_no_code(made) or self._stores(index, made, on):
+            self.memory.sanitizing.events.instruction(index, instruction, on)
+        self.preconditions.check(index, instruction, on)
+        self.tensor_waits.emit(instruction, on)
+        self.tensor_memory.wait(instruction, on)
+        if _has_no_code(instruction) or self._stores(index, instruction, on):
             return
-        if self._by_shape(index, made, on):
-            self.routines.count(index, made, on)
+        if self._by_shape(index, instruction, on):
+            self.routines.count(index, instruction, on)
             return
-        with self.tensor_waits.deferring(late_copy(made), self._sent(made), on):
-            self.write(copy, guard, self._results(index, made, on))
-            if made.operation.spec.unit is Unit.ATOMIC:
-                self._complete(index, made, on)
-        self.routines.count(index, made, on)
+        with self.tensor_waits.deferring(late_copy(instruction), self._sent(instruction), on):
+            self.write(copy, guard, self._results(index, instruction, on))
+            if instruction.operation.spec.unit is Unit.ATOMIC:
+                self._complete(index, instruction, on)
+        self.routines.count(index, instruction, on)
 
     def write(self, copy: Copy, guard: Value | None, results: Iterable[Result]) -> None:
         """Write what an instruction gives."""
@@ -110,178 +110,178 @@ class InstructionCode:
         for operand, value, type in results:
             writer(operand, value, type)
 
-    def _stores(self, index: int, made: Instruction, on: Value) -> bool:
+    def _stores(self, index: int, instruction: Instruction, on: Value) -> bool:
         """Emit a store or a copy; False where the instruction is none."""
-        name = made.operation.name
+        name = instruction.operation.name
         if name == "st":
-            store = self.copies.fill if is_bulk_fill(made.operation) else self.shaped_access.store
-            with self.tensor_waits.deferring(late_copy(made), self._sent(made), on):
-                store(index, made, on)
-                self._complete(index, made, on)
-        elif is_tensor_operation(made.operation):
-            self.tensors.emit(index, made, on)
+            store = self.copies.fill if is_bulk_fill(instruction.operation) else self.shaped_access.store
+            with self.tensor_waits.deferring(late_copy(instruction), self._sent(instruction), on):
+                store(index, instruction, on)
+                self._complete(index, instruction, on)
+        elif is_tensor_operation(instruction.operation):
+            self.tensors.emit(index, instruction, on)
         elif name == "setmaxnreg":
-            emit_register_count(self.memory.frame, index, made, on)
-        elif name == "cp" and made.operation.spec.unit is not Unit.ATOMIC:
-            self.copies.copy(index, made, on)
+            emit_register_count(self.memory.frame, index, instruction, on)
+        elif name == "cp" and instruction.operation.spec.unit is not Unit.ATOMIC:
+            self.copies.copy(index, instruction, on)
         else:
             return False
         return True
 
-    def _results(self, index: int, made: Instruction, on: Value) -> Sequence[Result]:
+    def _results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
         """Returns what an instruction gives which destination; all is there before any is
         written."""
-        match made.operation.spec.unit:
+        match instruction.operation.spec.unit:
             case Unit.ATOMIC:
-                return self.atomics.emit(index, made, on)
+                return self.atomics.emit(index, instruction, on)
             case Unit.MATRIX:
                 code = (
                     self.tensor_memory
-                    if is_tensor_memory_operation(made.operation)
+                    if is_tensor_memory_operation(instruction.operation)
                     else self.matrix
                 )
-                return code.emit(index, made, on)
+                return code.emit(index, instruction, on)
             case Unit.TEXTURE:
-                return self.texture.emit(index, made, on)
+                return self.texture.emit(index, instruction, on)
             case Unit.BARRIER:
-                return [(made.operands[0], *self.barriers.told(made))]
+                return [(instruction.operands[0], *self.barriers.told(instruction))]
             case _:
-                return self._named_results(index, made, on)
+                return self._named_results(index, instruction, on)
 
-    def _named_results(self, index: int, made: Instruction, on: Value) -> Sequence[Result]:
+    def _named_results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
         """Return the same for instructions that go by their names."""
-        match made.operation.name:
+        match instruction.operation.name:
             case "ld" | "ldu":
-                return self._loaded(index, made, on)
+                return self._loaded(index, instruction, on)
             case "call":
-                return [(target, v, U64) for target, v in self.services.call(index, made, on)]
+                return [(target, v, U64) for target, v in self.services.call(index, instruction, on)]
             case "shfl":
-                value, inside = self.shuffles.shuffle(made, on)
-                first, second = pair(made.operands[0])
+                value, inside = self.shuffles.shuffle(instruction, on)
+                first, second = pair(instruction.operands[0])
                 shuffled = [(first, value, B32)]
                 return shuffled if second is None else [*shuffled, (second, inside, PRED)]
             case "vote" | "match" | "redux" | "elect":
-                found = self.warpwide.grouped(made, on)
-                targets = spread(made.operands[:1])
+                found = self.warpwide.grouped(instruction, on)
+                targets = spread(instruction.operands[:1])
                 return [(t, *given) for t, given in zip(targets, found, strict=False)]
             case "activemask":
-                return [(made.operands[0], self.warpwide.active_lanes(on), B32)]
+                return [(instruction.operands[0], self.warpwide.active_lanes(on), B32)]
             case "cvta":
-                type, value = self.moves.converted_address(made, LANES)
-                return [(made.operands[0], value, type)]
-            case "isspacep" if made.operation.spec.semantics is None:
-                return [self.moves.is_parameter(made)]
-            case "mov" if not is_copy(made):
-                return self.moves.moved(made)
+                type, value = self.moves.converted_address(instruction, LANES)
+                return [(instruction.operands[0], value, type)]
+            case "isspacep" if instruction.operation.spec.semantics is None:
+                return [self.moves.is_parameter(instruction)]
+            case "mov" if not is_copy(instruction):
+                return self.moves.moved(instruction)
             case "getctarank":
-                address = self.operands.read(made.operands[1], U64)
-                return [(made.operands[0], self.memory.clusters.rank_of(address), B32)]
+                address = self.operands.read(instruction.operands[1], U64)
+                return [(instruction.operands[0], self.memory.clusters.rank_of(address), B32)]
             case "setp":
-                return self._compared(made)
+                return self._compared(instruction)
             case _:
-                return self._computed(made)
+                return self._computed(instruction)
 
-    def _compared(self, made: Instruction) -> list[Result]:
+    def _compared(self, instruction: Instruction) -> list[Result]:
         """Returns what a comparison gives: whether it holds, and where there is a second target the
         opposite."""
-        held = self.leading.compare(made, lambda: self._computed(made)[0][1])
+        held = self.leading.compare(instruction, lambda: self._computed(instruction)[0][1])
         if held is None:
-            return self._computed(made)
-        targets = spread(made.operands[:1])
+            return self._computed(instruction)
+        targets = spread(instruction.operands[:1])
         return [(t, v, PRED) for t, v in zip(targets, (held, self.b.not_(held)), strict=False)]
 
-    def _loaded(self, index: int, made: Instruction, on: Value) -> list[Result]:
-        type = made.operation.modifiers.scalar()
-        values = self.shaped_access.load(index, made, on)
+    def _loaded(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+        type = instruction.operation.modifiers.scalar()
+        values = self.shaped_access.load(index, instruction, on)
         if values is None:
-            values = self.memory.load(index, made, on)
-        return [(t, v, type) for t, v in zip(elements(made.operands[0]), values, strict=True)]
+            values = self.memory.load(index, instruction, on)
+        return [(t, v, type) for t, v in zip(elements(instruction.operands[0]), values, strict=True)]
 
-    def _by_shape(self, index: int, made: Instruction, on: Value) -> bool:
+    def _by_shape(self, index: int, instruction: Instruction, on: Value) -> bool:
         """Emit an instruction whose results all have shapes; False where it is none."""
-        if self.shaped.results(made) is None:
+        if self.shaped.results(instruction) is None:
             return False
         leave = self.shaped_access.ways.leave
         self.by_shape(
             index,
-            made,
+            instruction,
             on,
             lambda wraps: self.control.divergence.diverge_within(index, wraps, leave),
         )
         return True
 
     def by_shape(
-        self, index: int, made: Instruction, on: Value, wrapped: Callable[[Value], None]
+        self, index: int, instruction: Instruction, on: Value, wrapped: Callable[[Value], None]
     ) -> None:
         """Emit an instruction whose results all have shapes; what to do is `wrapped`, where a lane
         wraps around that must not."""
-        guard, name = self.guards.agreed(made), made.operation.name
+        guard, name = self.guards.agreed(instruction), instruction.operation.name
         found: list[Result] = []
         if name in ("ld", "ldu"):
-            values = self.shaped_access.load_agreed(index, made, on)
-            type = made.operation.modifiers.scalar()
-            found = [(t, v, type) for t, v in zip(elements(made.operands[0]), values, strict=True)]
+            values = self.shaped_access.load_agreed(index, instruction, on)
+            type = instruction.operation.modifiers.scalar()
+            found = [(t, v, type) for t, v in zip(elements(instruction.operands[0]), values, strict=True)]
         elif name == "cvta":
-            type, value = self.moves.converted_address(made, self.shaped.width(made))
-            found = [(made.operands[0], value, type)]
-        elif name == "mov" and not is_copy(made):
-            type = made.operation.modifiers.scalar()
-            if isinstance(made.operands[1], Symbol):
+            type, value = self.moves.converted_address(instruction, self.shaped.width(instruction))
+            found = [(instruction.operands[0], value, type)]
+        elif name == "mov" and not is_copy(instruction):
+            type = instruction.operation.modifiers.scalar()
+            if isinstance(instruction.operands[1], Symbol):
                 type = unsigned(type.bits)
-            value = self.operands.read(made.operands[1], type, width=self.shaped.width(made))
-            found = [(made.operands[0], value, type)]
+            value = self.operands.read(instruction.operands[1], type, width=self.shaped.width(instruction))
+            found = [(instruction.operands[0], value, type)]
         else:
-            found = self._computed_by_shape(made, wrapped)
+            found = self._computed_by_shape(instruction, wrapped)
         for target, value, type in found:
             self.shaped.write(target, value, type, guard)
 
     def _computed_by_shape(
-        self, made: Instruction, wrapped: Callable[[Value], None]
+        self, instruction: Instruction, wrapped: Callable[[Value], None]
     ) -> list[Result]:
         """Returns what the terms of an instruction give; all are computed before the first is
         written."""
-        sources, types = self._sources(made)
+        sources, types = self._sources(instruction)
         found: list[Result] = []
-        for target, term, root, blind in self._roots(made):
+        for target, term, root, blind in self._roots(instruction):
             given = [
                 partial(self.operands.read, source, type, blind=number in blind)
                 for number, (source, type) in enumerate(zip(sources, types, strict=False))
                 if type is not None
             ]
-            value, wraps = self.shaped.compute(made, root, given)
+            value, wraps = self.shaped.compute(instruction, root, given)
             if wraps is not None:
                 wrapped(wraps)
             found.append((target, value, term.type))
         return found
 
-    def _sent(self, made: Instruction) -> dict[int, Value]:
+    def _sent(self, instruction: Instruction) -> dict[int, Value]:
         """Returns the operands of `asynchronous.late_copies` of an `st.async` or a `red.async`;
         none of other instructions."""
-        if late_copy(made) is None or not self.tensor_waits.delays:
+        if late_copy(instruction) is None or not self.tensor_waits.delays:
             return {}
-        target, barrier = (self.operands.address(made.operands[place]) for place in (0, 2))
-        size = splat_constant(bytes_of(made), I64)
+        target, barrier = (self.operands.address(instruction.operands[place]) for place in (0, 2))
+        size = splat_constant(bytes_of(instruction), I64)
         rows = {SHARED_ROW: target, SIZE_ROW: size, BARRIER_ROW: barrier}
-        if made.operation.name == "red":
-            type = made.operation.modifiers.scalar()
-            given = self.operands.bits(made.operands[1], type)
+        if instruction.operation.name == "red":
+            type = instruction.operation.modifiers.scalar()
+            given = self.operands.bits(instruction.operands[1], type)
             rows[GLOBAL_ROW] = given if type.bits == 64 else self.b.zext(given, vector(I64))
         return rows
 
-    def _complete(self, index: int, made: Instruction, on: Value) -> None:
+    def _complete(self, index: int, instruction: Instruction, on: Value) -> None:
         """Tell an mbarrier of the bytes of an access, where it names one."""
-        told = completion(made)
+        told = completion(instruction)
         if told is None:
             return
         recording = self.memory.copy_recording
         with nullcontext() if recording is None else recording.completing():
             self.atomics.emit(index, told, on)
 
-    def _computed(self, made: Instruction) -> list[Result]:
+    def _computed(self, instruction: Instruction) -> list[Result]:
         """Returns what the terms of an instruction give."""
-        sources, types = self._sources(made)
+        sources, types = self._sources(instruction)
         results: list[Result] = []
-        for target, term, root, blind in self._roots(made):
+        for target, term, root, blind in self._roots(instruction):
             values = [
                 self.operands.read(source, type, blind=number in blind)
                 for number, (source, type) in enumerate(zip(sources, types, strict=False))
@@ -291,43 +291,43 @@ class InstructionCode:
         return results
 
     def _sources(
-        self, made: Instruction
+        self, instruction: Instruction
     ) -> tuple[tuple[Operand, ...], tuple[ScalarType | None, ...]]:
         """Return the operands that an instruction reads, one by one, and as which types."""
-        first = len(made.operation.spec.destinations)
-        return tuple(spread(made.operands[first:])), made.operation.source_types
+        first = len(instruction.operation.spec.destinations)
+        return tuple(spread(instruction.operands[first:])), instruction.operation.source_types
 
-    def _roots(self, made: Instruction) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
+    def _roots(self, instruction: Instruction) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
         """Return, by target, its term, what is computed of it, and the sources whose NaNs cannot
         show."""
-        first = len(made.operation.spec.destinations)
-        terms = made.operation.terms_for(len(self._sources(made)[0]))
-        for target, term in zip(spread(made.operands[:first]), terms, strict=False):
-            root = self._root(target, term, made)
+        first = len(instruction.operation.spec.destinations)
+        terms = instruction.operation.terms_for(len(self._sources(instruction)[0]))
+        for target, term in zip(spread(instruction.operands[:first]), terms, strict=False):
+            root = self._root(target, term, instruction)
             blind = ignores_nan_bits(term)
-            if root is not term or is_copy(made):
-                blind = blind | self._copied(target, made)
+            if root is not term or is_copy(instruction):
+                blind = blind | self._copied(target, instruction)
             yield target, term, root, blind
 
-    def _root(self, target: Operand, term: Term, made: Instruction) -> Term:
+    def _root(self, target: Operand, term: Term, instruction: Instruction) -> Term:
         """Return the term without its last `canonical`, where the register may hold any NaN."""
         if term.op == "canonical" and target in self.frame.open_nans:
             return term.args[0]
         return term
 
-    def _copied(self, target: Operand, made: Instruction) -> frozenset[int]:
+    def _copied(self, target: Operand, instruction: Instruction) -> frozenset[int]:
         """Emit a move from one register that may hold any NaN to another, which keeps it as it
         is."""
-        copies = is_copy(made) and target in self.frame.open_nans
+        copies = is_copy(instruction) and target in self.frame.open_nans
         return frozenset({0}) if copies else frozenset()
 
 
-def _has_no_code(made: Instruction) -> bool:
+def _has_no_code(instruction: Instruction) -> bool:
     """Returns whether an instruction does nothing where it stands."""
-    name = made.operation.name
-    inlined = name == "call" and service_of(made) is None
-    meets = name == "bar" and "warp" in made.operation.modifiers
-    return inlined or meets or is_effectless(made.operation)
+    name = instruction.operation.name
+    inlined = name == "call" and service_of(instruction) is None
+    meets = name == "bar" and "warp" in instruction.operation.modifiers
+    return inlined or meets or is_effectless(instruction.operation)
 
 
 class _Writer:

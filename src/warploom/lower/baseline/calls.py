@@ -68,10 +68,10 @@ class CallCode:
         self.table = CallTable(self.frame, functions)
         self._arguments = self.frame.prologue.alloca(ir.ArrayType(I64, MOST_WORDS))
 
-    def emit(self, index: int, made: Instruction) -> bool:
+    def emit(self, index: int, instruction: Instruction) -> bool:
         """Emits an instruction, perhaps later; returns False where there is no function for it:
         then all before it has been emitted."""
-        found = None if any(True for _ in operand_checks(made)) else self._calls(index, made)
+        found = None if any(True for _ in operand_checks(instruction)) else self._calls(index, instruction)
         if found is None:
             self.flush()
             return False
@@ -79,7 +79,7 @@ class CallCode:
             if all(isinstance(word, int) for word in call.words):
                 self.table.add(index, call)
             else:
-                self._emit_now(index, made, call)
+                self._emit_now(index, instruction, call)
         return True
 
     def flush(self) -> None:
@@ -88,10 +88,10 @@ class CallCode:
         if fault is not None:
             self._leave_at_fault(fault)
 
-    def _emit_now(self, index: int, made: Instruction, call: SharedCall) -> None:
+    def _emit_now(self, index: int, instruction: Instruction, call: SharedCall) -> None:
         """Emits a call with words that are known only when the kernel runs."""
         self.flush()
-        guard, active = self.guards.counted(index, made), self.frame.active.bits()
+        guard, active = self.guards.counted(index, instruction), self.frame.active.bits()
         on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
         words = [self.table.number(call), *call.words, self.table.number(END)]
         for place, word in enumerate(words):
@@ -105,27 +105,27 @@ class CallCode:
         instruction = self.b.lshr(fault, I64(FAULT_BITS))
         self.memory.faults.leave(instruction, fault, self.b.sub(code, I64(1)))
 
-    def _calls(self, index: int, made: Instruction) -> list[SharedCall] | None:
+    def _calls(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
         """Returns the calls that do an instruction; None where there are no functions for it."""
-        if made.operation.name in ("ld", "ldu", "st"):
-            return self._accesses(index, made)
-        call = self._operation(made)
+        if instruction.operation.name in ("ld", "ldu", "st"):
+            return self._accesses(index, instruction)
+        call = self._operation(instruction)
         return None if call is None else [call]
 
     # ---- instructions that compute --------------------------------------------------------------
 
-    def _operation(self, made: Instruction) -> SharedCall | None:
-        operation = made.operation
+    def _operation(self, instruction: Instruction) -> SharedCall | None:
+        operation = instruction.operation
         if operation.spec.semantics is None or operation.spec.unit in _OUT_OF_LINE:
             return None
         if ordinary_results(operation) is not None:  # its calls of a routine are counted
             return None
-        if operation.name == "mov" and not (is_copy(made) or _moves_number(made)):
+        if operation.name == "mov" and not (is_copy(instruction) or _moves_number(instruction)):
             return None
         first = len(operation.spec.destinations)
-        targets = tuple(spread(made.operands[:first]))
+        targets = tuple(spread(instruction.operands[:first]))
         types = operation.source_types
-        sources = list(zip(spread(made.operands[first:]), types, strict=False))
+        sources = list(zip(spread(instruction.operands[first:]), types, strict=False))
         if not all(self._is_written(target) for target in targets):
             return None
         if not all(type is None or self._is_read(source, type) for source, type in sources):
@@ -199,26 +199,26 @@ class CallCode:
 
     # ---- loads and stores -----------------------------------------------------------------------
 
-    def _accesses(self, index: int, made: Instruction) -> list[SharedCall] | None:
+    def _accesses(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
         if self.memory.observing is not None:
             return None
-        if is_bulk_fill(made.operation) or completion(made) is not None:
+        if is_bulk_fill(instruction.operation) or completion(instruction) is not None:
             return None
-        if frame_access(self.frame.program, made) is not None:
+        if frame_access(self.frame.program, instruction) is not None:
             return None
-        load = made.operation.name != "st"
-        data, address = made.operands[:2] if load else made.operands[1::-1]
+        load = instruction.operation.name != "st"
+        data, address = instruction.operands[:2] if load else instruction.operands[1::-1]
         assert isinstance(address, Address)
-        type = made.operation.modifiers.scalar()
-        if space_of(made) is Space.PARAM:
+        type = instruction.operation.modifiers.scalar()
+        if space_of(instruction) is Space.PARAM:
             return self._parameters(data, address, type) if load else None
         moved, passed = elements(data), self._is_written if load else self._is_stored
         if type.bits > WIDEST or not all(map(passed, moved)):
             return None
-        if self.memory.clusters.several and accesses_cluster(made):
+        if self.memory.clusters.several and accesses_cluster(instruction):
             return None
         given = [self._target(one) if load else self._argument(one, type) for one in moved]
-        access_type = self.memory.accesses.shape_of("load" if load else "store", index, made)
+        access_type = self.memory.accesses.shape_of("load" if load else "store", index, instruction)
         return [self._access(access_type, index, address, given)]
 
     def _access(
@@ -286,9 +286,9 @@ MOST_WORDS = 32
 """Words of a call, at most: of a load of eight registers from anywhere, 16."""
 
 
-def _moves_number(made: Instruction) -> bool:
+def _moves_number(instruction: Instruction) -> bool:
     """Returns whether it is a `mov` of a special register or of an address to a register."""
-    target, source = made.operands
+    target, source = instruction.operands
     return isinstance(target, Register) and isinstance(source, Special | Symbol)
 
 

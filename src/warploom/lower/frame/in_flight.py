@@ -40,8 +40,8 @@ RING_BYTES = HEAD_BYTES + CAPACITY * ENTRY_BYTES
 def keeps_in_flight(program: Program) -> bool:
     """Returns True for a program that issues products of warp groups, or loads of tensor memory."""
     return any(
-        is_group_product(made.operation) or is_tensor_load(made.operation)
-        for made in program.instructions
+        is_group_product(instruction.operation) or is_tensor_load(instruction.operation)
+        for instruction in program.instructions
     )
 
 

@@ -88,13 +88,13 @@ class Operands:
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         return self.b.zext(self.lanes.lane(value, lane), I64)
 
-    def executing(self, made: Instruction) -> Value:
+    def executing(self, instruction: Instruction) -> Value:
         """Return the active lanes whose guard lets them execute an instruction."""
         mask = self.frame.active.mask()
-        if made.guard is None:
+        if instruction.guard is None:
             return mask
-        held = self.frame.registers.load(made.guard.register)
-        return self.b.and_(mask, self.b.not_(held) if made.guard.negated else held)
+        held = self.frame.registers.load(instruction.guard.register)
+        return self.b.and_(mask, self.b.not_(held) if instruction.guard.negated else held)
 
     def closed(self, bits: Value, register: Register) -> Value:
         """Return the bits of a register with an open NaN made the canonical one."""

@@ -238,12 +238,12 @@ class WarpFunction:
     def _body(self, copy: Copy, block: Block, first: int) -> None:
         """Emit the instructions of a block from one on, and what follows."""
         for index in range(first, block.stop):
-            made = self.program.instructions[index]
+            instruction = self.program.instructions[index]
             self.frame.ahead = block.stop - index
-            if self.calls is not None and self.calls.emit(index, made):
+            if self.calls is not None and self.calls.emit(index, instruction):
                 continue
-            if not self._control(copy, block, index, made):
-                self._instruction(copy, index, made)
+            if not self._control(copy, block, index, instruction):
+                self._instruction(copy, index, instruction)
         if not self.b.block.is_terminated:
             if self.calls is not None:
                 self.calls.flush()
@@ -260,31 +260,31 @@ class WarpFunction:
         if self.recording:
             self.recording.block(block)
 
-    def _control(self, copy: Copy, block: Block, index: int, made: Instruction) -> bool:
+    def _control(self, copy: Copy, block: Block, index: int, instruction: Instruction) -> bool:
         """Emit what ends a block; False where the instruction does not."""
-        name = made.operation.name
+        name = instruction.operation.name
         if name not in ("bra", "brx", "ret", "exit", "trap", "bar", "barrier"):
             return False
-        if name in ("bar", "barrier") and not self.barriers.ends(made):
+        if name in ("bar", "barrier") and not self.barriers.ends(instruction):
             return False
-        guard = self.guards.counted(index, made)
+        guard = self.guards.counted(index, instruction)
         if self.observing:
-            self.observing.branch(index, made, guard)
+            self.observing.branch(index, instruction, guard)
         if name == "bra" and guard is None:
             self.control.edges.go(copy, block.successors[0], block.index)
         elif name == "bra" and self._is_uniform(copy, block):
-            held = self.lanes.lane(self.guards.agreed(made), 0)
+            held = self.lanes.lane(self.guards.agreed(instruction), 0)
             self.control.branch_together(copy, block.index, held)
         elif name == "bra":
             self.control.branch(copy, block.index, guard, index)
         elif name == "brx":
-            self.ways.branch(copy, block, index, made, guard)
+            self.ways.branch(copy, block, index, instruction, guard)
         elif name in ("ret", "exit"):
             self.control.leave_lanes(copy, block.index, guard)
         elif name == "trap":
             self._trap(index, guard)
         else:
-            self.barriers.end(copy, block, index, made, guard)
+            self.barriers.end(copy, block, index, instruction, guard)
         return True
 
     def _is_uniform(self, copy: Copy, block: Block) -> bool:
@@ -302,13 +302,13 @@ class WarpFunction:
 
     # ---- instructions ---------------------------------------------------------------------------
 
-    def _instruction(self, copy: Copy, index: int, made: Instruction) -> None:
-        guard = self.guards.counted(index, made)
+    def _instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
+        guard = self.guards.counted(index, instruction)
         if index in self._entries:
             self.b.branch(self._entries[index])
             self.b.position_at_end(self._entries[index])
-            guard = self.guards.held(made)
+            guard = self.guards.held(instruction)
         mask = self.frame.active.mask()
         on = mask if guard is None else self.b.and_(mask, guard)
-        self.members.count_exited(index, made, on)
-        self.instructions.emit(copy, index, made, guard, on)
+        self.members.count_exited(index, instruction, on)
+        self.instructions.emit(copy, index, instruction, guard, on)

@@ -31,28 +31,28 @@ class ShapedCode:
         self.block: BlockWide | None = None
         """Where no lane of a block must wrap around, and not only of the warp or of its row."""
 
-    def results(self, made: Instruction) -> dict[Register, VectorShape] | None:
+    def results(self, instruction: Instruction) -> dict[Register, VectorShape] | None:
         """Return the shapes that the results of an instruction have, if it gives nothing else."""
         if not self.frame.registers.convergent or not self.frame.shapes:
             return None
-        found = dict(self.reading.results(made))
+        found = dict(self.reading.results(instruction))
         shaped = all(s.is_known and self._fits_bits(r, s) for r, s in found.items())
         return found if found and shaped else None
 
-    def width(self, made: Instruction) -> int:
+    def width(self, instruction: Instruction) -> int:
         """Return in how many lanes the results of an instruction with shapes are computed."""
-        return max(shape.width for _, shape in self.reading.results(made))
+        return max(shape.width for _, shape in self.reading.results(instruction))
 
     def _fits_bits(self, register: Register, shape: VectorShape) -> bool:
         """Returns whether a register can take a value of that shape as it is."""
         return register in self.frame.registers.here or (shape.stride == 0 and not self.partly)
 
     def compute(
-        self, made: Instruction, term: Term, values: Sequence[Callable[..., Value]]
+        self, instruction: Instruction, term: Term, values: Sequence[Callable[..., Value]]
     ) -> tuple[Value, Value | None]:
         """Return the value of a term by its shape, and whether some row wraps around where it must
         not. `values[i](width=n)` reads operand i in n lanes."""
-        shapes = self.reading.terms(made)
+        shapes = self.reading.terms(instruction)
         width = shapes.shape(term).width
         evaluation = _Evaluation(self.operands, shapes, width, values, self.block)
         return evaluation.of(term), evaluation.wraps

@@ -22,10 +22,10 @@ class ServiceCode:
     def __init__(self, operands: Operands) -> None:
         self.operands, self.frame, self.b = operands, operands.frame, operands.b
 
-    def call(self, index: int, made: Instruction, on: Value) -> list[tuple[Operand, Value]]:
+    def call(self, index: int, instruction: Instruction, on: Value) -> list[tuple[Operand, Value]]:
         """Emit a call; gives the registers that it writes, with 64-bit values."""
         b, frame = self.b, self.frame
-        returns, given = made.operands[0], made.operands[2]
+        returns, given = instruction.operands[0], instruction.operands[2]
         assert isinstance(returns, Vector)
         assert isinstance(given, Vector)
         buffer = self._buffer()

@@ -32,23 +32,23 @@ class MemberCode:
         some = b.trunc(b.sub(b.shl(I64(1), b.and_(left, I64(LANES - 1))), I64(1)), I32)
         return b.select(b.icmp_signed(">=", left, I64(LANES)), I32(-1), some)
 
-    def check(self, index: int, made: Instruction) -> None:
+    def check(self, index: int, instruction: Instruction) -> None:
         """Stop the launch where a lane executes an instruction whose mask does not name it."""
-        members = member_mask(made)
+        members = member_mask(instruction)
         if members is None or _names_all(members):
             return
         b = self.b
         named, numbers = self.operands.read(members, B32), lane_numbers(I32)
         inside = b.trunc(b.lshr(named, numbers), vector(I1))
-        outside = self.lanes.bits(b.and_(self.operands.executing(made), b.not_(inside)))
+        outside = self.lanes.bits(b.and_(self.operands.executing(instruction), b.not_(inside)))
         with b.if_then(b.icmp_unsigned("!=", outside, I32(0)), likely=False):
             lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [outside, I1(0)])
             own = b.zext(self.lanes.lane(named, lane), I64)
             self.frame.fault(NOT_A_MEMBER, index, lane, own, I64(0))
 
-    def count_exited(self, index: int, made: Instruction, on: Value) -> None:
+    def count_exited(self, index: int, instruction: Instruction, on: Value) -> None:
         """Count the instruction if a lane of `on`, which execute it, names one that has exited."""
-        members = member_mask(made)
+        members = member_mask(instruction)
         if members is None:
             return
         b, frame = self.b, self.frame

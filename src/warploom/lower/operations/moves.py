@@ -19,29 +19,29 @@ class MoveCode:
         self.operands, self.b = operands, operands.b
         self.program = operands.frame.program
 
-    def converted_address(self, made: Instruction, width: int) -> tuple[ScalarType, Value]:
+    def converted_address(self, instruction: Instruction, width: int) -> tuple[ScalarType, Value]:
         """Between a space's own addresses and generic ones: add or take the window's start."""
-        modifiers = made.operation.modifiers
+        modifiers = instruction.operation.modifiers
         type = modifiers.scalar("size")
         space = Space(modifiers.text("space", "").partition("::")[0])
-        value = self.operands.read(made.operands[1], type, width=width)
+        value = self.operands.read(instruction.operands[1], type, width=width)
         window = self.operands.lowerings[width].vectors.constant(WINDOWS.get(space, 0), type)
         if space is Space.PARAM:
             window = self.operands.parameters(type, width)
         change = self.b.sub if "to" in modifiers else self.b.add
         return type, change(value, window)
 
-    def is_parameter(self, made: Instruction) -> Result:
+    def is_parameter(self, instruction: Instruction) -> Result:
         """`isspacep.param`."""
-        target, source = made.operands
+        target, source = instruction.operands
         behind = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
         size = self.operands.lower.vectors.constant(self.program.parameter_bytes, U64)
         return target, self.b.icmp_unsigned("<", behind, size), PRED
 
-    def moved(self, made: Instruction) -> list[Result]:
+    def moved(self, instruction: Instruction) -> list[Result]:
         """`mov` between a vector and its parts, or of an address or a special register."""
-        target, source = made.operands
-        type = made.operation.modifiers.scalar()
+        target, source = instruction.operands
+        type = instruction.operation.modifiers.scalar()
         if isinstance(source, Vector):
             return [(target, self._packed(source, type), type)]
         if isinstance(target, Vector):

@@ -16,10 +16,10 @@ class PreconditionCode:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
 
-    def check(self, index: int, made: Instruction, on: Value) -> None:
+    def check(self, index: int, instruction: Instruction, on: Value) -> None:
         """Stop the launch where a lane of `on`, which execute it, breaks a precondition."""
         b = self.b
-        for check in operand_checks(made):
+        for check in operand_checks(instruction):
             given = [self._value(operand) for operand in check.operands]
             holds = self.operands.lower(check.term, given)
             bad = self.lanes.bits(b.and_(on, b.not_(holds)))

@@ -47,24 +47,24 @@ class LeadingCode:
         self.operands, self.reading = operands, reading
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
 
-    def compare(self, made: Instruction, anyhow: Callable[[], Value]) -> Value | None:
+    def compare(self, instruction: Instruction, anyhow: Callable[[], Value]) -> Value | None:
         """Return the lanes in which a `setp` of 32-bit integers holds, None where it is not such a
         comparison. `anyhow` emits any, for where a lane wraps around."""
-        rise = self._rise(made) if self.frame.registers.convergent else None
+        rise = self._rise(instruction) if self.frame.registers.convergent else None
         return None if rise is None else self._unless_it_wraps(rise, anyhow)
 
-    def leads(self, made: Instruction, *, opposite: bool, one: bool) -> bool:
+    def leads(self, instruction: Instruction, *, opposite: bool, one: bool) -> bool:
         """Returns whether such a comparison, or its opposite, holds in the first lanes if in any;
         `one`: or for one lane, which is to be the first."""
-        form, leading = self._form(made), ("lt", "le", *(("eq",) if one else ()))
+        form, leading = self._form(instruction), ("lt", "le", *(("eq",) if one else ()))
         return form is not None and _turned(form[0], opposite) in leading
 
     def holds_first(
-        self, made: Instruction, threads: Value, *, opposite: bool
+        self, instruction: Instruction, threads: Value, *, opposite: bool
     ) -> tuple[Value, Value]:
         """Return in how many of a number of lanes (an i64) one that leads holds, and whether it
         does: whether none of them wraps around."""
-        rise, b = self._rise(made), self.b
+        rise, b = self._rise(instruction), self.b
         assert rise is not None
         last = b.sub(threads, I64(1))
         stays = b.icmp_signed("<=", rise.lowest, b.sub(I64(rise.highest), last))
@@ -73,32 +73,32 @@ class LeadingCode:
             return I64(1), b.and_(stays, b.icmp_signed("==", ahead, I64(0)))
         return self._count(comparison, ahead, threads), stays
 
-    def _form(self, made: Instruction) -> tuple[str, Operand, Operand] | None:
+    def _form(self, instruction: Instruction) -> tuple[str, Operand, Operand] | None:
         """Returns how what rises is compared, what rises, and with what."""
-        name, modifiers = made.operation.name, made.operation.modifiers
+        name, modifiers = instruction.operation.name, instruction.operation.modifiers
         if name != "setp" or "bool" in modifiers:
             return None
         type = modifiers.scalar()
         if not type.is_integer or type.bits != 32:
             return None
         comparison = str(modifiers["cmp"])
-        comparison, (first, second) = _PLAIN.get(comparison, comparison), made.operands[1:3]
+        comparison, (first, second) = _PLAIN.get(comparison, comparison), instruction.operands[1:3]
         shapes = [self.reading.shape(operand, type) for operand in (first, second)]
         if shapes == [UNIFORM, RISING]:
             return _SWAPPED[comparison], second, first
         return (comparison, first, second) if shapes == [RISING, UNIFORM] else None
 
-    def _rise(self, made: Instruction) -> Rise | None:
-        form, type = self._form(made), made.operation.modifiers.scalar()
+    def _rise(self, instruction: Instruction) -> Rise | None:
+        form, type = self._form(instruction), instruction.operation.modifiers.scalar()
         if form is None:
             return None
         comparison, *operands = form
-        lowest, bound = (self._first(operand, made) for operand in operands)
+        lowest, bound = (self._first(operand, instruction) for operand in operands)
         return Rise(comparison, lowest, bound, type.is_signed)
 
-    def _first(self, operand: Operand, made: Instruction) -> Value:
+    def _first(self, operand: Operand, instruction: Instruction) -> Value:
         """Returns what lane 0 has of an operand, as an i64."""
-        type = made.operation.modifiers.scalar()
+        type = instruction.operation.modifiers.scalar()
         value = self.lanes.lane(self.operands.read(operand, type, width=1), 0)
         return (self.b.sext if type.is_signed else self.b.zext)(value, I64)
 

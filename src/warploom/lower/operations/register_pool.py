@@ -10,12 +10,12 @@ from warploom.ptx.ir import Immediate, Instruction
 from warploom.simt.register_pool import FAULT
 
 
-def emit_register_count(frame: Frame, index: int, made: Instruction, on: Value) -> None:
+def emit_register_count(frame: Frame, index: int, instruction: Instruction, on: Value) -> None:
     """Emit one; it stops the launch where the registers cannot be there."""
     lanes, b = frame.lanes, frame.lanes.b
-    count = made.operands[0]
+    count = instruction.operands[0]
     assert isinstance(count, Immediate)
-    grows = int("inc" in made.operation.modifiers.values.values())
+    grows = int("inc" in instruction.operation.modifiers.values.values())
     with b.if_then(lanes.any(on)):
         wrong = call(
             lanes,

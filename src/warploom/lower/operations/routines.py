@@ -17,14 +17,14 @@ class RoutineCode:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
 
-    def count(self, index: int, made: Instruction, on: Value) -> None:
+    def count(self, index: int, instruction: Instruction, on: Value) -> None:
         """Count an instruction whose result has been written, if a lane of `on`, which execute it,
         has one that needs the routine."""
-        ordinary = ordinary_results(made.operation)
+        ordinary = ordinary_results(instruction.operation)
         if ordinary is None:
             return
         b, (least, most) = self.b, ordinary
-        bits = self.operands.read(made.operands[0], U32)
+        bits = self.operands.read(instruction.operands[0], U32)
         magnitude = b.and_(bits, self.lanes.splat(I32(0x7FFF_FFFF)))
         above = b.sub(magnitude, self.lanes.splat(I32(least)))
         special = b.icmp_unsigned(">", above, self.lanes.splat(I32(most - least)))

@@ -36,11 +36,11 @@ class ShuffleCode:
         self.operands, self.lanes, self.b = operands, operands.lanes, operands.b
         self._exchange = operands.frame.variable(vector(I32))
 
-    def shuffle(self, made: Instruction, mask: Value) -> tuple[Value, Value]:
+    def shuffle(self, instruction: Instruction, mask: Value) -> tuple[Value, Value]:
         """Returns the values and the in-range predicates."""
-        mode = str(made.operation.modifiers["mode"])
-        value = self.operands.read(made.operands[1], B32)
-        amount, control = made.operands[2:4]
+        mode = str(instruction.operation.modifiers["mode"])
+        value = self.operands.read(instruction.operands[1], B32)
+        amount, control = instruction.operands[2:4]
         if isinstance(amount, Immediate) and isinstance(control, Immediate):
             return self._by_constants(mode, value, amount.value & 31, control.value, mask)
         by, clamp = (self.operands.read(operand, B32) for operand in (amount, control))

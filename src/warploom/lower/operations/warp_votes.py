@@ -29,12 +29,12 @@ class WarpwideCode:
         self._remaining = operands.frame.variable(I32)
         self._ungrouped = operands.frame.variable(I32)
 
-    def grouped(self, made: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
+    def grouped(self, instruction: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
         """Return the results of `vote`, `match`, `redux` and `elect`, with their types: lanes that
         come together and name other members each have those of their own group."""
-        members = member_mask(made)
+        members = member_mask(instruction)
         if members is None or isinstance(members, Immediate):
-            return self.together(made, mask)
+            return self.together(instruction, mask)
         b, lanes = self.b, self.lanes
         named = self.operands.read(members, B32)
         b.store(lanes.bits(mask), self._ungrouped)
@@ -47,7 +47,7 @@ class WarpwideCode:
         group = self._equal_to(named, self._lowest(left), left)
         own = lanes.mask(group)
         kept: list[tuple[Value, ScalarType]] = []
-        for value, type in self.together(made, own):
+        for value, type in self.together(instruction, own):
             place = self.operands.frame.variable(value.type)
             b.store(lanes.blend(own, value, b.load(place, typ=value.type)), place)
             kept.append((place, type))
@@ -56,34 +56,34 @@ class WarpwideCode:
         b.position_at_end(done)
         return [(b.load(place, typ=lane_type(type)), type) for place, type in kept]
 
-    def vote(self, made: Instruction, mask: Value) -> Value:
+    def vote(self, instruction: Instruction, mask: Value) -> Value:
         """Return the common result of `vote`, in every lane: a predicate, or an i32 for a
         ballot."""
         b = self.b
-        held = self.lanes.bits(b.and_(self.operands.read(made.operands[1], PRED), mask))
-        if made.operation.modifiers["mode"] == "ballot":
+        held = self.lanes.bits(b.and_(self.operands.read(instruction.operands[1], PRED), mask))
+        if instruction.operation.modifiers["mode"] == "ballot":
             return self.lanes.splat(held)
         active = self.lanes.bits(mask)
         none = b.icmp_unsigned("==", held, I32(0))
         every = b.icmp_unsigned("==", held, active)
         answer = {"all": every, "any": b.not_(none), "uni": b.or_(every, none)}
-        return self.lanes.splat(answer[str(made.operation.modifiers["mode"])])
+        return self.lanes.splat(answer[str(instruction.operation.modifiers["mode"])])
 
     def active_lanes(self, mask: Value) -> Value:
         """`activemask`: the lanes that execute it, those that a guard leaves out not among them."""
         return self.lanes.splat(self.lanes.bits(mask))
 
-    def together(self, made: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
+    def together(self, instruction: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
         """Return the same for lanes that are one group."""
-        modifiers = made.operation.modifiers
-        if made.operation.name == "vote":
+        modifiers = instruction.operation.modifiers
+        if instruction.operation.name == "vote":
             type = B32 if modifiers["mode"] == "ballot" else PRED
-            return [(self.vote(made, mask), type)]
-        if made.operation.name == "elect":
+            return [(self.vote(instruction, mask), type)]
+        if instruction.operation.name == "elect":
             return self._elected(mask)
         type = modifiers.scalar()
-        value = self.operands.read(made.operands[1], type)
-        if made.operation.name == "redux":
+        value = self.operands.read(instruction.operands[1], type)
+        if instruction.operation.name == "redux":
             return [(self.lanes.splat(self._reduced(modifiers, value, mask)), B32)]
         if "any" in modifiers:
             return [(self._match_any(value, mask), B32)]
