@@ -15,6 +15,6 @@ def call(lanes: Lanes, name: str, *args: Value) -> Value:
     if name in RULES:
         types: list[ir.Type] = [PTR, I64, I64, PTR]
     else:
-        given = CHECKS[name].partition("(")[2].rstrip(")").split(",")
-        types = [PTR if "*" in a else I64 for a in given]
+        parameters = CHECKS[name].partition("(")[2].rstrip(")").split(",")
+        types = [PTR if "*" in a else I64 for a in parameters]
     return lanes.b.call(lanes.function(PREFIX + name, I64, types), list(args))

@@ -60,8 +60,8 @@ def object_for(module: llvm.ModuleRef, processor: Processor) -> bytes:
     """
     copy = module.clone()
     optimise(copy, processor)
-    wanted = {item.name for item in copy.functions if item.is_declaration}
-    missing = sorted(name for name in wanted - _OUTSIDE if not name.startswith("llvm."))
+    undefined = {item.name for item in copy.functions if item.is_declaration}
+    missing = sorted(name for name in undefined - _OUTSIDE if not name.startswith("llvm."))
     if missing:
         raise WarploomError(f"Numba left calls of {', '.join(missing)} in the helpers.")
     return target_machine(processor=processor).emit_object(copy)
@@ -90,22 +90,22 @@ def _compiled(name: str, function: Callable[..., object], types: str) -> llvm.Mo
     returns_value = name not in RULES
     if not returns_value:
         spelled = spelled.replace("int64(", "void(", 1)
-    made = cfunc(spelled, nopython=True, error_model="numpy")(function)
-    inner = made.native_name.removeprefix("cfunc.")
+    compiled = cfunc(spelled, nopython=True, error_model="numpy")(function)
+    inner = compiled.native_name.removeprefix("cfunc.")
     kinds = ["ptr" if "*" in a else "i64" for a in types.split("(")[1].split(",")]
-    given = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
+    arguments = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
     shim = f"""
-define i64 @"{PREFIX}{name}"({given}) {{
+define i64 @"{PREFIX}{name}"({arguments}) {{
   %result = alloca i64
   %exception = alloca ptr
-  %status = call i32 @{inner}(ptr %result, ptr %exception, {given})
+  %status = call i32 @{inner}(ptr %result, ptr %exception, {arguments})
   %value = load i64, ptr %result
   ret i64 {"%value" if returns_value else "0"}
 }}
 """
-    part = llvm.parse_assembly(made.inspect_llvm() + shim)
+    part = llvm.parse_assembly(compiled.inspect_llvm() + shim)
     for item in (*part.functions, *part.global_variables):
-        kept = item.name in (PREFIX + name, *_COUNTS) or item.name.startswith(SHARED)
-        if not item.is_declaration and not kept:
+        exported = item.name in (PREFIX + name, *_COUNTS) or item.name.startswith(SHARED)
+        if not item.is_declaration and not exported:
             item.linkage = "internal"
     return part

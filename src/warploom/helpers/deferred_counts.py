@@ -36,19 +36,19 @@ ROW_BITS, SECTOR_WORDS, LINE_WORDS = 3, 8, 32
 HALF = LANES // 2
 
 
-def count_deferred(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
+def count_deferred(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Return the seven numbers of `cost.deferred_atomics.count_many`, of what that is given."""
-    b, (row, count) = lanes.b, given
+    b, (row, count) = lanes.b, arguments
     accesses = [
         b.load(lanes.slot(row, KEYS + LANES // 8 * n), typ=BYTES, align=8) for n in range(LANES)
     ]
     words = _transposed(lanes, accesses)
     by_bank = [_intrinsic(lanes, "fshl", word, word, _byte(ROW_BITS)) for word in words]
-    *differ, most = _along_words(lanes, _sorted(lanes, words))
-    ways = _along_banks(lanes, _sorted(lanes, by_bank))
+    *differ, most = _count_sorted_words(lanes, _sorted(lanes, words))
+    bank_words = _count_bank_words(lanes, _sorted(lanes, by_bank))
     filled = b.icmp_unsigned("<", lane_numbers(I8), lanes.splat(b.trunc(count, I8)))
-    sums = [_sum(lanes, filled, value) for value in (*differ, ways, most)]
-    counted = b.select(filled, ways, zero(BYTES))
+    sums = [_sum(lanes, filled, value) for value in (*differ, bank_words, most)]
+    counted = b.select(filled, bank_words, zero(BYTES))
     worst = lanes.intrinsic("llvm.vector.reduce.umax.v32i8", I8, [counted])
     where = lanes.bits(b.icmp_unsigned("==", counted, lanes.splat(worst)))
     first = lanes.intrinsic("llvm.cttz.i32", I32, [where, ir.IntType(1)(1)])
@@ -69,11 +69,11 @@ def _transposed(lanes: Lanes, rows: list[Value]) -> list[Value]:
         for one in range(LANES):
             if not one & bit:
                 pair = rows[one], rows[one | bit]
-                rows[one], rows[one | bit] = (_woven(lanes, *pair, at) for at in (0, HALF // 2))
+                rows[one], rows[one | bit] = (_interleaved(lanes, *pair, at) for at in (0, HALF // 2))
     for one in range(HALF):
         pair = rows[one], rows[one + HALF]
         rows[one], rows[one + HALF] = (
-            lanes.b.shuffle_vector(*pair, _order([*_range(at), *_range(at + LANES)]))
+            lanes.b.shuffle_vector(*pair, _indices([*_range(at), *_range(at + LANES)]))
             for at in (0, HALF)
         )
     return rows
@@ -83,13 +83,13 @@ def _range(first: int) -> range:
     return range(first, first + HALF)
 
 
-def _woven(lanes: Lanes, one: Value, two: Value, at: int) -> Value:
+def _interleaved(lanes: Lanes, one: Value, second: Value, at: int) -> Value:
     """Bytes of one vector and of another in turns: of each half a quarter from `at` on."""
     places = [half + at + n for half in (0, HALF) for n in range(HALF // 2)]
-    return lanes.b.shuffle_vector(one, two, _order([p + w for p in places for w in (0, LANES)]))
+    return lanes.b.shuffle_vector(one, second, _indices([p + w for p in places for w in (0, LANES)]))
 
 
-def _order(places: Sequence[int]) -> Value:
+def _indices(places: Sequence[int]) -> Value:
     return ir.Constant(vector(I32), [I32(place) for place in places])
 
 
@@ -110,13 +110,13 @@ def comparators() -> Iterator[tuple[int, int]]:
 def _sorted(lanes: Lanes, values: Sequence[Value]) -> list[Value]:
     """Return, in each byte of the vectors, their values in rising order."""
     found = list(values)
-    for one, two in comparators():
-        pair = found[one], found[two]
-        found[one], found[two] = (_intrinsic(lanes, name, *pair) for name in ("umin", "umax"))
+    for one, second in comparators():
+        pair = found[one], found[second]
+        found[one], found[second] = (_intrinsic(lanes, name, *pair) for name in ("umin", "umax"))
     return found
 
 
-def _along_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
+def _count_sorted_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
     """Returns how many words, sectors and lines there are, and the most lanes on one word."""
     b = lanes.b
     counts = [_byte(1)] * 3
@@ -132,16 +132,16 @@ def _along_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
     return [*counts, b.add(longest, _byte(1))]
 
 
-def _along_banks(lanes: Lanes, words: Sequence[Value]) -> Value:
+def _count_bank_words(lanes: Lanes, words: Sequence[Value]) -> Value:
     """Return the most words of one bank, where its lanes follow each other."""
     b = lanes.b
-    ways, most = _byte(1), _byte(1)
+    bank_words, most = _byte(1), _byte(1)
     for before, word in pairwise(words):
         difference = b.xor(before, word)
-        more = b.add(ways, b.zext(b.icmp_unsigned("!=", difference, _byte(0)), BYTES))
+        more = b.add(bank_words, b.zext(b.icmp_unsigned("!=", difference, _byte(0)), BYTES))
         other = b.icmp_unsigned(">=", difference, _byte(1 << ROW_BITS))
-        ways = b.select(other, _byte(1), more)
-        most = _intrinsic(lanes, "umax", most, ways)
+        bank_words = b.select(other, _byte(1), more)
+        most = _intrinsic(lanes, "umax", most, bank_words)
     return most
 
 

@@ -76,12 +76,12 @@ class HelperObject:
 
     def _cached(self) -> bytes:
         key = disk_cache.key_of(self._parts(), self.sources)
-        found = disk_cache.find(self.file, key)
-        if found is None:
-            _tell_of_compiling()
-            found = object_for(self._compiled(), processor())
-            disk_cache.keep(self.file, key, found)
-        return found
+        content = disk_cache.find(self.file, key)
+        if content is None:
+            _report_compiling()
+            content = object_for(self._compiled(), processor())
+            disk_cache.keep(self.file, key, content)
+        return content
 
 
 def write_whole(path: Path, content: bytes) -> Path:
@@ -94,7 +94,7 @@ def write_whole(path: Path, content: bytes) -> Path:
     return path
 
 
-def _tell_of_compiling() -> None:
+def _report_compiling() -> None:
     """Writes to a terminal why the first launch on a computer takes long."""
     if sys.stderr.isatty():
         sys.stderr.write(

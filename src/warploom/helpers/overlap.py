@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 
 from warploom.cost.overlap import FURTHEST_BITS
-from warploom.helpers.rising import either, if_rising
+from warploom.helpers.rising import emit_either, if_rising
 from warploom.llvm.lanes import (
     I1,
     I8,
@@ -36,7 +36,7 @@ that rise are close together wherever they begin."""
 HALF = LANES // 2
 
 
-def emit_count_stretches(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
+def emit_count_stretches(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `count_stretches` of addresses in memory, a mask and a shift (i64). Returns its two
     numbers."""
 
@@ -45,21 +45,21 @@ def emit_count_stretches(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
             nearest = _nearest(lanes, keys)
             return [_number(lanes, _distinct(lanes, nearest, group)) for group in (1, 4)]
 
-        def look(bits: Value) -> list[Value]:
-            return [lanes.b.ctpop(_groups(lanes, bits, size)) for size in (1, 4)]
+        def count_bits(bits: Value) -> list[Value]:
+            return [lanes.b.ctpop(_group_bits(lanes, bits, size)) for size in (1, 4)]
 
-        def step() -> list[Value]:
+        def count_steps() -> list[Value]:
             return if_rising(lanes, keys, on, (1, 4), compare)
 
-        return _if_close(lanes, keys, on, look, step)
+        return _if_in_window(lanes, keys, on, count_bits, count_steps)
 
-    return _where_near(lanes, given, count, answers=2)
+    return _count_by_keys(lanes, arguments, count, result_count=2)
 
 
-def emit_count_in_columns(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
+def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `count_in_columns` of addresses in memory, a mask, a shift and columns (i64). Returns
     its four numbers."""
-    *accesses, columns = given
+    *accesses, columns = arguments
 
     def count(keys: Value, on: Value) -> list[Value]:
         b = lanes.b
@@ -72,45 +72,45 @@ def emit_count_in_columns(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
             banks = b.and_(b.trunc(keys, BYTES), within)
             differing = b.or_(lane_numbers(I8), splat_constant(LANES, I8))
             own = b.select(first, banks, differing)
-            return [*counts, b.zext(_greatest(lanes, _alike(lanes, own)), I64)]
+            return [*counts, b.zext(_greatest(lanes, _equal_lanes(lanes, own)), I64)]
 
-        def look(bits: Value) -> list[Value]:
-            counts = [b.ctpop(_groups(lanes, bits, size)) for size in (1, 8, 32)]
+        def count_bits(bits: Value) -> list[Value]:
+            counts = [b.ctpop(_group_bits(lanes, bits, size)) for size in (1, 8, 32)]
             both = b.and_(bits, b.lshr(bits, I64(LANES)))
             most = b.select(b.icmp_unsigned("!=", both, I64(0)), I64(2), I64(1))
             return [*counts, most]
 
         in_rows = b.icmp_unsigned("==", columns, I64(LANES))
-        return _if_close(lanes, keys, on, look, compare, in_rows)
+        return _if_in_window(lanes, keys, on, count_bits, compare, in_rows)
 
-    return _where_near(lanes, accesses, count, answers=4)
+    return _count_by_keys(lanes, accesses, count, result_count=4)
 
 
-def emit_count_coinciding(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
+def emit_count_coinciding(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `count_coinciding` of addresses in memory, a mask and a shift (i64)."""
 
     def count(keys: Value, on: Value) -> list[Value]:
         b = lanes.b
-        alike = _alike(lanes, keys)
+        alike = _equal_lanes(lanes, keys)
         # Lanes that are off have the key of one that is on, and do not count for it.
         off = b.trunc(lanes.popcount(b.not_(lanes.bits(on))), I8)
         borrowed = b.icmp_unsigned("==", keys, lanes.splat(_key_of_one(lanes, keys, on)))
         own = b.sub(alike, b.select(borrowed, lanes.splat(off), splat_constant(0, I8)))
         return [b.zext(_greatest(lanes, own), I64)]
 
-    return _where_near(lanes, given, count, answers=1)
+    return _count_by_keys(lanes, arguments, count, result_count=1)
 
 
-def _where_near(
+def _count_by_keys(
     lanes: Lanes,
-    given: Sequence[Value],
+    arguments: Sequence[Value],
     count: Callable[[Value, Value], list[Value]],
     *,
-    answers: int,
+    result_count: int,
 ) -> list[Value]:
     """Emits a count of the lanes' keys, the numbers of their stretches in 32 bits; lanes that are
     off have the key of one that is on. Returns zeros where 32 bits do not tell the lanes apart."""
-    b, (at, mask, shift) = lanes.b, given
+    b, (at, mask, shift) = lanes.b, arguments
     on = lanes.mask(b.trunc(mask, I32))
     one = b.load(lanes.slot(at, lanes.intrinsic("llvm.cttz.i64", I64, [mask, I1(1)])), typ=I64)
     addresses = b.select(on, b.load(at, typ=WORDS, align=8), lanes.splat(one))
@@ -121,43 +121,43 @@ def _where_near(
     before, near, done = b.block, b.append_basic_block("near"), b.append_basic_block("near.done")
     b.cbranch(far, done, near)
     b.position_at_end(near)
-    found = count(b.trunc(b.lshr(addresses, lanes.splat(shift)), KEYS), on)
-    behind = b.block
+    counted = count(b.trunc(b.lshr(addresses, lanes.splat(shift)), KEYS), on)
+    counted_in = b.block
     b.branch(done)
     b.position_at_end(done)
     results: list[Value] = []
-    for value in found[:answers]:
+    for value in counted[:result_count]:
         result = b.phi(I64)
         result.add_incoming(I64(0), before)
-        result.add_incoming(value, behind)
+        result.add_incoming(value, counted_in)
         results.append(result)
     return results
 
 
-def _if_close(
+def _if_in_window(
     lanes: Lanes,
     keys: Value,
     on: Value,
-    look: Callable[[Value], list[Value]],
+    count_bits: Callable[[Value], list[Value]],
     compare: Callable[[], list[Value]],
     when: Value | None = None,
 ) -> list[Value]:
-    """Emit `look` at the bits of the touched stretches of a window where lanes are close together,
+    """Emit `count_bits` at the bits of the touched stretches of a window where lanes are close together,
     and `when` holds, else `compare`; return what either gives.
 
     An aligned window comes first, for the bits then wait for no comparison."""
     b = lanes.b
     one = _key_of_one(lanes, keys, on)
-    aligned, ahead = (lanes.splat(b.and_(one, I32(-size))) for size in (WINDOW, WIDEST_GROUP))
+    aligned, own_group = (lanes.splat(b.and_(one, I32(-size))) for size in (WINDOW, WIDEST_GROUP))
 
     def in_window(begin: Value, inside: Value, otherwise: Callable[[], list[Value]]) -> list[Value]:
         differing = b.icmp_unsigned(">=", b.sub(keys, begin), splat_constant(WINDOW, I32))
         close = b.not_(lanes.any(differing))
         close = close if when is None else b.and_(close, when)
-        return either(lanes, close, lambda: look(_bits(lanes, inside, on)), otherwise)
+        return emit_either(lanes, close, lambda: count_bits(_bits(lanes, inside, on)), otherwise)
 
     def further() -> list[Value]:
-        return in_window(ahead, b.sub(keys, ahead), compare)
+        return in_window(own_group, b.sub(keys, own_group), compare)
 
     return in_window(aligned, b.and_(keys, splat_constant(WINDOW - 1, I32)), further)
 
@@ -170,13 +170,13 @@ def _bits(lanes: Lanes, places: Value, on: Value) -> Value:
     return lanes.intrinsic("llvm.vector.reduce.or.v32i64", I64, [each])
 
 
-def _groups(lanes: Lanes, bits: Value, size: int) -> Value:
+def _group_bits(lanes: Lanes, bits: Value, size: int) -> Value:
     """Return a bit for each aligned group of so many stretches of a window that has one of the
     given ones."""
-    b, step = lanes.b, 1
-    while step < size:
-        bits = b.or_(bits, b.lshr(bits, I64(step)))
-        step *= 2
+    b, count_steps = lanes.b, 1
+    while count_steps < size:
+        bits = b.or_(bits, b.lshr(bits, I64(count_steps)))
+        count_steps *= 2
     firsts = sum(1 << at for at in range(0, WINDOW, size))
     return b.and_(bits, I64(firsts))
 
@@ -217,7 +217,7 @@ def _number(lanes: Lanes, mask: Value) -> Value:
     return lanes.popcount(lanes.bits(mask))
 
 
-def _alike(lanes: Lanes, keys: Value) -> Value:
+def _equal_lanes(lanes: Lanes, keys: Value) -> Value:
     """Returns, for each lane, how many lanes have its key, as bytes."""
     b, count = lanes.b, splat_constant(1, I8)
     for turn in range(1, LANES):

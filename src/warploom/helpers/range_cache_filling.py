@@ -66,32 +66,32 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     if number < 0:
         return 0
     at = _entry_at(group, 0, number)
-    if _is_crooked(group, bases) or not _enter_members(sets, group):
-        _count_vain(sets, at, group)
+    if _is_unsupported(group, bases) or not _enter_members(sets, group):
+        _count_failure(sets, at, group)
         return 0
-    alike = _is_alike(sets, at, group, bases)
-    if not alike and not _is_outnumbered(sets, at, group):
+    same_pitches = _has_same_pitches(sets, at, group, bases)
+    if not same_pitches and not _is_outnumbered(sets, at, group):
         return 0
     low, high = _extent(group, bases, key)
     lowest = int(bounds[0]) - low
     lowest += (int(bases[0]) - lowest) & (group[G_SIZE] - 1)
     behind, last = int(bases[0]) - lowest, int(bounds[1]) - high - lowest
-    fits = behind >= 0 and behind <= last
-    if not fits or (alike and sets[at + EXTENT] != 0 and sets[at + LOW] != lowest):
-        _count_vain(sets, at, group)
-    if not fits or not (alike or _retire(sets, group, number)):
+    in_bounds = behind >= 0 and behind <= last
+    if not in_bounds or (same_pitches and sets[at + EXTENT] != 0 and sets[at + LOW] != lowest):
+        _count_failure(sets, at, group)
+    if not in_bounds or not (same_pitches or _retire(sets, group, number)):
         return 0
     sets[at + KEY] = key
     sets[at + LOW] = lowest
     sets[at + EXTENT] = 1 + last // group[G_SIZE]
-    length, safe = _length(group), at + safe_at(group[G_CAPACITY])
+    length, safe_pitches = _length(group), at + safe_at(group[G_CAPACITY])
     some = first_lane(key) // length
     for run in range(group[G_RUNS]):
         sets[at + PITCHES + run] = bases[run] - bases[0]
         if length > 1:
-            sets[safe + run] = bases[run if _active(key, run, length) else some] - bases[0]
+            sets[safe_pitches + run] = bases[run if _active(key, run, length) else some] - bases[0]
     sets[at + STEP] = _stride(group, bases)
-    if length == 1 and _follow(group, bases, key):
+    if length == 1 and _is_consecutive(group, bases, key):
         sets[at + STEP] = group[G_SIZE]
     sets[at + WITHIN] = _within(group, bases)
     sets[at + FIRST] = bases[0] + group[MEMBERS + M_OFFSET]
@@ -128,7 +128,7 @@ def _is_outnumbered(sets: Any, at: int, group: Any) -> bool:
 
 
 @jitable
-def _count_vain(sets: Any, at: int, group: Any) -> None:
+def _count_failure(sets: Any, at: int, group: Any) -> None:
     """Counts an attempt to make an entry that was not possible, or that moves one with the same
     pitches to where it holds now. When there are NEVER of them, and half of what the entry has
     counted has made it anew, as where accesses alternate between two allocations, it is given
@@ -152,12 +152,12 @@ def _hits(sets: Any, at: int, group: Any) -> int:
 def _retire(sets: Any, group: Any, number: int) -> bool:
     """Empties an entry of all accesses of a group, and keeps what it has counted; False where there
     is no room for that."""
-    for kept in range(group[G_SETS] + 1, entries_of(group[G_SETS])):
-        if sets[_entry_at(group, 0, kept) + KEY] == 0:
+    for retired in range(group[G_SETS] + 1, entries_of(group[G_SETS])):
+        if sets[_entry_at(group, 0, retired) + KEY] == 0:
             for member in range(group[G_MEMBERS]):
-                at, to = _entry_at(group, member, number), _entry_at(group, member, kept)
+                at, target = _entry_at(group, member, number), _entry_at(group, member, retired)
                 for word in range(_entry_length(group)):
-                    sets[to + word] = sets[at + word]
+                    sets[target + word] = sets[at + word]
                     sets[at + word] = 0
             return True
     return False
@@ -227,17 +227,17 @@ def find_set(sets: Any, key: int, count: int) -> int:
 
 
 @jitable
-def _ahead(group: Any, member: int) -> int:
+def _member_offset(group: Any, member: int) -> int:
     """Returns how far an access of a group lies behind the group's address."""
     return group[MEMBERS + member * MEMBER_WORDS + M_OFFSET]  # type: ignore[no-any-return]
 
 
 @jitable
-def _is_crooked(group: Any, bases: Any) -> bool:
+def _is_unsupported(group: Any, bases: Any) -> bool:
     """Returns whether some run of some access is not aligned, or too far from the first."""
     some = 0
     for member in range(group[G_MEMBERS]):
-        some |= bases[0] + _ahead(group, member)
+        some |= bases[0] + _member_offset(group, member)
     step = _stride(group, bases)
     some |= step
     if step > FURTHEST or step < -FURTHEST:
@@ -251,7 +251,7 @@ def _is_crooked(group: Any, bases: Any) -> bool:
 
 
 @jitable
-def _is_alike(sets: Any, at: int, group: Any, bases: Any) -> bool:
+def _has_same_pitches(sets: Any, at: int, group: Any, bases: Any) -> bool:
     """Returns whether an entry is free, or of accesses with the same pitches."""
     if sets[at + KEY] == 0:
         return True
@@ -264,7 +264,7 @@ def _is_alike(sets: Any, at: int, group: Any, bases: Any) -> bool:
 
 
 @jitable
-def _follow(group: Any, bases: Any, key: int) -> bool:
+def _is_consecutive(group: Any, bases: Any, key: int) -> bool:
     """Return whether lanes, each of which is a run, reach one element behind the other."""
     for lane in range(_LANES):
         if (key >> lane) & 1 and bases[lane] - bases[0] != lane * group[G_SIZE]:
@@ -276,10 +276,10 @@ def _follow(group: Any, bases: Any, key: int) -> bool:
 def _extent(group: Any, bases: Any, key: int) -> tuple[int, int]:
     """Returns how far the first byte that any active lane reaches lies behind the first run's
     address, and the end of the last."""
-    start = _ahead(group, 0)
+    start = _member_offset(group, 0)
     stop = start
     for member in range(1, group[G_MEMBERS]):
-        ahead = _ahead(group, member)
+        ahead = _member_offset(group, member)
         start = min(start, ahead)
         stop = max(stop, ahead)
     length, stride = _length(group), _stride(group, bases)

@@ -98,7 +98,7 @@ _RARE = (
 )
 """Helpers that have an object of their own, made when a kernel first calls them."""
 
-_PLACES = {
+_MODULES = {
     "check": "helpers.checks",
     "find": "helpers.checks",
     "count": "cost.caches",
@@ -137,17 +137,17 @@ _PLACES = {
 codegen.turns."""
 
 
-def _found(name: str) -> Callable[..., object]:
+def _import_helper(name: str) -> Callable[..., object]:
     """Return a function of CHECKS."""
-    place = _PLACES.get(name) or _PLACES.get(name.partition("_")[0], "helpers.turns")
-    return getattr(importlib.import_module(f"warploom.{place}"), name)
+    module = _MODULES.get(name) or _MODULES.get(name.partition("_")[0], "helpers.turns")
+    return getattr(importlib.import_module(f"warploom.{module}"), name)
 
 
 def _helpers(file: str, names: tuple[str, ...]) -> HelperObject:
     """Return an object of functions of CHECKS and RULES."""
 
     def functions() -> Mapping[str, Callable[..., object]]:
-        return {name: RULES.get(name) or _found(name) for name in names}
+        return {name: RULES.get(name) or _import_helper(name) for name in names}
 
     return HelperObject(file, tuple((name, CHECKS.get(name, _RULE)) for name in names), functions)
 
@@ -168,18 +168,18 @@ def load_helpers(kernel: bytes) -> None:
 
 
 @lru_cache
-def _load(wanted: HelperObject) -> llvm.ExecutionEngine:
+def _load(helpers: HelperObject) -> llvm.ExecutionEngine:
     """Load the helpers of one object, so that kernels find them; the engine keeps them there."""
-    engine = _engine(wanted)
-    for name, _ in wanted.signatures:
+    engine = _engine(helpers)
+    for name, _ in helpers.signatures:
         llvm.add_symbol(PREFIX + name, engine.get_function_address(PREFIX + name))
     return engine
 
 
-def _engine(wanted: HelperObject) -> llvm.ExecutionEngine:
+def _engine(helpers: HelperObject) -> llvm.ExecutionEngine:
     """Load one object."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(wanted.code()))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(helpers.code()))
     engine.finalize_object()
     return engine
 
@@ -197,17 +197,17 @@ def count_compiled(rule: str, addresses: Addresses, mask: int, size: int, row: R
     _rule(rule)(addresses.ctypes.data, mask, size, row.ctypes.data)
 
 
-def load_separately(wanted: HelperObject) -> Mapping[str, Callable[..., int]]:
+def load_separately(helpers: HelperObject) -> Mapping[str, Callable[..., int]]:
     """Returns functions that no kernel calls, as machine code: their arguments are addresses and
     numbers. They let other threads of Python run meanwhile."""
-    engine = _engine(wanted)
+    engine = _engine(helpers)
     _SEPARATE.append(engine)
 
     def called(name: str, types: str) -> Callable[..., int]:
         kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * (types.count(",") + 2))
         return kind(engine.get_function_address(PREFIX + name))
 
-    return {name: called(name, types) for name, types in wanted.signatures}
+    return {name: called(name, types) for name, types in helpers.signatures}
 
 
 _SEPARATE: list[llvm.ExecutionEngine] = []

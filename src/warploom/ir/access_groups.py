@@ -101,7 +101,10 @@ def _placed(
 ) -> tuple[Address, AccessGroup, tuple[object, ...]] | None:
     """For an access that can have a group, its address, a group for it, and what those of one group
     have in common."""
-    if instruction.operation.name not in ("ld", "ldu", "st") or "bulk" in instruction.operation.modifiers:
+    if (
+        instruction.operation.name not in ("ld", "ldu", "st")
+        or "bulk" in instruction.operation.modifiers
+    ):
         return None
     op = "store" if instruction.operation.name == "st" else "load"
     address = instruction.operands[0 if op == "store" else 1]

@@ -66,10 +66,15 @@ def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
 def _plan(accesses: KernelAccesses, index: int, instruction: Instruction) -> AccessPlan:
     """Returns the plan of an access without a group."""
     space, op = accesses_of(instruction)[0]
-    if instruction.operation.name in ("ld", "ldu", "st") and "bulk" not in instruction.operation.modifiers:
+    if (
+        instruction.operation.name in ("ld", "ldu", "st")
+        and "bulk" not in instruction.operation.modifiers
+    ):
         access_type = accesses.shape_of(op, index, instruction)
     elif instruction.operation.spec.unit is Unit.ATOMIC:
-        access_type = AccessType(op, space_of(instruction), instruction.operation.modifiers.scalar())
+        access_type = AccessType(
+            op, space_of(instruction), instruction.operation.modifiers.scalar()
+        )
     else:
         access_type = AccessType(op, space, B8, bytes_of(instruction))
     return select(access_type, ANYWHERE, accesses.facts)

@@ -67,7 +67,9 @@ def _constant(type: Any, number: int) -> Value:
     """Returns a constant of an integer type. LLVM spells it as a signed number, but `i1 1` as 1."""
     size: int = type.width
     low_bits = number & ((1 << size) - 1)
-    return ir.Constant(type, low_bits - (1 << size) if size > 1 and low_bits >> (size - 1) else low_bits)
+    return ir.Constant(
+        type, low_bits - (1 << size) if size > 1 and low_bits >> (size - 1) else low_bits
+    )
 
 
 _FOLDS: dict[str, Callable[[Value, Value], Value | None]] = {

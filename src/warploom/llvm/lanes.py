@@ -1,6 +1,6 @@
 """Builds LLVM values of a warp: vectors with one element per lane, masks, and constants of both.
 
-A varying value is `<32 x T>`; a mask or a predicate is `<32 x i1>`; where scalar code needs the bits
+A varying value is `<32 x T>`; a mask or predicate is `<32 x i1>`; where scalar code needs the bits
 of a mask, they are an i32 with lane l in bit l. A uniform or affine value has fewer elements: one
 for each run of lanes (`Lanes.fan`).
 """
@@ -31,8 +31,8 @@ def vector(element: ir.Type) -> ir.VectorType:
 
 
 def element_type(type: ScalarType) -> ir.Type:
-    """Returns the LLVM type in which one lane of a PTX type is computed. Floats of 16 bits are
-    integers here: terms convert them to 32 bits first."""
+    """Returns the LLVM type in which one lane of a PTX type is computed: a float for f32 and f64,
+    else an integer of as many bits."""
     if type.kind is Kind.FLOAT and type.bits in (32, 64):
         return ir.FloatType() if type.bits == 32 else ir.DoubleType()
     return ir.IntType(type.bits)

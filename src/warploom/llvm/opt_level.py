@@ -81,4 +81,6 @@ def is_long(program: Program) -> bool:
 
 
 def _pieces(program: Program) -> int:
-    return len(program.blocks) + sum(bool(accesses(instruction)) for instruction in program.instructions)
+    return len(program.blocks) + sum(
+        bool(accesses(instruction)) for instruction in program.instructions
+    )

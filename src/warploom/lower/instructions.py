@@ -114,7 +114,11 @@ class InstructionCode:
         """Emit a store or a copy; False where the instruction is none."""
         name = instruction.operation.name
         if name == "st":
-            store = self.copies.fill if is_bulk_fill(instruction.operation) else self.shaped_access.store
+            store = (
+                self.copies.fill
+                if is_bulk_fill(instruction.operation)
+                else self.shaped_access.store
+            )
             with self.tensor_waits.deferring(late_copy(instruction), self._sent(instruction), on):
                 store(index, instruction, on)
                 self._complete(index, instruction, on)
@@ -154,7 +158,9 @@ class InstructionCode:
             case "ld" | "ldu":
                 return self._loaded(index, instruction, on)
             case "call":
-                return [(target, v, U64) for target, v in self.services.call(index, instruction, on)]
+                return [
+                    (target, v, U64) for target, v in self.services.call(index, instruction, on)
+                ]
             case "shfl":
                 value, inside = self.shuffles.shuffle(instruction, on)
                 first, second = pair(instruction.operands[0])
@@ -195,7 +201,9 @@ class InstructionCode:
         values = self.shaped_access.load(index, instruction, on)
         if values is None:
             values = self.memory.load(index, instruction, on)
-        return [(t, v, type) for t, v in zip(elements(instruction.operands[0]), values, strict=True)]
+        return [
+            (t, v, type) for t, v in zip(elements(instruction.operands[0]), values, strict=True)
+        ]
 
     def _by_shape(self, index: int, instruction: Instruction, on: Value) -> bool:
         """Emit an instruction whose results all have shapes; False where it is none."""
@@ -220,7 +228,9 @@ class InstructionCode:
         if name in ("ld", "ldu"):
             values = self.shaped_access.load_agreed(index, instruction, on)
             type = instruction.operation.modifiers.scalar()
-            found = [(t, v, type) for t, v in zip(elements(instruction.operands[0]), values, strict=True)]
+            found = [
+                (t, v, type) for t, v in zip(elements(instruction.operands[0]), values, strict=True)
+            ]
         elif name == "cvta":
             type, value = self.moves.converted_address(instruction, self.shaped.width(instruction))
             found = [(instruction.operands[0], value, type)]
@@ -228,7 +238,9 @@ class InstructionCode:
             type = instruction.operation.modifiers.scalar()
             if isinstance(instruction.operands[1], Symbol):
                 type = unsigned(type.bits)
-            value = self.operands.read(instruction.operands[1], type, width=self.shaped.width(instruction))
+            value = self.operands.read(
+                instruction.operands[1], type, width=self.shaped.width(instruction)
+            )
             found = [(instruction.operands[0], value, type)]
         else:
             found = self._computed_by_shape(instruction, wrapped)
@@ -297,7 +309,9 @@ class InstructionCode:
         first = len(instruction.operation.spec.destinations)
         return tuple(spread(instruction.operands[first:])), instruction.operation.source_types
 
-    def _roots(self, instruction: Instruction) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
+    def _roots(
+        self, instruction: Instruction
+    ) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
         """Return, by target, its term, what is computed of it, and the sources whose NaNs cannot
         show."""
         first = len(instruction.operation.spec.destinations)

@@ -71,7 +71,11 @@ class CallCode:
     def emit(self, index: int, instruction: Instruction) -> bool:
         """Emits an instruction, perhaps later; returns False where there is no function for it:
         then all before it has been emitted."""
-        found = None if any(True for _ in operand_checks(instruction)) else self._calls(index, instruction)
+        found = (
+            None
+            if any(True for _ in operand_checks(instruction))
+            else self._calls(index, instruction)
+        )
         if found is None:
             self.flush()
             return False
