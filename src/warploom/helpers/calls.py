@@ -1,4 +1,4 @@
-"""Calls of the helpers (`helpers.table`) in the code of a kernel."""
+"""Emits calls of helpers (`helpers.table`) in a kernel's code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warploom.llvm.lanes import I64, PTR, Lanes, Value
 
 
 def call(lanes: Lanes, name: str, *args: Value) -> Value:
-    """Emit the call of a helper; its answer is an i64."""
+    """Emits the call of a helper by name; returns its result, an i64."""
     if name in RULES:
         types: list[ir.Type] = [PTR, I64, I64, PTR]
     else:

@@ -1,10 +1,19 @@
-"""Listed accesses counted at once (`cost.deferred_atomics`), by vectors with a byte for each
-access.
+"""Emits the counting of 32 deferred shared-memory atomics at once, in vectors with one byte for
+each access (the vector form of `cost.deferred_atomics.count_many`).
 
-A vector has what one lane wanted in each access. Sorted by words, the lanes of each access show how
-many words, sectors and lines there are by where they differ, and how many lanes agree by how long
-they do not; sorted by banks, how many words each bank has. A sorting network does that for all
-accesses: it never asks how they came out.
+An access has a byte for each lane: the word that it addressed, in a window of 256 words. The bytes
+are transposed to 32 vectors, one for each lane, whose byte i belongs to access i. A sorting network
+(Batcher's) then sorts each access's 32 words with 191 pairs of `umin` and `umax`, without branches.
+In sorted order, neighbours that differ in the word, the sector or the line count distinct words,
+sectors and lines; the longest run of equal words is the number of serialised lanes. Sorted by bank
+(bytes rotated, so that the bank is in the high bits), the most distinct words of one bank is the
+number of wavefronts:
+
+    words of one access     0 32 32 1, all other lanes 1
+    sorted by word          0 1 .. 1 32 32: 3 words, longest run 29 lanes
+    sorted by bank          bank 0: {0, 32}, bank 1: {1}: 2 wavefronts
+
+All 32 lanes of an access have to be active.
 """
 
 from __future__ import annotations
@@ -31,13 +40,16 @@ from warploom.llvm.lanes import (
 
 BYTES = vector(I8)
 ROW_BITS, SECTOR_WORDS, LINE_WORDS = 3, 8, 32
-"""A byte names a word of 8 rows of 32 banks, the row in its high bits."""
+"""A byte is the index of a word in 8 rows of 32 banks: the row in its high 3 bits. Sectors are 8
+words, lines 32."""
 
 HALF = LANES // 2
 
 
 def count_deferred(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
-    """Return the seven numbers of `cost.deferred_atomics.count_many`, of what that is given."""
+    """Emits `cost.deferred_atomics.count_many` of an access row and the number of deferred
+    accesses; returns its seven results (i64): sums of words, sectors, lines, wavefronts and passes
+    over the accesses, the most wavefronts of one access, and that access's index."""
     b, (row, count) = lanes.b, arguments
     accesses = [
         b.load(lanes.slot(row, KEYS + LANES // 8 * n), typ=BYTES, align=8) for n in range(LANES)
@@ -64,12 +76,15 @@ def _intrinsic(lanes: Lanes, operation: str, *values: Value) -> Value:
 
 
 def _transposed(lanes: Lanes, rows: list[Value]) -> list[Value]:
-    """Byte i of vector j from byte j of vector i, but for the order of the j, which is any."""
+    """Transposes a matrix of 32 x 32 bytes, held in 32 vectors; the order of the resulting vectors
+    is arbitrary, since they are sorted next."""
     for bit in (8, 4, 2, 1):
         for one in range(LANES):
             if not one & bit:
                 pair = rows[one], rows[one | bit]
-                rows[one], rows[one | bit] = (_interleaved(lanes, *pair, at) for at in (0, HALF // 2))
+                rows[one], rows[one | bit] = (
+                    _interleaved(lanes, *pair, at) for at in (0, HALF // 2)
+                )
     for one in range(HALF):
         pair = rows[one], rows[one + HALF]
         rows[one], rows[one + HALF] = (
@@ -80,13 +95,17 @@ def _transposed(lanes: Lanes, rows: list[Value]) -> list[Value]:
 
 
 def _range(first: int) -> range:
+    """Returns 16 consecutive indices."""
     return range(first, first + HALF)
 
 
 def _interleaved(lanes: Lanes, one: Value, second: Value, at: int) -> Value:
-    """Bytes of one vector and of another in turns: of each half a quarter from `at` on."""
+    """Interleaves bytes of two vectors: from each 16-byte half, 8 bytes from offset `at` on, which
+    is one `punpck` instruction of x86."""
     places = [half + at + n for half in (0, HALF) for n in range(HALF // 2)]
-    return lanes.b.shuffle_vector(one, second, _indices([p + w for p in places for w in (0, LANES)]))
+    return lanes.b.shuffle_vector(
+        one, second, _indices([p + w for p in places for w in (0, LANES)])
+    )
 
 
 def _indices(places: Sequence[int]) -> Value:
@@ -94,8 +113,8 @@ def _indices(places: Sequence[int]) -> Value:
 
 
 def comparators() -> Iterator[tuple[int, int]]:
-    """Yield the pairs that Batcher's merge exchange compares to sort 32 values (Knuth, The Art of
-    Computer Programming, volume 3, 5.2.2, algorithm M)."""
+    """Yields the pairs of indices that Batcher's merge exchange compares to sort 32 values (Knuth,
+    The Art of Computer Programming, volume 3, 5.2.2, algorithm M)."""
     length = HALF
     while length:
         difference, step, rest = length, HALF, 0
@@ -108,16 +127,19 @@ def comparators() -> Iterator[tuple[int, int]]:
 
 
 def _sorted(lanes: Lanes, values: Sequence[Value]) -> list[Value]:
-    """Return, in each byte of the vectors, their values in rising order."""
-    found = list(values)
+    """Sorts the values of each byte position across the vectors, in rising order."""
+    ordered = list(values)
     for one, second in comparators():
-        pair = found[one], found[second]
-        found[one], found[second] = (_intrinsic(lanes, name, *pair) for name in ("umin", "umax"))
-    return found
+        pair = ordered[one], ordered[second]
+        ordered[one], ordered[second] = (
+            _intrinsic(lanes, name, *pair) for name in ("umin", "umax")
+        )
+    return ordered
 
 
 def _count_sorted_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
-    """Returns how many words, sectors and lines there are, and the most lanes on one word."""
+    """Returns, for each access, its numbers of words, sectors and lines, and the most lanes on one
+    word, from vectors sorted by word."""
     b = lanes.b
     counts = [_byte(1)] * 3
     run, longest = _byte(0), _byte(0)
@@ -133,7 +155,8 @@ def _count_sorted_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
 
 
 def _count_bank_words(lanes: Lanes, words: Sequence[Value]) -> Value:
-    """Return the most words of one bank, where its lanes follow each other."""
+    """Returns, for each access, the most distinct words of one bank, from vectors sorted by
+    bank."""
     b = lanes.b
     bank_words, most = _byte(1), _byte(1)
     for before, word in pairwise(words):
@@ -146,6 +169,6 @@ def _count_bank_words(lanes: Lanes, words: Sequence[Value]) -> Value:
 
 
 def _sum(lanes: Lanes, which: Value, values: Value) -> Value:
-    """Return the sum of some bytes."""
+    """Returns the sum of the bytes of `values` that `which` selects, as an i64."""
     wide = lanes.b.zext(lanes.b.select(which, values, zero(BYTES)), vector(I16))
     return lanes.b.zext(lanes.intrinsic("llvm.vector.reduce.add.v32i16", I16, [wide]), I64)

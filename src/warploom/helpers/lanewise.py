@@ -1,5 +1,9 @@
-"""Loops of the rules over the lanes of a warp as vector instructions, which Numba compiles in their
-place: of the loops LLVM makes scalar code.
+"""Replaces the cost rules' loops over lanes by vector instructions when Numba compiles helpers.
+
+In Python the functions are loops, which define what they count; LLVM compiles these to scalar code.
+For compilation, each is overloaded by a function that calls an intrinsic with hand-written IR
+(`helpers.overlap`, `helpers.rising`, `helpers.deferred_counts`). The IR of an intrinsic is a
+function of its own, shared by the helpers of an object.
 """
 
 from __future__ import annotations
@@ -38,14 +42,15 @@ from warploom.simt.lane_counts import (
 WORDS = vector(I64)
 
 FIRST_LANES = 8
-"""Lanes that are looked at before the others are."""
+"""The lanes that `_all_rise` compares before all 32."""
 
 Emit = Callable[[Lanes, Sequence[Value]], list[Value]]
 
 
 @lru_cache(1)
 def register() -> None:
-    """Have Numba compile these in place of the rules' functions, for pointers and numbers."""
+    """Registers the vector versions with Numba, once in a process. They are for arguments that are
+    pointers and integers."""
     extending: Any = import_module("numba.extending")
     intrinsic = extending.intrinsic
     register_fetch()
@@ -122,7 +127,8 @@ def register() -> None:
 
 
 def _define_intrinsic(emit: Emit, answers: int, *arguments: Any) -> Any:
-    """Returns what Numba wants of an intrinsic: its types, and the function that emits it."""
+    """Returns the two values that a Numba intrinsic returns: its signature, with a tuple of
+    `answers` i64 as result, and the function that emits its code, from `emit`."""
     types: Any = import_module("numba.core.types")
     answer = types.UniTuple(types.int64, answers)
 
@@ -138,7 +144,8 @@ def _define_intrinsic(emit: Emit, answers: int, *arguments: Any) -> Any:
 
 
 def _function(lanes: Lanes, emit: Emit, answers: int, arguments: Sequence[Value]) -> ir.Function:
-    """Returns the function that computes what is emitted: one for all helpers, as it is long."""
+    """Returns the LLVM function with the code of `emit`, defined at its first use in a module. It
+    is not inlined, as it is long and many helpers call it."""
     name = SHARED + emit.__name__
     if name in lanes.module.globals:
         return lanes.module.globals[name]
@@ -156,7 +163,8 @@ def _function(lanes: Lanes, emit: Emit, answers: int, arguments: Sequence[Value]
 
 
 def _plain(lanes: Lanes, value: Value) -> Value:
-    """Return a value, an opaque pointer if it is one of Numba's, which say what they point to."""
+    """Returns a value; one of Numba's typed pointers as an opaque pointer, which llvmlite needs to
+    mix it with the engine's."""
     if not value.type.is_pointer:
         return value
     same = lanes.slot(value, 0)
@@ -165,8 +173,10 @@ def _plain(lanes: Lanes, value: Value) -> Value:
 
 
 def _all_rise(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
-    """Emits `simt.lane_counts.all_rise`. The first few lanes are looked at before the others, for
-    where addresses do not rise, they mostly tell."""
+    """Emits `simt.lane_counts.all_rise` of addresses in memory and a mask (i64).
+
+    The first 8 lanes are compared before all 32: addresses that do not rise mostly fall there.
+    """
     b, (at, mask) = lanes.b, arguments
     first = b.load(at, typ=ir.VectorType(I64, FIRST_LANES), align=8)
     falls = b.bitcast(b.icmp_unsigned("<", first, _before(lanes, first)), ir.IntType(FIRST_LANES))
@@ -195,7 +205,7 @@ def _count_steps(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
 
 
 def _before(lanes: Lanes, value: Value) -> Value:
-    """Return in each lane what the one before has; the first has its own."""
+    """Returns in each lane the value of the lane before; lane 0 has its own."""
     order = [I32(max(lane - 1, 0)) for lane in range(value.type.count)]
     whole = ir.VectorType(I32, len(order))
     return lanes.b.shuffle_vector(value, value, ir.Constant(whole, order))

@@ -1,5 +1,11 @@
-"""Emits what is known of lanes that reach rising addresses, whatever lanes are off: how many
-stretches of memory they touch, and by which step they rise.
+"""Emits tests for addresses that rise from lane to lane, whatever lanes are inactive: how many
+segments of memory they touch, and their stride.
+
+    keys 3 3 - 4 9 9 ...  (lane 2 inactive)   ->   distinct keys = changes between neighbours + 1
+    offsets 0 8 - 24 ...                      ->   stride 8
+    offsets 0 8 - 20 ...                      ->   NO_STEP
+
+Inactive lanes are given a key that does not break the order: the maximum of lower lanes.
 """
 
 from __future__ import annotations
@@ -21,11 +27,11 @@ from warploom.llvm.lanes import (
 )
 
 Emit = Callable[[], list[Value]]
-"""Emits something, and returns its values."""
+"""Emits code at the builder's position, and returns its results, i64s."""
 
 
 def emit_either(lanes: Lanes, condition: Value, then: Emit, otherwise: Emit) -> list[Value]:
-    """Emit two ways of which the condition chooses one; return what that one gives, i64s."""
+    """Emits two paths of which a condition chooses one; returns the phis of their results."""
     b = lanes.b
     paths = [b.append_basic_block(name) for name in ("then", "otherwise")]
     b.cbranch(condition, *paths)
@@ -33,7 +39,7 @@ def emit_either(lanes: Lanes, condition: Value, then: Emit, otherwise: Emit) -> 
 
 
 def _emit_paths(lanes: Lanes, paths: Mapping[Value, Emit]) -> list[Value]:
-    """Emit what each block is to have, and where they meet; return what they give, i64s."""
+    """Emits the code of each block, and a join after them; returns the phis of their results."""
     b, done = lanes.b, lanes.b.append_basic_block("done")
     emitted: list[tuple[list[Value], Value]] = []
     for path, emit in paths.items():
@@ -55,11 +61,12 @@ def if_rising(
     groups: Sequence[int],
     otherwise: Emit,
 ) -> list[Value]:
-    """Emit the number of aligned groups of so many stretches (powers of 2) that have one, for each
-    of `groups`, where the keys of the lanes that are on do not fall; else what `otherwise` emits.
+    """Emits, for each size in `groups` (powers of 2), the number of aligned groups of that many
+    segments that are touched, if the keys of active lanes do not fall; else `otherwise`.
 
-    `keys`: the numbers of the lanes' stretches, 32 bits; a lane that is off has that of the lowest
-    lane that is on. Neighbours are looked at first: where lanes go anywhere, they mostly tell.
+    `keys`: 32-bit numbers of the lanes' segments; an inactive lane has the key of the lowest active
+    lane. Neighbours are compared first: of unrelated keys, some neighbours mostly fall, and the
+    prefix maximum is not needed.
     """
     b = lanes.b
     look, rising, other = map(b.append_basic_block, ("look", "rising", "otherwise"))
@@ -76,7 +83,8 @@ def if_rising(
 
 
 def emit_step(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
-    """Emits `cost.pattern_table.step_of` of places in memory and a mask that is not empty (i64)."""
+    """Emits `cost.pattern_table.step_of` of offsets in memory and a mask that is not empty (i64);
+    returns the stride from lane to lane, or ANY_STEP or NO_STEP."""
     b, (at, mask) = lanes.b, arguments
     others = b.and_(mask, b.sub(mask, I64(1)))
     one, second = (lanes.intrinsic("llvm.cttz.i64", I64, [bits, I1(0)]) for bits in (mask, others))
@@ -101,14 +109,14 @@ def _none(lanes: Lanes, mask: Value, on: Value) -> Value:
 
 
 def _shifted_up(lanes: Lanes, values: Value, distance: int) -> Value:
-    """Returns in each lane what the lane so many places before it has, in the first ones lane 0's
-    value."""
+    """Returns in each lane the value of the lane `distance` below it; the first lanes have lane
+    0's."""
     order = selection(max(lane - distance, 0) for lane in range(LANES))
     return lanes.b.shuffle_vector(values, values, order)
 
 
 def _highest_so_far(lanes: Lanes, keys: Value) -> Value:
-    """Returns in each lane the highest key of this lane and all lower ones."""
+    """Returns in each lane the highest key of this lane and all lower ones (a prefix maximum)."""
     distance = 1
     while distance < LANES:
         arguments = [keys, _shifted_up(lanes, keys, distance)]
@@ -118,7 +126,7 @@ def _highest_so_far(lanes: Lanes, keys: Value) -> Value:
 
 
 def _steps(lanes: Lanes, keys: Value, group: int) -> Value:
-    """Returns how many groups of so many stretches have one of the keys, which do not fall."""
+    """Returns the number of distinct groups of `group` segments among keys that do not fall."""
     b = lanes.b
     groups = b.lshr(keys, splat_constant(group.bit_length() - 1, I32))
     differ = b.icmp_unsigned("!=", groups, _shifted_up(lanes, groups, 1))

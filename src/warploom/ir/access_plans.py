@@ -167,7 +167,7 @@ class Need(Enum):
     NO_OVERLAP = "no policy chooses whose store lasts, or lanes are known not to overlap"
     STEPS = "with the pass `steps`"
     NOT_SCATTERED = "neither addresses nor which lanes are on depend on data"
-    DEFERS = "with the pass `put-off`, where no detector or observer sees the order"
+    DEFERS = "with the pass `store-batching`, where no detector or observer sees the order"
     LISTS = "no policy chooses the order of lanes"
     ON_STACK = "what a call keeps"
 
