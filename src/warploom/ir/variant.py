@@ -68,7 +68,7 @@ class KernelVariant:
     Scheduling: `independent`: each thread has its own program counter, as from compute capability
     7.0 on. `mixes`: diverged lanes take turns by a policy, instead of one side after the other.
     `shuffles`: the launch's policy chooses the order of warps, blocks and the lanes of an atomic.
-    `clusters`: clusters have several blocks, or the program uses the state spaces of its own.
+    `clusters`: clusters have several blocks, or the program uses `mapa` or cancels launches.
 
     Instrumentation: `records`: code writes a log (`abi.log`). `sanitizes`: the events for a
     detector. `debugging`: the needs of a debugger. `observes`: the events for an observer. None

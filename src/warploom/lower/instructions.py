@@ -93,15 +93,17 @@ class InstructionCode:
         self.preconditions.check(index, instruction, on)
         self.tensor_waits.emit(instruction, on)
         self.tensor_memory.wait(instruction, on)
-        if _has_no_code(instruction) or self._stores(index, instruction, on):
+        if _has_no_code(instruction) or self._emit_store(index, instruction, on):
             return
         if self._by_shape(index, instruction, on):
             self.routines.count(index, instruction, on)
             return
-        with self.tensor_waits.deferring(late_copy(instruction), self._sent(instruction), on):
+        with self.tensor_waits.deferring(
+            late_copy(instruction), self._late_copy_operands(instruction), on
+        ):
             self.write(copy, guard, self._results(index, instruction, on))
             if instruction.operation.spec.unit is Unit.ATOMIC:
-                self._complete(index, instruction, on)
+                self._signal_mbarrier(index, instruction, on)
         self.routines.count(index, instruction, on)
 
     def write(self, copy: Copy, guard: Value | None, results: Iterable[Result]) -> None:
@@ -110,7 +112,7 @@ class InstructionCode:
         for operand, value, type in results:
             writer(operand, value, type)
 
-    def _stores(self, index: int, instruction: Instruction, on: Value) -> bool:
+    def _emit_store(self, index: int, instruction: Instruction, on: Value) -> bool:
         """Emit a store or a copy; False where the instruction is none."""
         name = instruction.operation.name
         if name == "st":
@@ -119,9 +121,11 @@ class InstructionCode:
                 if is_bulk_fill(instruction.operation)
                 else self.shaped_access.store
             )
-            with self.tensor_waits.deferring(late_copy(instruction), self._sent(instruction), on):
+            with self.tensor_waits.deferring(
+                late_copy(instruction), self._late_copy_operands(instruction), on
+            ):
                 store(index, instruction, on)
-                self._complete(index, instruction, on)
+                self._signal_mbarrier(index, instruction, on)
         elif is_tensor_operation(instruction.operation):
             self.tensors.emit(index, instruction, on)
         elif name == "setmaxnreg":
@@ -156,7 +160,7 @@ class InstructionCode:
         """Return the same for instructions that go by their names."""
         match instruction.operation.name:
             case "ld" | "ldu":
-                return self._loaded(index, instruction, on)
+                return self._load(index, instruction, on)
             case "call":
                 return [
                     (target, v, U64) for target, v in self.services.call(index, instruction, on)
@@ -167,36 +171,36 @@ class InstructionCode:
                 shuffled = [(first, value, B32)]
                 return shuffled if second is None else [*shuffled, (second, inside, PRED)]
             case "vote" | "match" | "redux" | "elect":
-                found = self.warpwide.grouped(instruction, on)
+                results = self.warpwide.grouped(instruction, on)
                 targets = spread(instruction.operands[:1])
-                return [(t, *given) for t, given in zip(targets, found, strict=False)]
+                return [(t, *given) for t, given in zip(targets, results, strict=False)]
             case "activemask":
                 return [(instruction.operands[0], self.warpwide.active_lanes(on), B32)]
             case "cvta":
-                type, value = self.moves.converted_address(instruction, LANES)
+                type, value = self.moves.convert_address(instruction, LANES)
                 return [(instruction.operands[0], value, type)]
             case "isspacep" if instruction.operation.spec.semantics is None:
-                return [self.moves.is_parameter(instruction)]
+                return [self.moves.test_parameter_window(instruction)]
             case "mov" if not is_copy(instruction):
-                return self.moves.moved(instruction)
+                return self.moves.move(instruction)
             case "getctarank":
                 address = self.operands.read(instruction.operands[1], U64)
                 return [(instruction.operands[0], self.memory.clusters.rank_of(address), B32)]
             case "setp":
-                return self._compared(instruction)
+                return self._compare(instruction)
             case _:
-                return self._computed(instruction)
+                return self._compute(instruction)
 
-    def _compared(self, instruction: Instruction) -> list[Result]:
+    def _compare(self, instruction: Instruction) -> list[Result]:
         """Returns what a comparison gives: whether it holds, and where there is a second target the
         opposite."""
-        held = self.leading.compare(instruction, lambda: self._computed(instruction)[0][1])
-        if held is None:
-            return self._computed(instruction)
+        holds = self.leading.compare(instruction, lambda: self._compute(instruction)[0][1])
+        if holds is None:
+            return self._compute(instruction)
         targets = spread(instruction.operands[:1])
-        return [(t, v, PRED) for t, v in zip(targets, (held, self.b.not_(held)), strict=False)]
+        return [(t, v, PRED) for t, v in zip(targets, (holds, self.b.not_(holds)), strict=False)]
 
-    def _loaded(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+    def _load(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
         type = instruction.operation.modifiers.scalar()
         values = self.shaped_access.load(index, instruction, on)
         if values is None:
@@ -219,21 +223,21 @@ class InstructionCode:
         return True
 
     def by_shape(
-        self, index: int, instruction: Instruction, on: Value, wrapped: Callable[[Value], None]
+        self, index: int, instruction: Instruction, on: Value, on_wrap: Callable[[Value], None]
     ) -> None:
-        """Emit an instruction whose results all have shapes; what to do is `wrapped`, where a lane
+        """Emit an instruction whose results all have shapes; what to do is `on_wrap`, where a lane
         wraps around that must not."""
         guard, name = self.guards.agreed(instruction), instruction.operation.name
-        found: list[Result] = []
+        results: list[Result] = []
         if name in ("ld", "ldu"):
             values = self.shaped_access.load_agreed(index, instruction, on)
             type = instruction.operation.modifiers.scalar()
-            found = [
+            results = [
                 (t, v, type) for t, v in zip(elements(instruction.operands[0]), values, strict=True)
             ]
         elif name == "cvta":
-            type, value = self.moves.converted_address(instruction, self.shaped.width(instruction))
-            found = [(instruction.operands[0], value, type)]
+            type, value = self.moves.convert_address(instruction, self.shaped.width(instruction))
+            results = [(instruction.operands[0], value, type)]
         elif name == "mov" and not is_copy(instruction):
             type = instruction.operation.modifiers.scalar()
             if isinstance(instruction.operands[1], Symbol):
@@ -241,20 +245,20 @@ class InstructionCode:
             value = self.operands.read(
                 instruction.operands[1], type, width=self.shaped.width(instruction)
             )
-            found = [(instruction.operands[0], value, type)]
+            results = [(instruction.operands[0], value, type)]
         else:
-            found = self._computed_by_shape(instruction, wrapped)
-        for target, value, type in found:
+            results = self._compute_by_shape(instruction, on_wrap)
+        for target, value, type in results:
             self.shaped.write(target, value, type, guard)
 
-    def _computed_by_shape(
-        self, instruction: Instruction, wrapped: Callable[[Value], None]
+    def _compute_by_shape(
+        self, instruction: Instruction, on_wrap: Callable[[Value], None]
     ) -> list[Result]:
         """Returns what the terms of an instruction give; all are computed before the first is
         written."""
         sources, types = self._sources(instruction)
-        found: list[Result] = []
-        for target, term, root, blind in self._roots(instruction):
+        results: list[Result] = []
+        for target, term, root, blind in self._results_to_compute(instruction):
             given = [
                 partial(self.operands.read, source, type, blind=number in blind)
                 for number, (source, type) in enumerate(zip(sources, types, strict=False))
@@ -262,11 +266,11 @@ class InstructionCode:
             ]
             value, wraps = self.shaped.compute(instruction, root, given)
             if wraps is not None:
-                wrapped(wraps)
-            found.append((target, value, term.type))
-        return found
+                on_wrap(wraps)
+            results.append((target, value, term.type))
+        return results
 
-    def _sent(self, instruction: Instruction) -> dict[int, Value]:
+    def _late_copy_operands(self, instruction: Instruction) -> dict[int, Value]:
         """Returns the operands of `asynchronous.late_copies` of an `st.async` or a `red.async`;
         none of other instructions."""
         if late_copy(instruction) is None or not self.tensor_waits.delays:
@@ -280,20 +284,20 @@ class InstructionCode:
             rows[GLOBAL_ROW] = given if type.bits == 64 else self.b.zext(given, vector(I64))
         return rows
 
-    def _complete(self, index: int, instruction: Instruction, on: Value) -> None:
+    def _signal_mbarrier(self, index: int, instruction: Instruction, on: Value) -> None:
         """Tell an mbarrier of the bytes of an access, where it names one."""
-        told = completion(instruction)
-        if told is None:
+        arrival = completion(instruction)
+        if arrival is None:
             return
         recording = self.memory.copy_recording
         with nullcontext() if recording is None else recording.completing():
-            self.atomics.emit(index, told, on)
+            self.atomics.emit(index, arrival, on)
 
-    def _computed(self, instruction: Instruction) -> list[Result]:
+    def _compute(self, instruction: Instruction) -> list[Result]:
         """Returns what the terms of an instruction give."""
         sources, types = self._sources(instruction)
         results: list[Result] = []
-        for target, term, root, blind in self._roots(instruction):
+        for target, term, root, blind in self._results_to_compute(instruction):
             values = [
                 self.operands.read(source, type, blind=number in blind)
                 for number, (source, type) in enumerate(zip(sources, types, strict=False))
@@ -306,21 +310,21 @@ class InstructionCode:
         self, instruction: Instruction
     ) -> tuple[tuple[Operand, ...], tuple[ScalarType | None, ...]]:
         """Return the operands that an instruction reads, one by one, and as which types."""
-        first = len(instruction.operation.spec.destinations)
-        return tuple(spread(instruction.operands[first:])), instruction.operation.source_types
+        count = len(instruction.operation.spec.destinations)
+        return tuple(spread(instruction.operands[count:])), instruction.operation.source_types
 
-    def _roots(
+    def _results_to_compute(
         self, instruction: Instruction
     ) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
         """Return, by target, its term, what is computed of it, and the sources whose NaNs cannot
         show."""
-        first = len(instruction.operation.spec.destinations)
+        count = len(instruction.operation.spec.destinations)
         terms = instruction.operation.terms_for(len(self._sources(instruction)[0]))
-        for target, term in zip(spread(instruction.operands[:first]), terms, strict=False):
+        for target, term in zip(spread(instruction.operands[:count]), terms, strict=False):
             root = self._root(target, term, instruction)
             blind = ignores_nan_bits(term)
             if root is not term or is_copy(instruction):
-                blind = blind | self._copied(target, instruction)
+                blind = blind | self._copied_nan_sources(target, instruction)
             yield target, term, root, blind
 
     def _root(self, target: Operand, term: Term, instruction: Instruction) -> Term:
@@ -329,7 +333,7 @@ class InstructionCode:
             return term.args[0]
         return term
 
-    def _copied(self, target: Operand, instruction: Instruction) -> frozenset[int]:
+    def _copied_nan_sources(self, target: Operand, instruction: Instruction) -> frozenset[int]:
         """Emit a move from one register that may hold any NaN to another, which keeps it as it
         is."""
         copies = is_copy(instruction) and target in self.frame.open_nans
@@ -339,9 +343,9 @@ class InstructionCode:
 def _has_no_code(instruction: Instruction) -> bool:
     """Returns whether an instruction does nothing where it stands."""
     name = instruction.operation.name
-    inlined = name == "call" and service_of(instruction) is None
-    meets = name == "bar" and "warp" in instruction.operation.modifiers
-    return inlined or meets or is_effectless(instruction.operation)
+    is_inlined_call = name == "call" and service_of(instruction) is None
+    is_warp_barrier = name == "bar" and "warp" in instruction.operation.modifiers
+    return is_inlined_call or is_warp_barrier or is_effectless(instruction.operation)
 
 
 class _Writer:

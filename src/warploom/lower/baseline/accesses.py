@@ -21,8 +21,8 @@ from warploom.cost.device_rules import AccessRules
 from warploom.llvm.lanes import I8, I64, PTR, Value, splat_constant, vector
 from warploom.lower.access.access_functions import AccessFunctions
 from warploom.lower.access.memory import by_space
-from warploom.lower.baseline.operations import Registers
-from warploom.lower.baseline.signature import FAULT_BITS, Body, Run, Source
+from warploom.lower.baseline.operations import MemoryRegisters
+from warploom.lower.baseline.signature import FAULT_BITS, RunWord, SharedFunctionBody, SourceForm
 from warploom.lower.instrument.recording import record_access
 from warploom.program.accesses import spaces_of
 from warploom.ptx.ir import Space
@@ -35,8 +35,8 @@ class AccessFunction:
     `ir.variant`."""
 
     access_type: AccessType
-    address: Source
-    data: tuple[Source, ...]
+    address: SourceForm
+    data: tuple[SourceForm, ...]
     rules: AccessRules
     shuffles: bool
     records: bool
@@ -44,8 +44,8 @@ class AccessFunction:
     @property
     def name(self) -> str:
         forms = ",".join(map(str, self.data))
-        way = "shuffled." * self.shuffles + "recorded." * self.records
-        return f"access.{way}{self.access_type.name}[{self.address}]({forms}).{self.rules.name}"
+        variant = "shuffled." * self.shuffles + "recorded." * self.records
+        return f"access.{variant}{self.access_type.name}[{self.address}]({forms}).{self.rules.name}"
 
     @property
     def spaces(self) -> tuple[Space, ...]:
@@ -60,24 +60,28 @@ class AccessFunction:
 class _Emission:
     """Emits one such function."""
 
-    def __init__(self, module: ir.Module, wanted: AccessFunction) -> None:
-        self.wanted, self.access_type = wanted, wanted.access_type
-        self.body = body = Body(module, wanted.name)
-        self.lanes, self.b, self.registers = body.lanes, body.b, Registers(body.lanes)
-        self.functions = AccessFunctions(module, wanted.rules, shuffles=wanted.shuffles)
+    def __init__(self, module: ir.Module, function_spec: AccessFunction) -> None:
+        self.function_spec, self.access_type = function_spec, function_spec.access_type
+        self.body = body = SharedFunctionBody(module, function_spec.name)
+        self.lanes, self.b, self.registers = body.lanes, body.b, MemoryRegisters(body.lanes)
+        self.functions = AccessFunctions(
+            module, function_spec.rules, shuffles=function_spec.shuffles
+        )
         self.instruction = body.word()
-        self.base, self.offset = body.source(wanted.address), body.word()
-        self.rows = {space: body.word() for space in wanted.spaces}
-        self.local = self._local() if Space.LOCAL in wanted.spaces else None
-        self.data: Sequence[Value] = [body.source(source) for source in wanted.data]
+        self.base, self.offset = body.source(function_spec.address), body.word()
+        self.rows = {space: body.word() for space in function_spec.spaces}
+        self.local = self._local() if Space.LOCAL in function_spec.spaces else None
+        self.data: Sequence[Value] = [body.source(source) for source in function_spec.data]
         size = self.access_type.part_bytes * self.access_type.parts
         self.moved = self.lanes.alloca(ir.ArrayType(ir.IntType(8), size), align=64)
-        self.scratch = self.lanes.alloca(WIDE) if wanted.records else None
+        self.scratch = self.lanes.alloca(WIDE) if function_spec.records else None
 
     def emit(self) -> None:
         """Emits the whole function."""
         if self.access_type.op == "store":
-            for number, (place, source) in enumerate(zip(self.data, self.wanted.data, strict=True)):
+            for number, (place, source) in enumerate(
+                zip(self.data, self.function_spec.data, strict=True)
+            ):
                 value = self.registers.read(place, source, self._bits)
                 self.b.store(value, self._part(number), align=16)
         addresses = self._addresses()
@@ -87,14 +91,16 @@ class _Emission:
         else:
             self._access(self.access_type.space, addresses, mask)
         if self.access_type.op == "load":
-            for number, (place, source) in enumerate(zip(self.data, self.wanted.data, strict=True)):
+            for number, (place, source) in enumerate(
+                zip(self.data, self.function_spec.data, strict=True)
+            ):
                 if source.bits:
                     type = vector(self.access_type.element)
                     value = self.b.load(self._part(number), typ=type, align=16)
                     self.registers.write(
                         place, source.bits, value, self.access_type.type, self.body.on
                     )
-        self.body.go_on()
+        self.body.call_next_and_return()
 
     @property
     def _bits(self) -> ScalarType:
@@ -107,9 +113,9 @@ class _Emission:
     def _addresses(self) -> Value:
         """Returns the lanes' addresses. Sums of 32 bits begin again at 0."""
         b = self.b
-        base = self.registers.read(self.base, self.wanted.address, unsigned(64))
+        base = self.registers.read(self.base, self.function_spec.address, unsigned(64))
         whole = b.add(base, self.lanes.splat(self.offset))
-        if self.wanted.address.bits != 32:
+        if self.function_spec.address.bits != 32:
             return whole
         return b.and_(whole, splat_constant(0xFFFFFFFF, I64))
 
@@ -119,24 +125,32 @@ class _Emission:
         access_type, bits = replace(self.access_type, space=space), self.lanes.bits(mask)
         if self.scratch is not None:
             log = self.body.pointer(Slot.LOG_AT)
-            given = log, self.scratch, self.instruction, access_type, addresses, bits
-            record_access(self.lanes, *given)
+            recorded = log, self.scratch, self.instruction, access_type, addresses, bits
+            record_access(self.lanes, *recorded)
         base, limit = self._memory(space)
-        arguments = [environment, *self._kept(space), addresses, bits, self.moved, base, limit]
+        arguments = [
+            environment,
+            *self._row_and_bounds(space),
+            addresses,
+            bits,
+            self.moved,
+            base,
+            limit,
+        ]
         fault = b.call(self.functions.plain(access_type), arguments)
         with b.if_then(b.icmp_unsigned("!=", fault, I64(0)), likely=False):
             where = b.shl(self.instruction, I64(FAULT_BITS))
             b.ret(b.or_(where, I64(SPACE_CODES[space] + 1)))
 
-    def _kept(self, space: Space) -> tuple[Value, Value]:
+    def _row_and_bounds(self, space: Space) -> tuple[Value, Value]:
         """Returns the row of an access, and the bounds that its instruction keeps."""
         b, number = self.b, self.rows[space]
-        row = self.lanes.slot(self.body.array(Run.ROWS), b.mul(number, I64(ROW_WIDTH)))
+        row = self.lanes.slot(self.body.array(RunWord.ROWS), b.mul(number, I64(ROW_WIDTH)))
         return row, self.lanes.slot(self.body.pointer(Slot.CACHE_AT), b.mul(number, I64(2)))
 
     def _local(self) -> tuple[Value, Value]:
         """Returns where the warp's local memory begins on the host, and its length for a lane."""
-        before = self.b.mul(self.body.of_run(Run.WARP), self.body.word())
+        before = self.b.mul(self.body.run_word(RunWord.WARP), self.body.word())
         at = self.b.gep(self.body.pointer(Slot.LOCAL_AT), [before], source_etype=I8)
         return at, self.body.word()
 

@@ -19,7 +19,7 @@ from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.shared_functions import SharedFunctions
 from warploom.lower.baseline.accesses import AccessFunction
 from warploom.lower.baseline.operations import OperationFunction, ParameterFunction
-from warploom.lower.baseline.signature import FAULT_BITS, Source
+from warploom.lower.baseline.signature import FAULT_BITS, SourceForm
 from warploom.lower.baseline.tables import END, CallTable, SharedCall
 from warploom.lower.frame.operands import immediate_bits
 from warploom.lower.instrument.guards import Guards
@@ -48,11 +48,11 @@ _IN_MEMORY = (Space.GLOBAL, Space.CONST)
 """The spaces of variables whose addresses the launch tells."""
 
 
-class Argument(NamedTuple):
+class CallArgument(NamedTuple):
     """A source of an instruction: its form, and the word that tells it; a value where it is known
     only when the kernel runs."""
 
-    form: Source
+    form: SourceForm
     word: int | Value
 
 
@@ -71,19 +71,19 @@ class CallCode:
     def emit(self, index: int, instruction: Instruction) -> bool:
         """Emits an instruction, perhaps later; returns False where there is no function for it:
         then all before it has been emitted."""
-        found = (
+        calls = (
             None
             if any(True for _ in operand_checks(instruction))
             else self._calls(index, instruction)
         )
-        if found is None:
+        if calls is None:
             self.flush()
             return False
-        for call in found:
+        for call in calls:
             if all(isinstance(word, int) for word in call.words):
                 self.table.add(index, call)
             else:
-                self._emit_now(index, instruction, call)
+                self._emit_call(index, instruction, call)
         return True
 
     def flush(self) -> None:
@@ -92,7 +92,7 @@ class CallCode:
         if fault is not None:
             self._leave_at_fault(fault)
 
-    def _emit_now(self, index: int, instruction: Instruction, call: SharedCall) -> None:
+    def _emit_call(self, index: int, instruction: Instruction, call: SharedCall) -> None:
         """Emits a call with words that are known only when the kernel runs."""
         self.flush()
         guard, active = self.guards.counted(index, instruction), self.frame.active.bits()
@@ -130,28 +130,28 @@ class CallCode:
         targets = tuple(spread(instruction.operands[:first]))
         types = operation.source_types
         sources = list(zip(spread(instruction.operands[first:]), types, strict=False))
-        if not all(self._is_written(target) for target in targets):
+        if not all(self._can_be_target(target) for target in targets):
             return None
-        if not all(type is None or self._is_read(source, type) for source, type in sources):
+        if not all(type is None or self._can_be_source(source, type) for source, type in sources):
             return None
-        given = [self._argument(s, type) for s, type in sources if type is not None]
-        forms = iter(one.form for one in given)
+        arguments = [self._argument(s, type) for s, type in sources if type is not None]
+        forms = iter(one.form for one in arguments)
         function = OperationFunction(
             operation,
             tuple(map(_bits, targets)),
-            tuple(Source(0) if type is None else next(forms) for _, type in sources),
+            tuple(SourceForm(0) if type is None else next(forms) for _, type in sources),
         )
-        places = [self._home(t) for t in targets if isinstance(t, Register)]
-        words = [*places, *(one.word for one in given)]
+        places = [self._slot(t) for t in targets if isinstance(t, Register)]
+        words = [*places, *(one.word for one in arguments)]
         return SharedCall(function.name, function.define, words)
 
     @staticmethod
-    def _is_written(target: Operand) -> bool:
-        known = isinstance(target, Register) and target.type.bits <= WIDEST
-        return known or isinstance(target, Sink)
+    def _can_be_target(target: Operand) -> bool:
+        is_register = isinstance(target, Register) and target.type.bits <= WIDEST
+        return is_register or isinstance(target, Sink)
 
     @staticmethod
-    def _is_read(source: Operand, type: ScalarType) -> bool:
+    def _can_be_source(source: Operand, type: ScalarType) -> bool:
         """Returns whether a source can be passed."""
         match source:
             case Register():
@@ -165,41 +165,43 @@ class CallCode:
             case _:
                 return False
 
-    def _argument(self, source: Operand, type: ScalarType) -> Argument:
+    def _argument(self, source: Operand, type: ScalarType) -> CallArgument:
         """Returns a source as it is passed."""
         match source:
             case Register():
-                return Argument(Source(_bits(source)), self._home(source))
+                return CallArgument(SourceForm(_bits(source)), self._slot(source))
             case Negated():
-                return Argument(Source(1, negated=True), self._home(source.operand))
+                return CallArgument(SourceForm(1, negated=True), self._slot(source.operand))
             case Immediate():
                 bits = immediate_bits(source, type)
-                return Argument(Source(0), bits - (bits >> 63 << 64))
-            case Symbol() if self._is_known(source):
-                return Argument(Source(0), self._offset(source))
+                return CallArgument(SourceForm(0), bits - (bits >> 63 << 64))
+            case Symbol() if self._is_constant(source):
+                return CallArgument(SourceForm(0), self._offset(source))
             case Special() if source.name.startswith("%tid"):
-                return Argument(Source(32), self._thread_indices("xyz".index(source.name[-1])))
+                return CallArgument(
+                    SourceForm(32), self._thread_indices("xyz".index(source.name[-1]))
+                )
             case _:
                 value = self.lanes.lane(self.operands.read(source, unsigned(64), width=1), 0)
-                return Argument(Source(0), value)
+                return CallArgument(SourceForm(0), value)
 
     def _thread_indices(self, axis: int) -> Value:
         """Returns where the indices of the warp's threads stand, as if it were a register."""
         at = self.b.ptrtoint(self.operands.specials.thread_indices(axis), I64)
         return self.b.sub(at, self.b.ptrtoint(self.frame.homes.base(), I64))
 
-    def _home(self, register: Register) -> int:
+    def _slot(self, register: Register) -> int:
         """Returns the place of a register."""
         return self.frame.context_layout.by_lane[register]
 
-    def _is_known(self, symbol: Symbol) -> bool:
+    def _is_constant(self, symbol: Symbol) -> bool:
         """Returns whether the address of a variable is the same in all launches."""
         return self.frame.program.places[symbol.name].space not in _IN_MEMORY
 
     def _offset(self, symbol: Symbol) -> int:
         """Returns the address of such a variable; of others, its number in `Program.globals`."""
         place = self.frame.program.places[symbol.name]
-        return place.offset + (symbol.offset if self._is_known(symbol) else 0)
+        return place.offset + (symbol.offset if self._is_constant(symbol) else 0)
 
     # ---- loads and stores -----------------------------------------------------------------------
 
@@ -216,21 +218,21 @@ class CallCode:
         type = instruction.operation.modifiers.scalar()
         if space_of(instruction) is Space.PARAM:
             return self._parameters(data, address, type) if load else None
-        moved, passed = elements(data), self._is_written if load else self._is_stored
+        moved, passed = elements(data), self._can_be_target if load else self._can_be_stored
         if type.bits > WIDEST or not all(map(passed, moved)):
             return None
         if self.memory.clusters.several and accesses_cluster(instruction):
             return None
-        given = [self._target(one) if load else self._argument(one, type) for one in moved]
+        arguments = [self._target(one) if load else self._argument(one, type) for one in moved]
         access_type = self.memory.accesses.shape_of("load" if load else "store", index, instruction)
-        return [self._access(access_type, index, address, given)]
+        return [self._access(access_type, index, address, arguments)]
 
     def _access(
-        self, access_type: AccessType, index: int, address: Address, given: list[Argument]
+        self, access_type: AccessType, index: int, address: Address, arguments: list[CallArgument]
     ) -> SharedCall:
         """Returns the call for an access of that shape."""
         form, base, offset = self._address(address)
-        forms, rules = tuple(one.form for one in given), self.frame.layout.rules
+        forms, rules = tuple(one.form for one in arguments), self.frame.layout.rules
         records = self.frame.variant.records
         function = AccessFunction(access_type, form, forms, rules, self.shuffles, records)
         words: list[int | Value] = [index]
@@ -238,31 +240,31 @@ class CallCode:
         if Space.LOCAL in function.spaces:
             local = self.frame.program.local_bytes
             words += [local_stride(local), local]
-        words += [one.word for one in given]
+        words += [one.word for one in arguments]
         return SharedCall(function.name, function.define, words)
 
-    def _target(self, target: Operand) -> Argument:
+    def _target(self, target: Operand) -> CallArgument:
         """Returns the target of a load as it is passed."""
-        known = isinstance(target, Register)
-        return Argument(Source(_bits(target)), self._home(target) if known else 0)
+        is_register = isinstance(target, Register)
+        return CallArgument(SourceForm(_bits(target)), self._slot(target) if is_register else 0)
 
     @staticmethod
-    def _is_stored(source: Operand) -> bool:
+    def _can_be_stored(source: Operand) -> bool:
         whole = isinstance(source, Register) and 1 < source.type.bits <= WIDEST
         return whole or isinstance(source, Immediate)
 
-    def _address(self, address: Address) -> tuple[Source, int, int]:
+    def _address(self, address: Address) -> tuple[SourceForm, int, int]:
         """Returns the form of the base of an address, its word, and the offset that is added."""
         match address.base:
             case None:
-                return Source(0), 0, address.offset
+                return SourceForm(0), 0, address.offset
             case Register():
-                return Source(_bits(address.base)), self._home(address.base), address.offset
-            case Symbol() if self._is_known(address.base):
-                return Source(0), self._offset(address.base), address.offset
+                return SourceForm(_bits(address.base)), self._slot(address.base), address.offset
+            case Symbol() if self._is_constant(address.base):
+                return SourceForm(0), self._offset(address.base), address.offset
             case Symbol():
                 offset = address.base.offset + address.offset
-                return Source(0, variable=True), self._offset(address.base), offset
+                return SourceForm(0, variable=True), self._offset(address.base), offset
 
     def _parameters(
         self, data: Operand, address: Address, type: ScalarType
@@ -271,16 +273,16 @@ class CallCode:
         targets, base = elements(data), address.base
         if not isinstance(base, Symbol) or type.bits > WIDEST:
             return None
-        if not all(map(self._is_written, targets)):
+        if not all(map(self._can_be_target, targets)):
             return None
-        found: list[SharedCall] = []
+        calls: list[SharedCall] = []
         for number, target in enumerate(targets):
             if isinstance(target, Register):
                 function = ParameterFunction(type, target.type.bits)
                 offset = self._offset(base) + address.offset + number * type.bytes
-                words = [self._home(target), offset]
-                found.append(SharedCall(function.name, function.define, words))
-        return found
+                words = [self._slot(target), offset]
+                calls.append(SharedCall(function.name, function.define, words))
+        return calls
 
 
 _OUT_OF_LINE = frozenset({Unit.ATOMIC, Unit.MATRIX, Unit.TEXTURE, Unit.BARRIER})

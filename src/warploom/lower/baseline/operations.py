@@ -14,7 +14,7 @@ from warploom.abi.environment import Slot
 from warploom.core.types import PRED, ScalarType, unsigned
 from warploom.isa.spec import Operation
 from warploom.llvm.lanes import I8, I32, I64, Lanes, Value, storage_type, vector
-from warploom.lower.baseline.signature import Body, Source
+from warploom.lower.baseline.signature import SharedFunctionBody, SourceForm
 from warploom.lower.frame.operands import read_as, register_bits
 from warploom.lower.terms.terms import Lowering
 
@@ -29,7 +29,7 @@ class OperationFunction:
 
     operation: Operation
     targets: tuple[int, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[SourceForm, ...]
 
     @property
     def name(self) -> str:
@@ -38,8 +38,8 @@ class OperationFunction:
 
     def define(self, module: ir.Module) -> None:
         """Emits the function into a module."""
-        body = Body(module, self.name)
-        registers = Registers(body.lanes)
+        body = SharedFunctionBody(module, self.name)
+        registers = MemoryRegisters(body.lanes)
         lower = Lowering(body.lanes, 32)
         places = [body.place() for bits in self.targets if bits]
         types = self.operation.source_types
@@ -56,7 +56,7 @@ class OperationFunction:
         ]
         for place, (bits, type, value) in zip(places, found, strict=False):
             registers.write(place, bits, value, type, body.on)
-        body.go_on()
+        body.call_next_and_return()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +73,23 @@ class ParameterFunction:
 
     def define(self, module: ir.Module) -> None:
         """Emits the function into a module."""
-        body = Body(module, self.name)
-        b, registers, place = body.b, Registers(body.lanes), body.place()
+        body = SharedFunctionBody(module, self.name)
+        b, registers, place = body.b, MemoryRegisters(body.lanes), body.place()
         at = b.gep(body.pointer(Slot.PARAMETERS_AT), [body.word()], source_etype=I8)
         number = b.load(at, typ=ir.IntType(self.value.bits), align=1)
         wide = number if self.value.bits == 64 else b.zext(number, I64)
-        value = registers.read(wide, Source(0), self.value)
+        value = registers.read(wide, SourceForm(0), self.value)
         registers.write(place, self.bits, value, self.value, body.on)
-        body.go_on()
+        body.call_next_and_return()
 
 
-class Registers:
+class MemoryRegisters:
     """Emits reads and writes of registers in memory."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes, self.b = lanes, lanes.b
 
-    def read(self, place: Value, source: Source, type: ScalarType) -> Value:
+    def read(self, place: Value, source: SourceForm, type: ScalarType) -> Value:
         """Returns a source in 32 lanes, in the computing type of `type`."""
         b = self.b
         if not source.bits:

@@ -2,7 +2,7 @@
 
     fault = function(environment, run, registers, functions, on, words)
 
-`run` has the words of `Run`; `registers` is where the context of the warp begins; `on` are the
+`run` has the words of `RunWord`; `registers` is where the context of the warp begins; `on` are the
 lanes that execute the instruction. `words` are i64: what the instruction's operands are, one after
 the other, and then the number, among `functions`, of the function that comes next, whose own words
 follow. Each function ends with a tail call of the next (threaded code), the last, `END`, returns 0.
@@ -25,7 +25,7 @@ SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, PTR, I32, PTR])
 FAULT_BITS = 8
 
 
-class Run(IntEnum):
+class RunWord(IntEnum):
     """The words of a run that are no part of the environment: the addresses of the rows and of the
     counts of the kernel, and the number of the warp in its block."""
 
@@ -34,7 +34,7 @@ class Run(IntEnum):
     WARP = auto()
 
 
-class Source(NamedTuple):
+class SourceForm(NamedTuple):
     """The form of a source: a register of so many bits (1: a predicate), perhaps negated; or a
     number (`bits` is 0), perhaps the address of a `variable`.
 
@@ -52,7 +52,7 @@ class Source(NamedTuple):
         return f"{'!' * self.negated}{f'r{self.bits}' if self.bits else 'n'}"
 
 
-class Body:
+class SharedFunctionBody:
     """A function of SIGNATURE while it is emitted into a module. Words are taken one by one."""
 
     def __init__(self, module: ir.Module, name: str) -> None:
@@ -61,29 +61,29 @@ class Body:
         self.b = self.lanes.b
         self.environment, self._run, self.registers, *rest = self.function.args
         self._functions, self.on, self._words = rest
-        self._taken = 0
+        self._words_read = 0
 
     def word(self) -> Value:
         """Returns the next word."""
-        at = self.lanes.slot(self._words, self._taken)
-        self._taken += 1
+        at = self.lanes.slot(self._words, self._words_read)
+        self._words_read += 1
         return self.b.load(at, typ=I64)
 
-    def of_run(self, word: Run) -> Value:
+    def run_word(self, word: RunWord) -> Value:
         """Returns a word of the run."""
         return self.b.load(self.lanes.slot(self._run, int(word)), typ=I64)
 
-    def array(self, word: Run) -> Value:
+    def array(self, word: RunWord) -> Value:
         """Returns an address among the words of the run, as a pointer."""
-        return self.b.inttoptr(self.of_run(word), PTR)
+        return self.b.inttoptr(self.run_word(word), PTR)
 
     def call_next(self, on: Value) -> Value:
         """Returns what the function returns that comes next, which is called for the lanes `on`."""
-        return self._call(self.lanes.slot(self._words, self._taken), on, "")
+        return self._call(self.lanes.slot(self._words, self._words_read), on, "")
 
-    def go_on(self, after: Value | int = 0) -> None:
+    def call_next_and_return(self, after: Value | int = 0) -> None:
         """Ends with a tail call of the function that comes next, or so many words later."""
-        place = self.lanes.slot(self._words, self._taken)
+        place = self.lanes.slot(self._words, self._words_read)
         self.b.ret(self._call(self.lanes.slot(place, after), self.on, "musttail"))
 
     def _call(self, place: Value, on: Value, tail: str) -> Value:
@@ -99,7 +99,7 @@ class Body:
         """Returns the address of the register that the next word names."""
         return self.b.gep(self.registers, [self.word()], source_etype=I8)
 
-    def source(self, form: Source) -> Value:
+    def source(self, form: SourceForm) -> Value:
         """Returns what the next word names: the address of a register, or a number."""
         if form.bits:
             return self.place()

@@ -16,7 +16,7 @@ from llvmlite import ir
 from warploom.abi.environment import Slot
 from warploom.llvm.lanes import I32, I64, PTR, Value, spelled
 from warploom.lower.access.shared_functions import Define, SharedFunctions
-from warploom.lower.baseline.signature import SIGNATURE, Body, Run
+from warploom.lower.baseline.signature import SIGNATURE, RunWord, SharedFunctionBody
 from warploom.lower.frame.frame import Frame
 from warploom.lower.instrument.recording import record_guard
 from warploom.ptx.ir import Guard
@@ -44,8 +44,8 @@ class CallTable:
         self._table: Any = ir.GlobalVariable(frame.module, ir.ArrayType(I64, 0), "calls")
         self._functions: Any = ir.GlobalVariable(frame.module, ir.ArrayType(PTR, 0), "functions")
         prologue = frame.prologue
-        self._run = prologue.alloca(ir.ArrayType(I64, len(Run)))
-        for word, array in ((Run.ROWS, frame.rows), (Run.COUNTS, frame.counts)):
+        self._run = prologue.alloca(ir.ArrayType(I64, len(RunWord)))
+        for word, array in ((RunWord.ROWS, frame.rows), (RunWord.COUNTS, frame.counts)):
             address = prologue.b.ptrtoint(array, I64)
             prologue.b.store(address, prologue.slot(self._run, int(word)))
 
@@ -84,7 +84,7 @@ class CallTable:
     def call(self, words: Value, on: Value) -> Value:
         """Emits the calls from a place on, for the lanes `on`; returns 0 or the fault of one."""
         frame, lanes = self.frame, self.frame.lanes
-        lanes.b.store(frame.warp, lanes.slot(self._run, int(Run.WARP)))
+        lanes.b.store(frame.warp, lanes.slot(self._run, int(RunWord.WARP)))
         number = lanes.b.load(words, typ=I64)
         address = lanes.b.load(lanes.slot(self._functions, number), typ=I64)
         function = lanes.b.inttoptr(address, ir.PointerType(SIGNATURE))
@@ -106,7 +106,7 @@ class CallTable:
 
 def _define_end(module: ir.Module) -> None:
     """Emits the function that ends a table into a module."""
-    Body(module, END.name).b.ret(I64(0))
+    SharedFunctionBody(module, END.name).b.ret(I64(0))
 
 
 END = SharedCall("end", _define_end)
@@ -129,15 +129,15 @@ class GuardFunction:
 
     def define(self, module: ir.Module) -> None:
         """Emits the function into a module."""
-        body = Body(module, self.name)
+        body = SharedFunctionBody(module, self.name)
         b, lanes = body.b, body.lanes
         instruction, bits = body.word(), b.load(body.place(), typ=I32)
         count, size = body.word(), body.word()
         held = b.and_(body.on, b.not_(bits) if self.negated else bits)
-        lanes.add_to(lanes.slot(body.array(Run.COUNTS), count), lanes.popcount(held))
+        lanes.add_to(lanes.slot(body.array(RunWord.COUNTS), count), lanes.popcount(held))
         if self.records:
             record_guard(lanes, body.pointer(Slot.LOG_AT), instruction, held)
         fault = body.call_next(held)
         with b.if_then(b.icmp_unsigned("!=", fault, I64(0)), likely=False):
             b.ret(fault)
-        body.go_on(size)
+        body.call_next_and_return(size)

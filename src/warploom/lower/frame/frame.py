@@ -1,4 +1,4 @@
-"""The frame of a warp's function: all that its code refers to, each part an object of its own."""
+"""Collects the parts of a warp function's state that emitters share."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ from warploom.ptx.ir import Register
 
 
 class Frame(FunctionFrame):
-    """Holds the function of a warp with the parts of its state, while it is being emitted.
+    """Holds the function that runs a warp, and its state, while it is emitted.
 
-    `facts` is what the passes have found of the kernel, `shapes` the shapes of its registers among
-    it. `active` is the active mask, `registers` the registers at the place where code goes now,
-    `homes` those in the context, `transfers` moves them from one to the other; `context` finds the
-    warp's state and context, `nodes` its SIMT stack; `counters` and `fuel` count instructions.
-    `ahead` is how many instructions there are from the one being emitted to the end of its
-    block.
+    `facts`: the Warp IR of the kernel; `shapes`: its vector shapes of registers. `active`: the
+    active mask. `registers`: registers in the code being emitted; `homes`: registers in the warp's
+    context; `transfers` moves them between both. `context`: addresses in the warp's context and
+    state; `nodes`: its SIMT stack. `counters` and `fuel` count instructions. `ahead`: the number of
+    instructions from the one being emitted, included, to the end of its basic block.
     """
 
     def __init__(

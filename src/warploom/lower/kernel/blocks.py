@@ -48,7 +48,7 @@ class GridBlocks:
         if self.options.delays:
             self.work = self.lanes.alloca(ir.ArrayType(I64, ENTRY_WORDS))
 
-    def name(self, block: Value) -> None:
+    def set_current(self, block: Value) -> None:
         """Make a block the current one."""
         b = self.b
         b.store(block, self.env.at(Slot.BLOCK))
@@ -93,12 +93,12 @@ class GridBlocks:
         b, memory = self.b, self.b.inttoptr(I64(ORIGIN), PTR)
         block = self.env.at(Slot.FAULT_ADDRESS)
         stride = self.env.get(Slot.SHARED_STRIDE)
-        found = call(self.lanes, "find_unfreed", memory, start, stride, count, block)
-        with b.if_then(b.icmp_unsigned("!=", found, I64(0)), likely=False):
+        unfreed = call(self.lanes, "find_unfreed", memory, start, stride, count, block)
+        with b.if_then(b.icmp_unsigned("!=", unfreed, I64(0)), likely=False):
             record = {
                 Slot.BLOCK: b.load(block, typ=I64),
                 Slot.FAULT_KIND: I64(STILL_ALLOCATED),
-                Slot.FAULT_INSTRUCTION: b.sub(found, I64(1)),
+                Slot.FAULT_INSTRUCTION: b.sub(unfreed, I64(1)),
                 Slot.FAULT_WARP: I64(0),
                 Slot.FAULT_LANE: I64(0),
                 Slot.FAULT_SIZE: I64(0),
@@ -108,29 +108,29 @@ class GridBlocks:
                 b.store(value, self.env.at(slot))
             b.ret(I64(int(Status.FAULT)))
 
-    def tell_begin(self) -> None:
+    def report_begin(self) -> None:
         """Tell the observer that the current block begins."""
         if self.options.observes.block_begins:
-            self._tell(BLOCK_BEGIN)
+            self._report(BLOCK_BEGIN)
 
-    def tell_end(self) -> None:
+    def report_end(self) -> None:
         """Tell the observer that the current block has ended."""
         if self.options.observes.block_ends:
-            self._tell(BLOCK_END)
+            self._report(BLOCK_END)
 
-    def _tell(self, kind: int) -> None:
+    def _report(self, kind: int) -> None:
         """Tell the observer of an event of the current block."""
-        given = {E_BLOCK: self.env.get(Slot.BLOCK)}
-        call_observer(self.lanes, self.env.pointer(Slot.OBSERVER_AT), self._event, kind, given)
+        fields = {E_BLOCK: self.env.get(Slot.BLOCK)}
+        call_observer(self.lanes, self.env.pointer(Slot.OBSERVER_AT), self._event, kind, fields)
 
     def make_current(self, plan: Value) -> None:
         """Point the environment at the current block, and clear its memory when it begins."""
         b = self.b
         fresh = b.icmp_unsigned("!=", self.env.word(plan, schedule_layout.FRESH), I64(0))
         block = self.env.word(plan, schedule_layout.CURRENT_BLOCK)
-        other = b.icmp_unsigned("!=", block, self.env.get(Slot.BLOCK))
-        with b.if_then(b.or_(fresh, other), likely=False):
-            self.name(block)
+        differs = b.icmp_unsigned("!=", block, self.env.get(Slot.BLOCK))
+        with b.if_then(b.or_(fresh, differs), likely=False):
+            self.set_current(block)
             slot, warps = self.env.word(plan, schedule_layout.SLOT), self.env.get(Slot.WARPS)
             first = b.mul(slot, warps)
             sizes = {
@@ -149,6 +149,6 @@ class GridBlocks:
                 b.store(I64(0), self.lanes.slot(plan, schedule_layout.FRESH))
                 b.store(I1(1), self.pure)
                 self.clear_memory()
-                self.tell_begin()
+                self.report_begin()
                 at = self.env.at(Slot.BLOCKS_DONE)
                 b.store(self.env.word(plan, schedule_layout.NEXT_BLOCK), at)

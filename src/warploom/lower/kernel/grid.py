@@ -56,11 +56,11 @@ class GridFunction:
     def emit(self) -> None:
         """Emit the whole function."""
         if self.options.suspends:
-            self._scheduled()
+            self._emit_scheduled()
         else:
-            self._in_order()
+            self._emit_in_order()
 
-    def _is_due(self) -> Value:
+    def _must_pause(self) -> Value:
         """Returns whether the host wants to look around."""
         return self.b.icmp_signed("<", self.env.get(Slot.BUDGET), self.env.get(Slot.PAUSE_AT))
 
@@ -74,18 +74,18 @@ class GridFunction:
 
     # ---- without a schedule ---------------------------------------------------------------------
 
-    def _in_order(self) -> None:
+    def _emit_in_order(self) -> None:
         b = self.b
         b.store(I64(1), self.env.at(Slot.TOGETHER))
-        block, following, done = self._loop("block", self.first, self.last)
-        self.blocks.name(block)
+        block, end_iteration, done = self._loop("block", self.first, self.last)
+        self.blocks.set_current(block)
         self.blocks.clear_memory()
-        self.blocks.tell_begin()
+        self.blocks.report_begin()
         self._run(I64(0))
-        self.blocks.tell_end()
+        self.blocks.report_end()
         self.blocks.check_freed(self.env.get(Slot.SHARED_AT), I64(1))
         self.lanes.add_to(self.env.at(Slot.BLOCKS_DONE), I64(1))
-        following()
+        end_iteration()
         b.position_at_end(done)
         b.ret(I64(int(Status.ENDED)))
 
@@ -103,15 +103,15 @@ class GridFunction:
         b.cbranch(b.icmp_signed("<", index, last), body, done)
         b.position_at_end(body)
 
-        def following() -> None:
+        def end_iteration() -> None:
             index.add_incoming(b.add(index, I64(1)), b.block)
             b.branch(head)
 
-        return index, following, done
+        return index, end_iteration, done
 
     # ---- by the schedule ------------------------------------------------------------------------
 
-    def _scheduled(self) -> None:
+    def _emit_scheduled(self) -> None:
         b = self.b
         plan, slots = self.env.pointer(Slot.PLAN_AT), self.env.pointer(Slot.SLOTS_AT)
         states, contexts = self.env.pointer(Slot.STATES_BASE), self.env.pointer(Slot.CONTEXTS_BASE)
@@ -123,22 +123,22 @@ class GridFunction:
         turn, ended = self.env.append("turn"), self.env.append("ended")
         b.branch(turn)
         b.position_at_end(turn)
-        self.env.return_if(self._is_due(), I64(int(Status.PAUSED)))
+        self.env.return_if(self._must_pause(), I64(int(Status.PAUSED)))
         if self.options.slices:
-            self._go_on_in_turn(plan, stride, turn)
+            self._continue_turn(plan, stride, turn)
         warp = call(self.lanes, "choose_warp", plan, slots, states, contexts, stride)
-        dead = b.icmp_signed("==", warp, I64(schedule_layout.DEADLOCK))
-        self.env.return_if(dead, I64(int(Status.DEADLOCK)))
-        going = self.env.append("going")
-        b.cbranch(b.icmp_signed("==", warp, I64(schedule_layout.DONE)), ended, going)
-        b.position_at_end(going)
+        is_deadlock = b.icmp_signed("==", warp, I64(schedule_layout.DEADLOCK))
+        self.env.return_if(is_deadlock, I64(int(Status.DEADLOCK)))
+        chosen = self.env.append("going")
+        b.cbranch(b.icmp_signed("==", warp, I64(schedule_layout.DONE)), ended, chosen)
+        b.position_at_end(chosen)
         self.blocks.make_current(plan)
         if self.options.sites is not None:
             self._warp_order(plan, slots, stride, warp, turn)
         if self.options.slices:
-            self._slice(plan, warp, self.env.word(plan, schedule_layout.LENGTH), stride, turn)
+            self._run_slice(plan, warp, self.env.word(plan, schedule_layout.LENGTH), stride, turn)
         else:
-            self._end_turn(plan, warp, self._timed(plan, warp), stride)
+            self._end_turn(plan, warp, self._run_turn(plan, warp), stride)
             b.branch(turn)
         b.position_at_end(ended)
         self.blocks.retire(I64(0), I64(FURTHEST))
@@ -147,17 +147,19 @@ class GridFunction:
         )
         b.ret(I64(int(Status.ENDED)))
 
-    def _go_on_in_turn(self, plan: Value, stride: Value, turn: ir.Block) -> None:
+    def _continue_turn(self, plan: Value, stride: Value, turn: ir.Block) -> None:
         """Run the next slice of a turn that is not over, if there is one."""
         b, inside = self.b, self.env.get(Slot.IN_TURN)
         with b.if_then(b.icmp_unsigned("!=", inside, I64(0)), likely=False):
             warp = b.sub(inside, I64(1))
-            self._slice(plan, warp, self.env.get(Slot.TURN_LEFT), stride, turn)
+            self._run_slice(plan, warp, self.env.get(Slot.TURN_LEFT), stride, turn)
 
-    def _slice(self, plan: Value, warp: Value, left: Value, stride: Value, turn: ir.Block) -> None:
+    def _run_slice(
+        self, plan: Value, warp: Value, left: Value, stride: Value, turn: ir.Block
+    ) -> None:
         """Run a slice of a turn of which so much is left; then go to `turn`."""
         b, most = self.b, self.env.get(Slot.SLICE)
-        status = self._timed(plan, warp, b.select(b.icmp_signed("<", left, most), left, most))
+        status = self._run_turn(plan, warp, b.select(b.icmp_signed("<", left, most), left, most))
         left = b.sub(left, b.sub(self.env.get(Slot.GIVEN), self.env.get(Slot.FUEL)))
         b.store(left, self.env.at(Slot.TURN_LEFT))
         b.store(b.add(warp, I64(1)), self.env.at(Slot.IN_TURN))
@@ -178,23 +180,23 @@ class GridFunction:
         b, states = self.b, self.env.pointer(Slot.STATES_AT)
         start = call(self.lanes, "warp_order_start", plan, states, warp)
         names = ("warp_order", "warp_order.over", "warp_order.block", "warp_order.left", "alone")
-        warp_order, over, next_block, left, alone = (self.env.append(name) for name in names)
+        warp_order, over, next_block, left, separately = (self.env.append(name) for name in names)
         before = b.block
-        b.cbranch(b.icmp_signed("==", start, I64(NONE)), alone, warp_order)
+        b.cbranch(b.icmp_signed("==", start, I64(NONE)), separately, warp_order)
         b.position_at_end(warp_order)
         first = b.phi(I64)
         first.add_incoming(warp, before)
         b.store(I64(1), self.env.at(Slot.TOGETHER))
         b.store(I64(NONE), self.env.at(Slot.OWN_SITE))
-        status = self._timed(plan, first)
+        status = self._run_turn(plan, first)
         b.store(I64(0), self.env.at(Slot.TOGETHER))
         stopped = self.env.get(Slot.WARP)
         whole = b.icmp_unsigned("==", stopped, self.env.get(Slot.WARPS))
-        nobody_waits = b.icmp_signed("==", self.env.get(Slot.SITE), I64(NONE))
-        ends = b.and_(b.and_(whole, nobody_waits), b.load(self.blocks.pure, typ=I1))
+        none_waits = b.icmp_signed("==", self.env.get(Slot.SITE), I64(NONE))
+        ends = b.and_(b.and_(whole, none_waits), b.load(self.blocks.pure, typ=I1))
         b.cbranch(ends, next_block, over)
         b.position_at_end(next_block)
-        with b.if_then(self._is_due(), likely=False):
+        with b.if_then(self._must_pause(), likely=False):
             b.branch(turn)
         follows = call(
             self.lanes, "next_in_warp_order", plan, slots, self.env.pointer(Slot.STATES_AT)
@@ -220,7 +222,7 @@ class GridFunction:
         b.position_at_end(left)
         self._end_turn(plan, stopped, status, stride)
         b.branch(turn)
-        b.position_at_end(alone)
+        b.position_at_end(separately)
 
     def _end_turn(self, plan: Value, warp: Value, status: Value, stride: Value) -> None:
         """Tell the schedule why a warp of the current block came back."""
@@ -232,15 +234,17 @@ class GridFunction:
                 block = self.env.pointer(Slot.STATES_AT), self.env.get(Slot.WARPS)
                 ended = call(self.lanes, "has_block_ended", *block)
                 with self.b.if_then(self.b.icmp_unsigned("!=", ended, I64(0))):
-                    self.blocks.tell_end()
+                    self.blocks.report_end()
 
-    def _timed(self, plan: Value, warp: Value, given: Value | None = None) -> Value:
+    def _run_turn(self, plan: Value, warp: Value, instructions: Value | None = None) -> Value:
         """Run one turn, or so many warp instructions of it; take what it used from the launch's
         budget, and add it to the warp's clock."""
         b = self.b
-        length = self.env.word(plan, schedule_layout.LENGTH) if given is None else given
+        length = (
+            self.env.word(plan, schedule_layout.LENGTH) if instructions is None else instructions
+        )
         b.store(length, self.env.at(Slot.FUEL))
-        if given is not None:
+        if instructions is not None:
             b.store(length, self.env.at(Slot.GIVEN))
         status = self._run(warp)
         used = b.sub(length, self.env.get(Slot.FUEL))

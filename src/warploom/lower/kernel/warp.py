@@ -93,8 +93,8 @@ class WarpFunction:
         self.control = Control(self.frame, self.saved)
         self.ways = IndexedBranchCode(self.control, self.operands)
         arrivals = sanitizing.events if sanitizing and sanitizing.synchronisation else None
-        noting = [one for one in (arrivals, self.observing) if one is not None]
-        self.barriers = BarrierCode(self.control, self.operands, noting, clusters)
+        listeners = [one for one in (arrivals, self.observing) if one is not None]
+        self.barriers = BarrierCode(self.control, self.operands, listeners, clusters)
         self._entries: Mapping[int, ir.Block] = {}
         self.sync = SyncCode(self.control, self.operands)
         self.instructions = InstructionCode(
@@ -109,13 +109,13 @@ class WarpFunction:
         for copy, index in self.control.blocks.copies:
             before_block()
             with self._standing(index, convergent=copy is not Copy.DIVERGENT):
-                self._block(copy, self.program.blocks[index])
+                self._emit_block(copy, self.program.blocks[index])
         for copy, index in self.control.blocks.beside:
             with self._standing(index, convergent=True):
-                self._predicated_block(copy, self.program.blocks[index])
+                self._emit_predicated_block(copy, self.program.blocks[index])
         self.memory.diverged = False
         batches = StridedLoopCode(
-            self.control, self.instructions, self.guards, self._standing, self._control
+            self.control, self.instructions, self.guards, self._standing, self._emit_control
         )
         for batched in self.facts.strided_loops:
             for copy in (Copy.CONVERGENT, Copy.REGION):
@@ -124,11 +124,13 @@ class WarpFunction:
         resumes = self.control.finish()
         region_versions = self.control.suspension.emit_region_versions() if resumes else {}
         if (Copy.REGION, 0) in self.control.blocks.copies:
-            region_versions[END] = self._begin(Copy.REGION)
-        ways = {END: self._begin(self.control.blocks.main), **resumes}
-        WarpSwitch(self.control.warp_order.state).emit(ways, region_versions, self._warp_loops())
-        self._enter()
-        self._leave()
+            region_versions[END] = self._emit_begin(Copy.REGION)
+        ways = {END: self._emit_begin(self.control.blocks.main), **resumes}
+        WarpSwitch(self.control.warp_order.state).emit(
+            ways, region_versions, self._emit_warp_loops()
+        )
+        self._emit_entry()
+        self._emit_exit()
         if self.calls is not None:
             self.calls.table.finish()
 
@@ -137,7 +139,7 @@ class WarpFunction:
         """True where a warp may leave the function before it ends, and come back."""
         return self.control.suspends
 
-    def _warp_loops(self) -> Mapping[int, ir.Block]:
+    def _emit_warp_loops(self) -> Mapping[int, ir.Block]:
         """Emits the code that runs all warps of a block at once, where there may be any. Returns
         its entries by site."""
         warp_loops, static_schedule = (
@@ -147,24 +149,26 @@ class WarpFunction:
             return {}
         code = WarpLoopCode(self.saved, self.control.warp_order, self.instructions, self._standing)
         sites = self.control.suspension.sites
-        found = code.emit(warp_loops, sites)
+        entries = code.emit(warp_loops, sites)
         with self.frame.blocks_of(self.facts.variant.size):
-            begin = code.emit_static_schedule(static_schedule, sites, found.get(END))
+            begin = code.emit_static_schedule(static_schedule, sites, entries.get(END))
         if begin is not None:
-            found[END] = begin
-        if found:
-            self.control.warp_order.state.warp_loops = code.loop_check.layout.fits()
-        return found
+            entries[END] = begin
+        if entries:
+            self.control.warp_order.state.warp_loops = code.loop_check.layout.matches_launch()
+        return entries
 
-    def _enter(self) -> None:
+    def _emit_entry(self) -> None:
         """Begin the warp, or go on where it left off."""
         entered = self.frame.function.append_basic_block("entered")
         self.b.position_at_end(entered)
-        known = self.frame.get(self.frame.context.state(RESUME)) if self.suspends else I64(END)
-        self.control.warp_order.enter(known)
+        resume_point = (
+            self.frame.get(self.frame.context.state(RESUME)) if self.suspends else I64(END)
+        )
+        self.control.warp_order.enter(resume_point)
         self.frame.prologue.b.branch(entered)
 
-    def _begin(self, copy: Copy) -> ir.Block:
+    def _emit_begin(self, copy: Copy) -> ir.Block:
         """Return a warp begins, at the first block with the lanes that exist; in a round, all
         do."""
         b, frame = self.b, self.frame
@@ -180,7 +184,7 @@ class WarpFunction:
         b.branch(self.control.blocks.copies[copy, 0])
         return begin
 
-    def _leave(self) -> None:
+    def _emit_exit(self) -> None:
         self.b.position_at_end(self.frame.exit_block)
         self.control.warp_order.state.record()
         self.frame.fuel.record()
@@ -198,11 +202,11 @@ class WarpFunction:
             self.reading.shapes = self.frame.registers.here
             yield
 
-    def _block(self, copy: Copy, block: Block) -> None:
+    def _emit_block(self, copy: Copy, block: Block) -> None:
         self.b.position_at_end(self.control.blocks.copies[copy, block.index])
         self._entries = self.control.divergence.steps if copy is Copy.DIVERGENT else {}
         self.memory.diverged = copy is Copy.DIVERGENT
-        if not self.control.blocks.runs(copy, block.index):
+        if not self.control.blocks.can_run(copy, block.index):
             self.b.unreachable()
             return
         self.members.check(block.start, self.program.instructions[block.start])
@@ -211,20 +215,20 @@ class WarpFunction:
         self.barriers.begin(block)
         self._count_block(block)
         self.instructions.shaped_access.begin(block, masked=False)
-        self._body(copy, block, block.start)
+        self._emit_body(copy, block, block.start)
         self._entries = self.instructions.shaped_access.ways.slow_path()
         if self._entries:
             first = min(self._entries)
             self.b.position_at_end(self.frame.function.append_basic_block("slow_path"))
-            self._body(copy, block, first)
+            self._emit_body(copy, block, first)
 
-    def _predicated_block(self, copy: Copy, block: Block) -> None:
+    def _emit_predicated_block(self, copy: Copy, block: Block) -> None:
         """Emit a block that some lanes run under a mask; registers keep their shapes."""
         self.b.position_at_end(self.control.blocks.beside[copy, block.index])
-        self._masked(block)
+        self._emit_masked(block)
         self.control.step_back(copy, block.index)
 
-    def _masked(self, block: Block) -> None:
+    def _emit_masked(self, block: Block) -> None:
         """Emits the instructions of a block that some lanes run under a mask."""
         self._entries, self.memory.diverged = {}, True
         self._count_block(block)
@@ -232,18 +236,18 @@ class WarpFunction:
         self.instructions.shaped.partly = True
         for index in steps(self.program, block):
             self.frame.ahead = block.stop - index
-            self._instruction(Copy.DIVERGENT, index, self.program.instructions[index])
+            self._emit_instruction(Copy.DIVERGENT, index, self.program.instructions[index])
         self.instructions.shaped.partly = False
 
-    def _body(self, copy: Copy, block: Block, first: int) -> None:
+    def _emit_body(self, copy: Copy, block: Block, first: int) -> None:
         """Emit the instructions of a block from one on, and what follows."""
         for index in range(first, block.stop):
             instruction = self.program.instructions[index]
             self.frame.ahead = block.stop - index
             if self.calls is not None and self.calls.emit(index, instruction):
                 continue
-            if not self._control(copy, block, index, instruction):
-                self._instruction(copy, index, instruction)
+            if not self._emit_control(copy, block, index, instruction):
+                self._emit_instruction(copy, index, instruction)
         if not self.b.block.is_terminated:
             if self.calls is not None:
                 self.calls.flush()
@@ -260,7 +264,7 @@ class WarpFunction:
         if self.recording:
             self.recording.block(block)
 
-    def _control(self, copy: Copy, block: Block, index: int, instruction: Instruction) -> bool:
+    def _emit_control(self, copy: Copy, block: Block, index: int, instruction: Instruction) -> bool:
         """Emit what ends a block; False where the instruction does not."""
         name = instruction.operation.name
         if name not in ("bra", "brx", "ret", "exit", "trap", "bar", "barrier"):
@@ -273,8 +277,8 @@ class WarpFunction:
         if name == "bra" and guard is None:
             self.control.edges.go(copy, block.successors[0], block.index)
         elif name == "bra" and self._is_uniform(copy, block):
-            held = self.lanes.lane(self.guards.agreed(instruction), 0)
-            self.control.branch_together(copy, block.index, held)
+            taken = self.lanes.lane(self.guards.agreed(instruction), 0)
+            self.control.branch_together(copy, block.index, taken)
         elif name == "bra":
             self.control.branch(copy, block.index, guard, index)
         elif name == "brx":
@@ -282,7 +286,7 @@ class WarpFunction:
         elif name in ("ret", "exit"):
             self.control.leave_lanes(copy, block.index, guard)
         elif name == "trap":
-            self._trap(index, guard)
+            self._emit_trap(index, guard)
         else:
             self.barriers.end(copy, block, index, instruction, guard)
         return True
@@ -292,7 +296,7 @@ class WarpFunction:
         together = copy is not Copy.DIVERGENT
         return together and self.facts.blocks[block.index].branch is BranchKind.UNIFORM
 
-    def _trap(self, index: int, guard: Value | None) -> None:
+    def _emit_trap(self, index: int, guard: Value | None) -> None:
         """Stop the launch if some lane gets here."""
         b, mask = self.b, self.frame.active.mask()
         bits = self.lanes.bits(mask if guard is None else b.and_(mask, guard))
@@ -302,7 +306,7 @@ class WarpFunction:
 
     # ---- instructions ---------------------------------------------------------------------------
 
-    def _instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
+    def _emit_instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
         guard = self.guards.counted(index, instruction)
         if index in self._entries:
             self.b.branch(self._entries[index])

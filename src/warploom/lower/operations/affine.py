@@ -35,9 +35,9 @@ class ShapedCode:
         """Return the shapes that the results of an instruction have, if it gives nothing else."""
         if not self.frame.registers.convergent or not self.frame.shapes:
             return None
-        found = dict(self.reading.results(instruction))
-        shaped = all(s.is_known and self._fits_bits(r, s) for r, s in found.items())
-        return found if found and shaped else None
+        shapes_of_results = dict(self.reading.results(instruction))
+        shaped = all(s.is_known and self._fits_bits(r, s) for r, s in shapes_of_results.items())
+        return shapes_of_results if shapes_of_results and shaped else None
 
     def width(self, instruction: Instruction) -> int:
         """Return in how many lanes the results of an instruction with shapes are computed."""
@@ -99,20 +99,20 @@ class _Evaluation:
             return self.of(side)
         arguments = [self.of(a) for a in term.args]
         if term.op == "extend":
-            self._look(arguments[0], self.shapes.shape(term.args[0]), term.args[0].type)
+            self._check_range(arguments[0], self.shapes.shape(term.args[0]), term.args[0].type)
         return self.lower.node(term, arguments)
 
-    def _look(self, firsts: Value, shape: VectorShape, type: ScalarType) -> None:
+    def _check_range(self, firsts: Value, shape: VectorShape, type: ScalarType) -> None:
         """Return whether a row leaves the range of its type."""
         b, extent = self.b, VectorShape(self.width, shape.stride).extent
         if self._block is not None and shape != UNIFORM:
-            some = self._block.beyond(firsts, shape, type)
+            some = self._block.overflows(firsts, shape, type)
             self.wraps = some if self.wraps is None else b.or_(self.wraps, some)
         if self._block is not None or not shape.stride:
             return
         lasts = b.add(firsts, ir.Constant(firsts.type, [firsts.type.element(extent)] * self.width))
         compare = b.icmp_signed if type.is_signed else b.icmp_unsigned
         bits = ir.IntType(self.width)
-        beyond = compare("<" if extent > 0 else ">", lasts, firsts)
-        some = b.icmp_unsigned("!=", b.bitcast(beyond, bits), bits(0))
+        overflows = compare("<" if extent > 0 else ">", lasts, firsts)
+        some = b.icmp_unsigned("!=", b.bitcast(overflows, bits), bits(0))
         self.wraps = some if self.wraps is None else b.or_(self.wraps, some)

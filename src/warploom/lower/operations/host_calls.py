@@ -25,22 +25,22 @@ class ServiceCode:
     def call(self, index: int, instruction: Instruction, on: Value) -> list[tuple[Operand, Value]]:
         """Emit a call; gives the registers that it writes, with 64-bit values."""
         b, frame = self.b, self.frame
-        returns, given = instruction.operands[0], instruction.operands[2]
+        returns, arguments = instruction.operands[0], instruction.operands[2]
         assert isinstance(returns, Vector)
-        assert isinstance(given, Vector)
+        assert isinstance(arguments, Vector)
         buffer = self._buffer()
-        for number, argument in enumerate(given.elements):
+        for number, argument in enumerate(arguments.elements):
             at = b.gep(buffer, [I64(8 * LANES * number)], source_etype=I8)
             b.store(self.operands.read(argument, U64), at, align=64)
         bits = frame.lanes.bits(on)
         with b.if_then(b.icmp_unsigned("!=", bits, bits.type(0))):
-            host_callbacks = b.inttoptr(frame.slot(Slot.SERVICE_AT), ir.PointerType(SIGNATURE))
-            given_on = [frame.warp, I64(index), b.zext(bits, I64), buffer]
-            failed = b.call(host_callbacks, [frame.environment, *given_on])
+            serve = b.inttoptr(frame.slot(Slot.SERVICE_AT), ir.PointerType(SIGNATURE))
+            callback_arguments = [frame.warp, I64(index), b.zext(bits, I64), buffer]
+            failed = b.call(serve, [frame.environment, *callback_arguments])
             with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
                 frame.leave(Status.FAULT)
-        answers = b.load(buffer, typ=vector(I64), align=64)
-        return [(register, answers) for register in returns.elements]
+        results = b.load(buffer, typ=vector(I64), align=64)
+        return [(register, results) for register in returns.elements]
 
     def _buffer(self) -> Value:
         if not hasattr(self, "_data"):

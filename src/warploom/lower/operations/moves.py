@@ -19,7 +19,7 @@ class MoveCode:
         self.operands, self.b = operands, operands.b
         self.program = operands.frame.program
 
-    def converted_address(self, instruction: Instruction, width: int) -> tuple[ScalarType, Value]:
+    def convert_address(self, instruction: Instruction, width: int) -> tuple[ScalarType, Value]:
         """Between a space's own addresses and generic ones: add or take the window's start."""
         modifiers = instruction.operation.modifiers
         type = modifiers.scalar("size")
@@ -31,38 +31,38 @@ class MoveCode:
         change = self.b.sub if "to" in modifiers else self.b.add
         return type, change(value, window)
 
-    def is_parameter(self, instruction: Instruction) -> Result:
+    def test_parameter_window(self, instruction: Instruction) -> Result:
         """`isspacep.param`."""
         target, source = instruction.operands
-        behind = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
+        offset = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
         size = self.operands.lower.vectors.constant(self.program.parameter_bytes, U64)
-        return target, self.b.icmp_unsigned("<", behind, size), PRED
+        return target, self.b.icmp_unsigned("<", offset, size), PRED
 
-    def moved(self, instruction: Instruction) -> list[Result]:
+    def move(self, instruction: Instruction) -> list[Result]:
         """`mov` between a vector and its parts, or of an address or a special register."""
         target, source = instruction.operands
         type = instruction.operation.modifiers.scalar()
         if isinstance(source, Vector):
-            return [(target, self._packed(source, type), type)]
+            return [(target, self._pack(source, type), type)]
         if isinstance(target, Vector):
-            return self._unpacked(target, source, type)
+            return self._unpack(target, source, type)
         if isinstance(source, Symbol):
             type = unsigned(type.bits)
         return [(target, self.operands.read(source, type), type)]
 
-    def _unpacked(self, target: Vector, source: Operand, type: ScalarType) -> list[Result]:
+    def _unpack(self, target: Vector, source: Operand, type: ScalarType) -> list[Result]:
         """Return the parts of a value, the lowest first."""
         lower, part = self.operands.lower, unsigned(type.bits // len(target.elements))
         whole = self.operands.read(source, unsigned(type.bits))
-        found: list[Result] = []
+        results: list[Result] = []
         for number, element in enumerate(target.elements):
-            moved = self.b.lshr(
+            shifted = self.b.lshr(
                 whole, lower.vectors.constant(number * part.bits, unsigned(type.bits))
             )
-            found.append((element, self.b.trunc(moved, lower.vectors.type(part)), part))
-        return found
+            results.append((element, self.b.trunc(shifted, lower.vectors.type(part)), part))
+        return results
 
-    def _packed(self, source: Vector, type: ScalarType) -> Value:
+    def _pack(self, source: Vector, type: ScalarType) -> Value:
         """Return the elements side by side, the first lowest."""
         part = unsigned(type.bits // len(source.elements))
         whole = self.operands.lower.vectors.type(unsigned(type.bits))

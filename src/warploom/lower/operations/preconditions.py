@@ -20,15 +20,15 @@ class PreconditionCode:
         """Stop the launch where a lane of `on`, which execute it, breaks a precondition."""
         b = self.b
         for check in operand_checks(instruction):
-            given = [self._value(operand) for operand in check.operands]
-            holds = self.operands.lower(check.term, given)
+            values = [self._value(operand) for operand in check.operands]
+            holds = self.operands.lower(check.term, values)
             bad = self.lanes.bits(b.and_(on, b.not_(holds)))
             with b.if_then(b.icmp_unsigned("!=", bad, I32(0)), likely=False):
                 lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [bad, I1(0)])
                 address = self.lanes.lane(self._value(check.address), lane)
                 size = I64(0)
                 if check.value != check.address:
-                    size = b.zext(self.lanes.lane(given[0], lane), I64)
+                    size = b.zext(self.lanes.lane(values[0], lane), I64)
                 self.frame.fault(check.precondition.number, index, lane, address, size)
 
     def _value(self, operand: Operand) -> Value:

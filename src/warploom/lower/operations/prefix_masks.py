@@ -47,33 +47,36 @@ class LeadingCode:
         self.operands, self.reading = operands, reading
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
 
-    def compare(self, instruction: Instruction, anyhow: Callable[[], Value]) -> Value | None:
+    def compare(self, instruction: Instruction, compare_lanes: Callable[[], Value]) -> Value | None:
         """Return the lanes in which a `setp` of 32-bit integers holds, None where it is not such a
-        comparison. `anyhow` emits any, for where a lane wraps around."""
-        rise = self._rise(instruction) if self.frame.registers.convergent else None
-        return None if rise is None else self._unless_it_wraps(rise, anyhow)
+        comparison. `compare_lanes` emits any, for where a lane wraps around."""
+        rise = self._rising_operands(instruction) if self.frame.registers.convergent else None
+        return None if rise is None else self._compare_or_fall_back(rise, compare_lanes)
 
     def leads(self, instruction: Instruction, *, opposite: bool, one: bool) -> bool:
         """Returns whether such a comparison, or its opposite, holds in the first lanes if in any;
         `one`: or for one lane, which is to be the first."""
-        form, leading = self._form(instruction), ("lt", "le", *(("eq",) if one else ()))
-        return form is not None and _turned(form[0], opposite) in leading
+        parsed, prefix = self._parse(instruction), ("lt", "le", *(("eq",) if one else ()))
+        return parsed is not None and _inverted_if(parsed[0], opposite) in prefix
 
     def holds_first(
         self, instruction: Instruction, threads: Value, *, opposite: bool
     ) -> tuple[Value, Value]:
         """Return in how many of a number of lanes (an i64) one that leads holds, and whether it
         does: whether none of them wraps around."""
-        rise, b = self._rise(instruction), self.b
+        rise, b = self._rising_operands(instruction), self.b
         assert rise is not None
         last = b.sub(threads, I64(1))
-        stays = b.icmp_signed("<=", rise.lowest, b.sub(I64(rise.highest), last))
-        ahead, comparison = b.sub(rise.bound, rise.lowest), _turned(rise.comparison, opposite)
+        no_wrap = b.icmp_signed("<=", rise.lowest, b.sub(I64(rise.highest), last))
+        distance, comparison = (
+            b.sub(rise.bound, rise.lowest),
+            _inverted_if(rise.comparison, opposite),
+        )
         if comparison == "eq":
-            return I64(1), b.and_(stays, b.icmp_signed("==", ahead, I64(0)))
-        return self._count(comparison, ahead, threads), stays
+            return I64(1), b.and_(no_wrap, b.icmp_signed("==", distance, I64(0)))
+        return self._prefix_length(comparison, distance, threads), no_wrap
 
-    def _form(self, instruction: Instruction) -> tuple[str, Operand, Operand] | None:
+    def _parse(self, instruction: Instruction) -> tuple[str, Operand, Operand] | None:
         """Returns how what rises is compared, what rises, and with what."""
         name, modifiers = instruction.operation.name, instruction.operation.modifiers
         if name != "setp" or "bool" in modifiers:
@@ -88,11 +91,11 @@ class LeadingCode:
             return _SWAPPED[comparison], second, first
         return (comparison, first, second) if shapes == [RISING, UNIFORM] else None
 
-    def _rise(self, instruction: Instruction) -> Rise | None:
-        form, type = self._form(instruction), instruction.operation.modifiers.scalar()
-        if form is None:
+    def _rising_operands(self, instruction: Instruction) -> Rise | None:
+        parsed, type = self._parse(instruction), instruction.operation.modifiers.scalar()
+        if parsed is None:
             return None
-        comparison, *operands = form
+        comparison, *operands = parsed
         lowest, bound = (self._first(operand, instruction) for operand in operands)
         return Rise(comparison, lowest, bound, type.is_signed)
 
@@ -102,43 +105,45 @@ class LeadingCode:
         value = self.lanes.lane(self.operands.read(operand, type, width=1), 0)
         return (self.b.sext if type.is_signed else self.b.zext)(value, I64)
 
-    def _unless_it_wraps(self, rise: Rise, anyhow: Callable[[], Value]) -> Value:
+    def _compare_or_fall_back(self, rise: Rise, compare_lanes: Callable[[], Value]) -> Value:
         b = self.b
-        short, other, done = (self.b.append_basic_block(n) for n in ("rise", "wrap", "compared"))
-        stays = b.icmp_signed("<=", rise.lowest, I64(rise.highest - (LANES - 1)))
-        b.cbranch(stays, short, other).set_weights([1 << 20, 1])
-        b.position_at_end(short)
-        leading = self._bits(rise.comparison, b.sub(rise.bound, rise.lowest))
+        fast, general_block, done = (
+            self.b.append_basic_block(n) for n in ("rise", "wrap", "compared")
+        )
+        no_wrap = b.icmp_signed("<=", rise.lowest, I64(rise.highest - (LANES - 1)))
+        b.cbranch(no_wrap, fast, general_block).set_weights([1 << 20, 1])
+        b.position_at_end(fast)
+        prefix = self._mask_bits(rise.comparison, b.sub(rise.bound, rise.lowest))
         b.branch(done)
-        b.position_at_end(other)
-        found = self.lanes.bits(anyhow())
-        behind = b.block
+        b.position_at_end(general_block)
+        general = self.lanes.bits(compare_lanes())
+        general_end = b.block
         b.branch(done)
         b.position_at_end(done)
         result = b.phi(I32)
-        result.add_incoming(leading, short)
-        result.add_incoming(found, behind)
+        result.add_incoming(prefix, fast)
+        result.add_incoming(general, general_end)
         return self.lanes.mask(result)
 
-    def _bits(self, comparison: str, ahead: Value) -> Value:
+    def _mask_bits(self, comparison: str, distance: Value) -> Value:
         """Return the lanes, as an i32, that compare so with a bound which lies so far above lane
         0."""
         b = self.b
         if comparison in _OPPOSITE:
-            return b.not_(self._bits(_OPPOSITE[comparison], ahead))
+            return b.not_(self._mask_bits(_OPPOSITE[comparison], distance))
         if comparison == "eq":
-            inside = b.icmp_unsigned("<", ahead, I64(LANES))
-            lane = b.shl(I32(1), b.trunc(b.and_(ahead, I64(LANES - 1)), I32))
+            inside = b.icmp_unsigned("<", distance, I64(LANES))
+            lane = b.shl(I32(1), b.trunc(b.and_(distance, I64(LANES - 1)), I32))
             return b.select(inside, lane, I32(0))
-        count = self._count(comparison, ahead, I64(LANES))
+        count = self._prefix_length(comparison, distance, I64(LANES))
         return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)
 
-    def _count(self, comparison: str, ahead: Value, lanes: Value) -> Value:
+    def _prefix_length(self, comparison: str, distance: Value, lanes: Value) -> Value:
         """Returns how many of the lanes compare so, `lt` or `le`."""
-        count = self.b.add(ahead, I64(1)) if comparison == "le" else ahead
+        count = self.b.add(distance, I64(1)) if comparison == "le" else distance
         count = self.lanes.intrinsic("llvm.smax.i64", I64, [count, I64(0)])
         return self.lanes.intrinsic("llvm.smin.i64", I64, [count, lanes])
 
 
-def _turned(comparison: str, opposite: bool) -> str:
+def _inverted_if(comparison: str, opposite: bool) -> str:
     return _OPPOSITES[comparison] if opposite else comparison

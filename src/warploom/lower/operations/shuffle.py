@@ -65,11 +65,11 @@ class ShuffleCode:
         """Emits a shuffle whose source lanes are known as the code runs, as `shuffle_source` has
         them."""
         b = self.b
-        five, lane = splat_constant(31, I32), lane_numbers(I32)
-        step = b.and_(by, five)
-        segment = b.and_(b.lshr(clamp, splat_constant(8, I32)), five)
+        low_bits, lane = splat_constant(31, I32), lane_numbers(I32)
+        step = b.and_(by, low_bits)
+        segment = b.and_(b.lshr(clamp, splat_constant(8, I32)), low_bits)
         low = b.and_(lane, segment)
-        limit = b.or_(low, b.and_(b.and_(clamp, five), b.not_(segment)))
+        limit = b.or_(low, b.and_(b.and_(clamp, low_bits), b.not_(segment)))
         source = {
             "up": lambda: b.sub(lane, step),
             "down": lambda: b.add(lane, step),
@@ -78,23 +78,23 @@ class ShuffleCode:
         }[mode]()
         inside = b.icmp_signed(">=" if mode == "up" else "<=", source, limit)
         chosen = b.select(inside, source, lane)
-        moved = self._permuted(value, chosen)
+        moved = self._permute(value, chosen)
         active = b.trunc(b.lshr(self.lanes.splat(self.lanes.bits(mask)), chosen), MASK)
         return b.select(active, moved, value), inside
 
-    def _permuted(self, value: Value, source: Value) -> Value:
+    def _permute(self, value: Value, source: Value) -> Value:
         """Returns lane `source[l]` of `value` in lane l."""
         if has_feature("avx512f"):
-            return self._permuted_at_once(value, source)
+            return self._permute_avx512(value, source)
         b = self.b
         b.store(value, self._exchange)
         start = self.lanes.splat(b.ptrtoint(self._exchange, I64))
         offsets = b.shl(b.zext(source, vector(I64)), splat_constant(2, I64))
         pointers = b.inttoptr(b.add(start, offsets), vector(ir.PointerType()))
-        everyone = ir.Constant(MASK, [I1(1)] * LANES)
-        return gather(self.lanes, pointers, everyone, I32)
+        all_lanes = ir.Constant(MASK, [I1(1)] * LANES)
+        return gather(self.lanes, pointers, all_lanes, I32)
 
-    def _permuted_at_once(self, value: Value, source: Value) -> Value:
+    def _permute_avx512(self, value: Value, source: Value) -> Value:
         """Returns the same by the instruction that permutes two registers of 16 words, which LLVM
         has no instruction of its own for."""
         b, half = self.b, ir.VectorType(I32, HALF)

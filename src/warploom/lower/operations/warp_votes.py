@@ -46,15 +46,15 @@ class WarpwideCode:
         b.position_at_end(body)
         group = self._equal_to(named, self._lowest(left), left)
         own = lanes.mask(group)
-        kept: list[tuple[Value, ScalarType]] = []
+        slots: list[tuple[Value, ScalarType]] = []
         for value, type in self.together(instruction, own):
-            place = self.operands.frame.variable(value.type)
-            b.store(lanes.blend(own, value, b.load(place, typ=value.type)), place)
-            kept.append((place, type))
+            slot = self.operands.frame.variable(value.type)
+            b.store(lanes.blend(own, value, b.load(slot, typ=value.type)), slot)
+            slots.append((slot, type))
         b.store(b.and_(left, b.not_(group)), self._ungrouped)
         b.branch(head)
         b.position_at_end(done)
-        return [(b.load(place, typ=lane_type(type)), type) for place, type in kept]
+        return [(b.load(slot, typ=lane_type(type)), type) for slot, type in slots]
 
     def vote(self, instruction: Instruction, mask: Value) -> Value:
         """Return the common result of `vote`, in every lane: a predicate, or an i32 for a
@@ -80,20 +80,20 @@ class WarpwideCode:
             type = B32 if modifiers["mode"] == "ballot" else PRED
             return [(self.vote(instruction, mask), type)]
         if instruction.operation.name == "elect":
-            return self._elected(mask)
+            return self._elect(mask)
         type = modifiers.scalar()
         value = self.operands.read(instruction.operands[1], type)
         if instruction.operation.name == "redux":
-            return [(self.lanes.splat(self._reduced(modifiers, value, mask)), B32)]
+            return [(self.lanes.splat(self._reduce(modifiers, value, mask)), B32)]
         if "any" in modifiers:
             return [(self._match_any(value, mask), B32)]
         lanes = self.lanes.bits(mask)
         equal = self._equal_to(value, self._lowest(lanes), lanes)
         same = self.b.icmp_unsigned("==", equal, lanes)
-        found = self.lanes.splat(self.b.select(same, lanes, I32(0)))
-        return [(found, B32), (self.lanes.splat(same), PRED)]
+        common = self.lanes.splat(self.b.select(same, lanes, I32(0)))
+        return [(common, B32), (self.lanes.splat(same), PRED)]
 
-    def _elected(self, mask: Value) -> list[tuple[Value, ScalarType]]:
+    def _elect(self, mask: Value) -> list[tuple[Value, ScalarType]]:
         """Return the lowest lane, and which lane it is."""
         bits = self.lanes.bits(mask)
         lowest = self.b.and_(bits, self.b.neg(bits))
@@ -128,7 +128,7 @@ class WarpwideCode:
         b.position_at_end(done)
         return b.load(self._matched, typ=vector(I32))
 
-    def _reduced(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
+    def _reduce(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
         """Return the lanes' values joined, as an i32."""
         type = modifiers.scalar()
         name = modifiers.text("op", "")
@@ -136,9 +136,9 @@ class WarpwideCode:
             return self._float_extreme(modifiers, value, mask)
         if name in ("min", "max"):
             name = ("s" if type.is_signed else "u") + name
-        return self._joined(name, value, mask)
+        return self._reduce_integers(name, value, mask)
 
-    def _joined(self, name: str, value: Value, mask: Value) -> Value:
+    def _reduce_integers(self, name: str, value: Value, mask: Value) -> Value:
         """`value` reduced over the lanes of a mask by an integer operation of LLVM."""
         identity = splat_constant(_IDENTITY[name], I32)
         chosen = self.b.select(mask, value, identity)
@@ -154,11 +154,11 @@ class WarpwideCode:
             bits = b.and_(bits, size)
         key = b.xor(bits, b.and_(b.ashr(bits, splat_constant(31, I32)), size))
         numbers = b.and_(mask, b.not_(nan))
-        found = self._joined("s" + modifiers.text("op", ""), key, numbers)
-        found = b.xor(found, b.and_(b.ashr(found, I32(31)), I32(0x7FFFFFFF)))
+        extreme = self._reduce_integers("s" + modifiers.text("op", ""), key, numbers)
+        extreme = b.xor(common, b.and_(b.ashr(common, I32(31)), I32(0x7FFFFFFF)))
         counted = self.lanes.any(nan) if "NaN" in modifiers else I1(0)
         none = b.or_(counted, b.not_(self.lanes.any(numbers)))
-        return b.select(none, I32(CANONICAL_NAN[32]), found)
+        return b.select(none, I32(CANONICAL_NAN[32]), extreme)
 
 
 _IDENTITY = {
