@@ -1,8 +1,11 @@
-"""The instructions of a warp that compute, move, load, store or act as a warp: each gives values,
-which are written under the masks that it needs.
+"""Emits instructions that do not end a basic block: dispatches each to the emitter of its kind, and
+writes its results under the mask that the copy of the block needs.
 
-Instructions that compute become the vector code of their terms; the rest is for the modules that
-know memory, lanes and moves.
+Instructions that compute are lowered from their terms (`lower.terms`), in one value for each run of
+lanes if all results are uniform or affine (`lower.operations.affine`). Loads, stores and atomics
+are emitted by `lower.access`, matrix, tensor and texture instructions by `lower.tensor`,
+instructions of a whole warp by `lower.operations`. Branches and barriers are emitted by
+`lower.control`.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ from warploom.ptx.ir import Instruction, Operand, Pair, Register, Symbol, spread
 
 
 class InstructionCode:
-    """Emits single instructions at the place where code goes now."""
+    """Emits single instructions at the builder's position."""
 
     def __init__(
         self,
@@ -86,8 +89,11 @@ class InstructionCode:
     def emit(
         self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value
     ) -> None:
-        """Emit an instruction that does not end a block; `on` are the lanes that execute it, by its
-        guard, if it has one."""
+        """Emits an instruction that does not end a basic block.
+
+        `guard` is the mask of its guard, None without one; `on` are the executing lanes: the active
+        mask and the guard.
+        """
         if self.memory.sanitizing and self.memory.sanitizing.synchronisation:
             self.memory.sanitizing.events.instruction(index, instruction, on)
         self.preconditions.check(index, instruction, on)
@@ -107,13 +113,14 @@ class InstructionCode:
         self.routines.count(index, instruction, on)
 
     def write(self, copy: Copy, guard: Value | None, results: Iterable[Result]) -> None:
-        """Write what an instruction gives."""
+        """Writes the results of an instruction."""
         writer = _Writer(self, copy, guard)
         for operand, value, type in results:
             writer(operand, value, type)
 
     def _emit_store(self, index: int, instruction: Instruction, on: Value) -> bool:
-        """Emit a store or a copy; False where the instruction is none."""
+        """Emits a store, a copy, or another instruction without results; returns False for an
+        instruction of another kind."""
         name = instruction.operation.name
         if name == "st":
             store = (
@@ -137,8 +144,8 @@ class InstructionCode:
         return True
 
     def _results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
-        """Returns what an instruction gives which destination; all is there before any is
-        written."""
+        """Emits an instruction and returns its results. All are computed before any is written, as
+        a destination may also be a source."""
         match instruction.operation.spec.unit:
             case Unit.ATOMIC:
                 return self.atomics.emit(index, instruction, on)
@@ -157,7 +164,7 @@ class InstructionCode:
                 return self._named_results(index, instruction, on)
 
     def _named_results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
-        """Return the same for instructions that go by their names."""
+        """Emits an instruction that is dispatched by its name; returns its results."""
         match instruction.operation.name:
             case "ld" | "ldu":
                 return self._load(index, instruction, on)
@@ -192,8 +199,7 @@ class InstructionCode:
                 return self._compute(instruction)
 
     def _compare(self, instruction: Instruction) -> list[Result]:
-        """Returns what a comparison gives: whether it holds, and where there is a second target the
-        opposite."""
+        """Emits a `setp`; returns its predicate, and the complement for a second destination."""
         holds = self.leading.compare(instruction, lambda: self._compute(instruction)[0][1])
         if holds is None:
             return self._compute(instruction)
@@ -201,6 +207,7 @@ class InstructionCode:
         return [(t, v, PRED) for t, v in zip(targets, (holds, self.b.not_(holds)), strict=False)]
 
     def _load(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+        """Emits a load, inline if it has an access plan for that; returns its results."""
         type = instruction.operation.modifiers.scalar()
         values = self.shaped_access.load(index, instruction, on)
         if values is None:
@@ -210,7 +217,8 @@ class InstructionCode:
         ]
 
     def _by_shape(self, index: int, instruction: Instruction, on: Value) -> bool:
-        """Emit an instruction whose results all have shapes; False where it is none."""
+        """Emits an instruction whose results are all uniform or affine; returns False for any
+        other. If a run wraps around, lanes continue in the divergent copy."""
         if self.shaped.results(instruction) is None:
             return False
         leave = self.shaped_access.ways.leave
@@ -225,8 +233,8 @@ class InstructionCode:
     def by_shape(
         self, index: int, instruction: Instruction, on: Value, on_wrap: Callable[[Value], None]
     ) -> None:
-        """Emit an instruction whose results all have shapes; what to do is `on_wrap`, where a lane
-        wraps around that must not."""
+        """Emits an instruction whose results are all uniform or affine. `on_wrap` emits the code
+        for an i1 that says that a run wraps around, so that a result is not affine."""
         guard, name = self.guards.agreed(instruction), instruction.operation.name
         results: list[Result] = []
         if name in ("ld", "ldu"):
@@ -254,8 +262,8 @@ class InstructionCode:
     def _compute_by_shape(
         self, instruction: Instruction, on_wrap: Callable[[Value], None]
     ) -> list[Result]:
-        """Returns what the terms of an instruction give; all are computed before the first is
-        written."""
+        """Emits the terms of an instruction in the width of their vector shapes; returns the
+        results. All are computed before the first is written."""
         sources, types = self._sources(instruction)
         results: list[Result] = []
         for target, term, root, blind in self._results_to_compute(instruction):
@@ -271,8 +279,8 @@ class InstructionCode:
         return results
 
     def _late_copy_operands(self, instruction: Instruction) -> dict[int, Value]:
-        """Returns the operands of `asynchronous.late_copies` of an `st.async` or a `red.async`;
-        none of other instructions."""
+        """Returns the operands of an `st.async` or `red.async` for `asynchronous.late_copies`, by
+        row; none for other instructions, or if copies complete at once."""
         if late_copy(instruction) is None or not self.tensor_waits.delays:
             return {}
         target, barrier = (self.operands.address(instruction.operands[place]) for place in (0, 2))
@@ -285,7 +293,7 @@ class InstructionCode:
         return rows
 
     def _signal_mbarrier(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Tell an mbarrier of the bytes of an access, where it names one."""
+        """Emits the arrival of an access's bytes at the mbarrier that it names, if it names one."""
         arrival = completion(instruction)
         if arrival is None:
             return
@@ -294,7 +302,7 @@ class InstructionCode:
             self.atomics.emit(index, arrival, on)
 
     def _compute(self, instruction: Instruction) -> list[Result]:
-        """Returns what the terms of an instruction give."""
+        """Emits the terms of an instruction in 32 lanes; returns the results."""
         sources, types = self._sources(instruction)
         results: list[Result] = []
         for target, term, root, blind in self._results_to_compute(instruction):
@@ -309,15 +317,16 @@ class InstructionCode:
     def _sources(
         self, instruction: Instruction
     ) -> tuple[tuple[Operand, ...], tuple[ScalarType | None, ...]]:
-        """Return the operands that an instruction reads, one by one, and as which types."""
+        """Returns the source operands of an instruction, with the elements of vectors separately,
+        and their types."""
         count = len(instruction.operation.spec.destinations)
         return tuple(spread(instruction.operands[count:])), instruction.operation.source_types
 
     def _results_to_compute(
         self, instruction: Instruction
     ) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
-        """Return, by target, its term, what is computed of it, and the sources whose NaNs cannot
-        show."""
+        """Yields, for each destination: its term, the node of the term to compute (`_root`), and
+        the numbers of the sources whose NaN bits do not influence it."""
         count = len(instruction.operation.spec.destinations)
         terms = instruction.operation.terms_for(len(self._sources(instruction)[0]))
         for target, term in zip(spread(instruction.operands[:count]), terms, strict=False):
@@ -328,20 +337,22 @@ class InstructionCode:
             yield target, term, root, blind
 
     def _root(self, target: Operand, term: Term, instruction: Instruction) -> Term:
-        """Return the term without its last `canonical`, where the register may hold any NaN."""
+        """Returns the term, without a `canonical` at its root if the target may hold any NaN
+        (`abi.nans`)."""
         if term.op == "canonical" and target in self.frame.open_nans:
             return term.args[0]
         return term
 
     def _copied_nan_sources(self, target: Operand, instruction: Instruction) -> frozenset[int]:
-        """Emit a move from one register that may hold any NaN to another, which keeps it as it
-        is."""
+        """Returns the sources that a move copies as they are, though their NaNs may have any bits:
+        the one source, if the target may hold any NaN, too."""
         copies = is_copy(instruction) and target in self.frame.open_nans
         return frozenset({0}) if copies else frozenset()
 
 
 def _has_no_code(instruction: Instruction) -> bool:
-    """Returns whether an instruction does nothing where it stands."""
+    """Returns whether no code is emitted for an instruction: it has no effect, is an inlined call,
+    or is `bar.warp.sync`, whose wait is emitted with its basic block (`lower.control.sync`)."""
     name = instruction.operation.name
     is_inlined_call = name == "call" and service_of(instruction) is None
     is_warp_barrier = name == "bar" and "warp" in instruction.operation.modifiers
@@ -349,11 +360,12 @@ def _has_no_code(instruction: Instruction) -> bool:
 
 
 class _Writer:
-    """Writes results under the masks that one instruction needs.
+    """Writes the results of one instruction under the mask that it needs.
 
-    In the convergent copies only the guard matters: lanes that are off have exited or never were.
-    In the divergent copy lanes that are elsewhere must keep what they will read again; a register
-    that no block reads before writing it has nothing to keep.
+    In convergent copies that is the guard alone: inactive lanes have exited or have no thread, so
+    that their values are not read again. In the divergent copy, inactive lanes may read a register
+    later, so it is blended under the active mask; but a register that no basic block reads before
+    it writes it is not live in them.
     """
 
     def __init__(self, code: InstructionCode, copy: Copy, guard: Value | None) -> None:
@@ -375,7 +387,7 @@ class _Writer:
 
 
 def pair(operand: Operand) -> tuple[Operand, Operand | None]:
-    """Return both destinations of `d|p`, or one and None."""
+    """Returns both destinations of a pair `d|p`, or an operand and None."""
     if isinstance(operand, Pair):
         return operand.first, operand.second
     return operand, None

@@ -1,4 +1,11 @@
-"""Emits instructions as calls of the functions that kernels share."""
+"""Lowers instructions of baseline code to calls of shared functions.
+
+A call whose operand words are all constants is appended to the call table
+(`lower.baseline.tables`); one with words that are known only at run time, such as special registers
+or addresses of global variables, is emitted as code, after the table so far. Instructions without a
+shared function (atomics, shuffles, votes, matrices, textures, ...) are left to
+`lower.instructions`.
+"""
 
 from __future__ import annotations
 
@@ -42,22 +49,22 @@ from warploom.ptx.ir import (
 )
 
 WIDEST = 64
-"""Bits of the widest registers and numbers that functions take."""
+"""The bits of the widest registers and literals that shared functions handle."""
 
 _IN_MEMORY = (Space.GLOBAL, Space.CONST)
-"""The spaces of variables whose addresses the launch tells."""
+"""The spaces of variables whose addresses are known at the launch only."""
 
 
 class CallArgument(NamedTuple):
-    """A source of an instruction: its form, and the word that tells it; a value where it is known
-    only when the kernel runs."""
+    """Holds an argument of a call: its form, and its operand word: a constant, or an LLVM value if
+    it is known only at run time."""
 
     form: SourceForm
     word: int | Value
 
 
 class CallCode:
-    """Emits instructions of one warp function as calls, where there is a function for them."""
+    """Emits the instructions of one warp function that have shared functions."""
 
     def __init__(
         self, memory: MemoryCode, functions: SharedFunctions, guards: Guards, *, shuffles: bool
@@ -69,8 +76,8 @@ class CallCode:
         self._arguments = self.frame.prologue.alloca(ir.ArrayType(I64, MOST_WORDS))
 
     def emit(self, index: int, instruction: Instruction) -> bool:
-        """Emits an instruction, perhaps later; returns False where there is no function for it:
-        then all before it has been emitted."""
+        """Appends an instruction to the call table, or emits its call. Returns False if it has no
+        shared function; then all calls before it have been emitted."""
         calls = (
             None
             if any(True for _ in operand_checks(instruction))
@@ -87,13 +94,14 @@ class CallCode:
         return True
 
     def flush(self) -> None:
-        """Emits the calls that have been put off, and leaves where one of them faults."""
+        """Emits the call that runs the table's pending calls, and an exit if one of them faults."""
         fault = self.table.flush()
         if fault is not None:
             self._leave_at_fault(fault)
 
     def _emit_call(self, index: int, instruction: Instruction, call: SharedCall) -> None:
-        """Emits a call with words that are known only when the kernel runs."""
+        """Emits a call with operand words that are known only at run time; they are stored in a
+        buffer on the stack."""
         self.flush()
         guard, active = self.guards.counted(index, instruction), self.frame.active.bits()
         on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
@@ -104,13 +112,13 @@ class CallCode:
         self._leave_at_fault(self.table.call(self._arguments, on))
 
     def _leave_at_fault(self, fault: Value) -> None:
-        """Leaves where a call has returned a fault."""
+        """Emits an exit if a call has returned a fault."""
         code = self.b.and_(fault, I64((1 << FAULT_BITS) - 1))
         instruction = self.b.lshr(fault, I64(FAULT_BITS))
         self.memory.faults.leave(instruction, fault, self.b.sub(code, I64(1)))
 
     def _calls(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
-        """Returns the calls that do an instruction; None where there are no functions for it."""
+        """Returns the calls that perform an instruction, None if there are no functions for it."""
         if instruction.operation.name in ("ld", "ldu", "st"):
             return self._accesses(index, instruction)
         call = self._operation(instruction)
@@ -119,6 +127,7 @@ class CallCode:
     # ---- instructions that compute --------------------------------------------------------------
 
     def _operation(self, instruction: Instruction) -> SharedCall | None:
+        """Returns the call of an instruction that computes, None if there is no function for it."""
         operation = instruction.operation
         if operation.spec.semantics is None or operation.spec.unit in _OUT_OF_LINE:
             return None
@@ -147,12 +156,13 @@ class CallCode:
 
     @staticmethod
     def _can_be_target(target: Operand) -> bool:
+        """Returns whether a shared function can write an operand."""
         is_register = isinstance(target, Register) and target.type.bits <= WIDEST
         return is_register or isinstance(target, Sink)
 
     @staticmethod
     def _can_be_source(source: Operand, type: ScalarType) -> bool:
-        """Returns whether a source can be passed."""
+        """Returns whether a source operand can be passed to a shared function."""
         match source:
             case Register():
                 return source.type.bits <= WIDEST and type.bits <= WIDEST
@@ -166,7 +176,7 @@ class CallCode:
                 return False
 
     def _argument(self, source: Operand, type: ScalarType) -> CallArgument:
-        """Returns a source as it is passed."""
+        """Returns the argument for a source operand of a type."""
         match source:
             case Register():
                 return CallArgument(SourceForm(_bits(source)), self._slot(source))
@@ -186,26 +196,29 @@ class CallCode:
                 return CallArgument(SourceForm(0), value)
 
     def _thread_indices(self, axis: int) -> Value:
-        """Returns where the indices of the warp's threads stand, as if it were a register."""
+        """Returns the offset of the warp's thread indices from its context, so that a shared
+        function reads them like a register."""
         at = self.b.ptrtoint(self.operands.specials.thread_indices(axis), I64)
         return self.b.sub(at, self.b.ptrtoint(self.frame.homes.base(), I64))
 
     def _slot(self, register: Register) -> int:
-        """Returns the place of a register."""
+        """Returns the byte offset of a register's slot in the context."""
         return self.frame.context_layout.by_lane[register]
 
     def _is_constant(self, symbol: Symbol) -> bool:
-        """Returns whether the address of a variable is the same in all launches."""
+        """Returns whether the address of a variable is a constant of the program."""
         return self.frame.program.places[symbol.name].space not in _IN_MEMORY
 
     def _offset(self, symbol: Symbol) -> int:
-        """Returns the address of such a variable; of others, its number in `Program.globals`."""
+        """Returns the address of a variable if it is a constant, else its index in
+        `Program.globals`."""
         place = self.frame.program.places[symbol.name]
         return place.offset + (symbol.offset if self._is_constant(symbol) else 0)
 
     # ---- loads and stores -----------------------------------------------------------------------
 
     def _accesses(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
+        """Returns the calls of a load or a store, None if there is no function for it."""
         if self.memory.observing is not None:
             return None
         if is_bulk_fill(instruction.operation) or completion(instruction) is not None:
@@ -230,7 +243,7 @@ class CallCode:
     def _access(
         self, access_type: AccessType, index: int, address: Address, arguments: list[CallArgument]
     ) -> SharedCall:
-        """Returns the call for an access of that shape."""
+        """Returns the call for an access of a type; `arguments` are its data operands."""
         form, base, offset = self._address(address)
         forms, rules = tuple(one.form for one in arguments), self.frame.layout.rules
         records = self.frame.variant.records
@@ -244,17 +257,18 @@ class CallCode:
         return SharedCall(function.name, function.define, words)
 
     def _target(self, target: Operand) -> CallArgument:
-        """Returns the target of a load as it is passed."""
+        """Returns the argument for the target of a load."""
         is_register = isinstance(target, Register)
         return CallArgument(SourceForm(_bits(target)), self._slot(target) if is_register else 0)
 
     @staticmethod
     def _can_be_stored(source: Operand) -> bool:
+        """Returns whether a shared function can store an operand: not predicates."""
         whole = isinstance(source, Register) and 1 < source.type.bits <= WIDEST
         return whole or isinstance(source, Immediate)
 
     def _address(self, address: Address) -> tuple[SourceForm, int, int]:
-        """Returns the form of the base of an address, its word, and the offset that is added."""
+        """Returns the form of an address's base, its operand word, and the offset to add."""
         match address.base:
             case None:
                 return SourceForm(0), 0, address.offset
@@ -269,7 +283,8 @@ class CallCode:
     def _parameters(
         self, data: Operand, address: Address, type: ScalarType
     ) -> list[SharedCall] | None:
-        """Returns the calls that load parameters from an address that is the same for all lanes."""
+        """Returns the calls that load kernel parameters at a constant address, None if the address
+        or a target has another form."""
         targets, base = elements(data), address.base
         if not isinstance(base, Symbol) or type.bits > WIDEST:
             return None
@@ -286,18 +301,18 @@ class CallCode:
 
 
 _OUT_OF_LINE = frozenset({Unit.ATOMIC, Unit.MATRIX, Unit.TEXTURE, Unit.BARRIER})
-"""The units of instructions that do more than compute."""
+"""The units whose instructions have no shared functions: they do more than compute."""
 
 MOST_WORDS = 32
-"""Words of a call, at most: of a load of eight registers from anywhere, 16."""
+"""The capacity of the buffer for one call's words; a generic load of eight registers needs 16."""
 
 
 def _moves_number(instruction: Instruction) -> bool:
-    """Returns whether it is a `mov` of a special register or of an address to a register."""
+    """Returns whether a `mov` writes a special register or a variable's address to a register."""
     target, source = instruction.operands
     return isinstance(target, Register) and isinstance(source, Special | Symbol)
 
 
 def _bits(operand: Operand) -> int:
-    """Returns the bits of a register; 0 for what holds nothing."""
+    """Returns the bits of a register; 0 for any other operand."""
     return operand.type.bits if isinstance(operand, Register) else 0

@@ -1,8 +1,17 @@
-"""The function that runs a launch: takes the warps in the order of the schedule.
+"""Emits `run`, the function of a kernel that the host calls, which runs the warps of a launch in
+the order of the schedule.
 
-`run` is what the host calls. A kernel whose warps always end in one go needs no schedule: its
-blocks run in order, and their warps too. Any other asks `choose_warp` who goes next and tells
-`end_turn` why a warp came back.
+The warps of a kernel without barriers and loops that may wait end in one call; then `run` is a loop
+over thread blocks, each of which is one call of `warp` that runs its warps in order. Otherwise
+`run` is a loop over turns:
+
+    turn:  warp = choose_warp(...)           the scheduler, a helper (`helpers.turns`)
+           make its thread block current
+           status = warp(...)                until a barrier, the end of its turn, or its end
+           end_turn(warp, status)            records why it returned
+
+If all warps of a block are at the same point and the policy does not interfere, a turn runs all of
+them in warp order, in one call (`lower.control.warp_order`).
 """
 
 from __future__ import annotations
@@ -21,18 +30,20 @@ from warploom.simt import schedule_layout
 from warploom.simt.warp_table import NONE
 
 FURTHEST = (1 << 63) - 1
-"""Beyond all addresses."""
+"""An address above all others."""
 
 RUN_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64, I64])
-"""`status = run(environment, counts, rows, first block, one past the last)`; a scheduled launch
-takes its blocks from the plan, and comes back PAUSED where it is to be called again."""
+"""The type of `status = run(environment, counts, rows, first block, one past the last)`. A
+scheduled launch takes its thread blocks from the plan, and returns PAUSED if it is to be called
+again."""
 
 
 @dataclass(frozen=True)
 class GridOptions:
-    """The options of `run`. `suspends`: warps may leave before they end; `sites`: where they wait
-    in relay, None without one; `slices`: turns are run in slices, between which the launch can
-    pause (`Slot.SLICE`); `lasting_bytes`: of a warp's context, those that say how far it is."""
+    """Holds the options of `run`. `suspends`: warps may return before they end. `sites`: the table
+    of barriers at which warps in warp order wait, None without warp order. `slices`: turns run in
+    slices, between which the launch can pause (`Slot.SLICE`). `lasting_bytes`: the bytes of a
+    warp's context that are live between turns."""
 
     suspends: bool
     sites: Value | None
@@ -41,7 +52,7 @@ class GridOptions:
 
 
 class GridFunction:
-    """Emits `run` into a module that has `warp`."""
+    """Emits `run` into a module that has the function `warp`."""
 
     def __init__(self, module: ir.Module, options: GridOptions, blocks: BlockOptions) -> None:
         self.module, self.options = module, options
@@ -54,18 +65,20 @@ class GridFunction:
         self.blocks = GridBlocks(self.env, blocks)
 
     def emit(self) -> None:
-        """Emit the whole function."""
+        """Emits the whole function."""
         if self.options.suspends:
             self._emit_scheduled()
         else:
             self._emit_in_order()
 
     def _must_pause(self) -> Value:
-        """Returns whether the host wants to look around."""
+        """Returns whether the launch has to return PAUSED to the host, an i1: the budget has fallen
+        below PAUSE_AT."""
         return self.b.icmp_signed("<", self.env.get(Slot.BUDGET), self.env.get(Slot.PAUSE_AT))
 
     def _run(self, warp: Value) -> Value:
-        """Run one warp; come back from `run` where it met with a fault."""
+        """Emits a call of `warp`; `run` returns its status if it is FAULT or a later one. Returns
+        the status."""
         contexts = self.env.pointer(Slot.CONTEXTS_AT)
         arguments = [self.env.environment, self.counts, self.rows, contexts, warp]
         status = self.b.call(self.module.get_global("warp"), arguments)
@@ -75,6 +88,7 @@ class GridFunction:
     # ---- without a schedule ---------------------------------------------------------------------
 
     def _emit_in_order(self) -> None:
+        """Emits the loop over thread blocks of a launch without a schedule."""
         b = self.b
         b.store(I64(1), self.env.at(Slot.TOGETHER))
         block, end_iteration, done = self._loop("block", self.first, self.last)
@@ -92,7 +106,8 @@ class GridFunction:
     def _loop(
         self, name: str, first: Value, last: Value
     ) -> tuple[Value, Callable[[], None], ir.Block]:
-        """Begin `for i in range(first, last)`: i, what ends the body, and the block after it."""
+        """Begins a loop `for i in range(first, last)`. Returns i, a function that emits the end of
+        the body, and the LLVM block after the loop."""
         b = self.b
         head, body, done = (self.env.append(f"{name}.{part}") for part in ("head", "body", "done"))
         before = b.block
@@ -112,6 +127,7 @@ class GridFunction:
     # ---- by the schedule ------------------------------------------------------------------------
 
     def _emit_scheduled(self) -> None:
+        """Emits the loop over turns of a scheduled launch."""
         b = self.b
         plan, slots = self.env.pointer(Slot.PLAN_AT), self.env.pointer(Slot.SLOTS_AT)
         states, contexts = self.env.pointer(Slot.STATES_BASE), self.env.pointer(Slot.CONTEXTS_BASE)
@@ -148,7 +164,7 @@ class GridFunction:
         b.ret(I64(int(Status.ENDED)))
 
     def _continue_turn(self, plan: Value, stride: Value, turn: ir.Block) -> None:
-        """Run the next slice of a turn that is not over, if there is one."""
+        """Runs the next slice of a turn that is not over, if there is one."""
         b, inside = self.b, self.env.get(Slot.IN_TURN)
         with b.if_then(b.icmp_unsigned("!=", inside, I64(0)), likely=False):
             warp = b.sub(inside, I64(1))
@@ -157,7 +173,8 @@ class GridFunction:
     def _run_slice(
         self, plan: Value, warp: Value, left: Value, stride: Value, turn: ir.Block
     ) -> None:
-        """Run a slice of a turn of which so much is left; then go to `turn`."""
+        """Runs a slice of a turn that has `left` instructions, then branches to `turn`. The turn
+        ends with the slice unless the warp has only used up the slice."""
         b, most = self.b, self.env.get(Slot.SLICE)
         status = self._run_turn(plan, warp, b.select(b.icmp_signed("<", left, most), left, most))
         left = b.sub(left, b.sub(self.env.get(Slot.GIVEN), self.env.get(Slot.FUEL)))
@@ -175,8 +192,12 @@ class GridFunction:
     def _warp_order(
         self, plan: Value, slots: Value, stride: Value, warp: Value, turn: ir.Block
     ) -> None:
-        """Run the round in relay where that can be, then go on at `turn`; else go on here. While
-        blocks end so, one follows the other."""
+        """Runs the barrier region of all warps of the block in warp order if possible, and branches
+        to `turn`; otherwise falls through.
+
+        A block that runs in warp order from its begin to its end is followed by the next block at
+        once, without a call of the scheduler.
+        """
         b, states = self.b, self.env.pointer(Slot.STATES_AT)
         start = call(self.lanes, "warp_order_start", plan, states, warp)
         names = ("warp_order", "warp_order.over", "warp_order.block", "warp_order.left", "alone")
@@ -225,7 +246,7 @@ class GridFunction:
         b.position_at_end(separately)
 
     def _end_turn(self, plan: Value, warp: Value, status: Value, stride: Value) -> None:
-        """Tell the schedule why a warp of the current block came back."""
+        """Records in the schedule why a warp of the current block has returned."""
         context = self.lanes.slot(self.env.pointer(Slot.CONTEXTS_AT), self.b.mul(warp, stride))
         words = I64(self.options.lasting_bytes // 8)
         call(self.lanes, "end_turn", plan, self.env.state(warp), context, status, words)
@@ -237,8 +258,9 @@ class GridFunction:
                     self.blocks.report_end()
 
     def _run_turn(self, plan: Value, warp: Value, instructions: Value | None = None) -> Value:
-        """Run one turn, or so many warp instructions of it; take what it used from the launch's
-        budget, and add it to the warp's clock."""
+        """Runs a turn of a warp, or the given number of `instructions` of it; subtracts the used
+        instructions from the launch's budget and adds them to the warp's clock. Returns the status
+        of `warp`; `run` returns LIMIT if the budget is used up."""
         b = self.b
         length = (
             self.env.word(plan, schedule_layout.LENGTH) if instructions is None else instructions

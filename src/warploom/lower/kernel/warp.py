@@ -1,4 +1,13 @@
-"""The function that runs one warp: every block of a program in both copies."""
+"""Emits `warp`, the function of a kernel that runs one warp, from its Warp IR.
+
+The function has every basic block in its copies (`lower.frame.blocks`), batches of strided loops,
+warp loops, and a switch at the entry that resumes a suspended warp:
+
+    entry:  load the warp's state; switch over its resume point
+    begin:  set the active mask; branch to the convergent copy of block 0
+    c0..cN  convergent copies     d0..dN  divergent copies     r0..rN  region copies
+    exit:   store fuel and state; return the status
+"""
 
 from __future__ import annotations
 
@@ -46,7 +55,7 @@ from warploom.simt.schedule_layout import RESUME
 
 
 class WarpFunction:
-    """Emits `warp` into a module."""
+    """Emits `warp` into a module; holds the emitters of all kinds of code in it."""
 
     def __init__(self, module: ir.Module, layout: CountLayout, facts: WarpIR) -> None:
         program, variant = layout.program, facts.variant
@@ -105,7 +114,8 @@ class WarpFunction:
             self.calls = CallCode(self.memory, self.functions, self.guards, shuffles=shuffles)
 
     def emit(self, before_block: Callable[[], None]) -> None:
-        """Emits the whole function; calls `before_block` before each basic block."""
+        """Emits the whole function. Calls `before_block` before each basic block, as emission may
+        take long (deadline, interrupts)."""
         for copy, index in self.control.blocks.copies:
             before_block()
             with self._standing(index, convergent=copy is not Copy.DIVERGENT):
@@ -136,12 +146,13 @@ class WarpFunction:
 
     @property
     def suspends(self) -> bool:
-        """True where a warp may leave the function before it ends, and come back."""
+        """Returns whether a warp may return before it ends, and be resumed."""
         return self.control.suspends
 
     def _emit_warp_loops(self) -> Mapping[int, ir.Block]:
-        """Emits the code that runs all warps of a block at once, where there may be any. Returns
-        its entries by site."""
+        """Emits the warp loops, which run all warps of a thread block through a barrier region, and
+        the static schedule. Returns their entries by the site where warps wait, END for the
+        begin."""
         warp_loops, static_schedule = (
             of(self.program) for of in (self.facts.warp_loops_of, self.facts.static_schedule_of)
         )
@@ -159,7 +170,7 @@ class WarpFunction:
         return entries
 
     def _emit_entry(self) -> None:
-        """Begin the warp, or go on where it left off."""
+        """Emits the entry: the warp begins, or resumes where it was suspended."""
         entered = self.frame.function.append_basic_block("entered")
         self.b.position_at_end(entered)
         resume_point = (
@@ -169,15 +180,15 @@ class WarpFunction:
         self.frame.prologue.b.branch(entered)
 
     def _emit_begin(self, copy: Copy) -> ir.Block:
-        """Return a warp begins, at the first block with the lanes that exist; in a round, all
-        do."""
+        """Emits the begin of a warp, which branches to block 0 of a copy with all lanes that have a
+        thread; in the region copy all 32 have. Returns the LLVM block."""
         b, frame = self.b, self.frame
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)
         self.saved.begin(I32(-1) if copy is Copy.REGION else self.members.existing())
         self.control.reshaping.set_stale(False)
         if frame.registers.spilled:
-            self.saved.settle()  # a block before may have left its nodes in the table
+            self.saved.settle()  # the context may hold SIMT stack nodes of an earlier thread block
         if copy is Copy.REGION:
             self.saved.save_head()
         self.control.masked_loops.enter(self.frame.shapes.around(0))
@@ -185,6 +196,7 @@ class WarpFunction:
         return begin
 
     def _emit_exit(self) -> None:
+        """Emits the exit block: it stores the warp's fuel and state, and returns the status."""
         self.b.position_at_end(self.frame.exit_block)
         self.control.warp_order.state.record()
         self.frame.fuel.record()
@@ -196,13 +208,15 @@ class WarpFunction:
     def _standing(
         self, index: int, *, convergent: bool, shapes: BlockShapes | None = None
     ) -> Generator[None]:
-        """Make code for a block, and read its instructions so; with other `shapes` than it has, if
-        there are any."""
+        """Emits code for a basic block while it is open: registers and the shapes of instructions'
+        results are those of the block, or given by `shapes`."""
         with self.frame.registers.standing(index, convergent=convergent, shapes=shapes):
             self.reading.shapes = self.frame.registers.here
             yield
 
     def _emit_block(self, copy: Copy, block: Block) -> None:
+        """Emits a copy of a basic block; if a guard in its fast version may fail, its slow version
+        as well."""
         self.b.position_at_end(self.control.blocks.copies[copy, block.index])
         self._entries = self.control.divergence.steps if copy is Copy.DIVERGENT else {}
         self.memory.diverged = copy is Copy.DIVERGENT
@@ -223,13 +237,15 @@ class WarpFunction:
             self._emit_body(copy, block, first)
 
     def _emit_predicated_block(self, copy: Copy, block: Block) -> None:
-        """Emit a block that some lanes run under a mask; registers keep their shapes."""
+        """Emits a basic block that some lanes run under a mask (if-conversion), and the branch back
+        to the copy that it belongs to; registers keep their vector shapes."""
         self.b.position_at_end(self.control.blocks.beside[copy, block.index])
         self._emit_masked(block)
         self.control.step_back(copy, block.index)
 
     def _emit_masked(self, block: Block) -> None:
-        """Emits the instructions of a block that some lanes run under a mask."""
+        """Emits the instructions of a predicated block. They are those of the divergent copy, which
+        leave the registers of inactive lanes as they are."""
         self._entries, self.memory.diverged = {}, True
         self._count_block(block)
         self.instructions.shaped_access.begin(block, masked=True)
@@ -240,7 +256,8 @@ class WarpFunction:
         self.instructions.shaped.partly = False
 
     def _emit_body(self, copy: Copy, block: Block, first: int) -> None:
-        """Emit the instructions of a block from one on, and what follows."""
+        """Emits the instructions of a basic block from number `first` on, and the branch to the
+        next block if it has no branch."""
         for index in range(first, block.stop):
             instruction = self.program.instructions[index]
             self.frame.ahead = block.stop - index
@@ -255,6 +272,8 @@ class WarpFunction:
             self.control.edges.go(copy, block.successors[0], block.index)
 
     def _count_block(self, block: Block) -> None:
+        """Counts a basic block's execution and its active lanes, and subtracts its instructions
+        from the fuel of the turn."""
         frame = self.frame
         frame.counters.add(2 * block.index, I64(1))
         frame.counters.add(2 * block.index + 1, self.lanes.popcount(frame.active.bits()))
@@ -265,7 +284,7 @@ class WarpFunction:
             self.recording.block(block)
 
     def _emit_control(self, copy: Copy, block: Block, index: int, instruction: Instruction) -> bool:
-        """Emit what ends a block; False where the instruction does not."""
+        """Emits an instruction that ends a basic block; returns False if it does not end one."""
         name = instruction.operation.name
         if name not in ("bra", "brx", "ret", "exit", "trap", "bar", "barrier"):
             return False
@@ -292,12 +311,12 @@ class WarpFunction:
         return True
 
     def _is_uniform(self, copy: Copy, block: Block) -> bool:
-        """Returns whether all lanes go one way at the branch at the end of a block."""
+        """Returns whether the branch at the end of a basic block is uniform in a copy."""
         together = copy is not Copy.DIVERGENT
         return together and self.facts.blocks[block.index].branch is BranchKind.UNIFORM
 
     def _emit_trap(self, index: int, guard: Value | None) -> None:
-        """Stop the launch if some lane gets here."""
+        """Emits a `trap`: a fault of the lowest lane that executes it."""
         b, mask = self.b, self.frame.active.mask()
         bits = self.lanes.bits(mask if guard is None else b.and_(mask, guard))
         with b.if_then(b.icmp_unsigned("!=", bits, I32(0)), likely=False):

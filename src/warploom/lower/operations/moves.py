@@ -1,5 +1,5 @@
-"""Moves of values: between a vector and its parts, of addresses and special registers, and between
-windows of generic addresses."""
+"""Emits `mov` that packs or unpacks vectors or reads addresses and special registers, and
+conversions between generic addresses and those of a state space."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from warploom.lower.frame.operands import WINDOWS, Operands
 from warploom.ptx.ir import Instruction, Operand, Space, Symbol, Vector
 
 Result = tuple[Operand, Value, ScalarType]
-"""What an instruction gives: to which operand, the value, and its type."""
+"""A result of an instruction: the operand to write, the value, and its type."""
 
 
 class MoveCode:
-    """Emits what `mov`, `cvta` and `isspacep.param` give."""
+    """Emits `mov`, `cvta` and `isspacep.param`; returns their results, which the caller writes."""
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.b = operands, operands.b
         self.program = operands.frame.program
 
     def convert_address(self, instruction: Instruction, width: int) -> tuple[ScalarType, Value]:
-        """Between a space's own addresses and generic ones: add or take the window's start."""
+        """Emits `cvta`, which adds the begin of a space's window to an address of the space, or
+        `cvta.to`, which subtracts it. Returns type and value, in `width` lanes."""
         modifiers = instruction.operation.modifiers
         type = modifiers.scalar("size")
         space = Space(modifiers.text("space", "").partition("::")[0])
@@ -32,14 +33,14 @@ class MoveCode:
         return type, change(value, window)
 
     def test_parameter_window(self, instruction: Instruction) -> Result:
-        """`isspacep.param`."""
+        """Emits `isspacep.param`: a test whether an address is in the kernel's parameters."""
         target, source = instruction.operands
         offset = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
         size = self.operands.lower.vectors.constant(self.program.parameter_bytes, U64)
         return target, self.b.icmp_unsigned("<", offset, size), PRED
 
     def move(self, instruction: Instruction) -> list[Result]:
-        """`mov` between a vector and its parts, or of an address or a special register."""
+        """Emits a `mov` that packs, unpacks, or reads an address or a special register."""
         target, source = instruction.operands
         type = instruction.operation.modifiers.scalar()
         if isinstance(source, Vector):
@@ -51,7 +52,7 @@ class MoveCode:
         return [(target, self.operands.read(source, type), type)]
 
     def _unpack(self, target: Vector, source: Operand, type: ScalarType) -> list[Result]:
-        """Return the parts of a value, the lowest first."""
+        """Returns the parts of a value, the lowest bits first."""
         lower, part = self.operands.lower, unsigned(type.bits // len(target.elements))
         whole = self.operands.read(source, unsigned(type.bits))
         results: list[Result] = []
@@ -63,7 +64,8 @@ class MoveCode:
         return results
 
     def _pack(self, source: Vector, type: ScalarType) -> Value:
-        """Return the elements side by side, the first lowest."""
+        """Returns the value whose parts are the elements of a vector, the first in the lowest
+        bits."""
         part = unsigned(type.bits // len(source.elements))
         whole = self.operands.lower.vectors.type(unsigned(type.bits))
         value = self.operands.lower.vectors.constant(0, unsigned(type.bits))

@@ -1,4 +1,4 @@
-"""Checks of the operands of instructions that have preconditions (`isa.preconditions`)."""
+"""Emits checks of the operands of instructions with preconditions (`isa.preconditions`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class PreconditionCode:
         self.lanes, self.b = operands.lanes, operands.b
 
     def check(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Stop the launch where a lane of `on`, which execute it, breaks a precondition."""
+        """Emits a fault of the lowest executing lane, in `on`, whose operands violate a
+        precondition."""
         b = self.b
         for check in operand_checks(instruction):
             values = [self._value(operand) for operand in check.operands]
@@ -32,6 +33,7 @@ class PreconditionCode:
                 self.frame.fault(check.precondition.number, index, lane, address, size)
 
     def _value(self, operand: Operand) -> Value:
+        """Returns an address, or the value of a u32 operand."""
         if isinstance(operand, Address):
             return self.operands.address(operand)
         return self.operands.read(operand, U32)

@@ -1,6 +1,12 @@
-"""Comparisons of lanes that rise by one with what is the same for all: by arithmetic on the first.
+"""Emits comparisons of an affine value of stride 1 with a uniform one as scalar arithmetic: the
+lanes in which they hold are a prefix of the warp, its complement, or one lane.
 
-`tid < n` holds in a number of leading lanes, or in all but those; `tid == n` in one at most.
+    setp.lt.s32 %p1, %tid.x, %r1;   ->   count = clamp(r1 - first tid, 0, 32)
+                                         mask  = (1 << count) - 1
+    setp.ge: the complement;  setp.eq: bit (r1 - first tid), if it is in 0..31
+
+It holds for 32-bit integers whose lanes do not wrap around, which is checked at run time; otherwise
+all lanes are compared. Comparisons with a Boolean operand and of other strides are not handled.
 """
 
 from __future__ import annotations
@@ -19,15 +25,15 @@ RISING = VectorShape(1, 1)
 _PLAIN = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 _OPPOSITE = {"gt": "le", "ge": "lt", "ne": "eq"}
-"""Comparisons by those of which they are the opposite."""
+"""Comparisons whose mask is the complement of another comparison's."""
 
 _OPPOSITES = _OPPOSITE | {b: a for a, b in _OPPOSITE.items()}
 
 
 @dataclass(frozen=True)
 class Rise:
-    """Holds what rises by one from lane to lane, from `lowest` on, compared with `bound`; both
-    i64."""
+    """Holds a comparison of values that rise by 1 from lane to lane, from `lowest` in lane 0, with
+    `bound`; both are i64."""
 
     comparison: str
     lowest: Value
@@ -36,34 +42,35 @@ class Rise:
 
     @property
     def highest(self) -> int:
-        """Return the greatest number of the type that is compared."""
+        """Returns the greatest number of the compared type."""
         return (1 << (31 if self.signed else 32)) - 1
 
 
 class LeadingCode:
-    """Emits such comparisons in the convergent copies."""
+    """Emits comparisons that hold in a prefix of the lanes, in convergent code."""
 
     def __init__(self, operands: Operands, reading: Reading) -> None:
         self.operands, self.reading = operands, reading
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
 
     def compare(self, instruction: Instruction, compare_lanes: Callable[[], Value]) -> Value | None:
-        """Return the lanes in which a `setp` of 32-bit integers holds, None where it is not such a
-        comparison. `compare_lanes` emits any, for where a lane wraps around."""
+        """Returns the mask of a `setp`, or None if it is not a comparison of this form.
+        `compare_lanes` emits the comparison of all lanes, for values that wrap around."""
         rise = self._rising_operands(instruction) if self.frame.registers.convergent else None
         return None if rise is None else self._compare_or_fall_back(rise, compare_lanes)
 
     def leads(self, instruction: Instruction, *, opposite: bool, one: bool) -> bool:
-        """Returns whether such a comparison, or its opposite, holds in the first lanes if in any;
-        `one`: or for one lane, which is to be the first."""
+        """Returns whether a comparison (or its complement, if `opposite`) holds in a prefix of the
+        lanes. `one`: also accept `==`, whose prefix is the first lane if that has the bound."""
         parsed, prefix = self._parse(instruction), ("lt", "le", *(("eq",) if one else ()))
         return parsed is not None and _inverted_if(parsed[0], opposite) in prefix
 
     def holds_first(
         self, instruction: Instruction, threads: Value, *, opposite: bool
     ) -> tuple[Value, Value]:
-        """Return in how many of a number of lanes (an i64) one that leads holds, and whether it
-        does: whether none of them wraps around."""
+        """Returns the number of threads, of the first `threads` (an i64), in which a comparison
+        accepted by `leads` holds, and an i1 that is true if the number is valid: no thread's value
+        wraps around, and for `==` the first thread has the bound."""
         rise, b = self._rising_operands(instruction), self.b
         assert rise is not None
         last = b.sub(threads, I64(1))
@@ -77,7 +84,8 @@ class LeadingCode:
         return self._prefix_length(comparison, distance, threads), no_wrap
 
     def _parse(self, instruction: Instruction) -> tuple[str, Operand, Operand] | None:
-        """Returns how what rises is compared, what rises, and with what."""
+        """Returns the comparison, its rising and its uniform operand; None if it has another
+        form."""
         name, modifiers = instruction.operation.name, instruction.operation.modifiers
         if name != "setp" or "bool" in modifiers:
             return None
@@ -92,6 +100,7 @@ class LeadingCode:
         return (comparison, first, second) if shapes == [RISING, UNIFORM] else None
 
     def _rising_operands(self, instruction: Instruction) -> Rise | None:
+        """Returns a comparison with the values of its operands, None if it has another form."""
         parsed, type = self._parse(instruction), instruction.operation.modifiers.scalar()
         if parsed is None:
             return None
@@ -100,7 +109,7 @@ class LeadingCode:
         return Rise(comparison, lowest, bound, type.is_signed)
 
     def _first(self, operand: Operand, instruction: Instruction) -> Value:
-        """Returns what lane 0 has of an operand, as an i64."""
+        """Returns an operand's value in lane 0, an i64."""
         type = instruction.operation.modifiers.scalar()
         value = self.lanes.lane(self.operands.read(operand, type, width=1), 0)
         return (self.b.sext if type.is_signed else self.b.zext)(value, I64)
@@ -126,8 +135,7 @@ class LeadingCode:
         return self.lanes.mask(result)
 
     def _mask_bits(self, comparison: str, distance: Value) -> Value:
-        """Return the lanes, as an i32, that compare so with a bound which lies so far above lane
-        0."""
+        """Returns the mask (i32) of a comparison with a bound that is `distance` above lane 0."""
         b = self.b
         if comparison in _OPPOSITE:
             return b.not_(self._mask_bits(_OPPOSITE[comparison], distance))
@@ -139,11 +147,12 @@ class LeadingCode:
         return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)
 
     def _prefix_length(self, comparison: str, distance: Value, lanes: Value) -> Value:
-        """Returns how many of the lanes compare so, `lt` or `le`."""
+        """Returns the number of the first `lanes` lanes in which `lt` or `le` holds."""
         count = self.b.add(distance, I64(1)) if comparison == "le" else distance
         count = self.lanes.intrinsic("llvm.smax.i64", I64, [count, I64(0)])
         return self.lanes.intrinsic("llvm.smin.i64", I64, [count, lanes])
 
 
 def _inverted_if(comparison: str, opposite: bool) -> str:
+    """Returns a comparison, or its complement."""
     return _OPPOSITES[comparison] if opposite else comparison

@@ -1,4 +1,5 @@
-"""Emits `setmaxnreg`: a warp's registers are noted, and checked against those of its block."""
+"""Emits `setmaxnreg`: records a warp's number of registers, and checks it against its block's
+pool (`simt.register_pool`)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from warploom.simt.register_pool import FAULT
 
 
 def emit_register_count(frame: Frame, index: int, instruction: Instruction, on: Value) -> None:
-    """Emit one; it stops the launch where the registers cannot be there."""
+    """Emits a `setmaxnreg` for the lanes `on`; it faults if the pool has too few registers."""
     lanes, b = frame.lanes, frame.lanes.b
     count = instruction.operands[0]
     assert isinstance(count, Immediate)
