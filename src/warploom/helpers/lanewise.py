@@ -56,7 +56,7 @@ def register() -> None:
     register_fetch()
 
     @intrinsic
-    def stretches(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
+    def segments(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
         return _define_intrinsic(emit_count_stretches, 2, addresses, mask, shift)
 
     @intrinsic
@@ -84,10 +84,10 @@ def register() -> None:
         return _define_intrinsic(count_deferred, 7, row, count)
 
     def compiled_stretches(addresses: Any, mask: Any, shift: Any) -> Any:
-        return stretches(addresses, mask, shift)
+        return segments(addresses, mask, shift)
 
     def compiled_distinct(addresses: Any, mask: Any, shift: Any) -> Any:
-        count = stretches(addresses, mask, shift)[0] if mask else 0
+        count = segments(addresses, mask, shift)[0] if mask else 0
         return count if count != 0 else distinct_in_loops(addresses, mask, shift)
 
     def compiled_in_columns(addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
@@ -199,8 +199,8 @@ def _all_rise(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
 def _count_steps(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `simt.lane_counts.count_steps`."""
     b, (at, shift) = lanes.b, arguments
-    stretches = b.lshr(b.load(at, typ=WORDS, align=8), lanes.splat(shift))
-    steps = b.icmp_unsigned("!=", stretches, _before(lanes, stretches))
+    segments = b.lshr(b.load(at, typ=WORDS, align=8), lanes.splat(shift))
+    steps = b.icmp_unsigned("!=", segments, _before(lanes, segments))
     return [b.add(lanes.popcount(lanes.bits(steps)), I64(1))]
 
 

@@ -64,7 +64,7 @@ class GridBlocks:
         zeros make runs repeatable."""
         size = self.env.get(Slot.SHARED_BYTES)
         if self.options.tensor_memory:
-            # The state of tensor memory is behind it; columns are cleared when they are allocated.
+            # The state of tensor memory follows it; columns are cleared when they are allocated.
             size = self.b.sub(self.env.get(Slot.SHARED_STRIDE), I64(LANES * LANE_BYTES))
         self._clear(Slot.SHARED_AT, size)
         if self.options.local_bytes:
