@@ -36,7 +36,7 @@ def test_code_for_large_kernels_agrees(
     """Code is emitted in another way where a kernel is large; here each counts as such."""
     find = disk_cache.find
     monkeypatch.setattr(disk_cache, "find", lambda k, key: None if k == "kernel" else find(k, key))
-    monkeypatch.setattr(disk_cache, "keep", lambda *_: None)
+    monkeypatch.setattr(disk_cache, "store", lambda *_: None)
     monkeypatch.setattr(opt_level, "effort", lambda _: Effort.LEAST)
     agree_on_kernels(random_examples // 4, [(2, 40)])
 

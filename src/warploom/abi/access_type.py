@@ -74,7 +74,7 @@ def access_signature(addresses: ir.Type) -> ir.FunctionType:
     return ir.FunctionType(I64, [PTR, PTR, PTR, addresses, I32, PTR, PTR, I64])
 
 
-def count_change(lanes: Lanes, environment: Value, amount: Value) -> None:
+def record_memory_change(lanes: Lanes, environment: Value, amount: Value) -> None:
     """Adds to the number of changes of memory, by which the scheduler detects warps that spin on a
     value that no runnable thread can change (`simt.scheduling`)."""
     plan = lanes.b.load(lanes.slot(environment, int(Slot.PLAN_AT)), typ=I64)

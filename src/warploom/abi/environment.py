@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from warploom.abi.range_cache import CacheLayout
+from warploom.abi.range_cache import RangeCacheLayout
 from warploom.analysis.shape_transfer import WarpLayout
 from warploom.analysis.vector_shape import LANES
 from warploom.cost.deferred_atomics import ROW_END
@@ -225,10 +225,10 @@ class CountLayout:
     @cached_property
     def size(self) -> int:
         """Returns the length of the array of counts."""
-        return self.unwanted + 1
+        return self.discarded_count + 1
 
     @property
-    def unwanted(self) -> int:
+    def discarded_count(self) -> int:
         """Returns the index of a count that is not read, for code that adds to a count anyway."""
         single = len(self.guarded) + len(self.members) + len(self.routines)
         return 2 * (len(self.program.blocks) + len(self.branches)) + single
@@ -239,9 +239,9 @@ class CountLayout:
         return access_rows(self.program)
 
     @cached_property
-    def caches(self) -> CacheLayout:
+    def caches(self) -> RangeCacheLayout:
         """Returns the layout of the range caches, which follow the rows."""
-        return CacheLayout.of(self.program, self.rows, self.rules.unit, self.warp_layout)
+        return RangeCacheLayout.of(self.program, self.rows, self.rules.unit, self.warp_layout)
 
     @property
     def row_words(self) -> int:

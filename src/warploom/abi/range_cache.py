@@ -86,7 +86,7 @@ recur, or alternate, so that an entry for them would not pay."""
 
 
 @dataclass(frozen=True)
-class CacheLayout:
+class RangeCacheLayout:
     """Holds the offsets of a kernel's caches.
 
     `unit`: that of `AccessRules`, in bytes. `runs`: the number of pitches of an entry. `sets`: the
@@ -104,7 +104,7 @@ class CacheLayout:
     @classmethod
     def of(
         cls, program: Program, rows: Sequence[AccessRow], unit: int, warp_layout: WarpLayout
-    ) -> CacheLayout:
+    ) -> RangeCacheLayout:
         """Returns the layout for a program's plain loads and stores, in launches whose warps have
         that layout of threads."""
         places: dict[int, int] = {}

@@ -61,7 +61,7 @@ def compile_kernel(program: Program, rules: AccessRules, variant: KernelVariant)
         return cached
     layout, effort = CountLayout(program, rules, variant.warp_layout), _effort(program, variant)
     entry, functions = _compile(layout, variant, effort)
-    disk_cache.keep("kernel", _key(program, rules, variant), entry)
+    disk_cache.store("kernel", _key(program, rules, variant), entry)
     kernel = _link(layout, variant, entry, functions)
     assert kernel is not None
     return kernel

@@ -83,7 +83,7 @@ class HelperObject:
         if content is None:
             _report_compiling()
             content = object_for(self._compiled(), processor())
-            disk_cache.keep(self.file, key, content)
+            disk_cache.store(self.file, key, content)
         return content
 
 

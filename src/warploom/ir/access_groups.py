@@ -122,7 +122,7 @@ def _describe(
     address = instruction.operands[0 if op == "store" else 1]
     if not isinstance(address, Address) or not isinstance(address.base, Register | Symbol):
         return None
-    shape, lanes = accesses.shape_of(op, index, instruction), reading.address(address)
+    shape, lanes = accesses.access_type_of(op, index, instruction), reading.address(address)
     guard = None if instruction.guard is None else instruction.guard.register
     scattered = not accesses.scattered.isdisjoint((address.base, guard, mask))
     addresses = Addresses.of(shape, lanes, RUNS.get(reading.warp_layout, 1), scattered=scattered)

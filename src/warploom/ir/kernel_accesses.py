@@ -24,7 +24,7 @@ class KernelAccesses:
     def __init__(self, program: Program, facts: Facts, scattered: frozenset[Register]) -> None:
         self.program, self.facts, self.scattered = program, facts, scattered
 
-    def shape_of(self, op: str, index: int, instruction: Instruction) -> AccessType:
+    def access_type_of(self, op: str, index: int, instruction: Instruction) -> AccessType:
         """Returns the access type of a load or a store, the instruction of number `index`."""
         data = instruction.operands[0 if op == "load" else 1]
         saved = STACK if index in self.program.private else ""

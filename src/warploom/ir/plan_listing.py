@@ -72,7 +72,7 @@ def _plan(accesses: KernelAccesses, index: int, instruction: Instruction) -> Acc
         instruction.operation.name in ("ld", "ldu", "st")
         and "bulk" not in instruction.operation.modifiers
     ):
-        access_type = accesses.shape_of(op, index, instruction)
+        access_type = accesses.access_type_of(op, index, instruction)
     elif instruction.operation.spec.unit is Unit.ATOMIC:
         access_type = AccessType(
             op, space_of(instruction), instruction.operation.modifiers.scalar()

@@ -68,7 +68,7 @@ def find(kind: str, key: str) -> bytes | None:
     return content if hashlib.sha256(content).digest() == checksum else None
 
 
-def keep(kind: str, key: str, content: bytes) -> None:
+def store(kind: str, key: str, content: bytes) -> None:
     """Writes an entry atomically: another process sees all of it or nothing.
 
     An OSError (a full disk, a read-only folder) is ignored.

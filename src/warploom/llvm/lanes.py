@@ -130,7 +130,7 @@ class Lanes:
             return ir.Function(self.module, ir.FunctionType(result, list(arguments)), name)
         return declared[name]
 
-    def leave_rolled(self, back: Value) -> None:
+    def disable_unrolling(self, back: Value) -> None:
         """Disables the unrolling of the loop whose back edge is the branch `back` (LLVM Language
         Reference, "llvm.loop")."""
         module: Any = self.module
@@ -147,7 +147,7 @@ class Lanes:
             return alone
         return self.b.shuffle_vector(alone, undefined(vector_type), first(width))
 
-    def fan(self, value: Value, stride: int, width: int = LANES) -> Value:
+    def expand(self, value: Value, stride: int, width: int = LANES) -> Value:
         """Expands an affine value to `width` lanes.
 
         `value` has one element for each run of lanes, that of its first lane; lane l of a run gets

@@ -32,15 +32,15 @@ from warploom.lower.control.barriers import BarrierCode
 from warploom.lower.control.control import Control
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.instrument.guards import Guards
-from warploom.lower.operations.affine import ShapedCode
-from warploom.lower.operations.host_calls import ServiceCode
+from warploom.lower.operations.affine import AffineCode
+from warploom.lower.operations.host_calls import HostCallCode
 from warploom.lower.operations.moves import MoveCode, Result
 from warploom.lower.operations.preconditions import PreconditionCode
-from warploom.lower.operations.prefix_masks import LeadingCode
+from warploom.lower.operations.prefix_masks import PrefixMaskCode
 from warploom.lower.operations.register_pool import emit_register_count
 from warploom.lower.operations.routines import RoutineCode
 from warploom.lower.operations.shuffle import ShuffleCode
-from warploom.lower.operations.warp_votes import WarpwideCode
+from warploom.lower.operations.warp_votes import WarpVoteCode
 from warploom.lower.tensor.copies import CopyCode
 from warploom.lower.tensor.matrix import MatrixCode
 from warploom.lower.tensor.tensor_memory import TensorMemoryCode
@@ -71,7 +71,7 @@ class InstructionCode:
         self.atomics = AtomicCode(memory)
         self.preconditions = PreconditionCode(self.operands)
         self.routines = RoutineCode(self.operands)
-        self.services = ServiceCode(self.operands)
+        self.services = HostCallCode(self.operands)
         self.matrix = MatrixCode(memory)
         self.texture = TextureCode(memory)
         self.tensors = TensorCode(memory)
@@ -79,11 +79,11 @@ class InstructionCode:
         delays = memory.functions.shuffles and completes_later(memory.frame.program)
         self.tensor_waits = TensorWaitCode(self.tensors, delays=delays)
         self.copies = CopyCode(self.atomics, self.tensor_waits)
-        self.warpwide = WarpwideCode(self.operands)
+        self.warpwide = WarpVoteCode(self.operands)
         self.shuffles = ShuffleCode(self.operands)
         self.moves = MoveCode(self.operands)
-        self.shaped = ShapedCode(self.operands, reading)
-        self.leading = LeadingCode(self.operands, reading)
+        self.shaped = AffineCode(self.operands, reading)
+        self.leading = PrefixMaskCode(self.operands, reading)
         self.shaped_access = ShapedAccess(memory, reading)
 
     def emit(
@@ -101,7 +101,7 @@ class InstructionCode:
         self.tensor_memory.wait(instruction, on)
         if _has_no_code(instruction) or self._emit_store(index, instruction, on):
             return
-        if self._by_shape(index, instruction, on):
+        if self._emit_affine(index, instruction, on):
             self.routines.count(index, instruction, on)
             return
         with self.tensor_waits.deferring(
@@ -216,13 +216,13 @@ class InstructionCode:
             (t, v, type) for t, v in zip(elements(instruction.operands[0]), values, strict=True)
         ]
 
-    def _by_shape(self, index: int, instruction: Instruction, on: Value) -> bool:
+    def _emit_affine(self, index: int, instruction: Instruction, on: Value) -> bool:
         """Emits an instruction whose results are all uniform or affine; returns False for any
         other. If a run wraps around, lanes continue in the divergent copy."""
         if self.shaped.results(instruction) is None:
             return False
         leave = self.shaped_access.ways.leave
-        self.by_shape(
+        self.emit_affine(
             index,
             instruction,
             on,
@@ -230,7 +230,7 @@ class InstructionCode:
         )
         return True
 
-    def by_shape(
+    def emit_affine(
         self, index: int, instruction: Instruction, on: Value, on_wrap: Callable[[Value], None]
     ) -> None:
         """Emits an instruction whose results are all uniform or affine. `on_wrap` emits the code

@@ -94,7 +94,7 @@ def _placed(
     address = made.operands[0]
     if not isinstance(address, Address) or not isinstance(address.base, Register):
         return None
-    shape, base = accesses.shape_of("store", index, made), reading.address(address)
+    shape, base = accesses.access_type_of("store", index, made), reading.address(address)
     if base.is_known and (base.width > 1 or base.stride <= 0):
         return None
     plan = select(shape, Addresses(Pattern.COLUMNS), accesses.facts)

@@ -199,7 +199,7 @@ class CallCode:
         """Returns the offset of the warp's thread indices from its context, so that a shared
         function reads them like a register."""
         at = self.b.ptrtoint(self.operands.specials.thread_indices(axis), I64)
-        return self.b.sub(at, self.b.ptrtoint(self.frame.homes.base(), I64))
+        return self.b.sub(at, self.b.ptrtoint(self.frame.context_registers.base(), I64))
 
     def _slot(self, register: Register) -> int:
         """Returns the byte offset of a register's slot in the context."""
@@ -237,7 +237,9 @@ class CallCode:
         if self.memory.clusters.several and accesses_cluster(instruction):
             return None
         arguments = [self._target(one) if load else self._argument(one, type) for one in moved]
-        access_type = self.memory.accesses.shape_of("load" if load else "store", index, instruction)
+        access_type = self.memory.accesses.access_type_of(
+            "load" if load else "store", index, instruction
+        )
         return [self._access(access_type, index, address, arguments)]
 
     def _access(

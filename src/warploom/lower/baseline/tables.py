@@ -98,7 +98,7 @@ class CallTable:
         number = lanes.b.load(words, typ=I64)
         address = lanes.b.load(lanes.slot(self._functions, number), typ=I64)
         function = lanes.b.inttoptr(address, ir.PointerType(SIGNATURE))
-        given = [frame.environment, self._run, frame.homes.base(), self._functions, on]
+        given = [frame.environment, self._run, frame.context_registers.base(), self._functions, on]
         return lanes.b.call(function, [*given, lanes.slot(words, 1)])
 
     def finish(self) -> None:

@@ -25,7 +25,7 @@ from warploom.lower.frame.frame import Frame
 ROW_LANES = LANES // 2
 
 
-class BlockWide(ABC):
+class BlockLayout(ABC):
     """Extrapolates values of the first warp to the other warps of a block. A value is a vector of
     one element for each run of a warp: 1, or 2 in blocks with 16 threads along x."""
 
@@ -50,7 +50,7 @@ class BlockWide(ABC):
         """Returns the differences (i64, of either sign) of the block's corner threads from its
         first thread; each extreme value in the block is the first plus a sum of some of these."""
 
-    def ahead(self, value: Value, stride: int) -> Value:
+    def in_running_warp(self, value: Value, stride: int) -> Value:
         """Returns the value of the running warp, from the first warp's value."""
         b, step, width = self.b, self.step(value, stride), value.type.count
         if step is None:
@@ -76,7 +76,7 @@ class BlockWide(ABC):
         return b.or_(below, b.icmp_signed(">", highest, I64(low + (1 << type.bits) - 1)))
 
 
-class AlongX(BlockWide):
+class LinearBlockLayout(BlockLayout):
     """Extrapolates in blocks with all threads along x: the stride from lane to lane continues from
     warp to warp."""
 
@@ -88,7 +88,7 @@ class AlongX(BlockWide):
     def thread_index(self, dimension: int, width: int) -> Value:
         warp = self.b.trunc(self.frame.warp, I32)
         first = self.b.mul(warp, I32(LANES)) if dimension == 0 else I32(0)
-        return self.lanes.fan(self.lanes.splat(first, 1), int(dimension == 0), width)
+        return self.lanes.expand(self.lanes.splat(first, 1), int(dimension == 0), width)
 
     def step(self, value: Value, stride: int) -> Value | None:
         return value.type.element(LANES * stride) if stride else None
@@ -98,7 +98,7 @@ class AlongX(BlockWide):
         return [self.b.mul(last, I64(stride))]
 
 
-class InRows(BlockWide):
+class HalfWarpRowLayout(BlockLayout):
     """Extrapolates in blocks with 16 threads along x and the others along y: a warp is two rows,
     and the difference of the first two rows continues from row to row."""
 
@@ -112,7 +112,7 @@ class InRows(BlockWide):
         row = b.shl(b.trunc(self.frame.warp, I32), I32(1))
         rows = ir.Constant(ir.VectorType(I32, 2), [I32(0), I32(1)])
         down = b.add(self.lanes.splat(row, 2), rows) if dimension == 1 else repeated(0, I32, 2)
-        return self.lanes.fan(down, int(dimension == 0), width)
+        return self.lanes.expand(down, int(dimension == 0), width)
 
     def step(self, value: Value, stride: int) -> Value | None:
         row = self._row_step(value)
@@ -134,5 +134,5 @@ class InRows(BlockWide):
         return self.b.sub(self.lanes.lane(value, 1), self.lanes.lane(value, 0))
 
 
-LAYOUTS = {WarpLayout.ALONG_X: AlongX, WarpLayout.IN_ROWS: InRows}
+LAYOUTS = {WarpLayout.ALONG_X: LinearBlockLayout, WarpLayout.IN_ROWS: HalfWarpRowLayout}
 """The extrapolation for each layout."""

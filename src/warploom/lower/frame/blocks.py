@@ -29,16 +29,16 @@ class Copy(Enum):
 class Blocks:
     """Holds the LLVM blocks of a warp function, by copy and number of the basic block.
 
-    `copies`: their entries. `beside`: versions of predicated blocks under a mask, by the copy that
-    they return to. `batches`: the entries of batches of iterations, by copy and loop header
-    (`lower.loops.strided_loops`). `arrivals`: entries of the divergent copy at possible
+    `copies`: their entries. `predicated_copies`: versions of predicated blocks under a mask, by the
+    copy that they return to. `batches`: the entries of batches of iterations, by copy and loop
+    header (`lower.loops.strided_loops`). `arrivals`: entries of the divergent copy at possible
     reconvergence points. `ended`: the block where all lanes have ended. `main`: the copy in which a
     warp begins: the convergent one, in baseline code the divergent one.
     """
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.program = frame, frame.program
-        beside, reconvergence = (
+        predicated, reconvergence = (
             frame.facts.predicated_blocks.values(),
             frame.facts.reconvergence.points,
         )
@@ -48,11 +48,11 @@ class Blocks:
             for copy in Copy
             for index in self._present(copy)
         }
-        self.beside = {
+        self.predicated_copies = {
             (copy, index): self.append(f"predicated.{copy.value}{index}")
             for copy in (Copy.CONVERGENT, Copy.REGION)
             for index in self._present(copy)
-            if index in beside
+            if index in predicated
         }
         self.batches = {
             (copy, loop.header): self.append(f"batch.{copy.value}{loop.header}")

@@ -11,7 +11,7 @@ from warploom.lower.frame.operands import Operands
 from warploom.ptx.ir import Register
 
 
-class PieceCode:
+class CallParameterCode:
     """Emits loads and stores of pieces; offsets are in bytes of a thread's frame."""
 
     def __init__(self, operands: Operands) -> None:

@@ -26,10 +26,11 @@ class Frame(FunctionFrame):
     """Holds the function that runs a warp, and its state, while it is emitted.
 
     `facts`: the Warp IR of the kernel; `shapes`: its vector shapes of registers. `active`: the
-    active mask. `registers`: registers in the code being emitted; `homes`: registers in the warp's
-    context; `transfers` moves them between both. `context`: addresses in the warp's context and
-    state; `nodes`: its SIMT stack. `counters` and `fuel` count instructions. `ahead`: the number of
-    instructions from the one being emitted, included, to the end of its basic block.
+    active mask. `registers`: registers in the code being emitted; `context_registers`: registers in
+    the warp's context; `transfers` moves them between both. `context`: addresses in the warp's
+    context and state; `nodes`: its SIMT stack. `counters` and `fuel` count instructions.
+    `remaining_in_block`: the number of instructions from the one being emitted, included, to the
+    end of its basic block.
     """
 
     def __init__(
@@ -46,13 +47,15 @@ class Frame(FunctionFrame):
         self.context_layout, self.pieces = context, pieces
         self.open_nans = open_nan_registers(program)
         self.shared_over_blocks = shared_registers(program)
-        self.ahead = 0
+        self.remaining_in_block = 0
         self.counters = Counters(self.lanes, self.counts)
         self.active = ActiveLanes(self)
         self.context = WarpContext(self, context)
-        self.homes = ContextRegisters(self, self.context, context)
+        self.context_registers = ContextRegisters(self, self.context, context)
         held = () if variant.baseline else (*program.registers, *pieces.values())
-        self.registers = Registers(self, shapes, self.homes, self.active, held)
-        self.transfers = RegisterTransfers(self, facts, self.homes, self.registers, pieces)
+        self.registers = Registers(self, shapes, self.context_registers, self.active, held)
+        self.transfers = RegisterTransfers(
+            self, facts, self.context_registers, self.registers, pieces
+        )
         self.nodes = NodeTable(self, self.context)
         self.fuel = Fuel(self)

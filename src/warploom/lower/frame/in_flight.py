@@ -23,7 +23,7 @@ from warploom.simt.schedule_layout import POLICY, SEED
 from warploom.simt.split_policy import ADVERSARIAL, RANDOM
 
 
-class Word(IntEnum):
+class RingWord(IntEnum):
     """Names the words of the head. ISSUED and COMPLETED: the numbers of operations since the warp
     began. GROUP: the number of the group that the next operation joins."""
 
@@ -47,7 +47,7 @@ def keeps_in_flight(program: Program) -> bool:
 
 
 @dataclass(frozen=True)
-class Entry:
+class InFlightOperation:
     """Holds the values of an operation in flight.
 
     `instruction`: its number; `group`: its group. `on`: the lanes that issued it, `scaled`: the
@@ -63,7 +63,7 @@ class Entry:
     metadata: Value | None
 
 
-class FlightCode:
+class InFlightCode:
     """Emits accesses to the ring of the running warp."""
 
     def __init__(self, frame: Frame) -> None:
@@ -71,18 +71,18 @@ class FlightCode:
 
     def clear(self) -> None:
         """Empties the ring, when a warp begins."""
-        for word in Word:
+        for word in RingWord:
             self.put(word, I64(0))
 
-    def get(self, word: Word) -> Value:
+    def get(self, word: RingWord) -> Value:
         """Loads a word of the head."""
         return self.frame.get(self.frame.context.at(RING_AT + 8 * word))
 
-    def put(self, word: Word, value: Value) -> None:
+    def put(self, word: RingWord, value: Value) -> None:
         """Stores a word of the head."""
         self.b.store(value, self.frame.context.at(RING_AT + 8 * word))
 
-    def add(self, word: Word) -> None:
+    def add(self, word: RingWord) -> None:
         """Adds 1 to a word of the head."""
         self.put(word, self.b.add(self.get(word), I64(1)))
 
@@ -98,12 +98,12 @@ class FlightCode:
 
     def is_full(self) -> Value:
         """Returns whether no entry is free, an i1."""
-        in_flight = self.b.sub(self.get(Word.ISSUED), self.get(Word.COMPLETED))
+        in_flight = self.b.sub(self.get(RingWord.ISSUED), self.get(RingWord.COMPLETED))
         return self.b.icmp_unsigned("==", in_flight, I64(CAPACITY))
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: InFlightOperation) -> None:
         """Appends an entry; one has to be free."""
-        b, at = self.b, self._entry(self.get(Word.ISSUED))
+        b, at = self.b, self._entry(self.get(RingWord.ISSUED))
         words = (entry.instruction, entry.group, *entry.descriptors)
         for number, value in enumerate(words):
             b.store(value, self.lanes.slot(at, number))
@@ -111,23 +111,23 @@ class FlightCode:
             b.store(value, self.lanes.slot(at, 2 * len(words) + number, I32))
         if entry.metadata is not None:
             b.store(entry.metadata, self._metadata(at), align=64)
-        self.add(Word.ISSUED)
+        self.add(RingWord.ISSUED)
 
-    def oldest(self) -> Entry:
+    def oldest(self) -> InFlightOperation:
         """Loads the oldest entry."""
-        b, at = self.b, self._entry(self.get(Word.COMPLETED))
+        b, at = self.b, self._entry(self.get(RingWord.COMPLETED))
         instruction, group, first, second = (
             self.frame.get(self.lanes.slot(at, number)) for number in range(4)
         )
         on, scaled = (b.load(self.lanes.slot(at, 8 + n, I32), typ=I32) for n in range(2))
         metadata = b.load(self._metadata(at), typ=vector(I32), align=64)
-        return Entry(instruction, group, on, scaled, (first, second), metadata)
+        return InFlightOperation(instruction, group, on, scaled, (first, second), metadata)
 
     def complete(
         self,
-        is_due: Callable[[Entry], Value],
+        is_due: Callable[[InFlightOperation], Value],
         sites: Iterable[int],
-        complete: Callable[[Entry, int], None],
+        complete: Callable[[InFlightOperation, int], None],
     ) -> None:
         """Emits a loop that completes entries, oldest first, until one is not due.
 
@@ -138,7 +138,7 @@ class FlightCode:
         head, matched, done = (b.append_basic_block(n) for n in ("pending", "landing", "landed"))
         b.branch(head)
         b.position_at_end(head)
-        waits = b.icmp_unsigned("!=", self.get(Word.COMPLETED), self.get(Word.ISSUED))
+        waits = b.icmp_unsigned("!=", self.get(RingWord.COMPLETED), self.get(RingWord.ISSUED))
         entry = self.oldest()
         b.cbranch(b.and_(waits, is_due(entry)), matched, done)
         b.position_at_end(matched)
@@ -153,7 +153,7 @@ class FlightCode:
         b.position_at_end(no_site)
         b.unreachable()
         b.position_at_end(after)
-        self.add(Word.COMPLETED)
+        self.add(RingWord.COMPLETED)
         b.branch(head)
         b.position_at_end(done)
 

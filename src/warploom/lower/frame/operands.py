@@ -89,7 +89,7 @@ class Operands:
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         return self.b.zext(self.lanes.lane(value, lane), I64)
 
-    def executing(self, instruction: Instruction) -> Value:
+    def execution_mask(self, instruction: Instruction) -> Value:
         """Returns the mask of active lanes in which an instruction's guard holds."""
         mask = self.frame.active.mask()
         if instruction.guard is None:

@@ -21,13 +21,13 @@ class RegisterTransfers:
         self,
         frame: FunctionFrame,
         facts: WarpIR,
-        homes: ContextRegisters,
+        context_registers: ContextRegisters,
         registers: Registers,
         pieces: Mapping[int, Register],
     ) -> None:
         self._frame, self._facts, self._pieces = frame, facts, pieces
         self._shapes = facts.uniformity
-        self._homes, self._registers = homes, registers
+        self._homes, self._registers = context_registers, registers
 
     def clear(self, retained: Iterable[Register] = ()) -> None:
         """Sets the registers that basic blocks share to zero, but for those in `retained`, as at
@@ -51,7 +51,7 @@ class RegisterTransfers:
         """Expands the registers that become varying on the edge from one basic block to another, in
         convergent code."""
         for register in _sorted(self._registers.here.keys() & self.becomes_varying(origin, index)):
-            self._registers.put_loose(register, self._registers.load(register))
+            self._registers.store_varying(register, self._registers.load(register))
 
     def becomes_varying(self, origin: int, index: int) -> frozenset[Register]:
         """Returns the registers that are uniform or affine in block `origin`, varying in block
@@ -59,7 +59,7 @@ class RegisterTransfers:
         live = self._facts.live(index)
         return live & self._shapes.becomes_varying(index) - self._shapes.becomes_varying(origin)
 
-    def part(self, live: Iterable[Register]) -> None:
+    def save_diverging(self, live: Iterable[Register]) -> None:
         """Stores live registers to the context before lanes diverge: in 32 lanes, and in their
         short slots as well, if they are uniform or affine here."""
         layout = self._homes.layout
@@ -69,9 +69,9 @@ class RegisterTransfers:
             if register in self._registers.here:
                 self._registers.save(register, layout.shaped[register])
         for register in _sorted(retained & self._registers.here.keys() - layout.by_lane.keys()):
-            self._registers.put_loose(register, self._registers.load(register))
+            self._registers.store_varying(register, self._registers.load(register))
 
-    def join(self, registers: Iterable[Register]) -> None:
+    def load_reconverged(self, registers: Iterable[Register]) -> None:
         """Loads live registers from the context after lanes have reconverged. All other shared
         registers are dead; they are set to zero, or LLVM would keep their old values alive in phi
         nodes."""
@@ -81,7 +81,7 @@ class RegisterTransfers:
         ):
             retained = register in live
             value = self._homes.read(register) if retained else zero(storage_type(register.type))
-            self._registers.put_loose(register, value)
+            self._registers.store_varying(register, value)
         for register in _sorted(layout.shaped.keys() & self._registers.here.keys() & live):
             self._registers.restore(register, layout.shaped[register])
 

@@ -26,7 +26,7 @@ from warploom.lower.frame.function_frame import FunctionFrame
 from warploom.ptx.ir import Register
 
 
-class Standing(Protocol):
+class EmittingBlock(Protocol):
     """Types a context manager that emits code as in a basic block while it is open
     (`Registers.standing`)."""
 
@@ -48,12 +48,17 @@ class Registers:
         self,
         frame: FunctionFrame,
         shapes: RegisterShapes,
-        homes: ContextRegisters,
+        context_registers: ContextRegisters,
         active: ActiveLanes,
         held: Iterable[Register],
     ) -> None:
-        self.lanes, self._shapes, self._homes, self._active = frame.lanes, shapes, homes, active
-        self._layout = homes.layout
+        self.lanes, self._shapes, self._homes, self._active = (
+            frame.lanes,
+            shapes,
+            context_registers,
+            active,
+        )
+        self._layout = context_registers.layout
         self.convergent = False
         self.here: BlockShapes = {}
         self.spilled: Mapping[Register, int] = {}
@@ -66,7 +71,7 @@ class Registers:
         self._assumed: dict[tuple[Register, int], Value] = {}
 
     @contextmanager
-    def standing(
+    def emitting_block(
         self, block: int, *, convergent: bool, shapes: BlockShapes | None = None
     ) -> Generator[None]:
         """Sets the basic block whose vector shapes loads and stores use while it is open, or other
@@ -95,7 +100,7 @@ class Registers:
         shape = self.here[register]
         type = storage_type(register.type, shape.width)
         values = self.lanes.b.load(self._affine_slot(register, shape), typ=type)
-        return self.lanes.fan(values, shape.stride, width)
+        return self.lanes.expand(values, shape.stride, width)
 
     def store(self, register: Register, value: Value) -> None:
         """Stores a register in all lanes.
@@ -121,11 +126,11 @@ class Registers:
             shape = self.here[register]
             if value.type.count > shape.width:
                 value = values_by_shape(self.lanes, value, self._active.bits(), shape)
-            whole = self.lanes.fan(value, shape.stride, shape.width)
+            whole = self.lanes.expand(value, shape.stride, shape.width)
             self.lanes.b.store(whole, self._affine_slot(register, shape))
         else:
             assert value.type.count == LANES, register
-            self.put_loose(register, value)
+            self.store_varying(register, value)
 
     def _affine_slot(self, register: Register, shape: VectorShape) -> Value:
         """Returns the alloca of a register's short form. One that is assumed in batches of
@@ -138,7 +143,7 @@ class Registers:
             self._assumed[register, shape.width] = place
         return self._assumed[register, shape.width]
 
-    def put_loose(self, register: Register, value: Value) -> None:
+    def store_varying(self, register: Register, value: Value) -> None:
         """Writes a register lane by lane in code for all lanes together, whatever its shape."""
         if register in self._layout.memory:
             self._homes.write(register, value)

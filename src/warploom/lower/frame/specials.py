@@ -10,7 +10,7 @@ from warploom.abi.environment import Slot
 from warploom.helpers.calls import call
 from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
 from warploom.llvm.lanes import I32, I64, LANES, Value, undefined, vector
-from warploom.lower.frame.block_layout import BlockWide
+from warploom.lower.frame.block_layout import BlockLayout
 from warploom.lower.frame.frame import Frame
 from warploom.simt.schedule_layout import ISSUED, LOOKED, TIMED
 
@@ -20,7 +20,7 @@ class Specials:
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
-        self.block: BlockWide | None = None
+        self.block: BlockLayout | None = None
         """The layout of threads in the thread block, in code that runs its warps in one loop."""
 
     def read(self, name: str, width: int = LANES) -> Value:
@@ -100,7 +100,7 @@ class Specials:
         b = self.b
         before = self.frame.get(self.frame.context.state(ISSUED))
         used = b.sub(self.frame.slot(Slot.FUEL), self.frame.get(self.frame.fuel.left))
-        return b.sub(b.add(before, used), I64(self.frame.ahead))
+        return b.sub(b.add(before, used), I64(self.frame.remaining_in_block))
 
     def _thread_index(self, dimension: int, width: int) -> Value:
         b = self.b

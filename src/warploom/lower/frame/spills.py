@@ -13,14 +13,14 @@ from collections.abc import Iterable
 from warploom.llvm.lanes import I32, I64, Value
 from warploom.llvm.opt_level import is_long
 from warploom.lower.frame.frame import Frame
-from warploom.lower.frame.in_flight import FlightCode
+from warploom.lower.frame.in_flight import InFlightCode
 from warploom.lower.frame.node_table import ALL_NODES
 from warploom.ptx.ir import Register
 from warploom.simt.warp_table import FREE, LIVE, NONE, TOP
 from warploom.simt.warp_table import MASK as ACTIVE
 
 
-class Saved:
+class SpillCode:
     """Emits saves and restores of a warp's state: active and live lanes, SIMT stack, registers.
     `delays`: operations may be in flight (`lower.frame.in_flight`)."""
 
@@ -84,7 +84,7 @@ class Saved:
         """Initialises a warp with these live lanes (an i32); its registers hold zeros."""
         self.frame.transfers.clear()
         if self._delays:
-            FlightCode(self.frame).clear()
+            InFlightCode(self.frame).clear()
         self._set_convergent(lanes)
 
     def _set_convergent(self, lanes: Value) -> None:
@@ -104,7 +104,7 @@ class Saved:
     def save(self, live: Iterable[Register]) -> None:
         """Saves a convergent warp in the form that divergent code reads: registers in 32 lanes, and
         the head of its table."""
-        self.frame.transfers.part(live)
+        self.frame.transfers.save_diverging(live)
         self.save_head()
 
     def save_head(self) -> None:

@@ -38,7 +38,7 @@ from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.frame import Frame
 from warploom.lower.frame.in_flight import RING_BYTES, keeps_in_flight
 from warploom.lower.frame.operands import Operands
-from warploom.lower.frame.spills import Saved
+from warploom.lower.frame.spills import SpillCode
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.instrument.guards import Guards
 from warploom.lower.instrument.observing import ObservingCode
@@ -48,7 +48,7 @@ from warploom.lower.instrument.sanitizing import SanitizingCode
 from warploom.lower.instrument.watchpoints import WatchingCode
 from warploom.lower.loops.strided_loops import StridedLoopCode
 from warploom.lower.loops.warp_loop_schedule import WarpLoopCode
-from warploom.lower.operations.member_masks import MemberCode
+from warploom.lower.operations.member_masks import MemberMaskCode
 from warploom.program.program import Block
 from warploom.ptx.ir import Instruction
 from warploom.simt.schedule_layout import RESUME
@@ -71,7 +71,7 @@ class WarpFunction:
             memory=facts.memory,
         )
         self.frame = Frame(module, layout, facts, context, pieces)
-        self.saved = Saved(self.frame, delays=delays)
+        self.saved = SpillCode(self.frame, delays=delays)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
         self.recording = RecordingCode(self.frame, self.saved) if variant.records else None
@@ -96,7 +96,7 @@ class WarpFunction:
             copy_recording=CopyRecordingCode(self.frame, clusters) if variant.records else None,
             observing=self.observing,
         )
-        self.members = MemberCode(self.operands)
+        self.members = MemberMaskCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
         self.reading = Reading(program, variant.warp_layout, facts.shapes)
         self.control = Control(self.frame, self.saved)
@@ -120,7 +120,7 @@ class WarpFunction:
             before_block()
             with self._standing(index, convergent=copy is not Copy.DIVERGENT):
                 self._emit_block(copy, self.program.blocks[index])
-        for copy, index in self.control.blocks.beside:
+        for copy, index in self.control.blocks.predicated_copies:
             with self._standing(index, convergent=True):
                 self._emit_predicated_block(copy, self.program.blocks[index])
         self.memory.diverged = False
@@ -210,7 +210,7 @@ class WarpFunction:
     ) -> Generator[None]:
         """Emits code for a basic block while it is open: registers and the shapes of instructions'
         results are those of the block, or given by `shapes`."""
-        with self.frame.registers.standing(index, convergent=convergent, shapes=shapes):
+        with self.frame.registers.emitting_block(index, convergent=convergent, shapes=shapes):
             self.reading.shapes = self.frame.registers.here
             yield
 
@@ -239,7 +239,7 @@ class WarpFunction:
     def _emit_predicated_block(self, copy: Copy, block: Block) -> None:
         """Emits a basic block that some lanes run under a mask (if-conversion), and the branch back
         to the copy that it belongs to; registers keep their vector shapes."""
-        self.b.position_at_end(self.control.blocks.beside[copy, block.index])
+        self.b.position_at_end(self.control.blocks.predicated_copies[copy, block.index])
         self._emit_masked(block)
         self.control.step_back(copy, block.index)
 
@@ -251,7 +251,7 @@ class WarpFunction:
         self.instructions.shaped_access.begin(block, masked=True)
         self.instructions.shaped.partly = True
         for index in steps(self.program, block):
-            self.frame.ahead = block.stop - index
+            self.frame.remaining_in_block = block.stop - index
             self._emit_instruction(Copy.DIVERGENT, index, self.program.instructions[index])
         self.instructions.shaped.partly = False
 
@@ -260,7 +260,7 @@ class WarpFunction:
         next block if it has no branch."""
         for index in range(first, block.stop):
             instruction = self.program.instructions[index]
-            self.frame.ahead = block.stop - index
+            self.frame.remaining_in_block = block.stop - index
             if self.calls is not None and self.calls.emit(index, instruction):
                 continue
             if not self._emit_control(copy, block, index, instruction):

@@ -21,12 +21,12 @@ from warploom.analysis.vector_shape import UNIFORM, VECTOR, TermShapes, VectorSh
 from warploom.core.types import ScalarType
 from warploom.isa.terms import Term
 from warploom.llvm.lanes import Value
-from warploom.lower.frame.block_layout import BlockWide
+from warploom.lower.frame.block_layout import BlockLayout
 from warploom.lower.frame.operands import Operands
 from warploom.ptx.ir import Instruction, Operand, Register
 
 
-class ShapedCode:
+class AffineCode:
     """Emits the instructions of convergent code whose results are uniform or affine."""
 
     def __init__(self, operands: Operands, reading: Reading) -> None:
@@ -34,7 +34,7 @@ class ShapedCode:
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
         self.partly = False
         """Set while code runs under a mask, so that inactive lanes keep their values."""
-        self.block: BlockWide | None = None
+        self.block: BlockLayout | None = None
         """The layout of the thread block, in code for all its warps; None in code for one warp."""
 
     def results(self, instruction: Instruction) -> dict[Register, VectorShape] | None:
@@ -76,7 +76,7 @@ class ShapedCode:
             return
         bits = self.operands.stored(target, value, type)
         shape = self.frame.registers.here.get(target, VECTOR)
-        bits = self.lanes.fan(bits, shape.stride, shape.width)
+        bits = self.lanes.expand(bits, shape.stride, shape.width)
         if guard is not None:
             held = self.lanes.lane(guard, 0)
             bits = self.b.select(held, bits, self.frame.registers.load(target, shape.width))
@@ -93,7 +93,7 @@ class _Evaluation:
         shapes: TermShapes,
         width: int,
         values: Sequence[Callable[..., Value]],
-        block: BlockWide | None,
+        block: BlockLayout | None,
     ) -> None:
         self.lower, self.b = operands.lowerings[width], operands.b
         self.lanes, self.shapes, self.width, self.values = operands.lanes, shapes, width, values

@@ -18,7 +18,7 @@ SIGNATURE = ir.FunctionType(I64, [PTR, I64, I64, I64, PTR])
 environment has the record of the fault. The buffer has 32 lanes of 64 bits for each argument."""
 
 
-class ServiceCode:
+class HostCallCode:
     """Emits the host calls of one warp function."""
 
     def __init__(self, operands: Operands) -> None:

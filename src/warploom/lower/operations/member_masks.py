@@ -18,7 +18,7 @@ NOT_A_MEMBER = 6
 ALL_LANES = (1 << LANES) - 1
 
 
-class MemberCode:
+class MemberMaskCode:
     """Emits the checks and counts of the member masks in one warp function."""
 
     def __init__(self, operands: Operands) -> None:
@@ -40,7 +40,7 @@ class MemberCode:
         b = self.b
         named, numbers = self.operands.read(members, B32), lane_numbers(I32)
         inside = b.trunc(b.lshr(named, numbers), vector(I1))
-        outside = self.lanes.bits(b.and_(self.operands.executing(instruction), b.not_(inside)))
+        outside = self.lanes.bits(b.and_(self.operands.execution_mask(instruction), b.not_(inside)))
         with b.if_then(b.icmp_unsigned("!=", outside, I32(0)), likely=False):
             lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [outside, I1(0)])
             own = b.zext(self.lanes.lane(named, lane), I64)

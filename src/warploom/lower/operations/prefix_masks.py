@@ -46,7 +46,7 @@ class Rise:
         return (1 << (31 if self.signed else 32)) - 1
 
 
-class LeadingCode:
+class PrefixMaskCode:
     """Emits comparisons that hold in a prefix of the lanes, in convergent code."""
 
     def __init__(self, operands: Operands, reading: Reading) -> None:
@@ -59,18 +59,18 @@ class LeadingCode:
         rise = self._rising_operands(instruction) if self.frame.registers.convergent else None
         return None if rise is None else self._compare_or_fall_back(rise, compare_lanes)
 
-    def leads(self, instruction: Instruction, *, opposite: bool, one: bool) -> bool:
+    def holds_in_prefix(self, instruction: Instruction, *, opposite: bool, one: bool) -> bool:
         """Returns whether a comparison (or its complement, if `opposite`) holds in a prefix of the
         lanes. `one`: also accept `==`, whose prefix is the first lane if that has the bound."""
         parsed, prefix = self._parse(instruction), ("lt", "le", *(("eq",) if one else ()))
         return parsed is not None and _inverted_if(parsed[0], opposite) in prefix
 
-    def holds_first(
+    def count_prefix(
         self, instruction: Instruction, threads: Value, *, opposite: bool
     ) -> tuple[Value, Value]:
         """Returns the number of threads, of the first `threads` (an i64), in which a comparison
-        accepted by `leads` holds, and an i1 that is true if the number is valid: no thread's value
-        wraps around, and for `==` the first thread has the bound."""
+        accepted by `holds_in_prefix` holds, and an i1 that is true if the number is valid: no
+        thread's value wraps around, and for `==` the first thread has the bound."""
         rise, b = self._rising_operands(instruction), self.b
         assert rise is not None
         last = b.sub(threads, I64(1))

@@ -20,7 +20,7 @@ from warploom.program.uses import member_mask
 from warploom.ptx.ir import Immediate, Instruction
 
 
-class WarpwideCode:
+class WarpVoteCode:
     """Emits instructions whose result combines the lanes of a group."""
 
     def __init__(self, operands: Operands) -> None:

@@ -21,7 +21,7 @@ from warploom.abi.range_cache import (
     RUNS,
     STEP,
     WITHIN,
-    CacheLayout,
+    RangeCacheLayout,
     entries_of,
 )
 from warploom.analysis.vector_shape import LANES
@@ -122,7 +122,7 @@ def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
             _keep_example(tally.records[row], pattern, first, moved)
 
 
-def _entries(caches: CacheLayout, row: int, words: Words, cache: int) -> Words:
+def _entries(caches: RangeCacheLayout, row: int, words: Words, cache: int) -> Words:
     """Returns the entries of a cache that begins at some word, one a row; the cache of the first
     access of a row's group has entries as long as the row's own."""
     shape = entries_of(caches.sets), caches.entry(row)
