@@ -1,4 +1,4 @@
-"""The cache on disk: what is found there is not compiled again, and what is damaged is."""
+"""Checks the cache on disk: kernels found there are not compiled again, damaged entries are."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ assert out.copy_to_host().tolist() == list(range(32))
 
 @pytest.fixture
 def kernels(tmp_path, monkeypatch):
-    """An empty cache for kernels; gives those that are in it. The helpers, which take long to
-    compile and are not what is tested here, are found where they were."""
+    """Makes an empty cache for kernels; returns a function that lists its entries. Helpers, which
+    take long to compile and are not tested here, are found in the usual cache."""
     find, store = disk_cache.find, disk_cache.store
     elsewhere = disk_cache.cache_directory()
 
@@ -65,7 +65,7 @@ def kernels(tmp_path, monkeypatch):
 
 
 def compilations(caplog, text: str = PTX, name: str = "a100", **options) -> int:
-    """How many kernels are compiled for a launch on a new device, whose results are right."""
+    """Returns the number of kernels compiled for a launch on a new device; checks its results."""
     caplog.clear()
     gpu = wl.Device(name, **options)
     out = gpu.zeros(32, np.uint32)
@@ -122,7 +122,7 @@ def test_a_damaged_entry_is_replaced(kernels, caplog, damage) -> None:
 
 
 def test_two_processes_at_once_and_one_after_them(tmp_path) -> None:
-    """The helpers come from the cache that all tests share, the kernel from an empty one."""
+    """Helpers come from the cache that all tests share, the kernel from an empty one."""
     source = tmp_path / "kernel.ptx"
     number = int.from_bytes(os.urandom(7))  # a kernel that no cache has
     source.write_text(PTX.replace("mul.wide", f"mov.u64 %at, {number};\n    mul.wide"))
@@ -177,7 +177,7 @@ def test_a_folder_that_cannot_be_written_does_no_harm(tmp_path, monkeypatch, cap
 def test_an_entry_whose_time_cannot_be_set_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a read-only layer of an image, for example."""
+    """The time of use cannot be set in a read-only layer of a container image, for example."""
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
     disk_cache.store("thing", "key", b"content")
 
