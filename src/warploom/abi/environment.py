@@ -36,7 +36,7 @@ class Slot(IntEnum):
     Turns: FUEL: warp instructions left in this turn; BUDGET: in the launch. PAUSE_AT: the budget
     below which `run` returns PAUSED, to be called again. PLAN_AT, SLOTS_AT: the schedule
     (`simt.scheduling`). FAILED_WAIT: 1 if lanes of the running warp have polled a phase of an
-    mbarrier in vain in this turn, which then ends at the next back edge.
+    mbarrier that is not complete in this turn, which then ends at the next back edge.
 
     Blocks: STATES_AT, CONTEXTS_AT, SHARED_AT, LOCAL_AT: arrays of the current block; *_BASE: of the
     first resident block. A context, of CONTEXT_BYTES, is described by `abi.context_layout`.

@@ -55,6 +55,7 @@ def _is_number(literal: Immediate, bits: int) -> bool:
 
 
 def _same(a: object, register: Register) -> bool:
+    """Returns whether a register or a term is as wide as a register."""
     return getattr(a, "type").bits == register.type.bits  # noqa: B009
 
 

@@ -55,6 +55,7 @@ def count_deferred(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
         b.load(lanes.slot(row, KEYS + LANES // 8 * n), typ=BYTES, align=8) for n in range(LANES)
     ]
     words = _transposed(lanes, accesses)
+    # Rotated by 3 bits, a byte has the bank in its high bits, so that sorting orders by banks.
     by_bank = [_intrinsic(lanes, "fshl", word, word, _byte(ROW_BITS)) for word in words]
     *differ, most = _count_sorted_words(lanes, _sorted(lanes, words))
     bank_words = _count_bank_words(lanes, _sorted(lanes, by_bank))

@@ -129,6 +129,7 @@ def _count_by_keys(
     """
     b, (at, mask, shift) = lanes.b, arguments
     on = lanes.mask(b.trunc(mask, I32))
+    # Inactive lanes may hold anything; with an active lane's address they add no segment.
     one = b.load(lanes.slot(at, lanes.intrinsic("llvm.cttz.i64", I64, [mask, I1(1)])), typ=I64)
     addresses = b.select(on, b.load(at, typ=WORDS, align=8), lanes.splat(one))
     differing = b.lshr(

@@ -77,6 +77,7 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
         return 0
     low, high = _extent(group, bases, key)
     lowest = int(bounds[0]) - low
+    # The bounds need not be aligned: the first address that fits and is congruent to this one.
     lowest += (int(bases[0]) - lowest) & (group[G_SIZE] - 1)
     distance, last = int(bases[0]) - lowest, int(bounds[1]) - high - lowest
     in_bounds = distance >= 0 and distance <= last
@@ -221,7 +222,7 @@ def find_set(sets: Any, key: int, count: int) -> int:
     if key & 0xFFFFFFFF == 0:
         return -1
     begin = bucket_of(key, count)
-    if key == sets[0]:
+    if key == sets[0]:  # a full warp's key has number 0 whatever its hash is
         return 0
     for number in range(begin, begin + BUCKET):
         if sets[number] == 0:

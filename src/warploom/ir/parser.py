@@ -64,11 +64,14 @@ class _Parser:
         self._blocks = {label: index for index, label in enumerate((*labels, END))}
 
     def _one(self, word: str) -> Line:
+        """Returns the only line that begins with a keyword. Raises WarploomError if there are none
+        or several."""
         if len(self._lines[word]) != 1:
             raise WarploomError(f"the Warp IR has {len(self._lines[word])} lines `{word}`, not one")
         return self._lines[word][0]
 
     def _each(self, word: str, reader: Callable[[Line], Read]) -> tuple[Read, ...]:
+        """Applies a reader to each line that begins with a keyword."""
         return tuple(line.read(reader) for line in self._lines[word])
 
     def ir(self) -> WarpIR:
@@ -106,13 +109,16 @@ class _Parser:
         }
 
     def _registers_with(self, mark: str) -> frozenset[Register]:
+        """Returns the registers whose line has a mark, such as `spilled`."""
         lines = (line for line in self._declared if mark in line.words[2:])
         return frozenset(self._registers[line.words[0]] for line in lines)
 
     def _registers_of(self, line: Line, name: str) -> frozenset[Register]:
+        """Returns the registers that an attribute lists."""
         return frozenset(self._registers[each] for each in line.list(name))
 
     def _block_numbers(self, line: Line, name: str) -> tuple[int, ...]:
+        """Returns the numbers of the basic blocks whose labels an attribute lists."""
         return tuple(self._blocks[each] for each in line.list(name))
 
     # ---- what passes find -----------------------------------------------------------------------
@@ -243,6 +249,7 @@ def _plan(text: str) -> AccessPlan:
 
 
 def _match_groups(pattern: str, text: str) -> tuple[str, ...]:
+    """Returns the groups of a pattern that a text matches. Raises ValueError if it does not."""
     match = re.fullmatch(pattern, text)
     if match is None:
         raise ValueError(f"{text} is not as expected")

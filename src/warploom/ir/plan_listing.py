@@ -83,5 +83,6 @@ def _plan(accesses: KernelAccesses, index: int, instruction: Instruction) -> Acc
 
 
 def _runs(group: AccessGroup) -> str:
+    """Returns the text for the runs of a group's addresses."""
     lanes = LANES // group.base.width
     return "the warp" if group.base.width == 1 else f"each {lanes} lanes"

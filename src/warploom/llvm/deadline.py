@@ -42,6 +42,7 @@ class Deadline:
 
 
 def _limit_in_seconds() -> float:
+    """Returns the limit that the environment sets, or the default."""
     text = os.environ.get(VARIABLE) or str(SECONDS)
     try:
         seconds = float(text)

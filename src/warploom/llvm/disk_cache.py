@@ -108,9 +108,11 @@ def key_of_sources(parts: Iterable[str], sources: Iterable[str]) -> str:
 
 
 def _key(begin: bytes, parts: Iterable[str]) -> str:
+    """Returns 40 hexadecimal digits of a digest of a prefix and of texts."""
     digest = hashlib.sha256(begin)
     for part in parts:
         data = part.encode()
+        # The length in front of a text keeps ("ab", "c") and ("a", "bc") different.
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()[:40]
 

@@ -31,6 +31,7 @@ def _arithmetic(compute: Callable[[int, int], int], neutral: int) -> Callable[..
 
 
 def _and(left: Value, right: Value) -> Value | None:
+    """Folds x & 0 to 0 and x & ~0 to x, for either operand; returns None for other operands."""
     for constant, remaining in ((left, right), (right, left)):
         number = _number(constant)
         if number == 0:
@@ -41,6 +42,7 @@ def _and(left: Value, right: Value) -> Value | None:
 
 
 def _or(left: Value, right: Value) -> Value | None:
+    """Folds x | 0 to x, for either operand; returns None for other operands."""
     for constant, remaining in ((left, right), (right, left)):
         if _number(constant) == 0:
             return remaining
@@ -48,6 +50,7 @@ def _or(left: Value, right: Value) -> Value | None:
 
 
 def _resized(value: Value, type: Any) -> Value | None:
+    """Folds a zero extension or a truncation of a constant; returns None for other values."""
     number = _number(value)
     return None if number is None else _constant(type, number)
 

@@ -81,6 +81,7 @@ def is_long(program: Program) -> bool:
 
 
 def _pieces(program: Program) -> int:
+    """Returns the number of pieces of a program's code, ended by basic blocks and by accesses."""
     return len(program.blocks) + sum(
         bool(accesses(instruction)) for instruction in program.instructions
     )

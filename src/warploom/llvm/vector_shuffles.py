@@ -42,6 +42,7 @@ def fold(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
 
 
 def _combined(lanes: Lanes, operation: str, one: Value, two: Value) -> Value:
+    """Combines two vectors lane by lane, by `or` or an intrinsic."""
     if operation == "or":
         return lanes.b.or_(one, two)
     name = f"llvm.{operation}.v{FOLDED}{mangled(one.type.element)}"

@@ -375,6 +375,7 @@ class _Writer:
         self.code.operands.write(operand, value, type, self._mask(operand))
 
     def _mask(self, operand: Operand) -> Value | None:
+        """Returns the mask under which a register is written, None for all lanes."""
         frame = self.code.frame
         kept = isinstance(operand, Register) and operand in frame.shared_over_blocks
         if self.copy is not Copy.DIVERGENT or not kept:

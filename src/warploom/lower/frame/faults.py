@@ -32,6 +32,7 @@ class FaultExit:
         for phi, value in zip(self._phis, record, strict=True):
             phi.add_incoming(value, self.b.block)
         bad = self.b.icmp_unsigned("!=", fault, I64(0))
+        # Weights move the fault block out of the fast path's layout.
         self.b.cbranch(bad, target, after).set_weights([1, 1 << 20])
         self.b.position_at_end(after)
 

@@ -17,7 +17,8 @@ class Fuel:
         self.left = frame.variable(I64)
         waits = waits_for_phases(frame.program)
         self._failed_wait = frame.variable(I1) if waits else None
-        """The address of an i1: lanes have polled a phase of an mbarrier in vain in this turn."""
+        """The address of an i1: lanes have polled an incomplete phase of an mbarrier in this
+        turn."""
 
     def begin_turn(self) -> None:
         """Resets the budget to that of a turn."""
@@ -27,7 +28,7 @@ class Fuel:
 
     def fail_wait(self, lanes: Value) -> None:
         """Ends the turn at the next back edge if some of these lanes (an i32) have polled a phase
-        of an mbarrier in vain: other warps have to run for it to complete."""
+        of an mbarrier that is not complete: other warps have to run for it to complete."""
         assert self._failed_wait is not None
         b = self.lanes.b
         some = b.icmp_unsigned("!=", lanes, I32(0))
@@ -35,7 +36,7 @@ class Fuel:
 
     def ends_turn(self) -> Value:
         """Returns whether the turn ends at a back edge, an i1: its instructions are used up, or
-        lanes have polled a phase of an mbarrier in vain."""
+        lanes have polled an incomplete phase of an mbarrier."""
         b = self.lanes.b
         used_up = b.icmp_signed("<", self.frame.get(self.left), I64(0))
         if self._failed_wait is None:

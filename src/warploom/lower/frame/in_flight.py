@@ -158,6 +158,7 @@ class InFlightCode:
         b.position_at_end(done)
 
     def _entry(self, number: Value) -> Value:
+        """Returns the address of the entry of an operation, by its number modulo CAPACITY."""
         inside = self.b.and_(number, I64(CAPACITY - 1))
         offset = self.b.mul(inside, I64(ENTRY_BYTES))
         start = self.frame.context.at(RING_AT + HEAD_BYTES)

@@ -34,7 +34,8 @@ class NodeTable:
     def set_top(self, node: Value) -> None:
         """Makes a node, or NONE, the innermost one."""
         b = self.lanes.b
-        none = b.icmp_signed("<", node, I64(0))  # then node 0 is read, in vain, without a branch
+        # For NONE (-1) node 0 is read and the value discarded, which needs no branch.
+        none = b.icmp_signed("<", node, I64(0))
         index_or_zero = b.select(none, I64(0), node)
         point = b.select(none, I64(NONE), self.frame.get(self.node(index_or_zero, POINT)))
         b.store(node, self.top)

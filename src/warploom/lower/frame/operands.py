@@ -78,6 +78,7 @@ class Operands:
         return self.read(operand, unsigned(type.bits))
 
     def _register(self, register: Register, type: ScalarType, blind: bool, width: int) -> Value:
+        """Returns a register as `type`, with an open NaN canonicalised unless `blind`."""
         value = self.frame.registers.load(register, width)
         if register in self.frame.open_nans and not blind:
             value = self.canonicalise(value, register)
@@ -142,6 +143,8 @@ class Operands:
         return self._convert(self.lanes.splat(self._global(place.offset, 0), width), B64, type)
 
     def _global(self, index: int, offset: int) -> Value:
+        """Returns the address of a global variable, loaded in the prologue from the launch's table
+        of addresses, plus an offset."""
         frame = self.frame
         at = frame.prologue.slot(frame.pointer(Slot.GLOBALS_AT), index)
         return frame.prologue.b.add(frame.prologue.b.load(at, typ=I64), I64(offset))

@@ -119,6 +119,7 @@ class Registers:
         return register in self._layout.by_lane
 
     def _store(self, register: Register, value: Value) -> None:
+        """Stores a register in the form that it has in the code being emitted."""
         if self._is_in_context(register):
             assert value.type.count == LANES, register
             self._homes.write(register, value)
@@ -179,6 +180,8 @@ def values_by_shape(lanes: Lanes, whole: Value, bits: Value, shape: VectorShape)
     for row in range(shape.width):
         part = LANES // shape.width
         inside = b.lshr(bits, I32(row * part))
+        # The last lane's bit is set in any case: the count of zeros stays below the run's length
+        # if none of its lanes is active.
         inside = b.or_(inside, I32((1 << part - 1) - (1 << part if part == LANES else 0)))
         step = lanes.intrinsic("llvm.cttz.i32", I32, [inside, I1(0)])
         value = lanes.lane(whole, b.add(step, I32(row * part)))

@@ -103,6 +103,8 @@ class Specials:
         return b.sub(b.add(before, used), I64(self.frame.remaining_in_block))
 
     def _thread_index(self, dimension: int, width: int) -> Value:
+        """Returns `%tid.x`, `.y` or `.z`, loaded from the block's table of thread indices: 32
+        lanes, or the first of each run."""
         b = self.b
         if self.block is not None:
             return self.block.thread_index(dimension, width)

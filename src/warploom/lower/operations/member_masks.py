@@ -29,6 +29,7 @@ class MemberMaskCode:
         """Returns the lanes that have a thread, an i32; in a block's last warp not all may have."""
         b, frame = self.b, self.frame
         left = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(LANES)))
+        # The count is reduced modulo 32 so that the shift is defined; a full warp does not use it.
         some = b.trunc(b.sub(b.shl(I64(1), b.and_(left, I64(LANES - 1))), I64(1)), I32)
         return b.select(b.icmp_signed(">=", left, I64(LANES)), I32(-1), some)
 

@@ -144,6 +144,7 @@ class PrefixMaskCode:
             lane = b.shl(I32(1), b.trunc(b.and_(distance, I64(LANES - 1)), I32))
             return b.select(inside, lane, I32(0))
         count = self._prefix_length(comparison, distance, I64(LANES))
+        # In i64, as a shift of an i32 by 32 is undefined.
         return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)
 
     def _prefix_length(self, comparison: str, distance: Value, lanes: Value) -> Value:
