@@ -58,7 +58,7 @@ def without_counters(make: Callable[[], Launch]) -> Launch:
         patch.object(
             disk_cache, "find", lambda kind, key: find(kind, key) if kind != "kernel" else None
         ),
-        patch.object(disk_cache, "keep", nothing),
+        patch.object(disk_cache, "store", nothing),
     ):
         launch = make()
         launch()

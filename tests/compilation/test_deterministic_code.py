@@ -1,4 +1,4 @@
-"""The LLVM IR of a kernel is the same in every process, whatever seed Python hashes strings with
+"""Checks that the LLVM IR of a kernel is the same in every process, for any seed of string hashes
 (Python, "Command line and environment", PYTHONHASHSEED)."""
 
 from __future__ import annotations

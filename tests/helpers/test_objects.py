@@ -1,5 +1,5 @@
-"""The machine code of helpers: shipped with the package, else kept in the cache, else
-compiled."""
+"""Checks where the machine code of helpers comes from: shipped with the package, else cached on
+disk, else compiled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add(first: int, second: int) -> int:
 
 
 class Functions:
-    """The helper `add`; counts how often it is imported, which is how often it is compiled."""
+    """Imports the helper `add`, and counts the imports, one for each compilation."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -36,7 +36,7 @@ class Functions:
 
 @pytest.fixture
 def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Functions:
-    """With an empty cache, and a package that ships nothing."""
+    """Returns the functions of a helper, with an empty cache and a package that ships nothing."""
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(objects, "SHIPPED", tmp_path / "shipped")
     return Functions()
@@ -81,7 +81,7 @@ def test_shipped_code_for_more_than_this_computer_has_is_not_used(functions: Fun
 @pytest.mark.skipif(
     not llvm.get_host_cpu_features().get("avx2", False), reason="no processor of x86-64-v3"
 )
-def test_a_level_that_is_asked_for_is_the_one_that_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_requested_level_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "x86-64-v3")
     assert levels() == [Processor("x86-64-v3")]
     monkeypatch.setenv(VARIABLE, "x86-64-v2")
@@ -95,7 +95,7 @@ def test_shipping_again_leaves_no_code_of_old_sources(functions: Functions) -> N
     assert [*objects.SHIPPED.iterdir()] == [new]
 
 
-def test_a_terminal_is_told_why_the_first_launch_takes_long(
+def test_the_first_launch_reports_compilation_to_a_terminal(
     functions: Functions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []

@@ -1,4 +1,4 @@
-"""Entries of access caches, worked out by hand (`abi.range_cache`)."""
+"""Checks entries of range caches against values worked out by hand (`abi.range_cache`)."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Words = npt.NDArray[np.int64]
 
 ALL = 0xFFFFFFFF
 UNIT, SIZE = 128, 4
-SETS, MOST = FEW_SETS, 16
-"""Keys, and for how many runs an entry has room."""
-LENGTH = entry_words(UNIT, SIZE, MOST)
-SAFE, COUNTS = safe_at(MOST), counts_at(MOST)
-PLACE = SETS
-"""Where the one cache stands, behind the keys."""
+SETS, RUN_CAPACITY = FEW_SETS, 16
+"""The number of keys, and of pitches of an entry."""
+LENGTH = entry_words(UNIT, SIZE, RUN_CAPACITY)
+SAFE, COUNTS = safe_at(RUN_CAPACITY), counts_at(RUN_CAPACITY)
+CACHE = SETS
+"""The offset of the one cache, which follows the keys."""
 
 
 def empty() -> Words:
@@ -49,9 +49,9 @@ def empty() -> Words:
 
 
 def group(runs: int, stride: int, offset: int = 0) -> Words:
-    """One access of words at an offset."""
-    known = runs, stride, SIZE, UNIT, 1, SETS, MOST
-    return np.array([*known, PLACE, offset], np.int64)
+    """Returns the descriptor of a group of one access of words, at a byte offset."""
+    descriptor = runs, stride, SIZE, UNIT, 1, SETS, RUN_CAPACITY
+    return np.array([*descriptor, CACHE, offset], np.int64)
 
 
 def at(*firsts: int) -> Words:
@@ -59,170 +59,176 @@ def at(*firsts: int) -> Words:
 
 
 def rows_of_6(pitch: int) -> Words:
-    """Where lanes reach that are 6 to a row of words, rows a pitch apart."""
+    """Returns the addresses of lanes that access rows of 6 words, with a pitch from row to row."""
     return at(*(4096 + lane // 6 * pitch + lane % 6 * SIZE for lane in range(32)))
 
 
-def learned(
-    words: Words, one: Words, bases: Words, key: int = ALL, bounds: tuple[int, int] = (4096, 8192)
+def learn(
+    words: Words,
+    access: Words,
+    bases: Words,
+    key: int = ALL,
+    bounds: tuple[int, int] = (4096, 8192),
 ) -> Words | None:
-    """The entry that is made, which then counts the access; None where none is."""
+    """Returns the entry that an access makes, with the access counted as code counts it; None if
+    it makes none."""
     number = find_set(words, key, SETS)
-    begin = PLACE + HEADER + number * LENGTH
+    begin = CACHE + HEADER + number * LENGTH
     entry = words[begin : begin + LENGTH]
-    counted = learn_access(words, one, bases, key, number, np.array(bounds, np.uint64))
+    counted = learn_access(words, access, bases, key, number, np.array(bounds, np.uint64))
     if not counted:
         return None
     entry[COUNTS + counted - 1] += 1
     return entry
 
 
-def last_place(entry: Words) -> int:
-    """Where the first run may begin at last."""
+def last_address(entry: Words) -> int:
+    """Returns the greatest first address of an entry."""
     return int(entry[LOW] + SIZE * (entry[EXTENT] - 1))
 
 
-def test_places_are_aligned_in_an_allocation_that_is_not() -> None:
-    """Bytes 4097 to 8190 are known: 32 words begin at 4100 at first, and end at 8188 at last."""
-    entry = learned(empty(), group(1, SIZE), at(4096 + 36), bounds=(4097, 8191))
+def test_first_addresses_are_aligned_in_an_unaligned_allocation() -> None:
+    """In bytes 4097 to 8190, 32 words begin at 4100 at the earliest and end at 8188 at the
+    latest."""
+    entry = learn(empty(), group(1, SIZE), at(4096 + 36), bounds=(4097, 8191))
     assert entry is not None
-    assert (entry[LOW], last_place(entry)) == (4100, 8188 - 128)
-    assert learned(empty(), group(1, SIZE), at(4096 + 38), bounds=(4097, 8191)) is None
+    assert (entry[LOW], last_address(entry)) == (4100, 8188 - 128)
+    assert learn(empty(), group(1, SIZE), at(4096 + 38), bounds=(4097, 8191)) is None
 
 
-def test_an_address_is_as_far_from_a_place_as_the_offset_makes_good() -> None:
-    """At an offset of 6 words are aligned where the address is 2 bytes behind a multiple of 4."""
-    entry = learned(empty(), group(1, SIZE, offset=6), at(4096 + 38))
+def test_the_range_is_shifted_by_the_offset_of_the_access() -> None:
+    """Words at offset 6 are aligned if the address is 2 bytes above a multiple of 4."""
+    entry = learn(empty(), group(1, SIZE, offset=6), at(4096 + 38))
     assert entry is not None
-    assert (entry[LOW], last_place(entry)) == (4096 - 6, 8192 - 128 - 6)
+    assert (entry[LOW], last_address(entry)) == (4096 - 6, 8192 - 128 - 6)
 
 
-def test_consecutive_words_of_all_lanes_may_begin_wherever_they_fit() -> None:
-    entry = learned(empty(), group(1, SIZE), at(4096 + 36))
+def test_consecutive_words_of_all_lanes_may_begin_at_any_word_that_fits() -> None:
+    entry = learn(empty(), group(1, SIZE), at(4096 + 36))
     assert entry is not None
-    # 32 words end 128 bytes behind the first: the last place is 8192 - 128.
-    assert (entry[LOW], last_place(entry)) == (4096, 8192 - 128)
+    # 32 words end 128 bytes after the first address: the greatest is 8192 - 128.
+    assert (entry[LOW], last_address(entry)) == (4096, 8192 - 128)
     assert entry[WITHIN] == 127
     assert entry[COUNTS:].nonzero()[0].tolist() == [9]  # 36 bytes into the unit
 
 
 def test_only_active_lanes_must_fit() -> None:
-    """The first 8 lanes end 32 bytes behind the first; others would be outside."""
-    entry = learned(empty(), group(1, SIZE), at(8192 - 32), key=0xFF)
+    """The first 8 lanes end 32 bytes after the first address; others would be outside."""
+    entry = learn(empty(), group(1, SIZE), at(8192 - 32), key=0xFF)
     assert entry is not None
-    assert last_place(entry) == 8192 - 32
-    assert learned(empty(), group(1, SIZE), at(8192 - 32)) is None
+    assert last_address(entry) == 8192 - 32
+    assert learn(empty(), group(1, SIZE), at(8192 - 32)) is None
 
 
-def test_runs_have_pitches_and_those_without_a_lane_borrow_one() -> None:
-    """Four runs of 8 lanes, 256 bytes apart, of which the first two have lanes."""
-    entry = learned(empty(), group(4, SIZE), at(4096, 4352, 4608, 4864), key=0xFFFF)
+def test_inactive_runs_get_the_pitch_of_an_active_run() -> None:
+    """Four runs of 8 lanes have a pitch of 256 bytes; the first two have active lanes."""
+    entry = learn(empty(), group(4, SIZE), at(4096, 4352, 4608, 4864), key=0xFFFF)
     assert entry is not None
     assert entry[PITCHES : PITCHES + 4].tolist() == [0, 256, 512, 768]
     assert entry[SAFE : SAFE + 4].tolist() == [0, 256, 0, 0]
-    # The second run ends 256 + 32 bytes behind the first one's begin.
-    assert last_place(entry) == 8192 - 288
+    # The second run ends 256 + 32 bytes after the first one's begin.
+    assert last_address(entry) == 8192 - 288
 
 
-def test_where_lanes_agree_their_place_does_not_matter() -> None:
-    """Runs that lie whole units apart cost the same wherever they are; others do not."""
-    apart = learned(empty(), group(2, 0), at(4096 + 8, 4096 + 8 + 2 * UNIT))
-    beside = learned(empty(), group(2, 0), at(4096 + 8, 4096 + 8 + 32))
-    assert apart is not None
-    assert beside is not None
-    assert (apart[WITHIN], beside[WITHIN]) == (SIZE - 1, UNIT - 1)
-    assert apart[COUNTS:].nonzero()[0].tolist() == [0]
-    assert beside[COUNTS:].nonzero()[0].tolist() == [2]
+def test_equal_addresses_in_runs_whole_units_apart_share_one_counter() -> None:
+    """Runs of equal addresses cost the same at any address if their pitch is whole units."""
+    whole_units = learn(empty(), group(2, 0), at(4096 + 8, 4096 + 8 + 2 * UNIT))
+    part_of_unit = learn(empty(), group(2, 0), at(4096 + 8, 4096 + 8 + 32))
+    assert whole_units is not None
+    assert part_of_unit is not None
+    assert (whole_units[WITHIN], part_of_unit[WITHIN]) == (SIZE - 1, UNIT - 1)
+    assert whole_units[COUNTS:].nonzero()[0].tolist() == [0]
+    assert part_of_unit[COUNTS:].nonzero()[0].tolist() == [2]
 
 
-def test_what_comes_more_often_takes_the_place_of_what_came_first() -> None:
-    """Rows of 16 lanes: two are at the same place, as where an image begins, then all are 256 bytes
-    apart. The entry has counted one, so the second of the others takes its place."""
+def test_more_frequent_pitches_replace_an_entry() -> None:
+    """Two runs of 16 lanes have pitch 0 once, as at the border of an image, then pitch 256. The
+    entry has counted one access, so the second of the others replaces it."""
     words = empty()
-    assert learned(words, group(2, SIZE), at(4096, 4096)) is not None
-    assert learned(words, group(2, SIZE), at(4160, 4416)) is None
-    entry = learned(words, group(2, SIZE), at(4160, 4416))
+    assert learn(words, group(2, SIZE), at(4096, 4096)) is not None
+    assert learn(words, group(2, SIZE), at(4160, 4416)) is None
+    entry = learn(words, group(2, SIZE), at(4160, 4416))
     assert entry is not None
     assert entry[PITCHES : PITCHES + 2].tolist() == [0, 256]
     assert entry[COUNTS:].nonzero()[0].tolist() == [64 // SIZE]
-    kept = words[PLACE + HEADER + (SETS + 1) * LENGTH :][:LENGTH]
-    assert kept[KEY] == ALL
-    assert kept[PITCHES : PITCHES + 2].tolist() == [0, 0]
-    assert kept[COUNTS:].nonzero()[0].tolist() == [0]
+    retired = words[CACHE + HEADER + (SETS + 1) * LENGTH :][:LENGTH]
+    assert retired[KEY] == ALL
+    assert retired[PITCHES : PITCHES + 2].tolist() == [0, 0]
+    assert retired[COUNTS:].nonzero()[0].tolist() == [0]
 
 
-def test_what_comes_less_often_than_what_is_there_does_not() -> None:
+def test_less_frequent_pitches_do_not_replace_an_entry() -> None:
     words = empty()
     for _ in range(3):
-        assert learned(words, group(2, SIZE), at(4096, 4096)) is not None
-    rarer = [learned(words, group(2, SIZE), at(4160, 4416)) is None for _ in range(3)]
-    assert all(rarer)
+        assert learn(words, group(2, SIZE), at(4096, 4096)) is not None
+    all_missed = [learn(words, group(2, SIZE), at(4160, 4416)) is None for _ in range(3)]
+    assert all(all_missed)
 
 
-def test_as_many_are_replaced_as_there_is_room_for() -> None:
-    """Each entry counts one access, so the second one with another pitch replaces it."""
+def test_entries_are_replaced_up_to_the_number_of_retired_entries() -> None:
+    """Each entry counts one access, so the second access with another pitch replaces it."""
     words = empty()
-    assert learned(words, group(2, SIZE), at(4096, 4096)) is not None
+    assert learn(words, group(2, SIZE), at(4096, 4096)) is not None
     for pitch in range(1, RETIRED + 2):
-        places = at(4096, 4096 + 256 * pitch)
-        tries = [learned(words, group(2, SIZE), places) is not None for _ in range(2)]
+        bases_of_pitch = at(4096, 4096 + 256 * pitch)
+        tries = [learn(words, group(2, SIZE), bases_of_pitch) is not None for _ in range(2)]
         assert tries == [False, pitch <= RETIRED]
 
 
 @pytest.mark.parametrize("runs", [1, 4])
-def test_a_step_that_code_finds_is_kept(runs: int) -> None:
-    """Lanes 12 bytes apart: of one run the last begins 372 bytes behind the first; of four, 512
-    bytes apart, 3 x 512 and 84."""
+def test_an_entry_holds_a_stride_found_at_run_time(runs: int) -> None:
+    """With stride 12, the last lane of one run is 372 bytes after the first; of four runs with a
+    pitch of 512 bytes, 3 x 512 + 84."""
     bases = at(*range(4096, 4096 + 512 * runs, 512))
     bases[STEP_AT] = 12
     words = empty()
-    entry = learned(words, group(runs, ANY_STRIDE), bases)
+    entry = learn(words, group(runs, ANY_STRIDE), bases)
     assert entry is not None
     assert entry[STEP] == 12
-    assert last_place(entry) == 8192 - ({1: 372, 4: 3 * 512 + 84}[runs] + SIZE)
+    assert last_address(entry) == 8192 - ({1: 372, 4: 3 * 512 + 84}[runs] + SIZE)
     bases[STEP_AT] = 8  # the entry is of another step
-    assert learned(words, group(runs, ANY_STRIDE), bases) is None
+    assert learn(words, group(runs, ANY_STRIDE), bases) is None
 
 
 def test_each_lane_can_be_a_run() -> None:
-    """Rows of 6 lanes 64 bytes apart: the last lane is the second of the sixth row. Only where rows
-    lie side by side do all lanes follow."""
-    entry = learned(empty(), group(32, 0), rows_of_6(64))
+    """Rows of 6 lanes have a pitch of 64 bytes: the last lane is the second of the sixth row. Lanes
+    have a common stride only if the rows are contiguous."""
+    entry = learn(empty(), group(32, 0), rows_of_6(64))
     assert entry is not None
     assert entry[PITCHES : PITCHES + 8].tolist() == [0, 4, 8, 12, 16, 20, 64, 68]
-    assert last_place(entry) == 8192 - (5 * 64 + 4 + SIZE)
+    assert last_address(entry) == 8192 - (5 * 64 + 4 + SIZE)
     assert (entry[STEP], entry[WITHIN]) == (0, UNIT - 1)
-    following = learned(empty(), group(32, 0), rows_of_6(6 * SIZE))
-    assert following is not None
-    assert following[STEP] == SIZE
+    consecutive = learn(empty(), group(32, 0), rows_of_6(6 * SIZE))
+    assert consecutive is not None
+    assert consecutive[STEP] == SIZE
 
 
-def test_what_never_comes_again_is_given_up() -> None:
-    """The first is counted once, so the second of the others replaces it, and so on; when there is
-    no room for more, others are only counted, until there were NEVER of them."""
+def test_an_entry_whose_pitches_never_recur_is_given_up() -> None:
+    """Each entry counts one access, so the second access with other pitches replaces it; when all
+    retired entries are in use, misses are only counted, up to NEVER."""
     words = empty()
     for pitch in range(64, 64 + 4 * NEVER * SIZE, SIZE):
-        learned(words, group(32, 0), rows_of_6(pitch), bounds=(4096, 1 << 20))
-    assert words[PLACE + HEADER + MISSES] >= GIVEN_UP
+        learn(words, group(32, 0), rows_of_6(pitch), bounds=(4096, 1 << 20))
+    assert words[CACHE + HEADER + MISSES] >= GIVEN_UP
 
 
-def test_what_alternates_between_allocations_is_given_up() -> None:
-    """Each access makes the entry anew, for its own allocation: NEVER times, then code looks no
-    more. (`learned` counts each access as code does.)"""
-    words, misses = empty(), PLACE + HEADER + MISSES
+def test_an_entry_alternating_between_allocations_is_given_up() -> None:
+    """Each access moves the entry to its own allocation, NEVER times; then the entry is given up.
+    (`learn` counts each access as code does.)"""
+    words, misses = empty(), CACHE + HEADER + MISSES
     for number in range(NEVER + 1):
-        place = 4096 if number % 2 else 1 << 16
+        start = 4096 if number % 2 else 1 << 16
         assert words[misses] < GIVEN_UP
-        learned(words, group(1, SIZE), at(place), bounds=(place, place + 4096))
+        learn(words, group(1, SIZE), at(start), bounds=(start, start + 4096))
     assert words[misses] == GIVEN_UP
 
 
-def test_what_moves_seldom_is_kept() -> None:
-    """Three accesses in each allocation: of all that are counted, a third makes the entry anew."""
-    words, misses = empty(), PLACE + HEADER + MISSES
+def test_an_entry_that_rarely_changes_its_allocation_is_not_given_up() -> None:
+    """Of three accesses in each allocation, one moves the entry."""
+    words, misses = empty(), CACHE + HEADER + MISSES
     for number in range(4 * NEVER):
-        place = 4096 + 4096 * (number % 2)
-        entry = learned(words, group(1, SIZE), at(place), bounds=(place, place + 4096))
+        start = 4096 + 4096 * (number % 2)
+        entry = learn(words, group(1, SIZE), at(start), bounds=(start, start + 4096))
         assert entry is not None
         entry[COUNTS] += 2
     assert words[misses] < GIVEN_UP
@@ -231,12 +237,12 @@ def test_what_moves_seldom_is_kept() -> None:
 def test_a_group_in_no_allocation_is_given_up() -> None:
     words = empty()
     for _ in range(NEVER):
-        assert learned(words, group(1, SIZE, offset=4096), at(4096), bounds=(4096, 8192)) is None
-    assert words[PLACE + HEADER + MISSES] == GIVEN_UP
+        assert learn(words, group(1, SIZE, offset=4096), at(4096), bounds=(4096, 8192)) is None
+    assert words[CACHE + HEADER + MISSES] == GIVEN_UP
 
 
 @pytest.mark.parametrize(
-    ("one", "bases", "bounds"),
+    ("access", "bases", "bounds"),
     [
         (group(1, SIZE), at(4098), (4096, 8192)),  # not aligned
         (group(2, SIZE), at(4096, 4096 + 66), (4096, 8192)),  # the second run is not
@@ -246,34 +252,36 @@ def test_a_group_in_no_allocation_is_given_up() -> None:
         (group(1, SIZE), at(4096), (0, 0)),  # no allocation is known yet
     ],
 )
-def test_others_have_no_entry(one: Words, bases: Words, bounds: tuple[int, int]) -> None:
-    assert learned(empty(), one, bases, bounds=bounds) is None
+def test_misaligned_or_out_of_bounds_accesses_have_no_entry(
+    access: Words, bases: Words, bounds: tuple[int, int]
+) -> None:
+    assert learn(empty(), access, bases, bounds=bounds) is None
 
 
-def test_an_entry_keeps_its_pitches() -> None:
-    """Its counts are of those; accesses with others are not known."""
+def test_an_access_with_other_pitches_leaves_the_entry_unchanged() -> None:
+    """An entry's counts are for its pitches only; the access is counted as a miss."""
     words = empty()
-    assert learned(words, group(2, SIZE), at(4096, 4096 + 256)) is not None
+    assert learn(words, group(2, SIZE), at(4096, 4096 + 256)) is not None
     before = words.copy()
-    learned(words, group(2, SIZE), at(4096, 4096 + 512))
-    before[PLACE + HEADER + MISSES] = 1
+    learn(words, group(2, SIZE), at(4096, 4096 + 512))
+    before[CACHE + HEADER + MISSES] = 1
     assert (words == before).all()
 
 
-def test_lanes_whose_key_is_new_are_not_counted_yet() -> None:
-    """Code looked the key up before it had a number, and so does not know where to count."""
+def test_an_access_whose_key_is_new_is_not_counted_by_code() -> None:
+    """Code looked the key up before it had a number, so it has no index to count at."""
     words, bounds = empty(), np.array((4096, 8192), np.uint64)
     assert learn_access(words, group(1, SIZE), at(4096), 0xFF, SETS, bounds) == 0
     assert learn_access(words, group(1, SIZE), at(4096), 0xFF, 1, bounds) == 1
 
 
-def test_a_cache_is_of_one_group() -> None:
+def test_a_cache_belongs_to_one_group() -> None:
     words = empty()
-    words[PLACE + LEADER] = PLACE + 1
-    assert learned(words, group(1, SIZE), at(4096)) is None
+    words[CACHE + LEADER] = CACHE + 1
+    assert learn(words, group(1, SIZE), at(4096)) is None
 
 
-def test_there_are_so_many_keys() -> None:
+def test_a_full_bucket_rejects_keys() -> None:
     words = empty()
     assert [find_set(words, key, SETS) for key in range(1, SETS)] == list(range(1, SETS))
     assert find_set(words, 1000, SETS) == -1
@@ -282,8 +290,8 @@ def test_there_are_so_many_keys() -> None:
 
 
 def test_all_lanes_of_each_layout_have_a_key() -> None:
-    """A warp has at most 32 layouts, one for each lane at which a row of threads can begin: none of
-    them finds its bucket full."""
+    """A warp has at most 32 layouts, one for each lane at which a row of threads can begin; the
+    keys of full warps of all layouts fit their buckets."""
     words = np.zeros(MANY_SETS, np.int64)
     words[0] = ALL
     numbers = [find_set(words, ALL | layout << LAYOUT_SHIFT, MANY_SETS) for layout in range(32)]

@@ -1,4 +1,5 @@
-"""The step by which lanes rise, as vector instructions, by hand and against the loop in Python."""
+"""Checks the stride that vector instructions find, against values worked out by hand and against
+the loop in Python."""
 
 from __future__ import annotations
 
@@ -22,14 +23,14 @@ from warploom.helpers.table import count_compiled
 BASE = 1 << 40
 
 
-def compiled(places: Any, mask: int) -> int:
-    """Returns the step that machine code keeps with a pattern."""
+def compiled(offsets: Any, mask: int) -> int:
+    """Returns the stride that machine code stores with a pattern."""
     row = np.zeros(PATTERNS_END, np.int64)
-    count_compiled("keep_pattern", places, mask, 0, row)
+    count_compiled("keep_pattern", offsets, mask, 0, row)
     return int(row[PATTERNS_AT + STEP])
 
 
-def places(steps: list[int]) -> Any:
+def offsets(steps: list[int]) -> Any:
     return np.array([BASE + step for step in steps], np.uint64)
 
 
@@ -48,8 +49,8 @@ def places(steps: list[int]) -> Any:
     ],
 )
 def test_steps_by_hand(steps: list[int], mask: int, expected: int) -> None:
-    assert step_of(places(steps), mask) == expected
-    assert compiled(places(steps), mask) == expected
+    assert step_of(offsets(steps), mask) == expected
+    assert compiled(offsets(steps), mask) == expected
 
 
 @given(
@@ -57,10 +58,10 @@ def test_steps_by_hand(steps: list[int], mask: int, expected: int) -> None:
     st.integers(1, 0xFFFFFFFF),
     st.lists(st.tuples(st.integers(0, 31), st.integers(-8, 8)), max_size=2),
 )
-def test_machine_code_tells_what_the_loop_does(
+def test_machine_code_finds_the_stride_of_the_loop(
     step: int, mask: int, moved: list[tuple[int, int]]
 ) -> None:
     steps = [step * lane for lane in range(32)]
     for lane, by in moved:
         steps[lane] += by
-    assert compiled(places(steps), mask) == step_of(places(steps), mask)
+    assert compiled(offsets(steps), mask) == step_of(offsets(steps), mask)

@@ -1,4 +1,4 @@
-"""What `warploom ptx --plan` says of accesses whose addresses are known from the source."""
+"""Checks `warploom ptx --plan` for accesses whose addresses follow from the source."""
 
 from __future__ import annotations
 

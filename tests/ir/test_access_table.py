@@ -1,4 +1,5 @@
-"""The table of access plans: whole, shown on the page as it is, and what code is emitted from."""
+"""Checks that the table of access plans is complete, that docs/engine.md shows it, and that code is
+emitted from it."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ SHAPES = [
     )
 ]
 LANES = [VectorShape(w, s) for w, s in product((1, 2, 8, 16), (-4, 0, 1, 2, 4, 8, 12, 16))]
-"""Shapes of addresses."""
+"""Vector shapes of addresses."""
 FACTS = [
     Facts(deferred=True),
     Facts(deferred=False),
@@ -60,34 +61,36 @@ FACTS = [
 ]
 
 
-def at_all(shape: AccessType) -> list[Addresses]:
-    """Returns all that may be known of the addresses of an access."""
-    known = [Addresses.of(shape, lanes, lanes.width) for lanes in LANES]
-    unknown = [Addresses.of(shape, VARYING, runs) for runs in (1, 2, 16, 32)]
+def all_addresses(access_type: AccessType) -> list[Addresses]:
+    """Returns all descriptions of the addresses of an access."""
+    known = [Addresses.of(access_type, lanes, lanes.width) for lanes in LANES]
+    unknown = [Addresses.of(access_type, VARYING, runs) for runs in (1, 2, 16, 32)]
     return [*known, *unknown, ANYWHERE, Addresses(Pattern.COLUMNS)]
 
 
 def test_every_access_has_a_plan_and_every_row_is_chosen() -> None:
     chosen: set[int] = set()
-    for shape in SHAPES:
-        for at, facts in product(at_all(shape), FACTS):
-            chosen.add(next(n for n, row in enumerate(TABLE) if row.fits(shape, at, facts)))
+    for access_type in SHAPES:
+        for at, facts in product(all_addresses(access_type), FACTS):
+            chosen.add(next(n for n, row in enumerate(TABLE) if row.fits(access_type, at, facts)))
     assert chosen == set(range(len(TABLE)))
 
 
-def test_what_may_not_be_inlined_is_done_at_any_addresses() -> None:
-    for shape in SHAPES:
-        for at in at_all(shape):
-            assert select(shape, at, Facts(inlined=False)) is general(shape)
+def test_accesses_that_may_not_be_inlined_have_general_plans() -> None:
+    for access_type in SHAPES:
+        for at in all_addresses(access_type):
+            assert select(access_type, at, Facts(inlined=False)) is general(access_type)
 
 
-def test_where_a_policy_chooses_lanes_do_not_store_to_one_place_by_a_short_way() -> None:
-    """The highest lane's value lasts in every inlined store; a policy may want another's."""
-    for shape in SHAPES:
+def test_stores_that_may_overlap_are_not_inlined_under_a_policy() -> None:
+    """In an inlined store the highest lane's value stays; a policy may choose another lane."""
+    for access_type in SHAPES:
         for lanes in (*LANES, VARYING):
-            plan = select(shape, Addresses.of(shape, lanes, lanes.width), Facts(fixed=False))
-            apart = lanes.width == 1 and lanes.stride >= shape.size
-            if shape.op == "store" and shape.space is not Space.LOCAL and not apart:
+            plan = select(
+                access_type, Addresses.of(access_type, lanes, lanes.width), Facts(fixed=False)
+            )
+            disjoint = lanes.width == 1 and lanes.stride >= access_type.size
+            if access_type.op == "store" and access_type.space is not Space.LOCAL and not disjoint:
                 assert plan.is_general
 
 
@@ -102,19 +105,20 @@ def test_every_move_has_a_function_that_emits_it() -> None:
 
 
 @pytest.mark.parametrize("length", [4, 8, 16, 32])
-@pytest.mark.parametrize(("apart", "parts"), [(2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (8, 1)])
-def test_vectors_cover_a_run_and_nothing_beyond(length: int, apart: int, parts: int) -> None:
-    reached = {apart * lane + part for lane in range(length) for part in range(parts)}
-    covered = {begin + n for begin in covering(length, apart, parts) for n in range(length)}
-    assert reached <= covered <= set(range(max(reached) + 1))
+@pytest.mark.parametrize(("stride", "parts"), [(2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (8, 1)])
+def test_vectors_cover_a_run_and_nothing_beyond(length: int, stride: int, parts: int) -> None:
+    accessed = {stride * lane + part for lane in range(length) for part in range(parts)}
+    covered = {begin + n for begin in covering(length, stride, parts) for n in range(length)}
+    assert accessed <= covered <= set(range(max(accessed) + 1))
 
 
 def test_the_page_shows_the_table() -> None:
     assert TOOL["PAGE"].read_text() == TOOL["page_with_table"](), f"{REWRITE} docs/engine.md"
 
 
-def test_kernels_have_the_plans_that_they_had() -> None:
-    """A change of a plan is to be seen in review: tests/ir/golden has a file for a kernel."""
+def test_plans_of_kernels_are_as_recorded() -> None:
+    """Compares plans with tests/ir/golden, which has a file for each kernel, so that a change of a
+    plan shows in review."""
     files = sorted(TOOL["GOLDEN"].glob("*.txt"))
     assert len(files) >= 30
     made = files[0].read_text().partition("\n")[0].rpartition(", ")[2]

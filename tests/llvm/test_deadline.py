@@ -1,4 +1,4 @@
-"""Compiling a kernel ends within its time, or with an error that says what to do."""
+"""Checks that compiling a kernel ends within its time, or with an error that has a remedy."""
 
 from __future__ import annotations
 

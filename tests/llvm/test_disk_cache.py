@@ -1,4 +1,4 @@
-"""The cache on disk: what is found there is not compiled again, and what is damaged is."""
+"""Checks the cache on disk: kernels found there are not compiled again, damaged entries are."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ assert out.copy_to_host().tolist() == list(range(32))
 
 @pytest.fixture
 def kernels(tmp_path, monkeypatch):
-    """An empty cache for kernels; gives those that are in it. The helpers, which take long to
-    compile and are not what is tested here, are found where they were."""
-    find, keep = disk_cache.find, disk_cache.keep
+    """Makes an empty cache for kernels; returns a function that lists its entries. Helpers, which
+    take long to compile and are not tested here, are found in the usual cache."""
+    find, store = disk_cache.find, disk_cache.store
     elsewhere = disk_cache.cache_directory()
 
     def in_place(function):
@@ -60,12 +60,12 @@ def kernels(tmp_path, monkeypatch):
         return called
 
     monkeypatch.setattr(disk_cache, "find", in_place(find))
-    monkeypatch.setattr(disk_cache, "keep", in_place(keep))
+    monkeypatch.setattr(disk_cache, "store", in_place(store))
     return lambda: sorted(tmp_path.glob("kernel-*"))
 
 
 def compilations(caplog, text: str = PTX, name: str = "a100", **options) -> int:
-    """How many kernels are compiled for a launch on a new device, whose results are right."""
+    """Returns the number of kernels compiled for a launch on a new device; checks its results."""
     caplog.clear()
     gpu = wl.Device(name, **options)
     out = gpu.zeros(32, np.uint32)
@@ -122,7 +122,7 @@ def test_a_damaged_entry_is_replaced(kernels, caplog, damage) -> None:
 
 
 def test_two_processes_at_once_and_one_after_them(tmp_path) -> None:
-    """The helpers come from the cache that all tests share, the kernel from an empty one."""
+    """Helpers come from the cache that all tests share, the kernel from an empty one."""
     source = tmp_path / "kernel.ptx"
     number = int.from_bytes(os.urandom(7))  # a kernel that no cache has
     source.write_text(PTX.replace("mul.wide", f"mov.u64 %at, {number};\n    mul.wide"))
@@ -150,7 +150,7 @@ def test_writing_keeps_the_cache_near_its_bound(
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(disk_cache, "MOST_BYTES", 10_000)
     for number in range(2000):
-        disk_cache.keep("thing", f"{number:x}", bytes(100))
+        disk_cache.store("thing", f"{number:x}", bytes(100))
     # Names are spread evenly: ten times as many writes as there are to a sweep have one.
     held = sum(entry.stat().st_size for entry in (tmp_path / "cache").iterdir())
     assert held <= 10_000 + 10 * disk_cache.WRITES_PER_CLEANUP * 132 < 2000 * 132
@@ -163,23 +163,23 @@ def test_a_folder_that_cannot_be_written_does_no_harm(tmp_path, monkeypatch, cap
     monkeypatch.setattr(
         disk_cache, "find", lambda kind, key: None if kind == "kernel" else find(kind, key)
     )
-    keep = disk_cache.keep
+    store = disk_cache.store
 
-    def keep_nowhere(kind: str, key: str, content: bytes) -> None:
+    def store_nowhere(kind: str, key: str, content: bytes) -> None:
         with monkeypatch.context() as changed:
             changed.setattr(disk_cache, "cache_directory", lambda: blocked)
-            keep(kind, key, content)
+            store(kind, key, content)
 
-    monkeypatch.setattr(disk_cache, "keep", keep_nowhere)
+    monkeypatch.setattr(disk_cache, "store", store_nowhere)
     assert compilations(caplog) == 1
 
 
 def test_an_entry_whose_time_cannot_be_set_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a read-only layer of an image, for example."""
+    """The time of use cannot be set in a read-only layer of a container image, for example."""
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
-    disk_cache.keep("thing", "key", b"content")
+    disk_cache.store("thing", "key", b"content")
 
     def refuse(_: object) -> None:
         raise PermissionError("read-only file system")
@@ -192,7 +192,7 @@ def test_a_new_folder_is_the_users_alone(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
     before = os.umask(0)
     try:
-        disk_cache.keep("thing", "key", b"content")
+        disk_cache.store("thing", "key", b"content")
     finally:
         os.umask(before)
     assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
@@ -205,12 +205,12 @@ def test_what_others_can_write_is_not_executed(
     open_to_others: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
-    disk_cache.keep("thing", "key", b"content")
+    disk_cache.store("thing", "key", b"content")
     [entry] = (tmp_path / "cache").iterdir()
     target = entry if open_to_others == "entry" else entry.parent
     target.chmod(target.stat().st_mode | 0o002)
     with pytest.warns(UserWarning, match="other users can write"):
         assert disk_cache.find("thing", "key") is None
     if open_to_others == "folder":
-        disk_cache.keep("thing", "other", b"content")
+        disk_cache.store("thing", "other", b"content")
         assert [*entry.parent.iterdir()] == [entry]

@@ -1,4 +1,4 @@
-"""The processor that code is made for."""
+"""Checks the processor that code is compiled for."""
 
 from __future__ import annotations
 

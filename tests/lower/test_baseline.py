@@ -1,5 +1,5 @@
-"""Baseline code: one copy of each block, in which most instructions are calls of functions that
-kernels share, on registers in a warp's context."""
+"""Checks baseline code: one copy of each basic block, in which most instructions are calls of
+functions that kernels share, on registers in a warp's context."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def emitted(text: str) -> KernelIR:
 
 
 def called_by(kernel: KernelIR) -> list[str]:
-    """The functions that a kernel calls, by their numbers, without the names of access rules."""
+    """Returns the functions that a kernel calls, by number, without the names of access rules."""
     [array] = re.findall(r'@"functions" = .* constant \[\d+ x ptr\] \[(.*)\]', kernel.text)
     return [re.sub(r"\.\w{16}$", "", name) for name in re.findall(r'ptr @"([^"]*)"', array)]
 
 
-def test_instructions_are_calls_on_the_places_of_registers() -> None:
-    """A function's name says its operation and what its operands are: registers by their bits,
-    numbers (`n`), predicates of one bit."""
+def test_instructions_are_calls_on_slots_of_registers() -> None:
+    """A function's name has its operation and the forms of its operands: registers by their bits
+    (predicates have 1), numbers as `n`."""
     assert set(called_by(emitted(AXPY))) == {
         "parameter.u64(r64)",
         "parameter.f32(r32)",
@@ -77,16 +77,16 @@ def test_instructions_are_calls_on_the_places_of_registers() -> None:
     }
 
 
-def test_instructions_that_follow_each_other_are_a_table() -> None:
-    """From a load of a parameter on, which every lane does, all of the basic block is data: places
-    in the context, offsets, numbers. A guard makes the calls up to the next end."""
+def test_instructions_of_a_block_are_a_call_table() -> None:
+    """The whole basic block is data: slots in the context, offsets, numbers. A guard runs the calls
+    up to the next `end`."""
     kernel = emitted(AXPY)
     [array] = re.findall(r'@"calls" = .* constant \[\d+ x i64\] \[(.*)\]', kernel.text)
     words = [int(word) for word in re.findall(r"i64 (-?\d+)", array)]
     numbers = {name: number for number, name in enumerate(called_by(kernel))}
     program = build(parse(AXPY), "k")
-    places = context_layout(program, NO_SHAPES, (), 0, baseline=True).by_lane
-    by_name = {register.name: at for register, at in places.items()}
+    slots = context_layout(program, NO_SHAPES, (), 0, baseline=True).by_lane
+    by_name = {register.name: at for register, at in slots.items()}
     f0, f1, f2, p = (by_name[name] for name in ("%f0", "%f1", "%f2", "%p"))
     fma = [numbers["operation.fma.rn.f32(32,=,r32,r32,n)"], f2, f0, f1, 0x3F800000, numbers["end"]]
     count = CountLayout(program, RULES).guarded[6]
@@ -102,7 +102,7 @@ def test_kernels_share_functions() -> None:
     assert functions == {"operation.add.s64(64,=,r64,r64)"}
 
 
-def test_a_kernel_whose_functions_are_gone_is_compiled_again(
+def test_a_kernel_whose_functions_are_missing_is_compiled_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     program = build(parse(AXPY.replace("fma.rn", "fma.rz")), "k")
@@ -120,14 +120,15 @@ def test_a_kernel_whose_functions_are_gone_is_compiled_again(
     shared_functions._loaded.update(loaded)  # whose code is what later kernels call
 
 
-def test_registers_that_live_at_once_have_places_apart() -> None:
-    """From its first use in a basic block to its last, nothing else is in a register's place."""
+def test_registers_that_are_live_at_once_have_disjoint_slots() -> None:
+    """The slot of a register overlaps no other's between its first and last use in a basic
+    block."""
 
     @settings(max_examples=15)
     @given(text=kernels())
     def check(text: str) -> None:
         program = build(parse(text), "k")
-        places = context_layout(program, NO_SHAPES, (), 0, baseline=True).by_lane
+        slots = context_layout(program, NO_SHAPES, (), 0, baseline=True).by_lane
         for block in program.blocks:
             live: dict[Register, set[int]] = {}
             for at in range(block.start, block.stop):
@@ -138,22 +139,22 @@ def test_registers_that_live_at_once_have_places_apart() -> None:
                     live.setdefault(register, set()).add(at)
             for at in range(block.start, block.stop):
                 here = [r for r, used in live.items() if min(used) <= at <= max(used)]
-                spans = sorted((places[r], places[r] + LANES * r.type.bits // 8) for r in here)
+                spans = sorted((slots[r], slots[r] + LANES * r.type.bits // 8) for r in here)
                 assert all(one[1] <= two[0] for one, two in pairwise(spans))
 
     check()
 
 
 def test_there_are_few_llvm_instructions_for_an_instruction_of_ptx() -> None:
-    """At most 30 in the median of the kernels of the benchmarks, of which every third is taken."""
+    """The median is at most 30, over every third kernel of the benchmarks."""
     gpu, cases = wl.Device(), CASES[::3]
     modules = {path: gpu.load(path) for path in {case.path for case in cases}}
     programs = [modules[case.path][case.kernel].program for case in cases]
     assert statistics.median(map(density, programs)) <= 30
 
 
-def test_code_is_made_for_basic_blocks_not_for_their_instructions() -> None:
-    """Ten times the instructions of one basic block are the same LLVM instructions."""
+def test_code_is_emitted_for_basic_blocks_not_for_their_instructions() -> None:
+    """A basic block with ten times the instructions has as many LLVM instructions."""
     more = AXPY.replace(
         "st.global", 9 * "add.f32 %f2, %f2, %f1;\nst.global.f32 [%d1+4], %f2;\n" + "st.global"
     )
@@ -161,7 +162,7 @@ def test_code_is_made_for_basic_blocks_not_for_their_instructions() -> None:
 
 
 def density(program: Program) -> float:
-    """LLVM instructions for an instruction of PTX."""
+    """Returns the number of LLVM instructions for each PTX instruction."""
     return lines_of(emit_ir(CountLayout(program, RULES), VARIANT)) / len(program.instructions)
 
 

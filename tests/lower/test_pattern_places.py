@@ -1,4 +1,4 @@
-"""Patterns that come by turns have slots of their own in the table of patterns."""
+"""Checks that patterns which alternate have different slots in the pattern table."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from warploom.lower.access.pattern_places import pattern_place
 
 ALL = 0xFFFFFFFF
 UNIT = access_rules(find_device(cc="9.0")).unit
-"""Bytes in a unit, from whose begin the places of a pattern are counted."""
+"""The bytes of a unit, from whose begin the offsets of a pattern are counted."""
 
 
 @cache
 def compiled() -> tuple[llvm.ExecutionEngine, Callable[[int, int], int]]:
-    """Returns the slot of a mask and the first address, as compiled code finds it."""
+    """Compiles the function that returns the slot of a mask and a first address; returns the engine
+    that owns it, and the function."""
     module = ir.Module()
     function = ir.Function(module, ir.FunctionType(I64, [I64, I64]), "slot")
     builder = ir.IRBuilder(function.append_basic_block())
@@ -79,7 +80,7 @@ FAMILIES = {
     "halves of a warp": [(0xFFFF, 0), (0xFFFF << 16, 64)],
     "halves of a warp in rows of their own": [(0xFFFF, 0), (0xFFFF << 16, 0)],
 }
-"""The masks of one instruction's accesses that come by turns, and where their first lanes reach."""
+"""The masks of one instruction's alternating accesses, with the addresses of their first lanes."""
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -89,9 +90,9 @@ def test_accesses_of_one_family_have_different_slots(family: str) -> None:
     assert len(set(found)) == len(found)
 
 
-def test_rows_a_unit_apart_share_their_pattern() -> None:
+def test_rows_at_a_distance_of_a_unit_share_their_pattern() -> None:
     assert len(set(slots(ALL, range(36, 36 + 10 * UNIT, UNIT)))) == 1
 
 
-def test_a_lane_alone_has_one_slot_wherever_it_is() -> None:
+def test_a_single_lane_has_one_slot_at_any_address() -> None:
     assert len(set(slots(1 << 7, range(0, 4096, 4)))) == 1

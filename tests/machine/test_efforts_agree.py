@@ -37,7 +37,7 @@ def test_code_for_large_kernels_agrees(
     """Treats every kernel as large; code of large kernels is emitted in another way."""
     find = disk_cache.find
     monkeypatch.setattr(disk_cache, "find", lambda k, key: None if k == "kernel" else find(k, key))
-    monkeypatch.setattr(disk_cache, "keep", lambda *_: None)
+    monkeypatch.setattr(disk_cache, "store", lambda *_: None)
     monkeypatch.setattr(opt_level, "effort", lambda _: Effort.LEAST)
     agree_on_kernels(random_examples // 4, [(2, 40)])
 

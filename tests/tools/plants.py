@@ -20,16 +20,16 @@ from warploom.observe import trace
 
 def compile_anew() -> None:
     """Leaves compiled kernels out of the cache, which holds those without the error."""
-    find, keep = disk_cache.find, disk_cache.keep
+    find, store = disk_cache.find, disk_cache.store
 
     def find_helpers(kind: str, key: str) -> bytes | None:
         return None if kind == "kernel" else find(kind, key)
 
     def keep_helpers(kind: str, key: str, content: bytes) -> None:
         if kind != "kernel":
-            keep(kind, key, content)
+            store(kind, key, content)
 
-    disk_cache.find, disk_cache.keep = find_helpers, keep_helpers
+    disk_cache.find, disk_cache.store = find_helpers, keep_helpers
 
 
 def wrong_result() -> None:

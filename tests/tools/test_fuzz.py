@@ -69,7 +69,7 @@ def test_a_wrong_instruction_is_found_and_reduced(
     assert text.startswith("// wrong result: ")
     assert LAUNCH.search(text)
     replay(text)
-    for changed, name in ((disk_cache, "find"), (disk_cache, "keep")):
+    for changed, name in ((disk_cache, "find"), (disk_cache, "store")):
         monkeypatch.setattr(changed, name, getattr(changed, name))
     monkeypatch.setattr(terms, "NODES", dict(terms.NODES))
     plants.wrong_result()

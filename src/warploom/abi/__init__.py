@@ -1,5 +1,6 @@
-"""Defines what compiled code and its host share: the environment's slots, counters, the layout of a
-warp's context, access types, range caches, and the log of recording code.
+"""Defines the binary interface between compiled kernels and their host: the slots of the
+environment, the counters, the layout of a warp's context, access types, range caches, and the log
+that recording code writes.
 
-Whoever reads or writes these arrays takes the layout from here; none is stated twice.
+Each layout is stated once, here; the emitter (`lower`), the helpers and the host import it.
 """

@@ -1,8 +1,8 @@
-"""An access of a warp to memory as compiled code sees it: what it moves, and the signature of
-functions that do it.
+"""Describes a memory access of a warp: operation, state space, and element type; and the signature
+of functions that perform accesses out of line.
 
-How it is done is chosen by a table (`ir.access_plans`): inlined (`lower.access.affine_access`), or
-by a function made once for its kind (`lower.access.access_functions`).
+A table (`ir.access_plans`) chooses how an access is done: inlined by `lower.access.affine_access`,
+or by a function that is emitted once for an access type (`lower.access.access_functions`).
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from warploom.simt.schedule_layout import CHANGES
 WIDE = vector(I64)
 
 STACK = "stack"
-"""The route of what a call keeps in local memory: it is not counted."""
+"""The route of accesses to registers that a call saves in local memory; they are not counted."""
 
 DATA_BYTES = 3 * LANES * 16
-"""Room for the operands or the result of the widest access, lane by lane, part by part."""
+"""The size of a buffer for the data of the widest access: 3 operands of 16 bytes for each lane."""
 
 
 @dataclass(frozen=True)
 class AccessType:
-    """The data that an access moves in each lane: `parts` elements of `type`.
+    """Describes an access that moves `parts` elements of `type` in each lane.
 
-    `route` is the way that a load asks for (`program.accesses`), or STACK.
+    `op` is load, store or atomic; `route` the path that a load names, such as past L1
+    (`program.accesses`), or STACK.
     """
 
     op: str
@@ -41,34 +42,40 @@ class AccessType:
 
     @property
     def name(self) -> str:
-        """Return the name that functions for such accesses have."""
+        """Returns the name of the function for such accesses."""
         return f"{self.op}.{self.space.value}.{self.type.name}x{self.parts}.{self.route}"
 
     @property
     def size(self) -> int:
-        """Bytes a lane."""
+        """Returns the bytes that each lane moves."""
         return self.type.bytes * self.parts
 
     @property
     def part_bytes(self) -> int:
-        """Bytes of one part in all lanes: where the next begins in the data buffer."""
+        """Returns the bytes of one part in all lanes, which is the distance of parts in the data
+        buffer."""
         return self.type.bytes * LANES
 
     @property
     def element(self) -> ir.IntType:
+        """Returns the LLVM type of one element."""
         return ir.IntType(self.type.bits)
 
 
 def access_signature(addresses: ir.Type) -> ir.FunctionType:
-    """`fault = access(environment, row, cache, addresses, mask, data, base, limit)`.
+    """Returns the type of `fault = access(environment, row, cache, addresses, mask, data, base,
+    limit)`.
 
-    `base` and `limit` are where the space's memory begins on the host and how long it is; global
-    memory needs neither. `data` holds what is stored, or receives what is loaded.
+    `row` is the access record that counts it, `cache` the bounds of the allocation that it touched
+    last. `base` and `limit` are the host address and the size of the space's memory; global memory
+    needs neither. `data` holds the operands of a store or receives the result of a load, part by
+    part, lane by lane. `fault` is 0 or 1.
     """
     return ir.FunctionType(I64, [PTR, PTR, PTR, addresses, I32, PTR, PTR, I64])
 
 
-def count_change(lanes: Lanes, environment: Value, amount: Value) -> None:
-    """Memory may not be what it was: whoever waits for a change may go on (`simt.scheduling`)."""
+def record_memory_change(lanes: Lanes, environment: Value, amount: Value) -> None:
+    """Adds to the number of changes of memory, by which the scheduler detects warps that spin on a
+    value that no runnable thread can change (`simt.scheduling`)."""
     plan = lanes.b.load(lanes.slot(environment, int(Slot.PLAN_AT)), typ=I64)
     lanes.add_to(lanes.slot(lanes.b.inttoptr(plan, PTR), CHANGES), amount)

@@ -1,8 +1,12 @@
-"""Layout of a warp's context, which keeps its state while others run: its table, products in
-flight, then its registers.
+"""Lays out a warp's context: the memory that holds the state of a warp while others run.
 
-A register that several basic blocks share has a place for 32 lanes; and, if it has a shape
-somewhere, a place for as many values as the shape has.
+A context is the warp's table (its SIMT stack, `simt.warp_table`), the ring of products in flight,
+then registers. A register that several basic blocks share has a slot of 32 lanes, and if it is
+uniform or affine somewhere, a second slot of one value for each run of lanes. A slot of 32 lanes is
+a whole number of cache lines (64 bytes), a predicate's is 4 bytes of bits in one line.
+
+Baseline code keeps all registers in the context; registers of a single basic block share slots
+there, by a linear scan of each block.
 """
 
 from __future__ import annotations
@@ -20,20 +24,23 @@ from warploom.ptx.ir import Register
 from warploom.simt.warp_table import table_words
 
 LINE = 64
-"""Contexts, and the places of 32 lanes in them, are aligned to so many bytes."""
+"""The alignment of contexts, and of slots of 32 lanes in them, in bytes."""
 
 RING_AT = 8 * table_words(LANES)
-"""Where products in flight stand (`lower.frame.in_flight`): behind the warp's table."""
+"""The offset of the ring of products in flight (`lower.frame.in_flight`), after the warp's
+table."""
 
 
 @dataclass(frozen=True)
 class ContextLayout:
-    """The places in a context, in bytes from its begin.
+    """Holds the byte offsets of registers in a context.
 
-    `by_lane`: of registers lane by lane, where code for lanes that have parted reads and writes
-    them. `shaped`: of those with a shape somewhere, by it. `together`: where all lanes together put
-    registers when they wait: by their shapes if they have these everywhere. `size`: the bytes of a
-    context. `lasting`: those up to the end of what it holds from one basic block to another.
+    `by_lane`: offsets of slots of 32 lanes, which code for diverged lanes reads and
+    writes. `shaped`: offsets of the short slots
+    of registers that are uniform or affine somewhere. `together`: the slots to which a convergent
+    warp saves registers when it is suspended: the short one of a register that is uniform or affine
+    everywhere, else that of 32 lanes. `size`: the bytes of a context. `lasting`: the bytes from its
+    begin that are live across basic blocks.
     """
 
     by_lane: Mapping[Register, int]
@@ -51,15 +58,18 @@ def context_layout(
     *,
     baseline: bool = False,
 ) -> ContextLayout:
-    """Returns the layout for a program, whose parameters of calls are `pieces` (`abi.pieces`)
-    and whose products in flight take `ring_bytes`. Baseline code keeps all registers in the
-    context: those of a single basic block behind the others, where blocks share their places."""
+    """Returns the layout of a program's contexts.
+
+    `pieces` are the parameters of calls (`abi.pieces`), `ring_bytes` the size of the ring of
+    products in flight. For `baseline`
+    code, registers of a single basic block follow the shared ones, in slots that blocks share.
+    """
     shared = sorted(shared_registers(program), key=lambda register: register.name)
     held = [*shared, *pieces]
-    starts = list(accumulate(map(_bytes, held), initial=RING_AT + ring_bytes))
+    starts = list(accumulate(map(_slot_bytes, held), initial=RING_AT + ring_bytes))
     by_lane = dict(zip(held, starts, strict=False))
     if baseline:
-        local, end = _local_places(program, by_lane, starts[-1])
+        local, end = _allocate_local_slots(program, by_lane, starts[-1])
         return ContextLayout(by_lane | local, {}, by_lane, end, starts[-1])
 
     def bytes_by_shape(register: Register) -> int:
@@ -74,24 +84,31 @@ def context_layout(
     return ContextLayout(by_lane, shaped, by_lane | lasting, size, size)
 
 
-def _bytes(register: Register) -> int:
-    """Returns the bytes of a register's place, in whole lines."""
+def _slot_bytes(register: Register) -> int:
+    """Returns the bytes of a register's slot of 32 lanes, in whole lines."""
     return LINE * -(-LANES * register.type.bits // 8 // LINE)
 
 
-def _local_places(
+def _allocate_local_slots(
     program: Program, placed: Collection[Register], start: int
 ) -> tuple[dict[Register, int], int]:
-    """Returns places from `start` on of the registers that are used in one basic block only, and
-    the end of all. A place is used again once its register has been read for the last time."""
-    known = {register.name for register in placed}
+    """Allocates slots from `start` on for the registers that have none: those that no basic block
+    reads before it writes them. Returns the offsets by register, and the end of all slots.
+
+    A register of one basic block is given a slot by a linear scan of the block: at its first use it
+    gets a free slot of its size, which is free again after its last use; each block begins anew. A
+    register that several blocks write has a slot of its own.
+    """
+    names_placed = {register.name for register in placed}
     registers: dict[str, Register] = {}
     used: list[list[str]] = []
-    for made in program.instructions:
-        named = {register.name: register for register in (*reads(made), *writes(made))}
-        used.append(sorted(named.keys() - known))
+    for instruction in program.instructions:
+        named = {
+            register.name: register for register in (*reads(instruction), *writes(instruction))
+        }
+        used.append(sorted(named.keys() - names_placed))
         registers |= named
-    sizes = {name: _bytes(register) for name, register in registers.items()}
+    sizes = {name: _slot_bytes(register) for name, register in registers.items()}
     by_block = [used[block.start : block.stop] for block in program.blocks]
     blocks_of = Counter(name for inside in by_block for name in frozenset[str]().union(*inside))
     shared = sorted(name for name, count in blocks_of.items() if count > 1)
@@ -118,6 +135,7 @@ def _local_places(
 
 
 def shared_registers(program: Program) -> frozenset[Register]:
-    """Returns the registers that a basic block may read before it writes them."""
+    """Returns the registers that some basic block may read before it writes them: all live-ins, and
+    the depth of calls."""
     depth = {program.depth} if program.depth is not None else set[Register]()
     return frozenset(depth).union(*program.live_in)

@@ -1,8 +1,9 @@
-"""The interface between compiled code and its host: the environment's slots and the layout of the
+"""Defines the arguments of compiled code: the slots of the environment and the layout of the
 counts.
 
-The environment of a worker is an array of 64-bit integers, `Slot` its indices. Counts are two more
-arrays, so that LLVM knows that nothing else reaches them.
+The environment of a worker is an array of 64-bit integers, indexed by `Slot`. Counts of blocks and
+access records are two more arrays, passed as separate `noalias` arguments, so that LLVM knows that
+no other store changes them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from warploom.abi.range_cache import CacheLayout
+from warploom.abi.range_cache import RangeCacheLayout
 from warploom.analysis.shape_transfer import WarpLayout
 from warploom.analysis.vector_shape import LANES
 from warploom.cost.deferred_atomics import ROW_END
@@ -29,30 +30,38 @@ from warploom.simt import schedule_layout
 
 
 class Slot(IntEnum):
-    """Slots of the environment. `*_AT` are host addresses.
+    """Indexes the environment, an array of 64-bit integers. `*_AT` are host addresses unless said
+    otherwise.
 
-    FUEL: warp instructions left in this turn; BUDGET: in the launch. PAUSE_AT: where the run comes
-    back, to be gone on with, when no more of the budget is left. PLAN_AT, SLOTS_AT: the schedule
-    (`simt.scheduling`). STATES_AT, CONTEXTS_AT, SHARED_AT, LOCAL_AT are those of the current
-    block, the *_BASE ones of the first slot. A context, of CONTEXT_BYTES, is a warp's table
-    (`simt.warp_table`), then the registers that it keeps while it waits. TIDS_AT: i32[3][warps *
-    32], the thread indices of a block, then i32[warps], the layout of each warp: warps of one
-    number differ in all indices by the same. CACHE_AT: u64[rows][2], the bounds of the allocation
-    that each access row reached last. FAULT_*: the record of a fault. SPECIALS_AT: u32[], the
-    special registers of `LAUNCH_WIDE`. SERVICE_AT: the function to call for a service
-    (`machine.compiled.host_callbacks`). HIERARCHY_AT: the caches that are counted (`cost.caches`).
-    LOCAL_BYTES: a block's local memory. TEXTURES_AT: the table of textures (`texture.descriptors`).
-    TOGETHER: whether the warps of the block run in relay (`lower.control.warp_order`); WARP, SITE,
-    START and OWN_SITE: how far it came. LOG_AT: what a recorded launch writes (`abi.log`).
-    DETECTOR_AT: the state of the detector that a sanitized launch has (`detector`). QUEUE_AT,
-    HELD_AT: asynchronous copies that are not complete, of tensors and of lanes
-    (`asynchronous.issue.queue`, `asynchronous.late_copies`), under schedules that have any.
-    WATCH_AT: the range of memory whose accesses are counted (`lower.instrument.watchpoints`). In
-    code for a debugger, a turn is run in slices of SLICE warp instructions: IN_TURN is one more
-    than the warp that is in the midst of its turn, else 0, TURN_LEFT what it has left of it, and
-    GIVEN what its slice was given. OBSERVER_AT: the functions of an observer (`simt.event_layout`).
-    FAILED_WAIT: whether lanes of the running warp have waited in vain for a phase of an mbarrier in
-    this turn, which then ends at the next way back.
+    Turns: FUEL: warp instructions left in this turn; BUDGET: in the launch. PAUSE_AT: the budget
+    below which `run` returns PAUSED, to be called again. PLAN_AT, SLOTS_AT: the schedule
+    (`simt.scheduling`). FAILED_WAIT: 1 if lanes of the running warp have polled a phase of an
+    mbarrier that is not complete in this turn, which then ends at the next back edge.
+
+    Blocks: STATES_AT, CONTEXTS_AT, SHARED_AT, LOCAL_AT: arrays of the current block; *_BASE: of the
+    first resident block. A context, of CONTEXT_BYTES, is described by `abi.context_layout`.
+    LOCAL_BYTES: a block's local memory. TIDS_AT: i32[3][warps * 32], the thread indices of a block,
+    then i32[warps], the number of each warp's layout: in warps with one number, lanes differ from
+    lane 0 by the same thread indices. SPECIALS_AT: u32[], the special registers of `LAUNCH_WIDE`.
+
+    Memory: CACHE_AT: u64[rows][2], the bounds of the allocation that each access row touched last.
+    HIERARCHY_AT: the caches of the device, if they are simulated (`cost.caches`). TEXTURES_AT: the
+    table of textures (`texture.descriptors`). QUEUE_AT, HELD_AT: asynchronous copies of tensors and
+    of lanes that are not complete (`asynchronous.issue.queue`, `asynchronous.late_copies`), under
+    schedules that delay them.
+
+    Warp order (`lower.control.warp_order`): TOGETHER: 1 if this call runs all warps of the block,
+    one after the other, from barrier to barrier. WARP, SITE, START, OWN_SITE: the state in which
+    such a call returned: the warp that stopped; the site that the warps before it wait at; the
+    site where the others continue; the site of the warp itself.
+
+    Instrumentation: FAULT_*: the record of a fault. SERVICE_AT: the host function that serves
+    printf, malloc and the like (`machine.compiled.host_callbacks`). LOG_AT: the log of a recorded
+    launch (`abi.log`). DETECTOR_AT: the state of the race detector (`detector`). OBSERVER_AT: the
+    functions of an observer (`simt.event_layout`). WATCH_AT: the range of memory that a debugger
+    watches (`lower.instrument.watchpoints`). Under a debugger a turn runs in slices of SLICE warp
+    instructions: IN_TURN is the number of the warp in the middle of its turn plus 1, else 0;
+    TURN_LEFT the instructions left of that turn; GIVEN the instructions of the current slice.
     """
 
     FUEL = 0
@@ -121,8 +130,7 @@ class Slot(IntEnum):
 
 
 class Status(IntEnum):
-    """The reasons for which a warp, or the whole run, comes back; the first are those of
-    `simt.scheduling`."""
+    """Names the values that `warp` and `run` return; the first are those of `simt.scheduling`."""
 
     RUNNABLE = schedule_layout.RUNNABLE
     ENDED = schedule_layout.ENDED
@@ -140,22 +148,25 @@ class Status(IntEnum):
 
 
 SPACE_CODES = {space: code for code, space in enumerate(Space)}
-"""How compiled code names a space in the record of a fault."""
+"""The numbers of state spaces in the record of a fault."""
 
 ROW_WIDTH = ROW_END
-"""An access row in compiled code: a record, patterns (`cost.pattern_table`) and a list
-(`cost.deferred_atomics`). Behind all rows stand the lane sets and caches of `abi.range_cache`."""
+"""The words of an access row in compiled code: a record of counts, then patterns
+(`cost.pattern_table`), then a list of atomics (`cost.deferred_atomics`). After all rows follow the
+keys and range caches of `abi.range_cache`."""
 
 
 @dataclass(frozen=True)
 class CountLayout:
-    """Places each count of a program in the counts array (of i64), and by which rules its
-    accesses are counted, in launches of whose warps that is the formation.
+    """Assigns indices in the array of counts (i64) to a program's counters.
 
-    For each basic block its executions and the lanes active then; for each guarded instruction the
-    lanes whose guard held; for each branch how often it diverged and how often its lanes met again;
-    for each instruction with a member mask how often that named lanes which had exited; for each
-    that may call a routine how often it did.
+    In order: for each basic block, its executions and the sum of lanes active then; for each
+    guarded instruction, the sum of lanes whose guard held; for each branch, how often it diverged
+    and how often its lanes reconverged; for each instruction with a member mask, how often the mask
+    named lanes that had exited; for each instruction that may call a routine (`isa.routines`), how
+    often it did; and a last one that is not read.
+
+    `rules` count accesses; `warp_layout` is the layout of threads in the warps of the launch.
     """
 
     program: Program
@@ -164,38 +175,40 @@ class CountLayout:
 
     @cached_property
     def guarded(self) -> dict[int, int]:
-        """Index in the array by guarded instruction."""
+        """Returns indices of counts by guarded instruction."""
         first = 2 * len(self.program.blocks)
-        found = (i for i, made in enumerate(self.program.instructions) if made.guard)
-        return {instruction: first + n for n, instruction in enumerate(found)}
+        indices = (i for i, each in enumerate(self.program.instructions) if each.guard)
+        return {instruction: first + n for n, instruction in enumerate(indices)}
 
     @cached_property
     def branches(self) -> dict[int, int]:
-        """Index of the first of its two counts, by branch instruction."""
+        """Returns indices by branch instruction: of the first of its two counts."""
         first = 2 * len(self.program.blocks) + len(self.guarded)
-        found = (i for i, made in enumerate(self.program.instructions) if can_diverge(made))
-        return {instruction: first + 2 * n for n, instruction in enumerate(found)}
+        indices = (i for i, each in enumerate(self.program.instructions) if can_diverge(each))
+        return {instruction: first + 2 * n for n, instruction in enumerate(indices)}
 
     @cached_property
     def members(self) -> dict[int, int]:
-        """Index in the array by instruction with a member mask."""
+        """Returns indices of counts by instruction with a member mask."""
         first = 2 * len(self.program.blocks) + len(self.guarded) + 2 * len(self.branches)
-        made = self.program.instructions
-        found = (i for i, one in enumerate(made) if member_mask(one) is not None)
-        return {instruction: first + n for n, instruction in enumerate(found)}
+        instructions = self.program.instructions
+        indices = (i for i, each in enumerate(instructions) if member_mask(each) is not None)
+        return {instruction: first + n for n, instruction in enumerate(indices)}
 
     @cached_property
     def routines(self) -> dict[int, int]:
-        """Index in the array by instruction for which machine code may call a routine."""
+        """Returns indices of counts by instruction for which machine code may call a routine."""
         branches = 2 * (len(self.program.blocks) + len(self.branches))
         first = branches + len(self.guarded) + len(self.members)
-        made = self.program.instructions
-        found = (i for i, one in enumerate(made) if ordinary_results(one.operation) is not None)
-        return {instruction: first + n for n, instruction in enumerate(found)}
+        instructions = self.program.instructions
+        indices = (
+            i for i, each in enumerate(instructions) if ordinary_results(each.operation) is not None
+        )
+        return {instruction: first + n for n, instruction in enumerate(indices)}
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.int64]:
-        """Return the instructions of each block that are counted."""
+        """Returns the number of counted instructions of each basic block."""
         hidden = self.program.hidden
         return np.array(
             [
@@ -206,42 +219,44 @@ class CountLayout:
         )
 
     def executed(self, counts: npt.NDArray[np.int64]) -> int:
-        """Returns how many warp instructions the executions of the blocks in `counts` make."""
+        """Returns the number of warp instructions that `counts` of executed blocks amount to."""
         return int(counts[: 2 * len(self._lengths) : 2] @ self._lengths)
 
     @cached_property
     def size(self) -> int:
-        """Length of the array."""
-        return self.unwanted + 1
+        """Returns the length of the array of counts."""
+        return self.discarded_count + 1
 
     @property
-    def unwanted(self) -> int:
-        """Index of a count that nobody reads."""
-        places = len(self.guarded) + len(self.members) + len(self.routines)
-        return 2 * (len(self.program.blocks) + len(self.branches)) + places
+    def discarded_count(self) -> int:
+        """Returns the index of a count that is not read, for code that adds to a count anyway."""
+        single = len(self.guarded) + len(self.members) + len(self.routines)
+        return 2 * (len(self.program.blocks) + len(self.branches)) + single
 
     @cached_property
     def rows(self) -> tuple[AccessRecord, ...]:
+        """Returns the access rows of the program, in the order of their records."""
         return access_records(self.program)
 
     @cached_property
-    def caches(self) -> CacheLayout:
-        """Returns where the access caches of the rows stand, behind the rows."""
-        return CacheLayout.of(self.program, self.rows, self.rules.unit, self.warp_layout)
+    def caches(self) -> RangeCacheLayout:
+        """Returns the layout of the range caches, which follow the rows."""
+        return RangeCacheLayout.of(self.program, self.rows, self.rules.unit, self.warp_layout)
 
     @property
     def row_words(self) -> int:
-        """Words of the rows and of what stands behind them."""
+        """Returns the words of the rows and of the caches after them."""
         return ROW_WIDTH * len(self.rows) + self.caches.size
 
     @cached_property
     def deferring_rows(self) -> tuple[int, ...]:
-        """Return the numbers of the rows in which accesses may be put on a list
-        (`cost.deferred_atomics`)."""
+        """Returns the numbers of the rows whose accesses may be counted in batches
+        (`cost.deferred_atomics`): atomics on shared memory."""
         atomics = ((n, row) for n, row in enumerate(self.rows) if row.op == "atomic")
         return tuple(n for n, row in atomics if row.space is Space.SHARED)
 
 
 def local_stride(local_bytes: int) -> int:
-    """Host bytes of one warp's local memory: whole words, all lanes."""
+    """Returns the host bytes of one warp's local memory, from the bytes of a thread's: whole words
+    in all lanes."""
     return (local_bytes + 3) // 4 * 4 * LANES

@@ -1,8 +1,9 @@
-"""The log that recording code writes while a kernel runs: plain functions, compiled by Numba.
+"""Writes the log of a recorded launch: functions that compiled kernels call, compiled by Numba.
 
-A log is one array of 64-bit words: a head, then regions of rows. A row is written for each basic
-block that a warp enters, for each guard and each access in it, and for how its lanes have parted,
-where they have. What a region has no room for is left out; `observe.compiled_trace` reads it all.
+A log is one array of 64-bit words: a head, then regions of rows. A kernel appends an entry for each
+basic block that a warp enters, and rows for each guard and each access in that block; where lanes
+have diverged, an entry also has a copy of the warp's SIMT stack. Rows that exceed the capacity of a
+region are dropped, and marked as lost. `observe.compiled_trace` reads the log.
 """
 
 from __future__ import annotations
@@ -44,46 +45,56 @@ from warploom.texture.descriptors import TOUCHED
     KNOWN_AT,
     HEAD_WORDS,
 ) = range(27)
-"""The head. Of each region how much there is, how much there can be, where it begins; CONTROLS
-counts words, the others rows. WARPS: warps that are recorded, at most WARP_CAPACITY; for each warp
-of the launch, NUMBERS has one more than its number (0: not come yet, -1: left out) and STEPS how
-many of its instructions are recorded, at most STEP_CAPACITY, or LEFT_OUT. CURRENT: the entry that
-runs now, or NONE. DIVERGENCES, MEETINGS: the branches' counts at the last entry. KNOWN: by a hash,
-the scattered row and one more that had it last."""
+"""The words of the head.
+
+Of each region: its number of rows (of CONTROLS: of words), its capacity, and the offset of its
+first word (*_AT). WARPS: the warps that are recorded, at most WARP_CAPACITY. NUMBERS_AT, STEPS_AT:
+offsets of arrays by warp of the launch: its number in the log plus 1 (0: not seen yet, -1: left
+out); its recorded instructions, at most STEP_CAPACITY, or LEFT_OUT. LEFT_STEPS, LEFT_WARPS: the
+instructions and warps that are left out. CURRENT: the entry being executed, or NONE. DIVERGENCES,
+RECONVERGENCES: the sums of the branches' counts at the last entry. KNOWN_AT: the offset of a hash
+table of KNOWN words: by the hash of a row of SCATTERED, that row's number plus 1."""
 
 KNOWN = 4096
+"""The size of the hash table that finds equal rows of SCATTERED."""
 
 ENTRY_WORDS, GUARD_WORDS, ACCESS_WORDS, SCATTERED_WORDS = 6, 3, 8, 32
 E_WARP, E_BLOCK, E_MASK, E_LIVE, E_CONTROL, E_MARKS = range(6)
-"""An entry: CONTROL is where the words begin that tell how the lanes have parted, or NONE; MARKS
-are those of `observe.schema`, of the block's last instruction, and LOST."""
+"""The words of an entry. WARP: the warp's number in the log. BLOCK: the basic block. MASK, LIVE:
+active lanes, and lanes that have not exited. CONTROL: the offset in CONTROLS of the warp's diverged
+state, or NONE. MARKS: those of `observe.schema` for the block's last instruction, and LOST."""
 OPS = ("load", "store", "atomic")
 TEXEL_SPACES = (Space.TEXTURE, Space.SURFACE)
 SPACES = (*GENERIC_SPACES, Space.CONST, *TEXEL_SPACES)
-"""The accesses that are recorded, by their numbers in an access's kind. Of texels it is the sectors
-that a request touched, a lane for each."""
+"""Operations and spaces, by their numbers in the kind of an access. An access to a texel space
+holds the sectors that a texture or surface request touched, one in each lane."""
 LOST = 1 << 8
-"""The mark of an entry that has not all of its accesses, for want of room."""
+"""The mark of an entry of which some accesses were dropped."""
 LEFT_OUT = 1 << 62
-"""A warp's steps where some of them were left out."""
+"""The steps of a warp of which some instructions were left out."""
 G_ENTRY, G_INSTRUCTION, G_LANES = range(3)
 A_ENTRY, A_INSTRUCTION, A_KIND, A_LANES, A_FIRST, A_STRIDE, A_SCATTERED, A_PHASE = range(8)
-"""An access: KIND is space, op and size, a byte each (the size has the rest); FIRST the address of
-the lowest lane and STRIDE the bytes from lane to lane, or SCATTERED the row that says for all lanes
-how far from FIRST; equal rows are kept once, where they come soon after each other. PHASE: the
-mbarrier that is looked at or told, of the cluster, and its phase (`abi.log_copies`); or
-NONE."""
+"""The words of an access. KIND: the space in bits 0-7, the operation in bits 8-15, the size in
+bytes from bit 16 on. LANES: the active lanes. FIRST: the address of the lowest active lane. STRIDE:
+the bytes from lane to lane; if lanes have no common stride, SCATTERED is the number of the row of
+32 offsets from FIRST, else NONE. PHASE: the mbarrier that the access waits on or arrives at, and
+its phase (`abi.log_copies`), or NONE."""
 
 NODE_ROW, SPLIT_ROW = 7, 4
-"""Words of a node and of a parked split behind [their numbers, TOP]: number, point, expected,
-arrived, other block, other lanes, parent; and number, lanes, block, status."""
+"""The words of a node of the SIMT stack and of a parked split in CONTROLS. A record there is the
+number of nodes, the number of splits, TOP; then for each node: its number, point, expected,
+arrived, other block, other lanes, parent; then for each split: its number, lanes, block, status."""
 
 
 def record_block(
     log: Any, table: Any, counts: Any, first: int, branches: int, warp: int, block: int, size: int
 ) -> int:
-    """Record that a warp enters a basic block of `size` instructions; its table's head is current.
-    `first` is where the counts of the branches begin."""
+    """Records that a warp enters a basic block of `size` instructions. Returns 0.
+
+    `table` is the warp's table, whose head the caller has stored; `counts` the array of counts, in
+    which those of `branches` branches begin at `first` (`abi.environment.CountLayout`). If these
+    have risen since the last entry, its last instruction diverged or reconverged, and is marked.
+    """
     divergences, reconvergences = 0, 0
     for branch in range(branches):
         divergences += counts[first + 2 * branch]
@@ -100,10 +111,10 @@ def record_block(
     )
     number = log[NUMBERS_AT] + warp
     if log[number] == 0:
-        chosen = log[WARPS] < log[WARP_CAPACITY]
-        log[WARPS] += int(chosen)
-        log[LEFT_WARPS] += int(not chosen)
-        log[number] = log[WARPS] if chosen else warp_table.NONE
+        recorded = log[WARPS] < log[WARP_CAPACITY]
+        log[WARPS] += int(recorded)
+        log[LEFT_WARPS] += int(not recorded)
+        log[number] = log[WARPS] if recorded else warp_table.NONE
     steps = log[STEPS_AT] + warp
     full = log[ENTRIES] >= log[ENTRY_CAPACITY] or log[CONTROLS] + 1024 > log[CONTROL_CAPACITY]
     if log[number] == warp_table.NONE or log[steps] >= log[STEP_CAPACITY] or full:
@@ -128,7 +139,8 @@ def record_block(
 
 @jitable
 def write_control(log: Any, table: Any) -> None:
-    """Append how a warp's lanes have parted: the nodes in use and the parked splits."""
+    """Appends the diverged state of a warp: the nodes of its SIMT stack that are in use, and its
+    parked splits."""
     start = log[CONTROLS_AT] + log[CONTROLS]
     at = start + 3
     nodes, splits = 0, 0
@@ -160,7 +172,7 @@ def write_control(log: Any, table: Any) -> None:
 
 
 def record_guard(log: Any, instruction: int, lanes: int) -> int:
-    """Record that the guard of an instruction holds in these lanes."""
+    """Records the lanes in which the guard of an instruction holds. Returns 0."""
     if log[CURRENT] != warp_table.NONE and log[GUARDS] < log[GUARD_CAPACITY]:
         at = log[GUARDS_AT] + log[GUARDS] * GUARD_WORDS
         log[at + G_ENTRY] = log[CURRENT]
@@ -171,13 +183,14 @@ def record_guard(log: Any, instruction: int, lanes: int) -> int:
 
 
 def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
-    """Record that these lanes reach into memory."""
+    """Records an access of these lanes. `addresses` has 32 words; returns as `append_access`."""
     return append_access(log, addresses, 0, lanes, instruction, kind)
 
 
 def record_texels(log: Any, scratch: Any, instruction: int, kind: int) -> int:
-    """Record that a request for texels touched sectors, which `texture.texels.touch` left: 32 of
-    them are an access, as if each were a lane's."""
+    """Records the sectors that a texture or surface request touched, as accesses of 32 lanes with a
+    sector each. `scratch` has their number and the sectors, from TOUCHED on (`texture.texels`).
+    Returns 0."""
     touched = scratch[TOUCHED]
     for index in range(TOUCHED + 1, TOUCHED + 1 + touched):
         scratch[index] <<= 5
@@ -191,8 +204,8 @@ def record_texels(log: Any, scratch: Any, instruction: int, kind: int) -> int:
 def append_access(
     log: Any, addresses: Any, first: int, lanes: int, instruction: int, kind: int
 ) -> int:
-    """Append a row for an access, the address of lane 0 stands at `first`; returns 1, or 0 where
-    there is no room or no entry that it belongs to."""
+    """Appends an access of `lanes`, whose addresses begin with lane 0 at `first`. Returns 1, or 0
+    if no entry is current or a region is full."""
     if lanes == 0 or log[CURRENT] == warp_table.NONE:
         return 0
     marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
@@ -232,28 +245,28 @@ def append_access(
 
 @jitable
 def scattered_row(log: Any, addresses: Any, first: int, lanes: int, leader: int) -> int:
-    """Return the row of how far lanes are from the leader's address, 0 for those that take no part;
-    NONE where there is no room for it."""
+    """Returns the number of a row with the lanes' offsets from the leader's address, 0 in inactive
+    lanes; NONE if the region is full. A row that equals the last one of its hash is used again."""
     base = addresses[first + leader]
     row = log[SCATTERED_AT] + log[SCATTERED] * SCATTERED_WORDS
     full = log[SCATTERED] >= log[SCATTERED_CAPACITY]
-    mixed = lanes
+    hashed = lanes
     for lane in range(32):
         offset = (addresses[first + lane] - base) * ((lanes >> lane) & 1)
-        mixed = (mixed * 0x5851F42D + offset) & 0x3FFFFFFF
+        hashed = (hashed * 0x5851F42D + offset) & 0x3FFFFFFF
         if not full:
             log[row + lane] = offset
-    known = log[KNOWN_AT] + (mixed ^ mixed >> 12) % KNOWN
-    if log[known] > 0:
-        other = log[SCATTERED_AT] + (log[known] - 1) * SCATTERED_WORDS
-        same = 1
+    hash_slot = log[KNOWN_AT] + (hashed ^ hashed >> 12) % KNOWN
+    if log[hash_slot] > 0:
+        other = log[SCATTERED_AT] + (log[hash_slot] - 1) * SCATTERED_WORDS
+        equal = 1
         for lane in range(32):
             offset = (addresses[first + lane] - base) * ((lanes >> lane) & 1)
-            same &= int(log[other + lane] == offset)
-        if same:
-            return int(log[known] - 1)
+            equal &= int(log[other + lane] == offset)
+        if equal:
+            return int(log[hash_slot] - 1)
     if full:
         return warp_table.NONE
     log[SCATTERED] += 1
-    log[known] = log[SCATTERED]
+    log[hash_slot] = log[SCATTERED]
     return int(log[SCATTERED] - 1)

@@ -1,9 +1,9 @@
-"""Writes into the log of a kernel that runs (`abi.log`) what copies of the Tensor Memory
-Accelerator move, and the mbarriers that warps look at or tell: plain functions, compiled by Numba.
+"""Records in the log of a launch (`abi.log`) the bulk and tensor copies of the Tensor Memory
+Accelerator, and the waits and arrivals of warps at mbarriers. Compiled by Numba.
 
-Of a copy the sectors of global memory are accesses, 32 of them one, as if each were a lane's. Its
-last access has the mbarrier that it tells. Where a warp looks at mbarriers or arrives at them,
-there is a row without bytes for each.
+A copy is recorded as accesses to the sectors of global memory that it touches, up to 32 in each, as
+if every sector were a lane's; the last access also names the mbarrier that the copy signals. Each
+mbarrier that a warp waits on or arrives at is an access of size 0.
 """
 
 from __future__ import annotations
@@ -61,38 +61,40 @@ from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import Memory, read_bytes
 
 COPY_IN, COPY_OUT, COPY_ADD, AT_BARRIER = range(3, 7)
-"""Operations in an access's kind, behind those of `abi.log.OPS`: a copy from global
-memory, to it, one that adds to it, and a look at an mbarrier or an arrival."""
+"""Operations in an access's kind, after those of `abi.log.OPS`: a copy from global memory, a copy
+to it, a reduction into it, and a wait or arrival at an mbarrier."""
 
 _GLOBAL = SPACES.index(Space.GLOBAL)
 OP_AT, SIZE_AT = 8, 16
 SECTOR_BITS, LANES, WORD_BYTES = 5, 32, 8
 PHASE_BITS = 2
-"""PHASE of an access: the number of the phase modulo 4, behind it the place of the mbarrier in the
-shared memory of the cluster."""
+"""The low bits of an access's PHASE hold the number of the phase modulo 4; the bits above hold the
+mbarrier's offset in the shared memory of the cluster."""
 
 
 def record_barriers(
     log: Any, addresses: Any, memory: Memory, scratch: Any, lanes: int, instruction: int, kind: int
 ) -> int:
-    """Record the mbarriers at which these lanes look or arrive. Words of `scratch` say where in the
-    host's memory that is: `addresses` count from OWN_SHARED, where there are SHARED_BYTES; the
-    cluster's memory begins at CLUSTER_SHARED and has SIZE bytes."""
+    """Records the mbarriers that these lanes wait on or arrive at, each once. Returns 0.
+
+    `addresses` are offsets in the block's shared memory, of SHARED_BYTES from OWN_SHARED on the
+    host; the cluster's shared memory has SIZE bytes from CLUSTER_SHARED on (words of `scratch`).
+    """
     base, limit = int(scratch[OWN_SHARED]), int(scratch[SHARED_BYTES])
     start, size = int(scratch[CLUSTER_SHARED]), int(scratch[SIZE])
-    left = lanes
+    remaining = lanes
     for lane in range(LANES):
-        if (left >> lane) & 1 == 0:
+        if (remaining >> lane) & 1 == 0:
             continue
         for other in range(lane, LANES):
             if addresses[other] == addresses[lane]:
-                left &= ~(1 << other)
+                remaining &= ~(1 << other)
         inside = 0 <= addresses[lane] <= limit - WORD_BYTES
         if inside and addresses[lane] % WORD_BYTES == 0:
-            place = base + addresses[lane]
-            inside = 0 <= place - start < size
+            address = base + addresses[lane]
+            inside = 0 <= address - start < size
             if inside and append_access(log, addresses, 0, 1, instruction, kind):
-                note_phase(log, memory, place, start)
+                note_phase(log, memory, address, start)
     return 0
 
 
@@ -100,8 +102,11 @@ def record_copies(
     log: Any, touched: Any, memory: Memory, data: Any, scratch: Any, allocations: Any, mask: int,
     instruction: int,
 ) -> int:  # fmt: skip
-    """Record what the request (`asynchronous.tensors.requests`) in `scratch` moves. `touched` has
-    room for 32 words."""
+    """Records the sectors that each lane's request in `scratch` moves
+    (`asynchronous.tensors.requests`), and the mbarrier that it signals. Returns 0.
+
+    `touched` is a buffer of 32 words, `data` the operands, in rows of 32 lanes.
+    """
     request = int(scratch[REQUEST])
     op = field(request, OP)
     for lane in range(LANES):
@@ -121,7 +126,7 @@ def record_copies(
         if op in (REDUCE_BYTES, COPY_BYTES):
             if field(request, MODE):
                 start, size = data[LANES * GLOBAL_ROW + lane], data[LANES * SIZE_ROW + lane]
-                count = append_stretch(
+                count = append_sectors(
                     log, touched, count, int(start), int(start + size), instruction, written
                 )
         else:
@@ -129,7 +134,7 @@ def record_copies(
                 find_row(scratch, row)
                 start, end = scratch[ROW_ADDRESS] + scratch[ROW_FROM], scratch[ROW_ADDRESS]
                 end += scratch[ROW_TO]
-                count = append_stretch(
+                count = append_sectors(
                     log, touched, count, int(start), int(end), instruction, written
                 )
         blocks = int(data[LANES * BLOCKS_ROW + lane])
@@ -141,8 +146,8 @@ def record_commits(
     log: Any, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int, instruction: int,
     kind: int,
 ) -> int:  # fmt: skip
-    """Record the mbarriers that each lane's `tcgen05.commit` names, whose operands stand in
-    rows."""
+    """Records the mbarriers that each lane's `tcgen05.commit` signals. `data` has the operands, in
+    rows of 32 lanes. Returns 0."""
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
@@ -159,16 +164,18 @@ def record_bytes(
     log: Any, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int, instruction: int,
     kind: int,
 ) -> int:  # fmt: skip
-    """Record a copy of bytes side by side by each lane, whose operands stand in rows; MODE of the
-    request in `scratch` says that one end is in global memory. The mbarrier's address is less than
-    0 for none."""
+    """Records a copy of contiguous bytes by each lane. Returns 0.
+
+    `data` has the operands, in rows of 32 lanes; a negative mbarrier address is none. Sectors are
+    recorded if MODE of the request in `scratch` is set: then one end is in global memory.
+    """
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
         count = 0
         if field(int(scratch[REQUEST]), MODE):
             start, size = data[LANES * GLOBAL_ROW + lane], data[LANES * SIZE_ROW + lane]
-            count = append_stretch(
+            count = append_sectors(
                 log, touched, count, int(start), int(start + size), instruction, kind
             )
         barrier = int(data[LANES * BARRIER_ROW + lane])
@@ -181,18 +188,18 @@ def record_bytes(
 
 @jitable
 def write_kind(op: int) -> int:
-    """Return the operation in an access's kind of a copy."""
+    """Returns the operation, in an access's kind, of a copy request."""
     if op in (REDUCE, REDUCE_BYTES):
         return COPY_ADD
     return COPY_OUT if op == STORE else COPY_IN
 
 
 @jitable
-def append_stretch(
+def append_sectors(
     log: Any, touched: Any, count: int, start: int, end: int, instruction: int, kind: int
 ) -> int:
-    """Add the sectors of bytes side by side to those that are touched, `count` so far; what has no
-    room goes into the log. Returns how many are touched now."""
+    """Adds the sectors of the bytes from `start` to `end` to the buffer `touched`, which has
+    `count`; a full buffer is appended to the log and emptied. Returns the new count."""
     if end > start:
         for sector in range(start >> SECTOR_BITS, ((end - 1) >> SECTOR_BITS) + 1):
             if count == LANES:
@@ -205,7 +212,7 @@ def append_stretch(
 
 @jitable
 def sector_kind(kind: int) -> int:
-    """Return the kind of an access of sectors."""
+    """Returns a kind with the size of a sector."""
     return kind | 1 << SECTOR_BITS + SIZE_AT
 
 
@@ -214,8 +221,12 @@ def finish_copy(
     log: Any, touched: Any, memory: Memory, scratch: Any, blocks: int, count: int,
     instruction: int, kind: int,
 ) -> None:  # fmt: skip
-    """Append the sectors that are left, or a row without bytes; it has the mbarrier. Where copies
-    go to several blocks, a bit each, there is a row without bytes for each further mbarrier."""
+    """Appends the last `count` sectors of a copy, and the mbarriers that it signals.
+
+    The access with the sectors (of size 0 if there are none) names the first mbarrier. A copy to
+    several thread blocks of the cluster, whose ranks are bits of `blocks`, has an access of size 0
+    for each further one.
+    """
     lanes, whole = (1 << count) - 1, sector_kind(kind)
     if count == 0:
         touched[0] = 0
@@ -234,15 +245,15 @@ def finish_copy(
             touched[0] = 0
             first = append_access(log, touched, 0, 1, instruction, kind)
         if first:
-            leading = rank & ~1 if blocks and pair else rank
-            note_phase(log, memory, barrier + (leading - own) * stride, start)
+            receiver = rank & ~1 if blocks and pair else rank
+            note_phase(log, memory, barrier + (receiver - own) * stride, start)
         first = 0
 
 
 @jitable
-def note_phase(log: Any, memory: Memory, place: int, start: int) -> None:
-    """Give the last access the mbarrier at a place, behind where the cluster's memory begins, and
-    its phase."""
-    word = read_bytes(memory, place - ORIGIN, WORD_BYTES)
+def note_phase(log: Any, memory: Memory, address: int, start: int) -> None:
+    """Sets in the last access the mbarrier at a host address, as an offset from the cluster's
+    shared memory at `start`, and its current phase."""
+    word = read_bytes(memory, address - ORIGIN, WORD_BYTES)
     at = log[ACCESSES_AT] + (log[ACCESSES] - 1) * ACCESS_WORDS
-    log[at + A_PHASE] = (place - start) << PHASE_BITS | phase(word)
+    log[at + A_PHASE] = (address - start) << PHASE_BITS | phase(word)

@@ -1,9 +1,15 @@
-"""Finds the registers that may hold any NaN for the canonical one.
+"""Finds the registers in which a NaN may have any bits, to be made canonical when bits are read.
 
-PTX arithmetic gives one canonical NaN; a processor gives one of many. Making each result canonical
-would cost every floating-point instruction two vector operations, though a NaN's bits show only
-where somebody looks at bits: a store, a move to an integer, a shuffle. So a register that only
-arithmetic writes keeps whatever NaN came, and readers of bits make it canonical.
+PTX arithmetic returns one canonical NaN; the host's processor returns one of many. Canonicalising
+each result would cost two vector operations per floating-point instruction, though a NaN's bits
+matter only where bits are read: a store, a move to an integer, a shuffle. So a register that is
+written by arithmetic alone holds any NaN ("open"), and reads of its bits canonicalise it:
+
+    add.f32 %f1, %f2, %f3;     %f1 is open: no canonicalisation
+    mul.f32 %f4, %f1, %f1;     reads %f1 as a number: none either
+    st.global.f32 [%rd1], %f4; reads bits: canonicalises %f4
+
+A register that a load or an integer instruction writes as well is not open.
 """
 
 from __future__ import annotations
@@ -15,20 +21,23 @@ from warploom.ptx.ir import Immediate, Instruction, Operand, Pair, Register, Vec
 
 
 def open_nan_registers(program: Program) -> frozenset[Register]:
-    """Registers all of whose writers are arithmetic, or moves from such registers or of numbers."""
+    """Returns the registers all of whose writers are floating-point arithmetic, moves of float
+    literals, or moves from other such registers (the greatest fixed point)."""
     written = {r: list[Instruction]() for r in program.registers}
     for instruction in program.instructions:
         for register in destinations(instruction):
             written.setdefault(register, []).append(instruction)
-    found = {r for r in written if r.type.bits in (32, 64)}
+    candidates = {r for r in written if r.type.bits in (32, 64)}
     while True:
-        closed = {r for r in found if not all(_is_open(i, r, found) for i in written[r])}
+        closed = {r for r in candidates if not all(_is_open(i, r, candidates) for i in written[r])}
         if not closed:
-            return frozenset(found)
-        found -= closed
+            return frozenset(candidates)
+        candidates -= closed
 
 
 def _is_open(instruction: Instruction, register: Register, candidates: set[Register]) -> bool:
+    """Returns whether an instruction may leave any NaN in a register, if `candidates` may hold
+    any."""
     if is_copy(instruction):
         source = instruction.operands[1]
         if isinstance(source, Immediate):
@@ -39,19 +48,20 @@ def _is_open(instruction: Instruction, register: Register, candidates: set[Regis
 
 
 def _is_number(literal: Immediate, bits: int) -> bool:
-    """Returns whether a literal is a float of so many bits, and no NaN: its exponent is not all
-    ones."""
+    """Returns whether a literal is a float of `bits` bits whose exponent is not all ones, so that
+    it is no NaN."""
     exponent = {32: 0x7F800000, 64: 0x7FF << 52}[bits]
     return literal.float_bits == bits and literal.value & exponent != exponent
 
 
 def _same(a: object, register: Register) -> bool:
+    """Returns whether a register or a term is as wide as a register."""
     return getattr(a, "type").bits == register.type.bits  # noqa: B009
 
 
 def is_copy(instruction: Instruction) -> bool:
-    """Returns whether it is a `mov` of whole registers or immediates to other registers, and of
-    nothing that is packed, taken apart or an address."""
+    """Returns whether an instruction is a `mov` from registers or immediates to registers that
+    neither packs nor unpacks a vector nor takes an address."""
     if instruction.operation.name != "mov":
         return False
     target, source = instruction.operands
@@ -60,7 +70,7 @@ def is_copy(instruction: Instruction) -> bool:
 
 
 def destinations(instruction: Instruction) -> Iterator[Register]:
-    """Yield the registers that an instruction writes."""
+    """Yields the registers that an instruction writes."""
     count = len(instruction.operation.spec.destinations)
     operands = instruction.operands[:count]
     if instruction.operation.name == "call":

@@ -1,7 +1,11 @@
-"""Parameters of inlined calls as registers.
+"""Promotes the parameters of inlined calls to registers (scalar replacement of aggregates).
 
-They are stored and loaded at fixed places of a thread's frame. Cutting the frame wherever some
-element begins or ends leaves pieces that each access covers whole; each piece is a register.
+`st.param` and `ld.param` access constant offsets of a thread's frame. The frame is cut at every
+offset where an accessed element begins or ends; each piece becomes a register, and each access
+covers whole pieces:
+
+    st.param.b64 [p], %rd1;    pieces frame+0 (b32) and frame+4 (b32): the store writes both,
+    ld.param.b32 %r1, [p+4];   the load reads the second
 """
 
 from __future__ import annotations
@@ -14,8 +18,9 @@ from warploom.ptx.ir import Address, Instruction, Register, Symbol, Vector
 
 
 def frame_access(program: Program, instruction: Instruction) -> range | None:
-    """Returns where in the thread's frame the elements that a `ld.param` or `st.param` reaches
-    begin, and at the last step end, in bytes; None where it reaches none."""
+    """Returns the frame offsets, in bytes, at which the elements begin that a `ld.param` or
+    `st.param` accesses; the last offset is the end. None for an instruction that accesses no
+    frame."""
     if instruction.operation.name not in ("ld", "st"):
         return None
     address = next(o for o in instruction.operands if isinstance(o, Address))
@@ -32,10 +37,10 @@ def frame_access(program: Program, instruction: Instruction) -> range | None:
 
 
 def frame_pieces(program: Program) -> dict[int, Register]:
-    """Return the pieces of the frame, by offset; `type.bits` of the register tells a piece's
-    length."""
-    found = (frame_access(program, i) for i in program.instructions)
-    accesses = {a for a in found if a is not None}
+    """Returns the registers of the frame's pieces by byte offset; a register's `type.bits` is the
+    length of its piece."""
+    ranges = (frame_access(program, i) for i in program.instructions)
+    accesses = {a for a in ranges if a is not None}
     cuts = sorted({edge for access in accesses for edge in access})
     pieces: dict[int, Register] = {}
     for start, end in pairwise(cuts):

@@ -1,18 +1,25 @@
-"""The access caches of compiled code: what is known of accesses at addresses with a shape.
+"""Lays out the range caches: inline caches by which compiled code checks and counts an access at
+affine addresses with a few comparisons and one increment.
 
-An access by a set of lanes whose runs lie to each other as in an earlier one differs from that one
-only by where its first run begins. A cache says, for a set of lanes and the pitches of the runs
-(how far each begins behind the first), where the first run may begin so that all lanes are inside
-of one allocation, and counts accesses by that place in the unit beyond which the device's rules do
-not look (`AccessRules.unit`). What those cost is for the host to say
-(`machine.compiled.cache_costs`).
+An affine access is a number of runs of lanes with one stride. Two accesses of one instruction, with
+the same active lanes and the same pitches (the distances of the runs' first addresses from that of
+the first run), differ by the address of the first run only. An entry holds, for a set of lanes and
+pitches, the range of first addresses for which all active lanes are aligned and inside of one
+allocation; a hit needs no bounds check. Costs depend on the first address modulo a unit
+(`AccessRules.unit`, 128 or 256 bytes), so an entry has a counter for each place in the unit, and
+the host computes costs when counters are read (`machine.compiled.cache_costs`):
 
-Which lanes they are is found once in a basic block: a kernel has a table of some keys, each a mask
-and the layout of the warp's threads; each cache has an entry for every key, one more, that never
-holds, for lanes without a key, and some that only keep what was counted by entries which others
-have replaced. Accesses that are known together, a group, use the cache of the first of them.
+    ld.global.f32 %f1, [%rd1];     32 lanes, stride 4, an allocation of 1024 bytes at 4096
+    entry: LOW = 4096, EXTENT = 225 places 4 bytes apart (the last is 4992 = 5120 - 128)
+    %rd1 = 4228 in lane 0: hit, counter (4228 % 128) / 4 = 1 += 1
 
-Where a block is not 4 threads wide or a multiple of that, each lane can be a run of its own.
+Lanes are looked up once per basic block: a kernel has a table of keys, each an active mask and the
+number of the warp's layout. A cache has an entry for each key, an entry that never hits for lanes
+without a key, and RETIRED entries that hold the counts of replaced ones. The accesses of a group
+(`ir.access_groups`) share the check of the first access's cache.
+
+Where the width of thread blocks is no multiple of 4, each lane can be a run of its own. Accesses at
+unrelated addresses have no entries; `cost.pattern_table` memoises their costs.
 """
 
 from __future__ import annotations
@@ -34,56 +41,63 @@ from warploom.simt.lane_counts import jitable
 BUCKET = 8
 FEW_SETS, MANY_SETS = BUCKET, 16 * BUCKET
 MOST_RUNS_OF_FEW = 8
-"""Sets of lanes of which a kernel's caches know; the first is that of all lanes of a warp. MANY
-where warps are more runs: then they have up to 32 layouts, and at the edges of a grid parts of
-each; and where lanes leave loops at bounds that move. Elsewhere so many would take as long to clear
-before a launch as a small launch takes. A key is one of the BUCKET in its bucket (`bucket_of`)."""
+"""The number of keys of a kernel; the first is a full warp's. MANY_SETS, if warps have more than
+MOST_RUNS_OF_FEW runs: these have up to 32 layouts, and at the edges of a grid parts of each; and
+where lanes leave loops at bounds that an outer loop changes, so that each of its iterations ends a
+warp at another lane. Elsewhere so many would take as long to clear before a launch as a small
+launch takes. Keys are a hash table with buckets of BUCKET keys (`bucket_of`)."""
 
 RETIRED = 2
-"""Entries of a cache that keep the counts of replaced ones."""
+"""The entries of a cache that hold the counts of replaced entries."""
 
 LAYOUT_SHIFT = 32
-"""A key holds the mask and, from this bit on, the layout of the warp."""
+"""A key is the active mask, and from this bit on the number of the warp's layout."""
 
 MASK_FACTOR, LAYOUT_FACTOR, HASH_SHIFT = 40503, 27449, 9
-"""Odd factors of 16 bits that spread keys over buckets."""
+"""The constants of the hash of keys: odd factors of 16 bits, and the shift of the product."""
 
 STEP_AT = LANES
-"""What code says of the addresses of a group: where up to 32 runs begin, then by how much lanes
-follow in each run where that is not known before."""
+"""The index of the stride in the array of addresses that code passes to `learn_access`: first
+addresses of up to 32 runs, then the stride in each run, if it is found at run time."""
 
 ANY_STRIDE = 1 << 48
-"""Stands for the stride of accesses whose lanes follow, in each run, by a step that is known as
-code runs. No stride is as long."""
+"""The value for a stride that code finds at run time; no real stride is as long."""
 
 LEADER, RUNS, AHEAD, HEADER = range(4)
-"""What a cache begins with: where the cache of its group's first access stands, 0 as long as
-nothing is known; the runs of its addresses; how many bytes it lies behind the first access of the
-group."""
+"""The words at the begin of a cache. LEADER: the offset of the cache of the group's first access, 0
+while the cache is unused. RUNS: the number of runs of its addresses. AHEAD: the access's address
+minus that of the group's first access, in bytes."""
 
 KEY, LOW, EXTENT, WITHIN, FIRST, MISSES, STEP, PITCHES = range(8)
-"""An entry: its key, 0 while it is not in use; the first run begins at LOW or one of the next
-places, ROOM in all, each as far behind the last as a lane accesses bytes; the bits of its address
-that decide about costs: those of its place in the unit, or none but of what must be 0, where runs
-of equal addresses lie whole units apart; where the first run of the first access began as the entry
-was made; how many accesses by the same lanes had other pitches; by how much lanes follow in each
-run, or from lane to lane where each is a run and they do (else 0); the pitches; from
-`safe_at` on the same, but for runs of which no lane is on, which have that of one with some, so
-that whoever reads there reads inside of the allocation (where each lane is a run, pitches take that
-room); and from `counts_at` on, by the place of the first run in the unit, in elements, how many
-accesses of the whole group there were. An access that is not the first of its group has there how
-many it has more than the group."""
+"""The words of an entry.
+
+KEY: its key, 0 while unused. LOW, EXTENT: the entry hits if the first run begins at one of EXTENT
+addresses: LOW, LOW + size, ..., where `size` is the bytes that a lane accesses. WITHIN: a mask of
+the bits of the first address that decide costs: the address within the unit; or only the bits below
+`size`, where all lanes of a run have one address and runs are whole units apart. FIRST: the first
+address when the entry was made. MISSES: accesses by the same lanes with other pitches. STEP: the
+stride in each run; where each lane is a run, the stride from lane to lane if there is one, else 0.
+PITCHES: distances of the runs from the first, in bytes.
+
+From `safe_at` on: pitches again, but a run without active lanes has the pitch of an active run, so
+that an unmasked load reads inside of the allocation (where each lane is a run, PITCHES extend over
+these words). From `counts_at` on: the accesses of the whole group, by the first address within the
+unit, in elements. In the cache of a later access of a group, these are the accesses that it has
+beyond the group's."""
 
 GIVEN_UP = 1 << 40
-"""The MISSES of an entry whose place no other pitches are to take any more: they never come
-again."""
+"""The MISSES of an entry that is not to be replaced any more: accesses with other pitches do not
+recur, or alternate, so that an entry for them would not pay."""
 
 
 @dataclass(frozen=True)
-class CacheLayout:
-    """Places caches: `places` by row, in words from the keys on; `sizes` are the bytes that a
-    lane accesses, by row; `unit` is that of `AccessRules`, `runs` for how many an entry has room,
-    `sets` how many keys there are, `size` the words of all."""
+class RangeCacheLayout:
+    """Holds the offsets of a kernel's caches.
+
+    `unit`: that of `AccessRules`, in bytes. `runs`: the number of pitches of an entry. `sets`: the
+    number of keys. `places`: the offset of a cache by access row, in words from the first key.
+    `sizes`: the bytes that a lane accesses, by access row. `size`: the words of keys and caches.
+    """
 
     unit: int
     runs: int
@@ -95,9 +109,9 @@ class CacheLayout:
     @classmethod
     def of(
         cls, program: Program, rows: Sequence[AccessRecord], unit: int, warp_layout: WarpLayout
-    ) -> CacheLayout:
-        """Returns the layout of a program's caches, in launches of whose warps that is the
-        formation: of the loads and stores that may have one."""
+    ) -> RangeCacheLayout:
+        """Returns the layout for a program's plain loads and stores, in launches whose warps have
+        that layout of threads."""
         places: dict[int, int] = {}
         sizes: dict[int, int] = {}
         runs = min(RUNS_OF[warp_layout], LANES // 2)
@@ -105,24 +119,25 @@ class CacheLayout:
         sets = FEW_SETS if few else MANY_SETS
         end = sets
         for number, row in enumerate(rows):
-            made = program.instructions[row.instruction]
-            plain = made.operation.name in ("ld", "ldu", "st")
+            instruction = program.instructions[row.instruction]
+            plain = instruction.operation.name in ("ld", "ldu", "st")
             if plain and row.space in (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL):
-                places[number], sizes[number] = end, bytes_of(made)
+                places[number], sizes[number] = end, bytes_of(instruction)
                 end += HEADER + entries_of(sets) * entry_words(unit, sizes[number], runs)
         return cls(unit, runs, sets, places, sizes, end)
 
     @property
     def counts(self) -> int:
-        """Return where in an entry its counts begin."""
+        """Returns the offset of an entry's counts."""
         return counts_at(self.runs)
 
     def entry(self, row: int) -> int:
-        """Returns the words of one entry of a row's cache."""
+        """Returns the words of one entry of an access row's cache."""
         return entry_words(self.unit, self.sizes[row], self.runs)
 
     def entry_capacities(self) -> list[int]:
-        """Returns the words in which entries say where they hold; 0 there empties an entry."""
+        """Returns the offsets of the EXTENT of all entries that can hit; writing 0 there
+        invalidates an entry."""
         return [
             place + HEADER + number * self.entry(row) + EXTENT
             for row, place in self.places.items()
@@ -164,13 +179,13 @@ def _made(program: Program, blocks: Iterable[int]) -> Iterator[Instruction]:
 
 @jitable
 def entries_of(sets: int) -> int:
-    """Return how many entries a cache has."""
+    """Returns the number of entries of a cache, for a number of keys."""
     return sets + 1 + RETIRED
 
 
 @jitable
 def bucket_of(key: int, sets: int) -> int:
-    """Return the number of the first key that stands where a key among so many has to."""
+    """Returns the index of the first key of a key's bucket, in a table of `sets` keys."""
     mask, layout = key & 0xFFFFFFFF, key >> LAYOUT_SHIFT
     folded = (mask ^ mask >> 16) & 0xFFFF
     return (folded * MASK_FACTOR + layout * LAYOUT_FACTOR >> HASH_SHIFT) * BUCKET & sets - 1
@@ -178,17 +193,17 @@ def bucket_of(key: int, sets: int) -> int:
 
 @jitable
 def safe_at(runs: int) -> int:
-    """Return where in an entry with so many pitches those stand that are safe to read at."""
+    """Returns the offset of the pitches that are safe to load at, in an entry of `runs` pitches."""
     return PITCHES + runs
 
 
 @jitable
 def counts_at(runs: int) -> int:
-    """Return where in an entry with so many pitches its counts begin."""
+    """Returns the offset of the counts in an entry with `runs` pitches."""
     return PITCHES + 2 * runs
 
 
 @jitable
 def entry_words(unit: int, size: int, runs: int) -> int:
-    """Returns the words of one entry with so many pitches, for accesses of `size` bytes a lane."""
+    """Returns the words of an entry with `runs` pitches, for accesses of `size` bytes a lane."""
     return counts_at(runs) + unit // size

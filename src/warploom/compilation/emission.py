@@ -1,4 +1,7 @@
-"""From a program to an object: what is done for a kernel that the cache on disk does not have."""
+"""Compiles a program to an object: passes, emission of LLVM IR, LLVM.
+
+It is imported only for a kernel that the cache on disk does not have.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +34,21 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Emitted:
-    """A kernel's object; whether it is scheduled, the bytes of a warp's context, and by name the
-    definitions of the shared functions that it calls."""
+class EmittedKernel:
+    """Holds a kernel's object and what its host needs: whether the scheduler runs its warps, the
+    bytes of a warp's context, and the definitions, by name, of the shared functions that it
+    calls."""
 
     scheduled: bool
     context_bytes: int
-    made: bytes
+    object_code: bytes
     functions: Mapping[str, Define]
 
 
 @dataclass(frozen=True, slots=True)
 class KernelIR:
-    """A kernel as LLVM IR, before any pass; whether it is scheduled, the bytes of a warp's
-    context, and the definitions of the shared functions that it calls, by name."""
+    """Holds a kernel as the text of LLVM IR, before LLVM's passes, and what its host needs
+    (`EmittedKernel`)."""
 
     text: str
     scheduled: bool
@@ -54,23 +58,24 @@ class KernelIR:
 
 def emit(
     layout: CountLayout, variant: KernelVariant, effort: Effort, lock: threading.Lock
-) -> Emitted:
-    """Returns a kernel compiled to an object. LLVM works under `lock`."""
+) -> EmittedKernel:
+    """Compiles a kernel to an object. LLVM runs under `lock`; emission, in Python, does not."""
     _LOG.debug("compiling %s of %s", layout.program.name, layout.program.module.name)
     kernel = emit_ir(layout, variant)
     with lock:
-        made = object_of(kernel.text, effort, "run")
-    return Emitted(kernel.scheduled, kernel.context_bytes, made, kernel.functions)
+        object_code = object_of(kernel.text, effort, "run")
+    return EmittedKernel(kernel.scheduled, kernel.context_bytes, object_code, kernel.functions)
 
 
 def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
-    """Returns the code of a kernel: the functions `warp`, of one warp, and `run`, of the grid."""
+    """Returns a kernel's LLVM IR: the functions `warp`, which runs a warp, and `run`, which runs
+    the grid."""
     with collector_paused():
         return emit_warp_ir(layout, warp_ir(layout, variant))
 
 
 def emit_warp_ir(layout: CountLayout, facts: WarpIR) -> KernelIR:
-    """Returns the same of a kernel of which passes have found these facts."""
+    """Returns the LLVM IR of a kernel whose passes have run; `facts` is its Warp IR."""
     program, variant = layout.program, facts.variant
     with collector_paused():
         module = ir.Module(program.name)
@@ -83,10 +88,12 @@ def emit_warp_ir(layout: CountLayout, facts: WarpIR) -> KernelIR:
 
         warp.emit(between_blocks)
         scheduled = warp.suspends or variant.shuffles or variant.clusters
-        alone = variant.shuffles or variant.is_watched or reads_clock(program.instructions)
-        alone = alone or variant.clusters or has_cluster_barrier(program)
-        alone = alone or variant.steps or not variant.does(Pass.WARP_ORDER)
-        in_warp_order = None if alone else warp.control.warp_order.sites.table(module)
+        # Warp order changes neither results nor counts unless the order of warps can be observed:
+        # by a policy, a log, a clock, another block of the cluster, or a debugger.
+        no_warp_order = variant.shuffles or variant.is_watched or reads_clock(program.instructions)
+        no_warp_order = no_warp_order or variant.clusters or has_cluster_barrier(program)
+        no_warp_order = no_warp_order or variant.steps or not variant.does(Pass.WARP_ORDER)
+        in_warp_order = None if no_warp_order else warp.control.warp_order.sites.table(module)
         options = GridOptions(
             suspends=scheduled,
             sites=in_warp_order,

@@ -1,4 +1,9 @@
-"""From a program to machine code in this process, by way of the cache on disk."""
+"""Returns the machine code of a kernel, loaded into this process: from the cache on disk, or
+compiled and then cached.
+
+An entry of the cache is a header, the names of the shared functions that the kernel calls, and the
+object. Shared functions (`lower.access.shared_functions`) are objects of their own, linked here.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +27,26 @@ from warploom.program.program import Program
 
 _LOCK = threading.Lock()
 
-_FACTS = struct.Struct("<?qi")
-"""What stands before a kernel's object: whether it is scheduled, the bytes of a context, and the
-bytes of the names, one a line, of the shared functions that it calls, which follow."""
+_HEADER = struct.Struct("<?qi")
+"""The header of an entry: whether the kernel is scheduled, the bytes of a warp's context, and the
+bytes of the names of shared functions, one in each line, which follow the header."""
 
-Run = Callable[..., int]
-"""The compiled `run` (see `lower.kernel.grid`): environment, counts, rows, first and last block."""
+RunFunction = Callable[..., int]
+"""The compiled function `run` (`lower.kernel.grid`): of the addresses of environment, counts and
+rows, the first block and one past the last."""
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledKernel:
-    """A kernel's machine code and what its host must provide. `baseline`: it is code that is
-    compiled fast."""
+    """Holds a kernel's machine code and what its host has to provide.
+
+    `suspends`: the scheduler runs its warps. `context_bytes`: the size of a warp's context.
+    `engine` owns the code. `baseline`: it is baseline code.
+    """
 
     program: Program
     layout: CountLayout
-    run: Run
+    run: RunFunction
     suspends: bool
     context_bytes: int
     engine: llvm.ExecutionEngine
@@ -45,15 +54,15 @@ class CompiledKernel:
 
 
 def compile_kernel(program: Program, rules: AccessRules, variant: KernelVariant) -> CompiledKernel:
-    """Returns a kernel compiled for this computer's processor, with the access rules of a
-    device."""
-    found = find_kernel(program, rules, variant)
-    if found is not None:
-        return found
+    """Returns a kernel compiled for this computer's processor, with the access rules of a device;
+    from the cache if it is there."""
+    cached = find_kernel(program, rules, variant)
+    if cached is not None:
+        return cached
     layout, effort = CountLayout(program, rules, variant.warp_layout), _effort(program, variant)
-    made, functions = _compile(layout, variant, effort)
-    disk_cache.keep("kernel", _key(program, rules, variant), made)
-    kernel = _loaded(layout, variant, made, functions)
+    entry, functions = _compile(layout, variant, effort)
+    disk_cache.store("kernel", _key(program, rules, variant), entry)
+    kernel = _link(layout, variant, entry, functions)
     assert kernel is not None
     return kernel
 
@@ -61,14 +70,15 @@ def compile_kernel(program: Program, rules: AccessRules, variant: KernelVariant)
 def find_kernel(
     program: Program, rules: AccessRules, variant: KernelVariant
 ) -> CompiledKernel | None:
-    """Returns what `compile_kernel` does, if the cache has it; else None."""
-    made = disk_cache.find("kernel", _key(program, rules, variant))
-    if made is None:
+    """Returns a kernel if the cache has it, else None."""
+    entry = disk_cache.find("kernel", _key(program, rules, variant))
+    if entry is None:
         return None
-    return _loaded(CountLayout(program, rules, variant.warp_layout), variant, made, {})
+    return _link(CountLayout(program, rules, variant.warp_layout), variant, entry, {})
 
 
 def _effort(program: Program, variant: KernelVariant) -> Effort:
+    """Returns the level at which LLVM optimises a variant of a kernel."""
     return Effort.NONE if variant.baseline else chosen_effort(program)
 
 
@@ -77,15 +87,15 @@ def _key(program: Program, rules: AccessRules, variant: KernelVariant) -> str:
     return disk_cache.key_of((program.digest, repr(rules), repr(variant), effort.name))
 
 
-def _loaded(
-    layout: CountLayout, variant: KernelVariant, made: bytes, functions: Mapping[str, Define]
+def _link(
+    layout: CountLayout, variant: KernelVariant, entry: bytes, functions: Mapping[str, Define]
 ) -> CompiledKernel | None:
-    """Returns a kernel from what is kept of it; None where a function that it calls is not to be
-    had."""
-    engine = _load(made, functions)
+    """Loads a kernel from its entry; returns None if a shared function that it calls is neither
+    cached nor defined in `functions`."""
+    engine = _load(entry, functions)
     if engine is None:
         return None
-    scheduled, context_bytes, _ = _FACTS.unpack_from(made)
+    scheduled, context_bytes, _ = _HEADER.unpack_from(entry)
     run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(
         engine.get_function_address("run")
     )
@@ -97,29 +107,30 @@ def _loaded(
 def _compile(
     layout: CountLayout, variant: KernelVariant, effort: Effort
 ) -> tuple[bytes, Mapping[str, Define]]:
-    """Returns the object that a kernel becomes, behind what its host must know of it; and the
-    definitions of the shared functions that it calls."""
+    """Compiles a kernel; returns its cache entry, and the definitions of the shared functions that
+    it calls."""
     from warploom.compilation.emission import (
         emit,  # the compiler, which a cached kernel does without
     )
 
     emitted = emit(layout, variant, effort, _LOCK)
     names = "\n".join(emitted.functions).encode()
-    facts = _FACTS.pack(emitted.scheduled, emitted.context_bytes, len(names))
-    return facts + names + emitted.made, emitted.functions
+    facts = _HEADER.pack(emitted.scheduled, emitted.context_bytes, len(names))
+    return facts + names + emitted.object_code, emitted.functions
 
 
-def _load(kept: bytes, functions: Mapping[str, Define]) -> llvm.ExecutionEngine | None:
-    """Loads a kernel's object beside the functions that it calls; `functions` are the definitions
-    that are known of these. Returns None where one of them cannot be had."""
-    begin = _FACTS.size
-    size: int = _FACTS.unpack_from(kept)[2]
-    names, made = kept[begin : begin + size].decode(), kept[begin + size :]
+def _load(entry: bytes, functions: Mapping[str, Define]) -> llvm.ExecutionEngine | None:
+    """Loads the object of an entry, with the helpers and shared functions that it calls;
+    `functions` has definitions of shared functions that may not be cached. Returns the engine that
+    owns the code, or None if a shared function is missing."""
+    begin = _HEADER.size
+    size: int = _HEADER.unpack_from(entry)[2]
+    names, object_code = entry[begin : begin + size].decode(), entry[begin + size :]
     with _LOCK:
         if not load_functions(names.splitlines(), functions):
             return None
-        load_helpers(made)
+        load_helpers(object_code)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
-        engine.add_object_file(llvm.ObjectFileRef.from_data(made))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
         engine.finalize_object()
         return engine

@@ -1,5 +1,8 @@
-"""Holds the functions that compiled kernels call: Python that Numba compiles to machine code.
+"""Holds the runtime functions that compiled kernels call (helpers): Python that Numba compiles to
+machine code.
 
-`table` lists them with their types, `compiler` and `objects` make and find their machine code,
-`calls` emits calls. In: flat arrays and addresses; out: an integer or nothing.
+`table` lists the helpers of all packages with their types, `compiler` compiles them, `objects`
+finds their machine code, `calls` emits calls. Arguments are addresses of flat arrays and 64-bit
+integers; a helper returns one integer. Loops over lanes that are hot have hand-written vector IR
+(`lanewise`, `overlap`, `rising`, `deferred_counts`).
 """

@@ -1,4 +1,4 @@
-"""Calls of the helpers (`helpers.table`) in the code of a kernel."""
+"""Emits calls of helpers (`helpers.table`) in a kernel's code."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from warploom.llvm.lanes import I64, PTR, Lanes, Value
 
 
 def call(lanes: Lanes, name: str, *args: Value) -> Value:
-    """Emit the call of a helper; its answer is an i64."""
+    """Emits the call of a helper by name; returns its result, an i64."""
     if name in RULES:
         types: list[ir.Type] = [PTR, I64, I64, PTR]
     else:
-        given = CHECKS[name].partition("(")[2].rstrip(")").split(",")
-        types = [PTR if "*" in a else I64 for a in given]
+        parameters = CHECKS[name].partition("(")[2].rstrip(")").split(",")
+        types = [PTR if "*" in a else I64 for a in parameters]
     return lanes.b.call(lanes.function(PREFIX + name, I64, types), list(args))

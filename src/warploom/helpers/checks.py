@@ -1,8 +1,8 @@
-"""Functions by which compiled code asks about memory, written in Python that Numba compiles.
+"""Checks the addresses of an access for compiled code: bounds, alignment, read-only memory.
 
-Each function takes plain pointers: `environment` is the worker's (`Slot`), `addresses` 32 unsigned
-addresses, bit l of `mask` lane l. A check answers 0, or records the fault of the lowest failing
-lane and answers 1.
+Helpers, compiled by Numba. `environment` is the worker's array (`abi.environment.Slot`),
+`addresses` 32 unsigned addresses, bit l of `mask` lane l. A check returns 0, or records the fault
+of the lowest failing lane in the environment and returns 1.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ def check_global(
     allocations: Any,
     cache: Any,
 ) -> int:
-    """Returns whether every lane's access lies in one live allocation and is aligned.
+    """Checks that each lane's access of `size` bytes is aligned and inside of one live allocation,
+    which is writable if `write` is set.
 
-    `cache` holds the bounds of the allocation that the last lane looked up.
+    `cache` is the bounds (start, end) of the allocation that was looked up last, an inline cache:
+    only an access outside of it searches the table of allocations.
     """
     bytes_wanted = np.uint64(size)
     for lane in range(32):
@@ -66,13 +68,16 @@ def check_global(
 
 
 def find_bounds(address: int, write: int, environment: Any, allocations: Any, cache: Any) -> int:
-    """Puts the bounds of the live allocation around an address into `cache`, unless it has them, or
-    there is none, or one that is not to be written."""
-    place = np.uint64(address)
-    if place >= cache[0] and place < cache[1]:
+    """Looks up the live allocation around an address, and stores its bounds in `cache`. Returns 0.
+
+    `cache` is left as it is if it has the bounds already, if there is no such allocation, or if
+    `write` is set and the allocation is constant.
+    """
+    unsigned = np.uint64(address)
+    if unsigned >= cache[0] and unsigned < cache[1]:
         return 0
-    row = find_allocation(allocations, place, environment[_ALLOCATIONS])
-    if row < 0 or place >= allocations[row + END]:
+    row = find_allocation(allocations, unsigned, environment[_ALLOCATIONS])
+    if row < 0 or unsigned >= allocations[row + END]:
         return 0
     if not (write and allocations[row + CONSTANT] != 0):
         cache[0] = allocations[row + START]
@@ -81,7 +86,7 @@ def find_bounds(address: int, write: int, environment: Any, allocations: Any, ca
 
 
 def check_span(addresses: Any, mask: int, size: int, limit: int, environment: Any) -> int:
-    """Returns whether every lane's access lies below `limit` and is aligned."""
+    """Checks that each lane's access of `size` bytes is aligned and ends at or below `limit`."""
     for lane in range(32):
         if (mask >> lane) & 1:
             address = addresses[lane]
@@ -100,27 +105,31 @@ def check_cluster(
     places: Any, mask: int, size: int, own: int, live: int, environment: Any,
     shared_bytes: int, stride: int,
 ) -> int:  # fmt: skip
-    """Returns whether every lane's address of shared memory leads into a block of the cluster that
-    is there (`simt.clusters.cluster_offset`); puts places behind the beginning of the cluster's
-    instead."""
+    """Checks that each lane's address of shared memory is in a live block of the cluster, and
+    replaces it by its offset in the cluster's shared memory (`simt.clusters.cluster_offset`).
+
+    `own` is the rank of the executing block, `live` has a bit for each live rank, `shared_bytes`
+    the size of a block's shared memory and `stride` the distance of two blocks' memory.
+    """
     for lane in range(32):
         if (mask >> lane) & 1:
             address = places[lane]
-            found = cluster_offset(address, size, own, live, shared_bytes, stride)
-            if found == NO_SUCH_BLOCK:
+            offset = cluster_offset(address, size, own, live, shared_bytes, stride)
+            if offset == NO_SUCH_BLOCK:
                 rank = (address >> BLOCK_BITS) - 1
                 record_fault(environment, NO_BLOCK, lane, rank, size)
                 return 1
-            if found < 0:
+            if offset < 0:
                 within = address & ((1 << BLOCK_BITS) - 1)
                 record_fault(environment, OUT_OF_BOUNDS, lane, within, size)
                 return 1
-            places[lane] = found
+            places[lane] = offset
     return 0
 
 
 @jitable
 def record_fault(environment: Any, kind: int, lane: int, address: int, size: int) -> None:
+    """Writes the record of a lane's fault into the environment."""
     environment[_FAULT_KIND] = kind
     environment[_FAULT_LANE] = lane
     environment[_FAULT_ADDRESS] = address

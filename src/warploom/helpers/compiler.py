@@ -1,4 +1,8 @@
-"""Compiles helpers: Python functions become LLVM IR by Numba, and one object by LLVM."""
+"""Compiles helpers: Numba turns Python functions into LLVM IR, LLVM the linked IR into one object.
+
+A helper is exported as `warploom.NAME` with C's calling convention; nothing of Numba's runtime is
+needed when it is called, so that kernels run without importing Numba.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +20,32 @@ from warploom.llvm.target import Processor, optimise, target_machine
 from warploom.simt.lane_counts import register_jitables
 
 PREFIX = "warploom."
-"""Begins the helpers' names among the symbols of a process."""
+"""The prefix of the helpers' symbols."""
 
 SHARED = f"{PREFIX}lanes."
-"""Begins the names of functions that several helpers of an object call."""
+"""The prefix of functions that several helpers of an object share, so that each is linked once."""
 
 Typed = tuple[Callable[..., object], str]
-"""A function, and the types of its answer and its arguments, as Numba spells C types."""
+"""A function, and the C types of its result and arguments: `int64(u64*, int64)`."""
 
 _NAMES = {"i": "int", "u": "uint"}
-"""Numba's names of integer types, by their first letters."""
+"""Numba's names of integer types by their letters in pointer types (`u64*`)."""
 
 
 _COUNTS = ("NRT_incref", "NRT_decref")
 _NO_COUNTS = "".join(f"define void @{name}(ptr) alwaysinline {{ ret void }}\n" for name in _COUNTS)
-"""Numba's counts of references to arrays, without effect: these arrays are memory of the engine."""
+"""Empty definitions of Numba's reference counting: the arrays are memory of the engine."""
 
 _OUTSIDE = {"memset", "memcpy", "memmove"}
-"""What an object may leave to the C library."""
+"""The functions of the C library that an object may call."""
 
 
 def linked(functions: Mapping[str, Typed]) -> llvm.ModuleRef:
-    """Returns the functions, each under its name behind `PREFIX`, in one module that is not
-    optimised."""
-    from warploom.helpers import lanewise  # which needs what most runs do not
+    """Compiles functions with Numba and links them into one module, which is not optimised yet.
+
+    Each is exported as `PREFIX` and its name; all other functions are internal.
+    """
+    from warploom.helpers import lanewise  # imported late: it imports Numba
 
     whole = llvm.parse_assembly(_NO_COUNTS)
     register_jitables()
@@ -54,14 +60,14 @@ def linked(functions: Mapping[str, Typed]) -> llvm.ModuleRef:
 
 
 def object_for(module: llvm.ModuleRef, processor: Processor) -> bytes:
-    """Returns the object of a module for a processor; the module stays as it is.
+    """Optimises a copy of a module and compiles it to an object for a processor.
 
-    Raises WarploomError where the object would need anything of Numba's when it runs.
+    Raises WarploomError if the object would call functions of Numba's runtime.
     """
     copy = module.clone()
     optimise(copy, processor)
-    wanted = {item.name for item in copy.functions if item.is_declaration}
-    missing = sorted(name for name in wanted - _OUTSIDE if not name.startswith("llvm."))
+    undefined = {item.name for item in copy.functions if item.is_declaration}
+    missing = sorted(name for name in undefined - _OUTSIDE if not name.startswith("llvm."))
     if missing:
         raise WarploomError(f"Numba left calls of {', '.join(missing)} in the helpers.")
     return target_machine(processor=processor).emit_object(copy)
@@ -69,7 +75,8 @@ def object_for(module: llvm.ModuleRef, processor: Processor) -> bytes:
 
 @contextmanager
 def _not_optimised() -> Generator[None]:
-    """Has Numba optimise nothing, for the linked module is optimised as a whole."""
+    """Disables Numba's optimisation while it is open: the linked module is optimised as a whole,
+    once for each processor."""
     config: Any = import_module("numba.core.config")
     before = config.OPT
     config.OPT = type(before)(0)
@@ -80,9 +87,10 @@ def _not_optimised() -> Generator[None]:
 
 
 def _compiled(name: str, function: Callable[..., object], types: str) -> llvm.ModuleRef:
-    """Return one helper as a module: Numba's function, and a shim of the C signature around it.
+    """Compiles one helper to a module: Numba's function, and a wrapper with the C signature.
 
-    Numba's own C wrapper would report Python exceptions; the helpers raise none.
+    Numba's own C wrapper reports Python exceptions, which needs the interpreter; helpers raise
+    none. A rule returns nothing in Python, and 0 here.
     """
     from numba import cfunc
 
@@ -90,22 +98,22 @@ def _compiled(name: str, function: Callable[..., object], types: str) -> llvm.Mo
     returns_value = name not in RULES
     if not returns_value:
         spelled = spelled.replace("int64(", "void(", 1)
-    made = cfunc(spelled, nopython=True, error_model="numpy")(function)
-    inner = made.native_name.removeprefix("cfunc.")
+    compiled = cfunc(spelled, nopython=True, error_model="numpy")(function)
+    inner = compiled.native_name.removeprefix("cfunc.")
     kinds = ["ptr" if "*" in a else "i64" for a in types.split("(")[1].split(",")]
-    given = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
+    arguments = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
     shim = f"""
-define i64 @"{PREFIX}{name}"({given}) {{
+define i64 @"{PREFIX}{name}"({arguments}) {{
   %result = alloca i64
   %exception = alloca ptr
-  %status = call i32 @{inner}(ptr %result, ptr %exception, {given})
+  %status = call i32 @{inner}(ptr %result, ptr %exception, {arguments})
   %value = load i64, ptr %result
   ret i64 {"%value" if returns_value else "0"}
 }}
 """
-    part = llvm.parse_assembly(made.inspect_llvm() + shim)
+    part = llvm.parse_assembly(compiled.inspect_llvm() + shim)
     for item in (*part.functions, *part.global_variables):
-        kept = item.name in (PREFIX + name, *_COUNTS) or item.name.startswith(SHARED)
-        if not item.is_declaration and not kept:
+        exported = item.name in (PREFIX + name, *_COUNTS) or item.name.startswith(SHARED)
+        if not item.is_declaration and not exported:
             item.linkage = "internal"
     return part

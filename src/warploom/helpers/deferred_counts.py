@@ -1,10 +1,19 @@
-"""Listed accesses counted at once (`cost.deferred_atomics`), by vectors with a byte for each
-access.
+"""Emits the counting of 32 deferred shared-memory atomics at once, in vectors with one byte for
+each access (the vector form of `cost.deferred_atomics.count_many`).
 
-A vector has what one lane wanted in each access. Sorted by words, the lanes of each access show how
-many words, sectors and lines there are by where they differ, and how many lanes agree by how long
-they do not; sorted by banks, how many words each bank has. A sorting network does that for all
-accesses: it never asks how they came out.
+An access has a byte for each lane: the word that it addressed, in a window of 256 words. The bytes
+are transposed to 32 vectors, one for each lane, whose byte i belongs to access i. A sorting network
+(Batcher's) then sorts each access's 32 words with 191 pairs of `umin` and `umax`, without branches.
+In sorted order, neighbours that differ in the word, the sector or the line count distinct words,
+sectors and lines; the longest run of equal words is the number of serialised lanes. Sorted by bank
+(bytes rotated, so that the bank is in the high bits), the most distinct words of one bank is the
+number of wavefronts:
+
+    words of one access     0 32 32 1, all other lanes 1
+    sorted by word          0 1 .. 1 32 32: 3 words, longest run 29 lanes
+    sorted by bank          bank 0: {0, 32}, bank 1: {1}: 2 wavefronts
+
+All 32 lanes of an access have to be active.
 """
 
 from __future__ import annotations
@@ -31,24 +40,28 @@ from warploom.llvm.lanes import (
 
 BYTES = vector(I8)
 ROW_BITS, SECTOR_WORDS, LINE_WORDS = 3, 8, 32
-"""A byte names a word of 8 rows of 32 banks, the row in its high bits."""
+"""A byte is the index of a word in 8 rows of 32 banks: the row in its high 3 bits. Sectors are 8
+words, lines 32."""
 
 HALF = LANES // 2
 
 
-def count_deferred(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """Return the seven numbers of `cost.deferred_atomics.sum_deferred_costs`, of its arguments."""
-    b, (row, count) = lanes.b, given
+def count_deferred(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
+    """Emits `cost.deferred_atomics.sum_deferred_costs` of an access row and the number of deferred
+    accesses; returns its seven results (i64): sums of words, sectors, lines, wavefronts and passes
+    over the accesses, the most wavefronts of one access, and that access's index."""
+    b, (row, count) = lanes.b, arguments
     accesses = [
         b.load(lanes.slot(row, KEYS + LANES // 8 * n), typ=BYTES, align=8) for n in range(LANES)
     ]
     words = _transposed(lanes, accesses)
+    # Rotated by 3 bits, a byte has the bank in its high bits, so that sorting orders by banks.
     by_bank = [_intrinsic(lanes, "fshl", word, word, _byte(ROW_BITS)) for word in words]
-    *differ, most = _along_words(lanes, _sorted(lanes, words))
-    ways = _along_banks(lanes, _sorted(lanes, by_bank))
+    *differ, most = _count_sorted_words(lanes, _sorted(lanes, words))
+    bank_words = _count_bank_words(lanes, _sorted(lanes, by_bank))
     filled = b.icmp_unsigned("<", lane_numbers(I8), lanes.splat(b.trunc(count, I8)))
-    sums = [_sum(lanes, filled, value) for value in (*differ, ways, most)]
-    counted = b.select(filled, ways, zero(BYTES))
+    sums = [_sum(lanes, filled, value) for value in (*differ, bank_words, most)]
+    counted = b.select(filled, bank_words, zero(BYTES))
     worst = lanes.intrinsic("llvm.vector.reduce.umax.v32i8", I8, [counted])
     where = lanes.bits(b.icmp_unsigned("==", counted, lanes.splat(worst)))
     first = lanes.intrinsic("llvm.cttz.i32", I32, [where, ir.IntType(1)(1)])
@@ -64,38 +77,45 @@ def _intrinsic(lanes: Lanes, operation: str, *values: Value) -> Value:
 
 
 def _transposed(lanes: Lanes, rows: list[Value]) -> list[Value]:
-    """Byte i of vector j from byte j of vector i, but for the order of the j, which is any."""
+    """Transposes a matrix of 32 x 32 bytes, held in 32 vectors; the order of the resulting vectors
+    is arbitrary, since they are sorted next."""
     for bit in (8, 4, 2, 1):
         for one in range(LANES):
             if not one & bit:
                 pair = rows[one], rows[one | bit]
-                rows[one], rows[one | bit] = (_woven(lanes, *pair, at) for at in (0, HALF // 2))
+                rows[one], rows[one | bit] = (
+                    _interleaved(lanes, *pair, at) for at in (0, HALF // 2)
+                )
     for one in range(HALF):
         pair = rows[one], rows[one + HALF]
         rows[one], rows[one + HALF] = (
-            lanes.b.shuffle_vector(*pair, _order([*_range(at), *_range(at + LANES)]))
+            lanes.b.shuffle_vector(*pair, _indices([*_range(at), *_range(at + LANES)]))
             for at in (0, HALF)
         )
     return rows
 
 
 def _range(first: int) -> range:
+    """Returns 16 consecutive indices."""
     return range(first, first + HALF)
 
 
-def _woven(lanes: Lanes, one: Value, two: Value, at: int) -> Value:
-    """Bytes of one vector and of another in turns: of each half a quarter from `at` on."""
+def _interleaved(lanes: Lanes, one: Value, second: Value, at: int) -> Value:
+    """Interleaves bytes of two vectors: from each 16-byte half, 8 bytes from offset `at` on, which
+    is one `punpck` instruction of x86."""
     places = [half + at + n for half in (0, HALF) for n in range(HALF // 2)]
-    return lanes.b.shuffle_vector(one, two, _order([p + w for p in places for w in (0, LANES)]))
+    return lanes.b.shuffle_vector(
+        one, second, _indices([p + w for p in places for w in (0, LANES)])
+    )
 
 
-def _order(places: Sequence[int]) -> Value:
+def _indices(places: Sequence[int]) -> Value:
     return ir.Constant(vector(I32), [I32(place) for place in places])
 
 
 def comparators() -> Iterator[tuple[int, int]]:
-    """Yield the pairs that Batcher's merge exchange compares to sort 32 values (Knuth, The Art of
-    Computer Programming, volume 3, 5.2.2, algorithm M)."""
+    """Yields the pairs of indices that Batcher's merge exchange compares to sort 32 values (Knuth,
+    The Art of Computer Programming, volume 3, 5.2.2, algorithm M)."""
     length = HALF
     while length:
         difference, step, rest = length, HALF, 0
@@ -108,16 +128,19 @@ def comparators() -> Iterator[tuple[int, int]]:
 
 
 def _sorted(lanes: Lanes, values: Sequence[Value]) -> list[Value]:
-    """Return, in each byte of the vectors, their values in rising order."""
-    found = list(values)
-    for one, two in comparators():
-        pair = found[one], found[two]
-        found[one], found[two] = (_intrinsic(lanes, name, *pair) for name in ("umin", "umax"))
-    return found
+    """Sorts the values of each byte position across the vectors, in rising order."""
+    ordered = list(values)
+    for one, second in comparators():
+        pair = ordered[one], ordered[second]
+        ordered[one], ordered[second] = (
+            _intrinsic(lanes, name, *pair) for name in ("umin", "umax")
+        )
+    return ordered
 
 
-def _along_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
-    """Returns how many words, sectors and lines there are, and the most lanes on one word."""
+def _count_sorted_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
+    """Returns, for each access, its numbers of words, sectors and lines, and the most lanes on one
+    word, from vectors sorted by word."""
     b = lanes.b
     counts = [_byte(1)] * 3
     run, longest = _byte(0), _byte(0)
@@ -132,20 +155,21 @@ def _along_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
     return [*counts, b.add(longest, _byte(1))]
 
 
-def _along_banks(lanes: Lanes, words: Sequence[Value]) -> Value:
-    """Return the most words of one bank, where its lanes follow each other."""
+def _count_bank_words(lanes: Lanes, words: Sequence[Value]) -> Value:
+    """Returns, for each access, the most distinct words of one bank, from vectors sorted by
+    bank."""
     b = lanes.b
-    ways, most = _byte(1), _byte(1)
+    bank_words, most = _byte(1), _byte(1)
     for before, word in pairwise(words):
         difference = b.xor(before, word)
-        more = b.add(ways, b.zext(b.icmp_unsigned("!=", difference, _byte(0)), BYTES))
+        more = b.add(bank_words, b.zext(b.icmp_unsigned("!=", difference, _byte(0)), BYTES))
         other = b.icmp_unsigned(">=", difference, _byte(1 << ROW_BITS))
-        ways = b.select(other, _byte(1), more)
-        most = _intrinsic(lanes, "umax", most, ways)
+        bank_words = b.select(other, _byte(1), more)
+        most = _intrinsic(lanes, "umax", most, bank_words)
     return most
 
 
 def _sum(lanes: Lanes, which: Value, values: Value) -> Value:
-    """Return the sum of some bytes."""
+    """Returns the sum of the bytes of `values` that `which` selects, as an i64."""
     wide = lanes.b.zext(lanes.b.select(which, values, zero(BYTES)), vector(I16))
     return lanes.b.zext(lanes.intrinsic("llvm.vector.reduce.add.v32i16", I16, [wide]), I64)

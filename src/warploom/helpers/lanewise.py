@@ -1,5 +1,9 @@
-"""Loops of the rules over the lanes of a warp as vector instructions, which Numba compiles in their
-place: of the loops LLVM makes scalar code.
+"""Replaces the cost rules' loops over lanes by vector instructions when Numba compiles helpers.
+
+In Python the functions are loops, which define what they count; LLVM compiles these to scalar code.
+For compilation, each is overloaded by a function that calls an intrinsic with hand-written IR
+(`helpers.overlap`, `helpers.rising`, `helpers.deferred_counts`). The IR of an intrinsic is a
+function of its own, shared by the helpers of an object.
 """
 
 from __future__ import annotations
@@ -37,52 +41,53 @@ from warploom.simt.lane_counts import (
 
 WORDS = vector(I64)
 
-FEW = 8
-"""Lanes that are looked at before the others are."""
+FIRST_LANES = 8
+"""The lanes that `_all_rise` compares before all 32."""
 
 Emit = Callable[[Lanes, Sequence[Value]], list[Value]]
 
 
 @lru_cache(1)
 def register() -> None:
-    """Have Numba compile these in place of the rules' functions, for pointers and numbers."""
+    """Registers the vector versions with Numba, once in a process. They are for arguments that are
+    pointers and integers."""
     extending: Any = import_module("numba.extending")
     intrinsic = extending.intrinsic
     register_prefetch()
 
     @intrinsic
-    def stretches(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
-        return _made(emit_count_stretches, 2, addresses, mask, shift)
+    def segments(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
+        return _define_intrinsic(emit_count_stretches, 2, addresses, mask, shift)
 
     @intrinsic
     def in_columns(typing: Any, addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
-        return _made(emit_count_in_columns, 4, addresses, mask, shift, columns)
+        return _define_intrinsic(emit_count_in_columns, 4, addresses, mask, shift, columns)
 
     @intrinsic
     def coinciding(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
-        return _made(emit_count_coinciding, 1, addresses, mask, shift)
+        return _define_intrinsic(emit_count_coinciding, 1, addresses, mask, shift)
 
     @intrinsic
     def rises(typing: Any, addresses: Any, mask: Any) -> Any:
-        return _made(_all_rise, 1, addresses, mask)
+        return _define_intrinsic(_all_rise, 1, addresses, mask)
 
     @intrinsic
     def steps(typing: Any, addresses: Any, shift: Any) -> Any:
-        return _made(_count_steps, 1, addresses, shift)
+        return _define_intrinsic(_count_steps, 1, addresses, shift)
 
     @intrinsic
     def step(typing: Any, places: Any, mask: Any) -> Any:
-        return _made(emit_step, 1, places, mask)
+        return _define_intrinsic(emit_step, 1, places, mask)
 
     @intrinsic
     def many(typing: Any, row: Any, count: Any) -> Any:
-        return _made(count_deferred, 7, row, count)
+        return _define_intrinsic(count_deferred, 7, row, count)
 
     def compiled_stretches(addresses: Any, mask: Any, shift: Any) -> Any:
-        return stretches(addresses, mask, shift)
+        return segments(addresses, mask, shift)
 
     def compiled_distinct(addresses: Any, mask: Any, shift: Any) -> Any:
-        count = stretches(addresses, mask, shift)[0] if mask else 0
+        count = segments(addresses, mask, shift)[0] if mask else 0
         return count if count != 0 else count_distinct_branchless(addresses, mask, shift)
 
     def compiled_in_columns(addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
@@ -121,29 +126,31 @@ def register() -> None:
         compile_instead(function, compiled)
 
 
-def _made(emit: Emit, answers: int, *given: Any) -> Any:
-    """Returns what Numba wants of an intrinsic: its types, and the function that emits it."""
+def _define_intrinsic(emit: Emit, answers: int, *arguments: Any) -> Any:
+    """Returns the two values that a Numba intrinsic returns: its signature, with a tuple of
+    `answers` i64 as result, and the function that emits its code, from `emit`."""
     types: Any = import_module("numba.core.types")
     answer = types.UniTuple(types.int64, answers)
 
     def generate(context: Any, builder: Any, signature: Any, values: Sequence[Value]) -> Value:
         lanes = Lanes(builder.module, builder)
         plain = [_plain(lanes, value) for value in values]
-        found = builder.call(_function(lanes, emit, answers, plain), plain)
+        results = builder.call(_function(lanes, emit, answers, plain), plain)
         return context.make_tuple(
-            builder, answer, [builder.extract_value(found, n) for n in range(answers)]
+            builder, answer, [builder.extract_value(results, n) for n in range(answers)]
         )
 
-    return answer(*given), generate
+    return answer(*arguments), generate
 
 
-def _function(lanes: Lanes, emit: Emit, answers: int, given: Sequence[Value]) -> ir.Function:
-    """Returns the function that computes what is emitted: one for all helpers, as it is long."""
+def _function(lanes: Lanes, emit: Emit, answers: int, arguments: Sequence[Value]) -> ir.Function:
+    """Returns the LLVM function with the code of `emit`, defined at its first use in a module. It
+    is not inlined, as it is long and many helpers call it."""
     name = SHARED + emit.__name__
     if name in lanes.module.globals:
         return lanes.module.globals[name]
     result = ir.ArrayType(I64, answers)
-    type = ir.FunctionType(result, [value.type for value in given])
+    type = ir.FunctionType(result, [value.type for value in arguments])
     function = ir.Function(lanes.module, type, name)
     function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
@@ -156,7 +163,8 @@ def _function(lanes: Lanes, emit: Emit, answers: int, given: Sequence[Value]) ->
 
 
 def _plain(lanes: Lanes, value: Value) -> Value:
-    """Return a value, an opaque pointer if it is one of Numba's, which say what they point to."""
+    """Returns a value; one of Numba's typed pointers as an opaque pointer, which llvmlite needs to
+    mix it with the engine's."""
     if not value.type.is_pointer:
         return value
     same = lanes.slot(value, 0)
@@ -164,38 +172,40 @@ def _plain(lanes: Lanes, value: Value) -> Value:
     return same
 
 
-def _all_rise(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """Emits `simt.lane_counts.is_rising`. The first few lanes are looked at before the others, for
-    where addresses do not rise, they mostly tell."""
-    b, (at, mask) = lanes.b, given
-    first = b.load(at, typ=ir.VectorType(I64, FEW), align=8)
-    falls = b.bitcast(b.icmp_unsigned("<", first, _before(lanes, first)), ir.IntType(FEW))
+def _all_rise(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
+    """Emits `simt.lane_counts.is_rising` of addresses in memory and a mask (i64).
+
+    The first 8 lanes are compared before all 32: addresses that do not rise mostly fall there.
+    """
+    b, (at, mask) = lanes.b, arguments
+    first = b.load(at, typ=ir.VectorType(I64, FIRST_LANES), align=8)
+    falls = b.bitcast(b.icmp_unsigned("<", first, _before(lanes, first)), ir.IntType(FIRST_LANES))
     some_off = b.icmp_unsigned("!=", b.and_(mask, I64(ALL_LANES)), I64(ALL_LANES))
-    no = b.or_(some_off, b.icmp_unsigned("!=", falls, ir.IntType(FEW)(0)))
-    before, rest, told = b.block, *(b.append_basic_block(f"rise{end}") for end in ("", ".told"))
-    b.cbranch(no, told, rest)
+    no = b.or_(some_off, b.icmp_unsigned("!=", falls, ir.IntType(FIRST_LANES)(0)))
+    before, rest, done = b.block, *(b.append_basic_block(f"rise{end}") for end in ("", ".told"))
+    b.cbranch(no, done, rest)
     b.position_at_end(rest)
     addresses = b.load(at, typ=WORDS, align=8)
     falls = lanes.any(b.icmp_unsigned("<", addresses, _before(lanes, addresses)))
     rises = b.zext(b.not_(falls), I64)
-    b.branch(told)
-    b.position_at_end(told)
+    b.branch(done)
+    b.position_at_end(done)
     answer = b.phi(I64)
     answer.add_incoming(I64(0), before)
     answer.add_incoming(rises, rest)
     return [answer]
 
 
-def _count_steps(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
+def _count_steps(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `simt.lane_counts.count_steps`."""
-    b, (at, shift) = lanes.b, given
-    stretches = b.lshr(b.load(at, typ=WORDS, align=8), lanes.splat(shift))
-    steps = b.icmp_unsigned("!=", stretches, _before(lanes, stretches))
+    b, (at, shift) = lanes.b, arguments
+    segments = b.lshr(b.load(at, typ=WORDS, align=8), lanes.splat(shift))
+    steps = b.icmp_unsigned("!=", segments, _before(lanes, segments))
     return [b.add(lanes.popcount(lanes.bits(steps)), I64(1))]
 
 
 def _before(lanes: Lanes, value: Value) -> Value:
-    """Return in each lane what the one before has; the first has its own."""
+    """Returns in each lane the value of the lane before; lane 0 has its own."""
     order = [I32(max(lane - 1, 0)) for lane in range(value.type.count)]
     whole = ir.VectorType(I32, len(order))
     return lanes.b.shuffle_vector(value, value, ir.Constant(whole, order))

@@ -1,13 +1,24 @@
-"""Finds the shapes of registers again, of which code for lanes that have parted kept every lane."""
+"""Recovers the affine form of registers from their 32 lanes, after diverged lanes have reconverged.
+
+Code for diverged lanes stores registers lane by lane; convergent code reads the first value of each
+run and a constant stride. A helper verifies at run time that the lanes still have the stride, and
+writes the first values:
+
+    32 lanes 8, 12, 16, ..   runs 1, stride 4   ->   first value 8, returns 1
+    32 lanes 8, 12, 12, ..   runs 1, stride 4   ->   returns 0: code stays in the divergent copy
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 LANES_AT, LANE_BITS, SIZE, SHAPED_AT, STEP_BITS, WRITTEN_BITS, RUNS, STRIDE = range(8)
-"""The words of an entry: where in the context lanes stand, how far from each other, and the bits of
-a value; where the values of the shape go, how far from each other, and in how many bits; the runs
-of lanes, and by how much lanes of a run follow each other. Places are in bits."""
+"""The words of a table entry, one for each register. Offsets are in bits from the context's begin.
+
+LANES_AT, LANE_BITS: the offset of lane 0 and the distance of two lanes; SIZE: the bits of a value.
+SHAPED_AT, STEP_BITS: the offset of the first run's value and the distance of two runs' values;
+WRITTEN_BITS: the bits to write for each. RUNS: the number of runs of lanes; STRIDE: the difference
+of two lanes of a run."""
 
 ENTRY_WORDS = STRIDE + 1
 
@@ -15,10 +26,10 @@ _LANES = 32
 
 
 def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
-    """Puts the first values of each run where code for all lanes together reads a register by its
-    shape, for `count` entries of `table`, by the `active` lanes of each run.
+    """Writes the first value of each run of `count` registers to the slots that convergent code
+    reads, computed from the lowest lane of the run in `active`.
 
-    Returns 1 where all active lanes are as the shapes say.
+    Returns 1 if all active lanes have the registers' strides, else 0.
     """
     holds = 1
     for entry in range(count):

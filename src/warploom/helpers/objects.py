@@ -1,9 +1,9 @@
-"""Finds the machine code of helpers: shipped with the package, kept in the user's cache, or made.
+"""Finds the machine code of helpers: shipped with the package, cached on disk, or compiled now.
 
-The package holds objects for levels of x86-64 and for aarch64 (`tools/build_helpers.py` makes them
-when the package is built). Their names say which sources they were made from, so that changed
-sources never meet an old object. Where none fits, Numba and LLVM make one for this processor, which
-takes about half a minute, and the cache keeps it.
+The package ships objects for levels of x86-64 and for aarch64 (`tools/build_helpers.py` makes them
+when the package is built). A file's name contains the digest of the sources, so that an object of
+other sources is not used. If none fits, Numba and LLVM compile one for this processor, which takes
+about half a minute, and the disk cache stores it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ from warploom.llvm import disk_cache
 from warploom.llvm.target import Processor, levels, processor
 
 SOURCES = ("simt", "cost", "texture", "asynchronous", "detector", "llvm", "abi", "helpers")
-"""The parts of the package that helpers are compiled from."""
+"""The subpackages that helpers are compiled from."""
 
 SHIPPED = Path(__file__).parent / "objects"
-"""The objects that the package holds."""
+"""The folder of shipped objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class HelperObject:
-    """Helpers that are one object: `file` names it; `signatures` are their names and types, as
-    `helper_compiler.Typed` has them; `functions` imports them, which is done only to compile them.
-    `sources` are the parts of the package that they depend on."""
+    """Describes helpers that are compiled to one object.
+
+    `file`: the begin of its files' names. `signatures`: names and types, as
+    `helpers.compiler.Typed` has them. `functions`: imports the Python functions, which is done only
+    to compile them. `sources`: the subpackages that they depend on.
+    """
 
     file: str
     signatures: tuple[tuple[str, str], ...]
@@ -40,12 +43,12 @@ class HelperObject:
     sources: tuple[str, ...] = SOURCES
 
     def code(self) -> bytes:
-        """Returns the object for this processor."""
+        """Returns the content of the object for this processor."""
         return self._shipped() or self._cached()
 
     def ship(self, built_for: Iterable[Processor], folder: Path = SHIPPED) -> list[Path]:
-        """Writes the object for each of the processors to a folder; removes those of old sources.
-        Returns the paths."""
+        """Compiles the object for each of the processors into a folder, whose older objects of the
+        same name it removes. Returns the paths."""
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob(f"{self.file}-{sys.platform}-*"):
             old.unlink()
@@ -67,7 +70,7 @@ class HelperObject:
         return f"{self.file}-{sys.platform}-{level.name}-{sources}"
 
     def _shipped(self) -> bytes | None:
-        """Returns the package's object for the highest level that this computer has."""
+        """Returns the shipped object for the highest level that this computer supports, or None."""
         for level in levels():
             path = SHIPPED / self._shipped_name(level)
             if path.is_file():
@@ -76,16 +79,16 @@ class HelperObject:
 
     def _cached(self) -> bytes:
         key = disk_cache.key_of(self._parts(), self.sources)
-        found = disk_cache.find(self.file, key)
-        if found is None:
-            _tell_of_compiling()
-            found = object_for(self._compiled(), processor())
-            disk_cache.keep(self.file, key, found)
-        return found
+        content = disk_cache.find(self.file, key)
+        if content is None:
+            _report_compiling()
+            content = object_for(self._compiled(), processor())
+            disk_cache.store(self.file, key, content)
+        return content
 
 
 def write_whole(path: Path, content: bytes) -> Path:
-    """Writes a file so that another process sees all of it or nothing."""
+    """Writes a file atomically, readable by all users; returns its path."""
     handle, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
@@ -94,8 +97,8 @@ def write_whole(path: Path, content: bytes) -> Path:
     return path
 
 
-def _tell_of_compiling() -> None:
-    """Writes to a terminal why the first launch on a computer takes long."""
+def _report_compiling() -> None:
+    """Reports to standard error, if that is a terminal, that helpers are being compiled."""
     if sys.stderr.isatty():
         sys.stderr.write(
             "warploom: compiling its own machine code for this processor, once; this takes about"

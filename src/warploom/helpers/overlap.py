@@ -1,9 +1,19 @@
-"""Emits `cost.overlap` by vector instructions. Lanes whose stretches lie close together set a bit
-each of one word, which tells all; those that rise take one pass; others are compared pair by pair.
+"""Emits the functions of `cost.overlap` as vector instructions: how many segments of memory (words,
+sectors, lines) the lanes of an access touch, and how many share one.
 
-A lane is a duplicate if a lower one touches the same stretch. Lane l meets each lower lane once:
-for each bit of l that is set, those lanes that have the bits above it in common with l, and not
-that bit. So halves of the warp, then of each half, and so on, are compared under rotations.
+The key of a lane is its address shifted to the number of its segment. Three methods, fastest first:
+
+1. Keys in a window of 64 set a bit each of one 64-bit word; `ctpop` counts them (5 5 6 9 sets bits
+   5, 6, 9: 3 segments). Groups of 4, 8 or 32 segments are counted by OR-ing shifted copies.
+2. Keys that do not fall from lane to lane are counted by comparing neighbours (`helpers.rising`).
+3. Other keys are compared pair by pair. A lane is a duplicate if a lower lane has its key. Lane l
+is
+   compared with each lower lane once: for each set bit of l, with the lanes that share the bits
+   above it and lack that bit. So the halves of the warp, then of each half, and so on, are compared
+   under all rotations: 16 + 8 + 4 + 2 + 1 vector comparisons in place of 496 scalar ones.
+
+Lanes whose keys differ in more than 32 bits are not handled: the result is 0, and callers use the
+loop.
 """
 
 from __future__ import annotations
@@ -13,7 +23,7 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 
 from warploom.cost.overlap import FURTHEST_BITS
-from warploom.helpers.rising import either, if_rising
+from warploom.helpers.rising import emit_either, if_rising
 from warploom.llvm.lanes import (
     I1,
     I8,
@@ -30,36 +40,37 @@ from warploom.llvm.lanes import (
 
 WORDS, KEYS, BYTES = vector(I64), vector(I32), vector(I8)
 WINDOW, WIDEST_GROUP = 64, 32
-"""Lanes are close together in a window of 64 stretches: a word has a bit for each. It is aligned,
-or begins with the group of 32, the widest that is asked for, of the lowest lane: so 32 neighbours
-that rise are close together wherever they begin."""
+"""The segments of a window: the bits of a word. A window is aligned to 64 segments, or begins with
+the lowest lane's group of 32, the widest that is counted: so 32 consecutive segments fit a window
+wherever they begin."""
 HALF = LANES // 2
 
 
-def emit_count_stretches(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """Emits `count_segments` of addresses in memory, a mask and a shift (i64). Returns its two
-    numbers."""
+def emit_count_stretches(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
+    """Emits `cost.overlap.count_segments` of addresses in memory, a mask and a shift (i64);
+    returns the numbers of distinct segments and of aligned groups of 4."""
 
     def count(keys: Value, on: Value) -> list[Value]:
         def compare() -> list[Value]:
             nearest = _nearest(lanes, keys)
             return [_number(lanes, _distinct(lanes, nearest, group)) for group in (1, 4)]
 
-        def look(bits: Value) -> list[Value]:
-            return [lanes.b.ctpop(_groups(lanes, bits, size)) for size in (1, 4)]
+        def count_bits(bits: Value) -> list[Value]:
+            return [lanes.b.ctpop(_group_bits(lanes, bits, size)) for size in (1, 4)]
 
-        def step() -> list[Value]:
+        def count_steps() -> list[Value]:
             return if_rising(lanes, keys, on, (1, 4), compare)
 
-        return _if_close(lanes, keys, on, look, step)
+        return _if_in_window(lanes, keys, on, count_bits, count_steps)
 
-    return _where_near(lanes, given, count, answers=2)
+    return _count_by_keys(lanes, arguments, count, result_count=2)
 
 
-def emit_count_in_columns(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """Emits `count_in_columns` of addresses in memory, a mask, a shift and columns (i64). Returns
-    its four numbers."""
-    *accesses, columns = given
+def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
+    """Emits `cost.overlap.count_in_columns` of addresses in memory, a mask, a shift and a number of
+    columns (i64); returns the numbers of distinct segments, of aligned groups of 8 and of 32, and
+    the most distinct segments of one column (bank)."""
+    *accesses, columns = arguments
 
     def count(keys: Value, on: Value) -> list[Value]:
         b = lanes.b
@@ -71,47 +82,54 @@ def emit_count_in_columns(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
             within = lanes.splat(b.trunc(b.sub(columns, I64(1)), I8))
             banks = b.and_(b.trunc(keys, BYTES), within)
             differing = b.or_(lane_numbers(I8), splat_constant(LANES, I8))
+            # A duplicate gets a number of its own above all banks, so that it counts for none.
             own = b.select(first, banks, differing)
-            return [*counts, b.zext(_greatest(lanes, _alike(lanes, own)), I64)]
+            return [*counts, b.zext(_greatest(lanes, _equal_lanes(lanes, own)), I64)]
 
-        def look(bits: Value) -> list[Value]:
-            counts = [b.ctpop(_groups(lanes, bits, size)) for size in (1, 8, 32)]
+        def count_bits(bits: Value) -> list[Value]:
+            counts = [b.ctpop(_group_bits(lanes, bits, size)) for size in (1, 8, 32)]
+            # A window of 64 words has two words of each of 32 banks: both are touched, or one.
             both = b.and_(bits, b.lshr(bits, I64(LANES)))
             most = b.select(b.icmp_unsigned("!=", both, I64(0)), I64(2), I64(1))
             return [*counts, most]
 
         in_rows = b.icmp_unsigned("==", columns, I64(LANES))
-        return _if_close(lanes, keys, on, look, compare, in_rows)
+        return _if_in_window(lanes, keys, on, count_bits, compare, in_rows)
 
-    return _where_near(lanes, accesses, count, answers=4)
+    return _count_by_keys(lanes, accesses, count, result_count=4)
 
 
-def emit_count_coinciding(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """Emits `count_coinciding` of addresses in memory, a mask and a shift (i64)."""
+def emit_count_coinciding(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
+    """Emits `cost.overlap.count_coinciding` of addresses in memory, a mask and a shift (i64);
+    returns the most lanes on one segment."""
 
     def count(keys: Value, on: Value) -> list[Value]:
         b = lanes.b
-        alike = _alike(lanes, keys)
-        # Lanes that are off have the key of one that is on, and do not count for it.
+        alike = _equal_lanes(lanes, keys)
+        # Inactive lanes have the key of an active lane; they are subtracted from its count.
         off = b.trunc(lanes.popcount(b.not_(lanes.bits(on))), I8)
         borrowed = b.icmp_unsigned("==", keys, lanes.splat(_key_of_one(lanes, keys, on)))
         own = b.sub(alike, b.select(borrowed, lanes.splat(off), splat_constant(0, I8)))
         return [b.zext(_greatest(lanes, own), I64)]
 
-    return _where_near(lanes, given, count, answers=1)
+    return _count_by_keys(lanes, arguments, count, result_count=1)
 
 
-def _where_near(
+def _count_by_keys(
     lanes: Lanes,
-    given: Sequence[Value],
+    arguments: Sequence[Value],
     count: Callable[[Value, Value], list[Value]],
     *,
-    answers: int,
+    result_count: int,
 ) -> list[Value]:
-    """Emits a count of the lanes' keys, the numbers of their stretches in 32 bits; lanes that are
-    off have the key of one that is on. Returns zeros where 32 bits do not tell the lanes apart."""
-    b, (at, mask, shift) = lanes.b, given
+    """Emits `count` of the lanes' keys and active mask; keys are numbers of segments in 32 bits,
+    those of inactive lanes equal the key of the lowest active lane.
+
+    Returns `result_count` results, zeros if the segments differ in more than 32 bits.
+    """
+    b, (at, mask, shift) = lanes.b, arguments
     on = lanes.mask(b.trunc(mask, I32))
+    # Inactive lanes may hold anything; with an active lane's address they add no segment.
     one = b.load(lanes.slot(at, lanes.intrinsic("llvm.cttz.i64", I64, [mask, I1(1)])), typ=I64)
     addresses = b.select(on, b.load(at, typ=WORDS, align=8), lanes.splat(one))
     differing = b.lshr(
@@ -121,75 +139,75 @@ def _where_near(
     before, near, done = b.block, b.append_basic_block("near"), b.append_basic_block("near.done")
     b.cbranch(far, done, near)
     b.position_at_end(near)
-    found = count(b.trunc(b.lshr(addresses, lanes.splat(shift)), KEYS), on)
-    behind = b.block
+    counted = count(b.trunc(b.lshr(addresses, lanes.splat(shift)), KEYS), on)
+    counted_in = b.block
     b.branch(done)
     b.position_at_end(done)
     results: list[Value] = []
-    for value in found[:answers]:
+    for value in counted[:result_count]:
         result = b.phi(I64)
         result.add_incoming(I64(0), before)
-        result.add_incoming(value, behind)
+        result.add_incoming(value, counted_in)
         results.append(result)
     return results
 
 
-def _if_close(
+def _if_in_window(
     lanes: Lanes,
     keys: Value,
     on: Value,
-    look: Callable[[Value], list[Value]],
+    count_bits: Callable[[Value], list[Value]],
     compare: Callable[[], list[Value]],
     when: Value | None = None,
 ) -> list[Value]:
-    """Emit `look` at the bits of the touched stretches of a window where lanes are close together,
-    and `when` holds, else `compare`; return what either gives.
+    """Emits `count_bits` of the bits of touched segments, for keys that fit a window if `when`
+    holds, else `compare`; returns the results of the path that runs.
 
-    An aligned window comes first, for the bits then wait for no comparison."""
+    The aligned window is tried first: its bit numbers do not depend on the lowest lane's key."""
     b = lanes.b
     one = _key_of_one(lanes, keys, on)
-    aligned, ahead = (lanes.splat(b.and_(one, I32(-size))) for size in (WINDOW, WIDEST_GROUP))
+    aligned, own_group = (lanes.splat(b.and_(one, I32(-size))) for size in (WINDOW, WIDEST_GROUP))
 
     def in_window(begin: Value, inside: Value, otherwise: Callable[[], list[Value]]) -> list[Value]:
         differing = b.icmp_unsigned(">=", b.sub(keys, begin), splat_constant(WINDOW, I32))
         close = b.not_(lanes.any(differing))
         close = close if when is None else b.and_(close, when)
-        return either(lanes, close, lambda: look(_bits(lanes, inside, on)), otherwise)
+        return emit_either(lanes, close, lambda: count_bits(_bits(lanes, inside, on)), otherwise)
 
     def further() -> list[Value]:
-        return in_window(ahead, b.sub(keys, ahead), compare)
+        return in_window(own_group, b.sub(keys, own_group), compare)
 
     return in_window(aligned, b.and_(keys, splat_constant(WINDOW - 1, I32)), further)
 
 
 def _bits(lanes: Lanes, places: Value, on: Value) -> Value:
-    """Returns a word with the bits of these places, 0 to 63, that have a lane which is on."""
+    """Returns an i64 with the bits set whose numbers, 0 to 63, active lanes have in `places`."""
     b = lanes.b
     each = b.shl(splat_constant(1, I64), b.zext(places, WORDS))
     each = b.select(on, each, splat_constant(0, I64))
     return lanes.intrinsic("llvm.vector.reduce.or.v32i64", I64, [each])
 
 
-def _groups(lanes: Lanes, bits: Value, size: int) -> Value:
-    """Return a bit for each aligned group of so many stretches of a window that has one of the
-    given ones."""
-    b, step = lanes.b, 1
-    while step < size:
-        bits = b.or_(bits, b.lshr(bits, I64(step)))
-        step *= 2
+def _group_bits(lanes: Lanes, bits: Value, size: int) -> Value:
+    """Returns a word with the first bit of each aligned group of `size` bits (a power of 2) that
+    has a bit set."""
+    b, width = lanes.b, 1
+    while width < size:
+        bits = b.or_(bits, b.lshr(bits, I64(width)))
+        width *= 2
     firsts = sum(1 << at for at in range(0, WINDOW, size))
     return b.and_(bits, I64(firsts))
 
 
 def _key_of_one(lanes: Lanes, keys: Value, on: Value) -> Value:
+    """Returns the key of the lowest active lane, of lane 0 if none is active."""
     lowest = lanes.intrinsic("llvm.cttz.i32", I32, [lanes.bits(on), I1(0)])
     return lanes.lane(keys, lanes.b.and_(lowest, I32(LANES - 1)))
 
 
 def _nearest(lanes: Lanes, keys: Value) -> Value:
-    """Returns in each lane the least difference, bit by bit, of its key from that of a lower lane:
-    0 where one has the same; less than n, a power of 2, where one is in the same group of n.
-    """
+    """Returns in each lane the least XOR of its key with a lower lane's key: 0 if a lower lane has
+    the same key; less than n, a power of 2, if a lower lane is in the same aligned group of n."""
     b, ones = lanes.b, splat_constant(-1, I32)
     nearest: Value = ones
     for size in (16, 8, 4, 2, 1):
@@ -209,7 +227,8 @@ def _nearest(lanes: Lanes, keys: Value) -> Value:
 
 
 def _distinct(lanes: Lanes, nearest: Value, group: int) -> Value:
-    """Returns a mask of the lanes in whose aligned group of so many stretches no lower lane is."""
+    """Returns a mask of the lanes that are the lowest in their aligned group of `group`
+    segments."""
     return lanes.b.icmp_unsigned(">=", nearest, splat_constant(group, I32))
 
 
@@ -217,8 +236,8 @@ def _number(lanes: Lanes, mask: Value) -> Value:
     return lanes.popcount(lanes.bits(mask))
 
 
-def _alike(lanes: Lanes, keys: Value) -> Value:
-    """Returns, for each lane, how many lanes have its key, as bytes."""
+def _equal_lanes(lanes: Lanes, keys: Value) -> Value:
+    """Returns, for each lane, the number of lanes with its key, as bytes."""
     b, count = lanes.b, splat_constant(1, I8)
     for turn in range(1, LANES):
         order = [(lane + turn) % LANES for lane in range(LANES)]

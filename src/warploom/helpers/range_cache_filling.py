@@ -1,7 +1,8 @@
-"""Fills the access caches (`abi.range_cache`), for compiled code that finds an access in none.
+"""Fills the range caches (`abi.range_cache`): the slow path of compiled code after a miss.
 
-The counts of an entry are of the pitches that it has. Where more accesses come with
-others than it has counted, those take its place, and its counts are kept (`RETIRED`).
+An entry counts accesses with its pitches only. If accesses with other pitches outnumber those that
+it has counted, it is replaced, and its counts move to a RETIRED entry. An entry whose replacement
+does not pay is given up: `GIVEN_UP`.
 """
 
 from __future__ import annotations
@@ -34,64 +35,67 @@ from warploom.abi.range_cache import (
 from warploom.simt.lane_counts import first_lane, jitable, last_lane
 
 G_RUNS, G_STRIDE, G_SIZE, G_UNIT, G_MEMBERS, G_SETS, G_CAPACITY, MEMBERS = range(8)
-"""What is known of a group before it runs: the runs of its addresses and the stride in them, the
-bytes that a lane accesses, the unit, how many accesses there are; and of the
-kernel's caches how many keys they have, and for how many runs an entry has room."""
+"""The words of a group's constant descriptor: the number of runs of its addresses and the stride in
+them (or ANY_STRIDE), the bytes that a lane accesses, the unit, the number of accesses; the number
+of keys of the kernel's caches, and the number of pitches of an entry."""
 
 M_PLACE, M_OFFSET, MEMBER_WORDS = range(3)
-"""Then for each of its accesses: where its cache stands, and its offset from the group's
-address."""
+"""The words for each access of the group, which follow: the offset of its cache, and its byte
+offset from the group's address."""
 
 FURTHEST = 1 << 40
-"""A pitch or step that is longer is not kept: so no sum of addresses begins again at 0."""
+"""The largest pitch or stride of an entry, in bytes: so no sum of addresses wraps around."""
 
 NEVER = 256
-"""After so many accesses with other pitches, more than the entry has counted and with no room to
-replace it, or where it has counted none, more of them are not looked at."""
+"""The number of misses after which an entry may be given up (`_is_outnumbered`,
+`_count_failure`)."""
 
 _LANES = 32
 
 
 def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds: Any) -> int:
-    """Makes an entry for accesses like those of a group, if all their active lanes are aligned and
-    inside of `bounds`, two addresses.
+    """Makes an entry for the accesses of a group that has missed, if all active lanes are aligned
+    and inside of `bounds`, the start and end of an allocation.
 
-    Returns 1 and where such accesses are counted, among the counts of the entry, if `known` is the
-    number of their key; else 0: then code does not know where to count this one, and the rules are
-    to. `sets` are the kernel's keys, behind which the caches stand; `bases` says where each run
-    begins, and at STEP_AT by how much lanes follow where that is not known before; `key` is that
-    of the active lanes.
+    `sets`: the kernel's keys, which the caches follow. `group`: its descriptor. `bases`: the first
+    address of each run, and at STEP_AT the stride if it is found at run time. `key`: that of the
+    active lanes; `known`: the number that compiled code has looked up for it.
+
+    Returns 1 plus the index among the entry's counts by which code counts this access; 0 if there
+    is no entry, or if its key is new, so that `known` is not its number: then the cost rules count
+    this access.
     """
     number = find_set(sets, key, group[G_SETS])
     if number < 0:
         return 0
     at = _entry_at(group, 0, number)
-    if _is_crooked(group, bases) or not _enter_members(sets, group):
-        _count_vain(sets, at, group)
+    if _is_unsupported(group, bases) or not _enter_members(sets, group):
+        _count_failure(sets, at, group)
         return 0
-    alike = _is_alike(sets, at, group, bases)
-    if not alike and not _is_outnumbered(sets, at, group):
+    same_pitches = _has_same_pitches(sets, at, group, bases)
+    if not same_pitches and not _is_outnumbered(sets, at, group):
         return 0
     low, high = _extent(group, bases, key)
     lowest = int(bounds[0]) - low
+    # The bounds need not be aligned: the first address that fits and is congruent to this one.
     lowest += (int(bases[0]) - lowest) & (group[G_SIZE] - 1)
-    behind, last = int(bases[0]) - lowest, int(bounds[1]) - high - lowest
-    fits = behind >= 0 and behind <= last
-    if not fits or (alike and sets[at + EXTENT] != 0 and sets[at + LOW] != lowest):
-        _count_vain(sets, at, group)
-    if not fits or not (alike or _retire(sets, group, number)):
+    distance, last = int(bases[0]) - lowest, int(bounds[1]) - high - lowest
+    in_bounds = distance >= 0 and distance <= last
+    if not in_bounds or (same_pitches and sets[at + EXTENT] != 0 and sets[at + LOW] != lowest):
+        _count_failure(sets, at, group)
+    if not in_bounds or not (same_pitches or _retire(sets, group, number)):
         return 0
     sets[at + KEY] = key
     sets[at + LOW] = lowest
     sets[at + EXTENT] = 1 + last // group[G_SIZE]
-    length, safe = _length(group), at + safe_at(group[G_CAPACITY])
+    length, safe_pitches = _length(group), at + safe_at(group[G_CAPACITY])
     some = first_lane(key) // length
     for run in range(group[G_RUNS]):
         sets[at + PITCHES + run] = bases[run] - bases[0]
         if length > 1:
-            sets[safe + run] = bases[run if _active(key, run, length) else some] - bases[0]
+            sets[safe_pitches + run] = bases[run if _active(key, run, length) else some] - bases[0]
     sets[at + STEP] = _stride(group, bases)
-    if length == 1 and _follow(group, bases, key):
+    if length == 1 and _is_consecutive(group, bases, key):
         sets[at + STEP] = group[G_SIZE]
     sets[at + WITHIN] = _within(group, bases)
     sets[at + FIRST] = bases[0] + group[MEMBERS + M_OFFSET]
@@ -101,7 +105,7 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
 
 @jitable
 def _entry_at(group: Any, member: int, number: int) -> int:
-    """Returns where an entry of the cache of one of a group's accesses stands."""
+    """Returns the offset of entry `number` in the cache of a group's access."""
     place = group[MEMBERS + member * MEMBER_WORDS + M_PLACE]
     return place + HEADER + number * _entry_length(group)  # type: ignore[no-any-return]
 
@@ -114,9 +118,9 @@ def _entry_length(group: Any) -> int:
 
 @jitable
 def _is_outnumbered(sets: Any, at: int, group: Any) -> bool:
-    """Counts an access that an entry does not hold for; returns whether there are more such than
-    the entry has counted. That is looked at when their number is a power of two. What is still not
-    seen again after NEVER of them is given up."""
+    """Counts an access with other pitches than the entry's; returns whether such accesses outnumber
+    those that the entry has counted, which is compared when their number is a power of two. If they
+    do after NEVER of them, the entry is given up: its replacements have not been hit either."""
     sets[at + MISSES] += 1
     misses = sets[at + MISSES]
     if misses & (misses - 1) != 0:
@@ -128,11 +132,10 @@ def _is_outnumbered(sets: Any, at: int, group: Any) -> bool:
 
 
 @jitable
-def _count_vain(sets: Any, at: int, group: Any) -> None:
-    """Counts an attempt to make an entry that was not possible, or that moves one with the same
-    pitches to where it holds now. When there are NEVER of them, and half of what the entry has
-    counted has made it anew, as where accesses alternate between two allocations, it is given
-    up."""
+def _count_failure(sets: Any, at: int, group: Any) -> None:
+    """Counts a failed attempt to make an entry, or one that moves an entry with the same pitches to
+    another allocation. After NEVER of them, an entry is given up if they are more than half of the
+    accesses that it has counted, as where accesses alternate between two allocations."""
     sets[at + MISSES] += 1
     misses = sets[at + MISSES]
     if misses >= NEVER and misses & (misses - 1) == 0 and 2 * misses > _hits(sets, at, group):
@@ -141,23 +144,23 @@ def _count_vain(sets: Any, at: int, group: Any) -> None:
 
 @jitable
 def _hits(sets: Any, at: int, group: Any) -> int:
-    """Returns how many accesses an entry has counted."""
+    """Returns the number of accesses that an entry has counted."""
     hits = 0
-    for place in range(at + counts_at(group[G_CAPACITY]), at + _entry_length(group)):
-        hits += sets[place]
+    for word in range(at + counts_at(group[G_CAPACITY]), at + _entry_length(group)):
+        hits += sets[word]
     return hits
 
 
 @jitable
 def _retire(sets: Any, group: Any, number: int) -> bool:
-    """Empties an entry of all accesses of a group, and keeps what it has counted; False where there
-    is no room for that."""
-    for kept in range(group[G_SETS] + 1, entries_of(group[G_SETS])):
-        if sets[_entry_at(group, 0, kept) + KEY] == 0:
+    """Moves entry `number` of all accesses of a group to a free RETIRED entry, which keeps its
+    counts; returns False if none is free."""
+    for retired in range(group[G_SETS] + 1, entries_of(group[G_SETS])):
+        if sets[_entry_at(group, 0, retired) + KEY] == 0:
             for member in range(group[G_MEMBERS]):
-                at, to = _entry_at(group, member, number), _entry_at(group, member, kept)
+                at, target = _entry_at(group, member, number), _entry_at(group, member, retired)
                 for word in range(_entry_length(group)):
-                    sets[to + word] = sets[at + word]
+                    sets[target + word] = sets[at + word]
                     sets[at + word] = 0
             return True
     return False
@@ -165,8 +168,10 @@ def _retire(sets: Any, group: Any, number: int) -> bool:
 
 @jitable
 def _within(group: Any, bases: Any) -> int:
-    """Returns the bits of the first run's address that decide about costs."""
+    """Returns the mask of the bits of the first address that decide costs."""
     unit = group[G_UNIT]
+    # Runs of equal addresses that are whole units apart cost the same wherever they begin; then
+    # all accesses share one counter.
     if _stride(group, bases) != 0:
         return unit - 1  # type: ignore[no-any-return]
     for run in range(1, group[G_RUNS]):
@@ -177,46 +182,47 @@ def _within(group: Any, bases: Any) -> int:
 
 @jitable
 def _length(group: Any) -> int:
-    """Returns the lanes of a run."""
+    """Returns the number of lanes of a run."""
     return _LANES // group[G_RUNS]
 
 
 @jitable
 def _active(key: int, run: int, length: int) -> int:
-    """Returns which lanes of a run of so many are in a key's mask."""
+    """Returns the bits of a key's mask that belong to run `run` of `length` lanes."""
     return key >> (run * length) & ((1 << length) - 1)
 
 
 @jitable
 def _stride(group: Any, bases: Any) -> int:
-    """Returns by how much lanes of a run follow each other."""
+    """Returns the stride of the lanes of a run, in bytes."""
     return bases[STEP_AT] if group[G_STRIDE] == ANY_STRIDE else group[G_STRIDE]  # type: ignore[no-any-return]
 
 
 @jitable
 def _enter_members(sets: Any, group: Any) -> bool:
-    """Enters the accesses of a group in their caches; False where one belongs to another."""
+    """Writes the heads of the caches of a group's accesses; returns False if one of the caches
+    belongs to another group, which another version of the block has."""
     for member in range(group[G_MEMBERS]):
         at = MEMBERS + member * MEMBER_WORDS
-        place = group[at + M_PLACE]
-        ahead = group[at + M_OFFSET] - group[MEMBERS + M_OFFSET]
-        known = sets[place + LEADER]
-        if known != 0 and (known != group[MEMBERS] or sets[place + AHEAD] != ahead):
+        cache = group[at + M_PLACE]
+        offset = group[at + M_OFFSET] - group[MEMBERS + M_OFFSET]
+        leader = sets[cache + LEADER]
+        if leader != 0 and (leader != group[MEMBERS] or sets[cache + AHEAD] != offset):
             return False
-        sets[place + LEADER] = group[MEMBERS + M_PLACE]
-        sets[place + RUNS] = group[G_RUNS]
-        sets[place + AHEAD] = ahead
+        sets[cache + LEADER] = group[MEMBERS + M_PLACE]
+        sets[cache + RUNS] = group[G_RUNS]
+        sets[cache + AHEAD] = offset
     return True
 
 
 @jitable
 def find_set(sets: Any, key: int, count: int) -> int:
-    """Returns the number of a key among so many, which is entered where there is room; -1 where
-    there is none, or no lane in its mask."""
+    """Returns the number of a key in a table of `count` keys, and inserts it if it is new; -1 if
+    its bucket is full or its mask is empty."""
     if key & 0xFFFFFFFF == 0:
         return -1
     begin = bucket_of(key, count)
-    if key == sets[0]:
+    if key == sets[0]:  # a full warp's key has number 0 whatever its hash is
         return 0
     for number in range(begin, begin + BUCKET):
         if sets[number] == 0:
@@ -227,32 +233,33 @@ def find_set(sets: Any, key: int, count: int) -> int:
 
 
 @jitable
-def _ahead(group: Any, member: int) -> int:
-    """Returns how far an access of a group lies behind the group's address."""
+def _member_offset(group: Any, member: int) -> int:
+    """Returns the byte offset of an access from the group's address."""
     return group[MEMBERS + member * MEMBER_WORDS + M_OFFSET]  # type: ignore[no-any-return]
 
 
 @jitable
-def _is_crooked(group: Any, bases: Any) -> bool:
-    """Returns whether some run of some access is not aligned, or too far from the first."""
-    some = 0
+def _is_unsupported(group: Any, bases: Any) -> bool:
+    """Returns whether some address of some access is misaligned, or a pitch or stride exceeds
+    FURTHEST."""
+    bits = 0
     for member in range(group[G_MEMBERS]):
-        some |= bases[0] + _ahead(group, member)
+        bits |= bases[0] + _member_offset(group, member)
     step = _stride(group, bases)
-    some |= step
+    bits |= step
     if step > FURTHEST or step < -FURTHEST:
         return True
     for run in range(group[G_RUNS]):
         pitch = bases[run] - bases[0]
-        some |= pitch
+        bits |= pitch
         if pitch > FURTHEST or pitch < -FURTHEST:
             return True
-    return (some & (group[G_SIZE] - 1)) != 0  # type: ignore[no-any-return]
+    return (bits & (group[G_SIZE] - 1)) != 0  # type: ignore[no-any-return]
 
 
 @jitable
-def _is_alike(sets: Any, at: int, group: Any, bases: Any) -> bool:
-    """Returns whether an entry is free, or of accesses with the same pitches."""
+def _has_same_pitches(sets: Any, at: int, group: Any, bases: Any) -> bool:
+    """Returns whether an entry is free, or has the pitches and stride of this access."""
     if sets[at + KEY] == 0:
         return True
     if sets[at + STEP] != _stride(group, bases) and _length(group) > 1:
@@ -264,8 +271,8 @@ def _is_alike(sets: Any, at: int, group: Any, bases: Any) -> bool:
 
 
 @jitable
-def _follow(group: Any, bases: Any, key: int) -> bool:
-    """Return whether lanes, each of which is a run, reach one element behind the other."""
+def _is_consecutive(group: Any, bases: Any, key: int) -> bool:
+    """Returns whether active lanes, each a run of its own, access consecutive elements."""
     for lane in range(_LANES):
         if (key >> lane) & 1 and bases[lane] - bases[0] != lane * group[G_SIZE]:
             return False
@@ -274,14 +281,14 @@ def _follow(group: Any, bases: Any, key: int) -> bool:
 
 @jitable
 def _extent(group: Any, bases: Any, key: int) -> tuple[int, int]:
-    """Returns how far the first byte that any active lane reaches lies behind the first run's
-    address, and the end of the last."""
-    start = _ahead(group, 0)
+    """Returns the byte range that the active lanes access in all accesses of the group: begin and
+    end, as offsets from the first run's address."""
+    start = _member_offset(group, 0)
     stop = start
     for member in range(1, group[G_MEMBERS]):
-        ahead = _ahead(group, member)
-        start = min(start, ahead)
-        stop = max(stop, ahead)
+        offset = _member_offset(group, member)
+        start = min(start, offset)
+        stop = max(stop, offset)
     length, stride = _length(group), _stride(group, bases)
     low = 1 << 62
     high = -(1 << 62)

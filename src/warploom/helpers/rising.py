@@ -1,5 +1,11 @@
-"""Emits what is known of lanes that reach rising addresses, whatever lanes are off: how many
-stretches of memory they touch, and by which step they rise.
+"""Emits tests for addresses that rise from lane to lane, whatever lanes are inactive: how many
+segments of memory they touch, and their stride.
+
+    keys 3 3 - 4 9 9 ...  (lane 2 inactive)   ->   distinct keys = changes between neighbours + 1
+    offsets 0 8 - 24 ...                      ->   stride 8
+    offsets 0 8 - 20 ...                      ->   NO_STEP
+
+Inactive lanes are given a key that does not break the order: the maximum of lower lanes.
 """
 
 from __future__ import annotations
@@ -21,30 +27,30 @@ from warploom.llvm.lanes import (
 )
 
 Emit = Callable[[], list[Value]]
-"""Emits something, and returns its values."""
+"""Emits code at the builder's position, and returns its results, i64s."""
 
 
-def either(lanes: Lanes, condition: Value, then: Emit, otherwise: Emit) -> list[Value]:
-    """Emit two ways of which the condition chooses one; return what that one gives, i64s."""
+def emit_either(lanes: Lanes, condition: Value, then: Emit, otherwise: Emit) -> list[Value]:
+    """Emits two paths of which a condition chooses one; returns the phis of their results."""
     b = lanes.b
-    ways = [b.append_basic_block(name) for name in ("then", "otherwise")]
-    b.cbranch(condition, *ways)
-    return _emit_ways(lanes, dict(zip(ways, (then, otherwise), strict=True)))
+    paths = [b.append_basic_block(name) for name in ("then", "otherwise")]
+    b.cbranch(condition, *paths)
+    return _emit_paths(lanes, dict(zip(paths, (then, otherwise), strict=True)))
 
 
-def _emit_ways(lanes: Lanes, ways: Mapping[Value, Emit]) -> list[Value]:
-    """Emit what each block is to have, and where they meet; return what they give, i64s."""
+def _emit_paths(lanes: Lanes, paths: Mapping[Value, Emit]) -> list[Value]:
+    """Emits the code of each block, and a join after them; returns the phis of their results."""
     b, done = lanes.b, lanes.b.append_basic_block("done")
-    found: list[tuple[list[Value], Value]] = []
-    for way, emit in ways.items():
-        b.position_at_end(way)
-        found.append((emit(), b.block))
+    emitted: list[tuple[list[Value], Value]] = []
+    for path, emit in paths.items():
+        b.position_at_end(path)
+        emitted.append((emit(), b.block))
         b.branch(done)
     b.position_at_end(done)
-    results = [b.phi(I64) for _ in found[0][0]]
-    for values, behind in found:
+    results = [b.phi(I64) for _ in emitted[0][0]]
+    for values, last_block in emitted:
         for result, value in zip(results, values, strict=True):
-            result.add_incoming(value, behind)
+            result.add_incoming(value, last_block)
     return results
 
 
@@ -55,15 +61,16 @@ def if_rising(
     groups: Sequence[int],
     otherwise: Emit,
 ) -> list[Value]:
-    """Emit the number of aligned groups of so many stretches (powers of 2) that have one, for each
-    of `groups`, where the keys of the lanes that are on do not fall; else what `otherwise` emits.
+    """Emits, for each size in `groups` (powers of 2), the number of aligned groups of that many
+    segments that are touched, if the keys of active lanes do not fall; else `otherwise`.
 
-    `keys`: the numbers of the lanes' stretches, 32 bits; a lane that is off has that of the lowest
-    lane that is on. Neighbours are looked at first: where lanes go anywhere, they mostly tell.
+    `keys`: 32-bit numbers of the lanes' segments; an inactive lane has the key of the lowest active
+    lane. Neighbours are compared first: of unrelated keys, some neighbours mostly fall, and the
+    prefix maximum is not needed.
     """
     b = lanes.b
     look, rising, other = map(b.append_basic_block, ("look", "rising", "otherwise"))
-    falls = b.icmp_unsigned("<", keys, _moved_up(lanes, keys, 1))
+    falls = b.icmp_unsigned("<", keys, _shifted_up(lanes, keys, 1))
     b.cbranch(_none(lanes, falls, on), look, other)
     b.position_at_end(look)
     highest = _highest_so_far(lanes, keys)
@@ -72,54 +79,55 @@ def if_rising(
     def steps() -> list[Value]:
         return [_steps(lanes, highest, group) for group in groups]
 
-    return _emit_ways(lanes, {rising: steps, other: otherwise})
+    return _emit_paths(lanes, {rising: steps, other: otherwise})
 
 
-def emit_step(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """Emits `cost.pattern_table.step_of` of places in memory and a mask that is not empty (i64)."""
-    b, (at, mask) = lanes.b, given
+def emit_step(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
+    """Emits `cost.pattern_table.step_of` of offsets in memory and a mask that is not empty (i64);
+    returns the stride from lane to lane, or ANY_STEP or NO_STEP."""
+    b, (at, mask) = lanes.b, arguments
     others = b.and_(mask, b.sub(mask, I64(1)))
-    one, two = (lanes.intrinsic("llvm.cttz.i64", I64, [bits, I1(0)]) for bits in (mask, others))
+    one, second = (lanes.intrinsic("llvm.cttz.i64", I64, [bits, I1(0)]) for bits in (mask, others))
 
     def follow() -> list[Value]:
         start = b.load(lanes.slot(at, one), typ=I64)
-        distance = b.sub(b.load(lanes.slot(at, two), typ=I64), start)
-        step = b.udiv(distance, b.sub(two, one))
-        ahead = b.sub(lane_numbers(I64), lanes.splat(one))
-        expected = b.add(lanes.splat(start), b.mul(ahead, lanes.splat(step)))
+        distance = b.sub(b.load(lanes.slot(at, second), typ=I64), start)
+        step = b.udiv(distance, b.sub(second, one))
+        distances = b.sub(lane_numbers(I64), lanes.splat(one))
+        expected = b.add(lanes.splat(start), b.mul(distances, lanes.splat(step)))
         differ = b.icmp_unsigned("!=", expected, b.load(at, typ=vector(I64), align=8))
         same = _none(lanes, differ, lanes.mask(b.trunc(mask, I32)))
-        known = b.and_(same, b.icmp_signed(">=", distance, I64(0)))
-        return [b.select(known, step, I64(NO_STEP))]
+        rises = b.and_(same, b.icmp_signed(">=", distance, I64(0)))
+        return [b.select(rises, step, I64(NO_STEP))]
 
     alone = b.icmp_unsigned("==", others, I64(0))
-    return either(lanes, alone, lambda: [I64(ANY_STEP)], follow)
+    return emit_either(lanes, alone, lambda: [I64(ANY_STEP)], follow)
 
 
 def _none(lanes: Lanes, mask: Value, on: Value) -> Value:
     return lanes.b.not_(lanes.any(lanes.b.and_(mask, on)))
 
 
-def _moved_up(lanes: Lanes, values: Value, places: int) -> Value:
-    """Returns in each lane what the lane so many places before it has, in the first ones lane 0's
-    value."""
-    order = selection(max(lane - places, 0) for lane in range(LANES))
+def _shifted_up(lanes: Lanes, values: Value, distance: int) -> Value:
+    """Returns in each lane the value of the lane `distance` below it; the first lanes have lane
+    0's."""
+    order = selection(max(lane - distance, 0) for lane in range(LANES))
     return lanes.b.shuffle_vector(values, values, order)
 
 
 def _highest_so_far(lanes: Lanes, keys: Value) -> Value:
-    """Returns in each lane the highest key of this lane and all lower ones."""
-    places = 1
-    while places < LANES:
-        given = [keys, _moved_up(lanes, keys, places)]
-        keys = lanes.intrinsic(f"llvm.umax.v{LANES}i32", keys.type, given)
-        places *= 2
+    """Returns in each lane the highest key of this lane and all lower ones (a prefix maximum)."""
+    distance = 1
+    while distance < LANES:
+        arguments = [keys, _shifted_up(lanes, keys, distance)]
+        keys = lanes.intrinsic(f"llvm.umax.v{LANES}i32", keys.type, arguments)
+        distance *= 2
     return keys
 
 
 def _steps(lanes: Lanes, keys: Value, group: int) -> Value:
-    """Returns how many groups of so many stretches have one of the keys, which do not fall."""
+    """Returns the number of distinct groups of `group` segments among keys that do not fall."""
     b = lanes.b
     groups = b.lshr(keys, splat_constant(group.bit_length() - 1, I32))
-    differ = b.icmp_unsigned("!=", groups, _moved_up(lanes, groups, 1))
+    differ = b.icmp_unsigned("!=", groups, _shifted_up(lanes, groups, 1))
     return b.add(lanes.popcount(lanes.bits(differ)), I64(1))

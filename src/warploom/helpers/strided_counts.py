@@ -1,7 +1,8 @@
-"""Counts accesses whose places advance by a stride, for compiled code.
+"""Counts the accesses of a batch of loop iterations whose address advances by a constant stride.
 
-Costs of an access depend on its place within a unit of memory (`abi.range_cache`), which comes
-again after a number of accesses that divides the unit.
+The cost of an access depends on its address modulo a unit (`abi.range_cache`), and these residues
+repeat: with unit 128 and stride 48, after 8 accesses. So a batch adds to each of the repeating
+counters once.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from typing import Any
 
 
 def count_strided(counts: Any, place: int, step: int, within: int, shift: int, times: int) -> int:
-    """Adds `times` accesses to the `counts` by place, in elements of 1 << `shift` bytes. The first
-    is `place` bytes into its unit, each of the others `step` bytes behind the one before; `within`
-    are the bits of an address that decide."""
+    """Adds `times` accesses to the counters of an entry. Returns 0.
+
+    The first access is `place` bytes into its unit, each further one `step` bytes after the one
+    before; `within` is the mask of address bits that decide costs; a counter is for 1 << `shift`
+    bytes.
+    """
     period, at = 1, (place + step) & within
     while at != place and period < times:
         period += 1

@@ -1,7 +1,7 @@
-"""The helpers that compiled code calls: Python compiled by Numba to machine code.
+"""Lists the helpers that compiled code calls, with their types and modules, and loads them.
 
-The rules of the hardware and the checks are stated once, in Python. They become objects
-(`helpers.objects`) that are loaded once in a process; kernels call them by name.
+Cost rules, checks and the scheduler are written once, in Python; both machines use them. Compiled
+by Numba, they are objects (`helpers.objects`) that a process loads once; kernels call them by name.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ CHECKS = {
 }
 
 _RULE = "int64(u64*, int64, int64, i64*)"
-"""The signature of every rule."""
+"""The type of a cost rule: addresses, mask, size, access row."""
 
 _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
@@ -96,9 +96,9 @@ _RARE = (
     *("hold_copies", "defer_copies"),
     *("check_cluster", "cluster_wait", "live_ranks", "set_registers", "sm_of"),
 )
-"""Helpers that have an object of their own, made when a kernel first calls them."""
+"""The helpers that have an object each, which is loaded when a kernel first calls them."""
 
-_PLACES = {
+_MODULES = {
     "check": "helpers.checks",
     "find": "helpers.checks",
     "count": "cost.caches",
@@ -133,34 +133,35 @@ _PLACES = {
     "retire": "asynchronous.issue.waits",
     "sm": "simt.placement",
 }
-"""The modules of these functions, by their names or the first words of these; others are in
-helpers.turns."""
+"""The modules of helpers, by name or by the first word of the name; all others are in
+`helpers.turns`."""
 
 
-def _found(name: str) -> Callable[..., object]:
-    """Return a function of CHECKS."""
-    place = _PLACES.get(name) or _PLACES.get(name.partition("_")[0], "helpers.turns")
-    return getattr(importlib.import_module(f"warploom.{place}"), name)
+def _import_helper(name: str) -> Callable[..., object]:
+    """Imports a function of CHECKS."""
+    module = _MODULES.get(name) or _MODULES.get(name.partition("_")[0], "helpers.turns")
+    return getattr(importlib.import_module(f"warploom.{module}"), name)
 
 
 def _helpers(file: str, names: tuple[str, ...]) -> HelperObject:
-    """Return an object of functions of CHECKS and RULES."""
+    """Returns the description of an object with these functions of CHECKS and RULES."""
 
     def functions() -> Mapping[str, Callable[..., object]]:
-        return {name: RULES.get(name) or _found(name) for name in names}
+        return {name: RULES.get(name) or _import_helper(name) for name in names}
 
     return HelperObject(file, tuple((name, CHECKS.get(name, _RULE)) for name in names), functions)
 
 
 COMMON = _helpers("helpers", (*RULES, *(name for name in CHECKS if name not in _RARE)))
-"""The helpers that every kernel has beside it."""
+"""The helpers of the one object that is loaded with every kernel."""
 
 RARE = {name: _helpers(name, (name,)) for name in _RARE}
-"""The others, by name."""
+"""The objects of all other helpers, by name."""
 
 
 def load_helpers(kernel: bytes) -> None:
-    """Load the helpers that a kernel's object names into the process."""
+    """Loads the helpers that a kernel's object calls into the process: the common ones, and those
+    of RARE whose symbols occur in the object."""
     _load(COMMON)
     for name, rare in RARE.items():
         if (PREFIX + name).encode() in kernel:
@@ -168,47 +169,48 @@ def load_helpers(kernel: bytes) -> None:
 
 
 @lru_cache
-def _load(wanted: HelperObject) -> llvm.ExecutionEngine:
-    """Load the helpers of one object, so that kernels find them; the engine keeps them there."""
-    engine = _engine(wanted)
-    for name, _ in wanted.signatures:
+def _load(helpers: HelperObject) -> llvm.ExecutionEngine:
+    """Loads an object and defines its helpers as symbols of the process. The cache of this function
+    keeps the engine alive, which owns the code."""
+    engine = _engine(helpers)
+    for name, _ in helpers.signatures:
         llvm.add_symbol(PREFIX + name, engine.get_function_address(PREFIX + name))
     return engine
 
 
-def _engine(wanted: HelperObject) -> llvm.ExecutionEngine:
-    """Load one object."""
+def _engine(helpers: HelperObject) -> llvm.ExecutionEngine:
+    """Loads one object; returns the engine that owns its code."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(wanted.code()))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(helpers.code()))
     engine.finalize_object()
     return engine
 
 
 @lru_cache
 def _rule(name: str) -> Callable[..., int]:
-    """Return a rule's machine code, as a function of two addresses in memory around two numbers."""
+    """Returns the machine code of a cost rule as a function of addresses, mask, size and row."""
     engine = _load(COMMON)
     address = engine.get_function_address(PREFIX + name)
     return ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(address)
 
 
 def count_compiled(rule: str, addresses: Addresses, mask: int, size: int, row: Ints) -> None:
-    """Apply a rule by its machine code: as `RULES` does, and faster."""
+    """Applies a cost rule by its machine code: the result of `RULES[rule]`, faster."""
     _rule(rule)(addresses.ctypes.data, mask, size, row.ctypes.data)
 
 
-def load_separately(wanted: HelperObject) -> Mapping[str, Callable[..., int]]:
-    """Returns functions that no kernel calls, as machine code: their arguments are addresses and
-    numbers. They let other threads of Python run meanwhile."""
-    engine = _engine(wanted)
+def load_separately(helpers: HelperObject) -> Mapping[str, Callable[..., int]]:
+    """Loads functions that no kernel calls, and returns them by name; their arguments are addresses
+    and integers. A call releases the GIL (ctypes)."""
+    engine = _engine(helpers)
     _SEPARATE.append(engine)
 
     def called(name: str, types: str) -> Callable[..., int]:
         kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * (types.count(",") + 2))
         return kind(engine.get_function_address(PREFIX + name))
 
-    return {name: called(name, types) for name, types in wanted.signatures}
+    return {name: called(name, types) for name, types in helpers.signatures}
 
 
 _SEPARATE: list[llvm.ExecutionEngine] = []
-"""The engines of `load_separately`, which keep its code where it is."""
+"""The engines of `load_separately`: code is freed with its engine."""

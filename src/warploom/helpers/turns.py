@@ -1,4 +1,9 @@
-"""The schedule as compiled code calls it: `simt.scheduling` over plain pointers, for Numba."""
+"""Adapts the scheduler (`simt.scheduling`) to compiled code: helpers on plain pointers, for Numba.
+
+`plan`, `slots`, `states` and `contexts` are the arrays of `simt.schedule_layout`; `stride` is the
+distance of two contexts in words. In warp order, all warps of a thread block run from barrier to
+barrier one after the other in one call of `warp` (`lower.control.warp_order`).
+"""
 
 from __future__ import annotations
 
@@ -43,13 +48,13 @@ _TABLE_WORDS = table_words(LANES)
 
 
 def begin_launch(plan: Any, slots: Any) -> int:
-    """Begin a launch, of which nothing is resident yet."""
+    """Begins a launch: makes the first thread blocks resident. Returns 0."""
     scheduling.start_blocks(plan, slots)
     return 0
 
 
 def choose_warp(plan: Any, slots: Any, states: Any, contexts: Any, stride: int) -> int:
-    """`next_warp` over contexts that are `stride` words apart."""
+    """Returns the warp whose turn is next (`simt.scheduling.next_warp`)."""
     count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
     tables = carray(contexts, (count, stride))
@@ -57,8 +62,11 @@ def choose_warp(plan: Any, slots: Any, states: Any, contexts: Any, stride: int) 
 
 
 def end_turn(plan: Any, state: Any, context: Any, status: int, words: int) -> int:
-    """`after_run`; the digest of the registers, up to so many words of the context, is taken only
-    where it is asked for."""
+    """Records in the schedule why a warp returned (`simt.scheduling.after_run`). Returns 0.
+
+    At the end of a turn, the registers in the first `words` words of the context are digested:
+    equal digests show that a warp spins without a change.
+    """
     digest = 0
     if status == schedule_layout.TURN_END:
         for word in range(_TABLE_WORDS, words):
@@ -68,9 +76,9 @@ def end_turn(plan: Any, state: Any, context: Any, status: int, words: int) -> in
 
 
 def warp_order_start(plan: Any, states: Any, warp: int) -> int:
-    """Returns where all warps of the current block that live go on, the first of them `warp`, if
-    its next round can be run in relay (`lower.control.warp_order`); else NONE. `states` are those
-    of the block."""
+    """Returns the resume point of the current block's warps, if its next barrier region can run in
+    warp order, else NONE: all live warps are runnable at one point, the first is `warp`, and the
+    policy does not choose another order. `states` are those of the block."""
     start = states[warp * STATE_WORDS + RESUME]
     if plan[POLICY] != CONVERGE:
         return NONE
@@ -86,7 +94,12 @@ def warp_order_start(plan: Any, states: Any, warp: int) -> int:
 def end_warp_order(
     plan: Any, environment: Any, states: Any, contexts: Any, sites: Any, stride: int
 ) -> int:
-    """Tell the schedule where each warp of the block is when a relay ends in between."""
+    """Writes the states of the block's warps when a call in warp order returns before the end of
+    the block. Returns 0.
+
+    Warps before the one that stopped wait at SITE; later ones are runnable at START, where the
+    region began; the stopped one waits at OWN_SITE, or its state is as `end_turn` records it.
+    """
     stopped, own = environment[_WARP], environment[_OWN_SITE]
     for warp in range(plan[WARPS]):
         at = warp * STATE_WORDS
@@ -110,8 +123,8 @@ def end_warp_order(
 
 
 def next_in_warp_order(plan: Any, slots: Any, states: Any) -> int:
-    """Begin the next block in the place of one that has ended in relay: 1, or 0 where the schedule
-    has to look. `states` are those of the block."""
+    """Begins the next thread block in the slot of one that has ended in warp order. Returns 1, or 0
+    if several blocks are resident or none is left, so that the scheduler has to choose."""
     if plan[RESIDENT] != 1 or plan[NEXT_BLOCK] >= last_block(plan):
         return 0
     plan[CURRENT_BLOCK] = slots[plan[SLOT]] = plan[NEXT_BLOCK]
@@ -127,8 +140,8 @@ def next_in_warp_order(plan: Any, slots: Any, states: Any) -> int:
 def cluster_wait(
     plan: Any, slots: Any, states: Any, contexts: Any, stride: int, warp: int, live: int, mask: int
 ) -> int:
-    """Returns whether lanes of a warp of the current block, of whose lanes `live` live, wait at the
-    barrier of their cluster (`simt.clusters.must_wait`)."""
+    """Returns 1 if lanes `mask` of a warp of the current block have to wait at the barrier of their
+    cluster (`simt.clusters.must_wait`), else 0. `live`: the warp's lanes that have not exited."""
     count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
     tables = carray(contexts, (count, stride))
@@ -137,11 +150,11 @@ def cluster_wait(
 
 
 def live_ranks(plan: Any, slots: Any) -> int:
-    """Return the blocks of the current cluster that are there, a bit each."""
+    """Returns the ranks of the current cluster's live blocks, as bits."""
     return clusters.live_blocks(plan, slots)
 
 
 def set_registers(plan: Any, states: Any, warp: int, count: int, grows: int) -> int:
-    """`simt.register_pool.set_registers` over the states of the current block."""
+    """Changes the registers of a warp of the current block (`simt.register_pool.set_registers`)."""
     rows = carray(states, (plan[WARPS], STATE_WORDS))
     return register_pool.set_registers(plan, rows, warp, count, grows)

@@ -1,5 +1,5 @@
-"""Defines the Warp IR: a kernel under one variant, with what the passes have found; its text and
-parser; the table of access plans.
+"""Defines the Warp IR: a kernel's basic blocks under one compilation variant, annotated by the
+passes; its textual form and parser; and the table that chooses how memory accesses are emitted.
 
-In and out: frozen data. `passes` make it, `lower` reads it.
+All of it is frozen data, which `passes` make and `lower` reads.
 """

@@ -1,4 +1,14 @@
-"""Finds the accesses of a basic block from one register, at addresses with shapes."""
+"""Groups the memory accesses of a basic block that have one base register, so that one guard checks
+all of them.
+
+    ld.global.f32 %f1, [%rd1];       group 1: lanes=affine<4> members=0+0,2+128
+    ld.global.f32 %f2, [%rd2];       group 2
+    ld.global.f32 %f3, [%rd1+128];   group 1: %rd1 has not been written in between
+
+The accesses of a group have one access type, and offsets that are equal modulo the size of an
+access, so that they are aligned alike. A guarded access is a group of its own. Atomics, bulk copies
+and accesses whose plan is general (`ir.access_plans`) are in no group.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +27,12 @@ from warploom.ptx.ir import Address, Instruction, Register, Symbol
 
 @dataclass(frozen=True)
 class AccessGroup:
-    """Accesses of one block, `shape` and `plan`, from what one register holds all the time. `base`
-    is the shape of their addresses; where these have none, it says how many runs a warp is.
+    """Describes accesses of a basic block with one access type, `shape`, and one `plan`, whose base
+    register is not written between them.
 
-    `members` are instructions and their offsets. `crossed` are the loads between its members, of
-    those that are put off (`lower.access.store_batching`).
+    `base`: the vector shape of their addresses; of addresses that are varying, its width is the
+    number of runs of a warp. `members`: the instructions with their byte offsets. `crossed`: of a
+    group of deferred stores (`lower.access.store_batching`), the loads between its members.
     """
 
     shape: AccessType
@@ -32,12 +43,13 @@ class AccessGroup:
 
     @property
     def is_laid_out(self) -> bool:
-        """Return whether each lane is a run of its own: then lanes may follow by one step."""
+        """Returns whether each lane is a run of its own, with a common stride at most."""
         return self.plan.guard is Guard.LANES
 
     @property
     def span(self) -> tuple[int, int]:
-        """Return the first offset that a run reaches, and the first behind the last place."""
+        """Returns the byte range that a run accesses in all members: its begin and end, as offsets
+        from the run's first address."""
         offsets = [offset for _, offset in self.members]
         extent = 0 if self.plan.pattern is Pattern.COLUMNS else self.base.extent
         return min(offsets) + min(extent, 0), max(offsets) + self.shape.size + max(extent, 0)
@@ -45,13 +57,13 @@ class AccessGroup:
 
 @dataclass
 class _Open:
-    """A group of which more members may be found: its shape, plan and base, and those so far."""
+    """Collects the members of a group; `found` has its access type, plan and vector shape."""
 
     found: AccessGroup
     members: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
     def closed(self) -> AccessGroup:
-        """Returns the group of those that have been found."""
+        """Returns the group with all members collected."""
         found = self.found
         return AccessGroup(found.shape, found.plan, found.base, tuple(self.members))
 
@@ -62,59 +74,62 @@ def find_groups(
     block: ProgramBlock,
     mask: Register | None = None,
 ) -> list[AccessGroup]:
-    """Returns the groups of a block's accesses, by their first ones. `mask`: the register that
-    says which lanes are on, if one does."""
+    """Returns the groups of a basic block, in the order of their first members. `mask`: the
+    predicate register under which the block runs, if it is if-converted."""
     found: dict[object, _Open] = {}
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
-        made = accesses.program.instructions[index]
-        placed = _placed(accesses, reading, index, made, mask)
-        if placed is not None:
-            address, group, alike = placed
+        instruction = accesses.program.instructions[index]
+        described = _describe(accesses, reading, index, instruction, mask)
+        if described is not None:
+            address, group, common = described
             version = versions.get(address.base) if isinstance(address.base, Register) else None
-            key = index if made.guard else (address.base, version, *alike)
+            key = index if instruction.guard else (address.base, version, *common)
             found.setdefault(key, _Open(group)).members.append((index, address.offset))
-        for register in writes(made):
+        for register in writes(instruction):
             versions[register] = index
     return [one.closed() for one in found.values()]
 
 
 def group_alone(
-    accesses: KernelAccesses, reading: OperandShapes, index: int, made: Instruction
+    accesses: KernelAccesses, reading: OperandShapes, index: int, instruction: Instruction
 ) -> AccessGroup | None:
-    """Return an access as a group of its own; None where it can have none."""
-    placed = _placed(accesses, reading, index, made)
-    if placed is None:
+    """Returns an access as a group of its own, or None if it can be in no group."""
+    described = _describe(accesses, reading, index, instruction)
+    if described is None:
         return None
-    address, group, _ = placed
+    address, group, _ = described
     return AccessGroup(group.shape, group.plan, group.base, ((index, address.offset),))
 
 
 def by_instruction(groups: Iterable[AccessGroup]) -> dict[int, AccessGroup]:
-    """Returns groups by the instructions of their accesses."""
+    """Returns the groups by the instructions of their members."""
     return {index: group for group in groups for index, _ in group.members}
 
 
-def _placed(
+def _describe(
     accesses: KernelAccesses,
     reading: OperandShapes,
     index: int,
-    made: Instruction,
+    instruction: Instruction,
     mask: Register | None = None,
 ) -> tuple[Address, AccessGroup, tuple[object, ...]] | None:
-    """For an access that can have a group, its address, a group for it, and what those of one group
-    have in common."""
-    if made.operation.name not in ("ld", "ldu", "st") or "bulk" in made.operation.modifiers:
+    """Describes an access that can be in a group: its address operand, a group without members, and
+    the key that all accesses of its group share. Returns None for any other instruction."""
+    if (
+        instruction.operation.name not in ("ld", "ldu", "st")
+        or "bulk" in instruction.operation.modifiers
+    ):
         return None
-    op = "store" if made.operation.name == "st" else "load"
-    address = made.operands[0 if op == "store" else 1]
+    op = "store" if instruction.operation.name == "st" else "load"
+    address = instruction.operands[0 if op == "store" else 1]
     if not isinstance(address, Address) or not isinstance(address.base, Register | Symbol):
         return None
-    shape, lanes = accesses.shape_of(op, index, made), reading.address(address)
-    guard = None if made.guard is None else made.guard.register
+    shape, lanes = accesses.access_type_of(op, index, instruction), reading.address(address)
+    guard = None if instruction.guard is None else instruction.guard.register
     scattered = not accesses.scattered.isdisjoint((address.base, guard, mask))
-    at = Addresses.of(shape, lanes, RUNS.get(reading.warp_layout, 1), scattered=scattered)
-    plan = select(shape, at, accesses.facts)
+    addresses = Addresses.of(shape, lanes, RUNS.get(reading.warp_layout, 1), scattered=scattered)
+    plan = select(shape, addresses, accesses.facts)
     if plan.is_general:
         return None
-    return address, AccessGroup(shape, plan, at.lanes), (shape, address.offset % shape.size)
+    return address, AccessGroup(shape, plan, addresses.lanes), (shape, address.offset % shape.size)

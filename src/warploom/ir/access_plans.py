@@ -1,9 +1,14 @@
-"""Chooses how an access to memory is done: by a table whose first row that fits holds.
+"""Chooses how a memory access is emitted, by a table of which the first matching row applies.
 
-A row says for which accesses it is (`Row`) and gives their plan: what is known of the addresses,
-what has to hold before the data move, how they move, how the access is counted, and where code goes
-where it does not hold. What emits an access looks its plan up and decides nothing. docs/engine.md
-shows the table.
+A row (`PlanRow`) matches operations, state spaces, patterns of addresses and further needs, and
+gives a plan: the guard that has to hold before data move, the move, what counts the access, and the
+exit if the guard fails. The emitters in `lower.access` look a plan up and decide nothing else.
+
+    ld.global.f32, affine<4>          ->  consecutive / cache / vector / cache / slow version
+    ld.global.f32, varying addresses  ->  step / step / by step / cache / general
+    atom.shared.add.u32               ->  any / window / lane by lane / list / general
+
+docs/engine.md shows the table, `warploom ptx --plan` the plans of a kernel.
 """
 
 from __future__ import annotations
@@ -18,13 +23,13 @@ from warploom.cost.atomics import WORD_BYTES
 from warploom.ptx.ir import Space
 
 MOST_RUNS_BY_STEP = 8
-"""Where warps have more runs, each of its lanes is one in accesses of words without a shape: a
-gather is as fast as that many vectors."""
+"""The number of runs in a warp up to which varying addresses are tested for a stride in each run.
+In warps of more runs each lane is treated as a run: a gather is as fast as that many vectors."""
 
 
 class Pattern(Enum):
-    """Says what is known of the addresses of a warp. A run: consecutive lanes, which are threads
-    along x."""
+    """Names patterns of the addresses of a warp. A run is a number of consecutive lanes that are
+    threads along x."""
 
     AGREED = "one address in each run"
     CONSECUTIVE = "consecutive elements in each run"
@@ -36,7 +41,8 @@ class Pattern(Enum):
 
 
 class Guard(Enum):
-    """Says what has to hold before the data move."""
+    """Names the conditions that are checked before data move. CACHE, STEP, ELEMENT, LANES: a hit in
+    the range cache (`abi.range_cache`); BOUNDS: a check of every lane's address."""
 
     CACHE = "known by the access cache"
     STEP = "known by the access cache, and one step leads from lane to lane in each run"
@@ -48,7 +54,7 @@ class Guard(Enum):
 
 
 class Move(Enum):
-    """Says how the data move."""
+    """Names the ways in which data move; each has an emitter (`lower.access.loads`, `stores`)."""
 
     SCALAR = "a scalar for each run of lanes"
     VECTOR = "a vector for each run of lanes"
@@ -68,7 +74,7 @@ class Move(Enum):
 
 
 class Cost(Enum):
-    """Says what counts the access."""
+    """Names the structures that count an access and memoise its cost."""
 
     CACHE = "the access cache"
     PATTERNS = "the pattern table"
@@ -77,7 +83,7 @@ class Cost(Enum):
 
 
 class Exit(Enum):
-    """Says where code goes where the guard does not hold."""
+    """Names the paths that code takes if a guard fails."""
 
     SLOW_VERSION = "the slow version of the block"
     GENERAL = "as at any addresses"
@@ -86,8 +92,8 @@ class Exit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AccessPlan:
-    """Says how an access is done. SLOW_VERSION as `exit` is GENERAL in blocks that have no slow
-    version."""
+    """Describes how an access is emitted. In basic blocks that have no slow version, the exit
+    SLOW_VERSION means GENERAL."""
 
     pattern: Pattern
     guard: Guard
@@ -97,19 +103,20 @@ class AccessPlan:
 
     @property
     def is_general(self) -> bool:
-        """Returns whether the access is done out of line, whatever its addresses are."""
+        """Returns whether the access is done out of line, for any addresses."""
         return self.guard is Guard.BOUNDS
 
     def in_one_version(self) -> AccessPlan:
-        """Returns the plan in a block, or a version of it, that code does not leave."""
+        """Returns the plan in a basic block, or a version of it, without exits to a slow
+        version."""
         return replace(self, exit=Exit.GENERAL) if self.exit is Exit.SLOW_VERSION else self
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Holds what is known of the addresses of an access: their pattern and, where that is from
-    their shape, the shape; `scattered`: they, or which lanes are on, depend on data
-    (`analysis.scattered`)."""
+    """Describes the addresses of an access: their pattern, and `lanes`, their vector shape if the
+    pattern follows from it. `scattered`: the addresses or the active mask depend on loaded data, so
+    that no stride is expected (`analysis.scattered`)."""
 
     pattern: Pattern
     lanes: VectorShape = VARYING
@@ -117,21 +124,21 @@ class Addresses:
 
     @classmethod
     def of(
-        cls, shape: AccessType, lanes: VectorShape, runs: int, *, scattered: bool = False
+        cls, access_type: AccessType, lanes: VectorShape, runs: int, *, scattered: bool = False
     ) -> Addresses:
-        """Returns what the shape of the addresses says, where all lanes go together, in warps of so
-        many runs."""
+        """Returns the description of addresses with vector shape `lanes`, in convergent code of
+        warps of `runs` runs."""
         if not lanes.is_affine:
-            gathers = runs > MOST_RUNS_BY_STEP and shape.type.bytes >= WORD_BYTES
+            gathers = runs > MOST_RUNS_BY_STEP and access_type.type.bytes >= WORD_BYTES
             if gathers or runs == LANES:
                 return cls(Pattern.LAYOUT, VectorShape(LANES))
             return cls(Pattern.STEP, VectorShape(runs), scattered)
-        by_stride = {0: Pattern.AGREED, shape.size: Pattern.CONSECUTIVE}
+        by_stride = {0: Pattern.AGREED, access_type.size: Pattern.CONSECUTIVE}
         return cls(by_stride.get(lanes.stride, Pattern.STRIDED), lanes)
 
-    def are_distinct(self, shape: AccessType) -> bool:
-        """Returns whether each lane is known to reach bytes of its own."""
-        return self.lanes.width == 1 and self.lanes.stride >= shape.size
+    def are_distinct(self, access_type: AccessType) -> bool:
+        """Returns whether lanes are known to access disjoint bytes."""
+        return self.lanes.width == 1 and self.lanes.stride >= access_type.size
 
 
 ANYWHERE = Addresses(Pattern.ANY)
@@ -139,9 +146,13 @@ ANYWHERE = Addresses(Pattern.ANY)
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Holds what a choice depends on beside the access: whether its code may be `inlined`, its
-    order is `fixed` rather than chosen by a policy, steps are looked for (`Pass.STEPS`), stores may
-    be `batched` (`Pass.PUT_OFF`), and atomics are `deferred` by the device's rules."""
+    """Holds the options of a kernel that the choice of plans depends on.
+
+    `inlined`: accesses may be emitted inline. `fixed`: the order of lanes is fixed, not chosen by a
+    policy. `steps`: strides of varying addresses are looked for (`Pass.STEPS`). `batched`: stores
+    may be deferred (`Pass.STORE_BATCHING`). `deferred`: the device's rules allow that atomics are
+    counted in batches (`cost.deferred_atomics`).
+    """
 
     inlined: bool = True
     fixed: bool = True
@@ -151,11 +162,12 @@ class Facts:
 
 
 MOST_ELEMENTS_BETWEEN = 8
-"""Elements from lane to lane up to which vectors that cover a run take the place of a gather."""
+"""The largest stride, in elements, for which a run is loaded by contiguous vectors and shuffles; a
+gather is faster for larger ones."""
 
 
 class Need(Enum):
-    """Says what else a row demands."""
+    """Names further conditions of a row."""
 
     WORDS = "elements of 4 bytes or more"
     LONG = "elements of more than 4 bytes"
@@ -172,69 +184,80 @@ class Need(Enum):
     ON_STACK = "what a call keeps"
 
 
-def _near(shape: AccessType) -> range:
-    """Returns the strides of lanes that do not adjoin, but are NEAR."""
-    step = shape.type.bytes
-    return range(shape.size + step, MOST_ELEMENTS_BETWEEN * step + 1, step)
+def _near_strides(access_type: AccessType) -> range:
+    """Returns the strides, in bytes, that meet `Need.NEAR`: more than an access, at most
+    MOST_ELEMENTS_BETWEEN elements."""
+    step = access_type.type.bytes
+    return range(access_type.size + step, MOST_ELEMENTS_BETWEEN * step + 1, step)
 
 
 _HOLDS: Mapping[Need, Callable[[AccessType, Addresses, Facts], bool]] = {
-    Need.WORDS: lambda shape, _at, _facts: shape.type.bytes >= WORD_BYTES,
-    Need.LONG: lambda shape, _at, _facts: shape.type.bytes > WORD_BYTES,
-    Need.ONE_WORD: lambda shape, _at, _facts: shape.size == WORD_BYTES,
-    Need.ONE_ELEMENT: lambda shape, _at, _facts: shape.parts == 1 and shape.size in (4, 8),
-    Need.PAIRS: lambda _shape, at, _facts: at.lanes.width == LANES // 2,
-    Need.NEAR: lambda shape, at, _facts: at.lanes.stride in _near(shape),
-    Need.ONE_RUN: lambda _shape, at, _facts: at.lanes.width == 1,
-    Need.NO_OVERLAP: lambda shape, at, facts: facts.fixed or at.are_distinct(shape),
-    Need.STEPS: lambda _shape, _at, facts: facts.steps,
-    Need.NOT_SCATTERED: lambda _shape, at, _facts: not at.scattered,
-    Need.DEFERS: lambda _shape, _at, facts: facts.batched and facts.fixed,
-    Need.LISTS: lambda _shape, _at, facts: facts.deferred and facts.fixed,
-    Need.ON_STACK: lambda shape, _at, _facts: shape.route == STACK,
+    Need.WORDS: lambda access_type, _addresses, _facts: access_type.type.bytes >= WORD_BYTES,
+    Need.LONG: lambda access_type, _addresses, _facts: access_type.type.bytes > WORD_BYTES,
+    Need.ONE_WORD: lambda access_type, _addresses, _facts: access_type.size == WORD_BYTES,
+    Need.ONE_ELEMENT: lambda access_type, _addresses, _facts: (
+        access_type.parts == 1 and access_type.size in (4, 8)
+    ),
+    Need.PAIRS: lambda _access_type, addresses, _facts: addresses.lanes.width == LANES // 2,
+    Need.NEAR: lambda access_type, addresses, _facts: (
+        addresses.lanes.stride in _near_strides(access_type)
+    ),
+    Need.ONE_RUN: lambda _access_type, addresses, _facts: addresses.lanes.width == 1,
+    Need.NO_OVERLAP: lambda access_type, addresses, facts: (
+        facts.fixed or addresses.are_distinct(access_type)
+    ),
+    Need.STEPS: lambda _access_type, _addresses, facts: facts.steps,
+    Need.NOT_SCATTERED: lambda _access_type, addresses, _facts: not addresses.scattered,
+    Need.DEFERS: lambda _access_type, _addresses, facts: facts.batched and facts.fixed,
+    Need.LISTS: lambda _access_type, _addresses, facts: facts.deferred and facts.fixed,
+    Need.ON_STACK: lambda access_type, _addresses, _facts: access_type.route == STACK,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """The accesses of `ops` to `spaces` at addresses of the plan's pattern (ANY: of any one) that
-    have all that the row `needs`, and their plan."""
+class PlanRow:
+    """Maps accesses to a plan: those of `ops` to `spaces` whose addresses have the plan's pattern
+    (ANY matches all) and that meet all `needs`."""
 
     ops: tuple[str, ...]
     spaces: tuple[Space, ...]
     plan: AccessPlan
     needs: tuple[Need, ...] = ()
 
-    def fits(self, shape: AccessType, at: Addresses, facts: Facts) -> bool:
-        """Returns whether the row is for an access at such addresses."""
-        can_be_inlined = facts.inlined and shape.route != STACK
-        reached = shape.op in self.ops and shape.space in self.spaces
-        known = self.plan.pattern in (at.pattern, Pattern.ANY)
-        if not (reached and known and (can_be_inlined or self.plan.is_general)):
+    def fits(self, access_type: AccessType, addresses: Addresses, facts: Facts) -> bool:
+        """Returns whether the row matches an access."""
+        can_be_inlined = facts.inlined and access_type.route != STACK
+        is_kind = access_type.op in self.ops and access_type.space in self.spaces
+        has_pattern = self.plan.pattern in (addresses.pattern, Pattern.ANY)
+        if not (is_kind and has_pattern and (can_be_inlined or self.plan.is_general)):
             return False
-        return all(_HOLDS[need](shape, at, facts) for need in self.needs)
+        return all(_HOLDS[need](access_type, addresses, facts) for need in self.needs)
 
 
 def _cached(pattern: Pattern, move: Move) -> AccessPlan:
+    """Returns the plan of an affine access that is guarded and counted by the range cache."""
     return AccessPlan(pattern, Guard.CACHE, move, Cost.CACHE, Exit.SLOW_VERSION)
 
 
 def _by_step(guard: Guard, move: Move) -> AccessPlan:
+    """Returns the plan of a varying access whose stride in each run is found at run time."""
     return AccessPlan(Pattern.STEP, guard, move, Cost.CACHE, Exit.GENERAL)
 
 
 def _laid_out(move: Move) -> AccessPlan:
+    """Returns the plan of a varying access each of whose lanes is a run."""
     return AccessPlan(Pattern.LAYOUT, Guard.LANES, move, Cost.CACHE, Exit.GENERAL)
 
 
 def _general(move: Move, cost: Cost = Cost.PATTERNS) -> AccessPlan:
+    """Returns the plan of an access out of line, with a check of every lane."""
     return AccessPlan(Pattern.ANY, Guard.BOUNDS, move, cost, Exit.FAULT)
 
 
 LOAD, STORE, ATOMIC = ("load",), ("store",), ("atomic",)
 LOAD_STORE = LOAD + STORE
 LINEAR = (Space.GLOBAL, Space.SHARED, Space.CONST)
-"""Spaces in which an address is a place of its own for all lanes."""
+"""The spaces in which an address means the same byte in all lanes."""
 
 LOCAL = (Space.LOCAL,)
 ANY_OP, ANY_SPACE = LOAD_STORE + ATOMIC, tuple(Space)
@@ -247,47 +270,47 @@ _DEFERRED = AccessPlan(
 _DEFERRED_ATOMIC = AccessPlan(Pattern.ANY, Guard.WINDOW, Move.LANE_BY_LANE, Cost.LIST, Exit.GENERAL)
 
 TABLE = (
-    # Accesses that are inlined, where lanes go together.
-    Row(LOAD_STORE, LOCAL, _cached(Pattern.AGREED, Move.ROWS), (Need.WORDS, Need.ONE_RUN)),
-    Row(LOAD, LINEAR, _cached(Pattern.AGREED, Move.EACH), (Need.PAIRS, Need.WORDS)),
-    Row(LOAD, LINEAR, _cached(Pattern.CONSECUTIVE, Move.PAIRS), (Need.PAIRS, Need.ONE_WORD)),
-    Row(LOAD, LINEAR, _cached(Pattern.CONSECUTIVE, Move.GATHER), (Need.PAIRS,)),
-    Row(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.GATHER), (Need.PAIRS,)),
-    Row(LOAD, LINEAR, _cached(Pattern.AGREED, Move.SCALAR)),
-    Row(LOAD, LINEAR, _cached(Pattern.CONSECUTIVE, Move.VECTOR)),
-    Row(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.STRUCTURES), (Need.NEAR,)),
-    Row(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.GATHER)),
-    Row(STORE, LINEAR, _cached(Pattern.AGREED, Move.SCALAR), (*_WORDS, Need.ONE_RUN)),
-    Row(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.PAIRS), (*_PAIRS, Need.ONE_WORD)),
-    Row(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.SCATTER), (*_PAIRS, Need.WORDS)),
-    Row(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.VECTOR), (Need.NO_OVERLAP,)),
-    Row(STORE, LINEAR, _cached(Pattern.STRIDED, Move.SCATTER), _WORDS),
-    Row(LOAD, LINEAR, _by_step(Guard.STEP, Move.BY_STEP), (*_STEPS, Need.WORDS)),
-    Row(LOAD, LINEAR, _by_step(Guard.ELEMENT, Move.VECTOR), _STEPS),
-    Row(STORE, LINEAR, _by_step(Guard.STEP, Move.BY_STEP), (*_STEPS, *_WORDS)),
-    Row(STORE, LINEAR, _by_step(Guard.ELEMENT, Move.VECTOR), (*_STEPS, Need.NO_OVERLAP)),
-    Row(LOAD, LINEAR, _laid_out(Move.BY_STEP), (Need.STEPS, Need.WORDS)),
-    Row(LOAD, LINEAR, _laid_out(Move.GATHER), (Need.STEPS,)),
-    Row(STORE, LINEAR, _laid_out(Move.BY_STEP), (Need.STEPS, *_WORDS)),
-    Row(STORE, (Space.GLOBAL, Space.SHARED), _DEFERRED, (Need.DEFERS, Need.ONE_ELEMENT)),
-    Row(ATOMIC, (Space.SHARED,), _DEFERRED_ATOMIC, (Need.LISTS, Need.ONE_WORD)),
+    # Accesses that are inlined, in convergent code.
+    PlanRow(LOAD_STORE, LOCAL, _cached(Pattern.AGREED, Move.ROWS), (Need.WORDS, Need.ONE_RUN)),
+    PlanRow(LOAD, LINEAR, _cached(Pattern.AGREED, Move.EACH), (Need.PAIRS, Need.WORDS)),
+    PlanRow(LOAD, LINEAR, _cached(Pattern.CONSECUTIVE, Move.PAIRS), (Need.PAIRS, Need.ONE_WORD)),
+    PlanRow(LOAD, LINEAR, _cached(Pattern.CONSECUTIVE, Move.GATHER), (Need.PAIRS,)),
+    PlanRow(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.GATHER), (Need.PAIRS,)),
+    PlanRow(LOAD, LINEAR, _cached(Pattern.AGREED, Move.SCALAR)),
+    PlanRow(LOAD, LINEAR, _cached(Pattern.CONSECUTIVE, Move.VECTOR)),
+    PlanRow(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.STRUCTURES), (Need.NEAR,)),
+    PlanRow(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.GATHER)),
+    PlanRow(STORE, LINEAR, _cached(Pattern.AGREED, Move.SCALAR), (*_WORDS, Need.ONE_RUN)),
+    PlanRow(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.PAIRS), (*_PAIRS, Need.ONE_WORD)),
+    PlanRow(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.SCATTER), (*_PAIRS, Need.WORDS)),
+    PlanRow(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.VECTOR), (Need.NO_OVERLAP,)),
+    PlanRow(STORE, LINEAR, _cached(Pattern.STRIDED, Move.SCATTER), _WORDS),
+    PlanRow(LOAD, LINEAR, _by_step(Guard.STEP, Move.BY_STEP), (*_STEPS, Need.WORDS)),
+    PlanRow(LOAD, LINEAR, _by_step(Guard.ELEMENT, Move.VECTOR), _STEPS),
+    PlanRow(STORE, LINEAR, _by_step(Guard.STEP, Move.BY_STEP), (*_STEPS, *_WORDS)),
+    PlanRow(STORE, LINEAR, _by_step(Guard.ELEMENT, Move.VECTOR), (*_STEPS, Need.NO_OVERLAP)),
+    PlanRow(LOAD, LINEAR, _laid_out(Move.BY_STEP), (Need.STEPS, Need.WORDS)),
+    PlanRow(LOAD, LINEAR, _laid_out(Move.GATHER), (Need.STEPS,)),
+    PlanRow(STORE, LINEAR, _laid_out(Move.BY_STEP), (Need.STEPS, *_WORDS)),
+    PlanRow(STORE, (Space.GLOBAL, Space.SHARED), _DEFERRED, (Need.DEFERS, Need.ONE_ELEMENT)),
+    PlanRow(ATOMIC, (Space.SHARED,), _DEFERRED_ATOMIC, (Need.LISTS, Need.ONE_WORD)),
     # Accesses out of line.
-    Row(ANY_OP, (Space.GENERIC,), _general(Move.BY_SPACE)),
-    Row(ATOMIC, ANY_SPACE, _general(Move.LANE_BY_LANE)),
-    Row(LOAD_STORE, LOCAL, _general(Move.WORDS, Cost.NONE), (Need.LONG, Need.ON_STACK)),
-    Row(LOAD_STORE, LOCAL, _general(Move.WORDS), (Need.LONG,)),
-    Row(LOAD_STORE, ANY_SPACE, _general(Move.EACH_LANE, Cost.NONE), (Need.ON_STACK,)),
-    Row(LOAD_STORE, (Space.PARAM,), _general(Move.EACH_LANE, Cost.NONE)),
-    Row(LOAD_STORE, LOCAL, _general(Move.EACH_LANE)),
-    Row(LOAD_STORE, ANY_SPACE, _general(Move.BY_PATTERN)),
+    PlanRow(ANY_OP, (Space.GENERIC,), _general(Move.BY_SPACE)),
+    PlanRow(ATOMIC, ANY_SPACE, _general(Move.LANE_BY_LANE)),
+    PlanRow(LOAD_STORE, LOCAL, _general(Move.WORDS, Cost.NONE), (Need.LONG, Need.ON_STACK)),
+    PlanRow(LOAD_STORE, LOCAL, _general(Move.WORDS), (Need.LONG,)),
+    PlanRow(LOAD_STORE, ANY_SPACE, _general(Move.EACH_LANE, Cost.NONE), (Need.ON_STACK,)),
+    PlanRow(LOAD_STORE, (Space.PARAM,), _general(Move.EACH_LANE, Cost.NONE)),
+    PlanRow(LOAD_STORE, LOCAL, _general(Move.EACH_LANE)),
+    PlanRow(LOAD_STORE, ANY_SPACE, _general(Move.BY_PATTERN)),
 )
 
 
-def select(shape: AccessType, at: Addresses, facts: Facts) -> AccessPlan:
-    """Returns the plan of an access: that of the first row of the table that is for it."""
-    return next(row.plan for row in TABLE if row.fits(shape, at, facts))
+def select(access_type: AccessType, addresses: Addresses, facts: Facts) -> AccessPlan:
+    """Returns the plan of an access: that of the first row that matches."""
+    return next(row.plan for row in TABLE if row.fits(access_type, addresses, facts))
 
 
-def general(shape: AccessType) -> AccessPlan:
+def general(access_type: AccessType) -> AccessPlan:
     """Returns the plan of an access out of line."""
-    return select(shape, ANYWHERE, Facts(inlined=False))
+    return select(access_type, ANYWHERE, Facts(inlined=False))

@@ -1,5 +1,5 @@
-"""Describes the accesses of a kernel to memory as the choice of their plans reads them
-(`ir.access_plans`)."""
+"""Describes the memory accesses of a kernel for the choice of plans (`ir.access_plans`): the access
+type of an instruction, and the options of the kernel."""
 
 from __future__ import annotations
 
@@ -13,41 +13,43 @@ from warploom.program.program import Program
 from warploom.ptx.ir import Instruction, Operand, Register, Vector
 
 MOST_INLINED = 128
-"""Of a kernel with more accesses than that none is inlined: its code would take minutes to make."""
+"""The number of access rows up to which accesses are inlined; the code of a kernel with more would
+take minutes to compile."""
 
 
 class KernelAccesses:
-    """Says what the accesses of a program move. `facts` are those on which the choice of their
-    plans depends, in code for lanes that are together; `scattered` registers have values that
-    depend on data."""
+    """Holds a program with the `facts` by which plans are chosen in convergent code, and the
+    `scattered` registers, whose lanes hold unrelated values."""
 
     def __init__(self, program: Program, facts: Facts, scattered: frozenset[Register]) -> None:
         self.program, self.facts, self.scattered = program, facts, scattered
 
-    def shape_of(self, op: str, index: int, made: Instruction) -> AccessType:
-        """Returns what a load or a store moves."""
-        data = made.operands[0 if op == "load" else 1]
-        kept = STACK if index in self.program.private else ""
-        route = kept or (route_of(made) if op == "load" else "")
-        type = made.operation.modifiers.scalar()
-        return AccessType(op, space_of(made), type, len(elements(data)), route)
+    def access_type_of(self, op: str, index: int, instruction: Instruction) -> AccessType:
+        """Returns the access type of a load or a store, the instruction of number `index`."""
+        data = instruction.operands[0 if op == "load" else 1]
+        saved = STACK if index in self.program.private else ""
+        route = saved or (route_of(instruction) if op == "load" else "")
+        type = instruction.operation.modifiers.scalar()
+        return AccessType(op, space_of(instruction), type, len(elements(data)), route)
 
 
 def facts_of(layout: CountLayout, variant: KernelVariant) -> Facts:
-    """Returns what the choice of plans depends on in a variant of a kernel."""
-    wanted = variant.sanitizes
+    """Returns the options of a kernel's variant that the choice of plans depends on."""
+    sanitizing = variant.sanitizes
     return Facts(
         inlined=_inlines(layout, variant),
         fixed=not variant.shuffles,
         steps=variant.does(Pass.STEPS),
-        batched=variant.does(Pass.STORE_BATCHING) and not (wanted is not None and wanted.in_order),
+        batched=variant.does(Pass.STORE_BATCHING)
+        and not (sanitizing is not None and sanitizing.in_order),
         deferred=layout.rules.defers_atomics,
     )
 
 
 def _inlines(layout: CountLayout, variant: KernelVariant) -> bool:
-    """Returns whether accesses can be inlined: not where each is noted or told to an observer, may
-    lead to other blocks, or is looked up in caches; nor where there are too many."""
+    """Returns whether accesses can be inlined. They are not if each access is recorded, observed or
+    watched, may address another block of a cluster, or looks up a simulated cache; nor if there are
+    more than MOST_INLINED."""
     watches = variant.debugging is not None and variant.debugging.watches
     elsewhere = variant.clusters or layout.rules.caches
     rows = {(row.instruction, row.space) for row in layout.rows}
@@ -55,5 +57,5 @@ def _inlines(layout: CountLayout, variant: KernelVariant) -> bool:
 
 
 def elements(operand: Operand) -> tuple[Operand, ...]:
-    """Return the elements of a vector operand, or the operand itself."""
+    """Returns the elements of a vector operand, or a tuple of the operand itself."""
     return operand.elements if isinstance(operand, Vector) else (operand,)

@@ -1,5 +1,4 @@
-"""Reads the lines of the text of the Warp IR (`ir.text`): words, attributes, and the
-lines that are indented behind one."""
+"""Splits the text of the Warp IR (`ir.text`) into a tree of lines with words and attributes."""
 
 from __future__ import annotations
 
@@ -17,7 +16,8 @@ Read = TypeVar("Read")
 
 @dataclass
 class Line:
-    """A line of the text: its words, its attributes, and the lines that are indented behind it."""
+    """Holds a line of the text: its `words`, the `values` of its attributes by name, and the
+    `inner` lines, which follow it with deeper indentation."""
 
     number: int
     text: str
@@ -34,25 +34,25 @@ class Line:
                 self.words.append(word)
 
     def read(self, reader: Callable[[Line], Read]) -> Read:
-        """Returns what a reader makes of the line. Raises WarploomError, with the number of the
-        line, where that is nothing."""
+        """Applies a reader to the line. Raises WarploomError with the line's number if the reader
+        fails."""
         try:
             return reader(self)
         except (KeyError, ValueError, IndexError, msgspec.MsgspecError) as error:
             raise WarploomError(f"line {self.number} of the Warp IR: {error!r}") from error
 
     def list(self, name: str) -> list[str]:
-        """Returns the parts of an attribute; none of one that is not there."""
+        """Returns the elements of an attribute's list; an empty list if it is absent."""
         value = self.values.get(name, "")
         return value.split(",") if value else []
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """Returns the numbers of an attribute."""
+        """Returns the elements of an attribute's list as integers."""
         return tuple(map(int, self.list(name)))
 
 
 def tree_of(text: str) -> list[Line]:
-    """Returns the lines of a text that are not indented, with those behind them."""
+    """Returns the lines of a text that are not indented, with their inner lines."""
     roots: list[Line] = []
     open_lines: list[Line] = []
     for number, written in enumerate(text.splitlines(), 1):

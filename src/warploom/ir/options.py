@@ -1,5 +1,5 @@
-"""The transformations that optimised code can do without: each can be switched off by its name in
-`WARPLOOM_DISABLE`, and neither results nor counters change."""
+"""Names the optional transformations of optimised code, and reads which ones the environment
+variable `WARPLOOM_DISABLE` switches off. Neither results nor counters depend on them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from enum import StrEnum
 from warploom.core.errors import WarploomError
 
 VARIABLE, PRINT_VARIABLE, ALL = "WARPLOOM_DISABLE", "WARPLOOM_PRINT_AFTER", "all"
-"""The variables that name passes which are left out, and those whose result is printed
-(`passes.pipeline`)."""
+"""The environment variables that list passes to leave out, and passes after which the IR is printed
+(`passes.pipeline`); and the word for all passes."""
 
 
 class Pass(StrEnum):
-    """Names the transformations."""
+    """Names the optional transformations."""
 
     UNIFORMITY = "uniformity"
     MASKED_LOOPS = "masked-loops"
@@ -46,7 +46,7 @@ DESCRIPTIONS: Mapping[Pass, str] = {
     Pass.STATIC_SCHEDULE: "all barrier regions of a block in one call, where their order is known",
     Pass.WARP_ORDER: "a warp that waits hands over to the next without a return to the scheduler",
 }
-"""What each does."""
+"""A description of each transformation, as docs and the command line show it."""
 
 
 OLD_NAMES: Mapping[str, Pass] = {
@@ -63,16 +63,16 @@ OLD_NAMES: Mapping[str, Pass] = {
 
 
 def disabled() -> frozenset[Pass]:
-    """Return the transformations that the environment switches off. Raises WarploomError for a name
-    that is none."""
+    """Returns the transformations that WARPLOOM_DISABLE switches off. Raises WarploomError for an
+    unknown name."""
     return frozenset(map(Pass, named_passes(VARIABLE, [*Pass])))
 
 
 def named_passes(variable: str, known: Collection[str]) -> frozenset[str]:
-    """Returns the passes that a variable of the environment names, with commas between them, or by
-    ALL. Raises WarploomError for a name that is none of the known ones."""
-    given = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
-    names = [_current_name(variable, name) for name in given]
+    """Returns the passes that an environment variable lists, separated by commas; for ALL, all of
+    `known`. Raises WarploomError for a name that is not in `known`."""
+    listed = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
+    names = [_current_name(variable, name) for name in listed]
     if ALL in names:
         return frozenset(known)
     for name in names:
@@ -84,6 +84,7 @@ def named_passes(variable: str, known: Collection[str]) -> frozenset[str]:
 
 
 def _current_name(variable: str, name: str) -> str:
+    """Returns the name of a pass, in place of a deprecated one, of which it warns."""
     if name not in OLD_NAMES:
         return name
     message = f"{variable}={name} is deprecated: use {OLD_NAMES[name]}"

@@ -1,4 +1,8 @@
-"""Reads the text of the Warp IR (`ir.text`) back."""
+"""Parses the text of the Warp IR (`ir.text`) back to data.
+
+What is printed and parsed is equal to the original IR, but for `origin`, the kernel that it was
+made from: an IR that was parsed can be emitted beside that kernel, and passes cannot be run on it.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +37,8 @@ from warploom.ptx.ir import Register, Space
 
 
 def parse_warp_ir(text: str) -> WarpIR:
-    """Returns the IR of a text. Raises WarploomError, with the number of the line, for what is
-    none."""
+    """Parses the text of a Warp IR. Raises WarploomError, with the number of the line, for text
+    that is not in the form of `ir.text`."""
     return _Parser(tree_of(text)).ir()
 
 
@@ -42,10 +46,13 @@ KEYWORDS = (
     *("kernel", "variant", "facts", "registers", "regions", "reconvergence", "exits", "block"),
     *("strided", "warp_loop", "scheduled_loop"),
 )
-"""What a line that is not indented begins with."""
+"""The first words of lines that are not indented."""
 
 
 class _Parser:
+    """Builds the data from the tree of lines; registers and labels of blocks are looked up by
+    name."""
+
     def __init__(self, lines: list[Line]) -> None:
         self._lines: dict[str, list[Line]] = {word: [] for word in KEYWORDS}
         for line in lines:
@@ -57,28 +64,35 @@ class _Parser:
         self._blocks = {label: index for index, label in enumerate((*labels, END))}
 
     def _one(self, word: str) -> Line:
+        """Returns the only line that begins with a keyword. Raises WarploomError if there are none
+        or several."""
         if len(self._lines[word]) != 1:
             raise WarploomError(f"the Warp IR has {len(self._lines[word])} lines `{word}`, not one")
         return self._lines[word][0]
 
     def _each(self, word: str, reader: Callable[[Line], Read]) -> tuple[Read, ...]:
+        """Applies a reader to each line that begins with a keyword."""
         return tuple(line.read(reader) for line in self._lines[word])
 
     def ir(self) -> WarpIR:
-        """Returns the IR."""
+        """Returns the whole IR."""
         return WarpIR(
             name=self._one("kernel").read(lambda line: line.words[1]),
             variant=self._one("variant").read(_variant),
             access_facts=self._one("facts").read(_facts),
             registers=tuple(self._registers.values()),
             blocks=self._each("block", self._block),
-            regions=next(iter(self._each("regions", lambda one: self._region(one.inner[0]))), None),
+            regions=next(
+                iter(self._each("regions", lambda each: self._region(each.inner[0]))), None
+            ),
             exits=self._each("exits", self._exits),
             shapes=self._shapes((line.words[0], line.words[2:3]) for line in self._declared),
-            spilled=self._marked("spilled"),
-            scattered=self._marked("scattered"),
+            spilled=self._registers_with("spilled"),
+            scattered=self._registers_with("scattered"),
             reconvergence=self._one("reconvergence").read(self._reconvergence),
-            block_shapes=self._shapes((one.words[0], one.list("block")) for one in self._declared),
+            block_shapes=self._shapes(
+                (each.words[0], each.list("block")) for each in self._declared
+            ),
             strided_loops=self._each("strided", self._strided),
             warp_loops=self._each("warp_loop", self._warp_loop),
             static_schedule=self._each("scheduled_loop", self._warp_loop),
@@ -89,19 +103,22 @@ class _Parser:
     def _shapes(self, words: Iterable[tuple[str, list[str]]]) -> dict[Register, VectorShape]:
         return {
             self._registers[name]: shape
-            for name, found in words
-            if found and (shape := _shape(found[0])) is not None
+            for name, texts in words
+            if texts and (shape := _shape(texts[0])) is not None
         }
 
-    def _marked(self, mark: str) -> frozenset[Register]:
+    def _registers_with(self, mark: str) -> frozenset[Register]:
+        """Returns the registers whose line has a mark, such as `spilled`."""
         lines = (line for line in self._declared if mark in line.words[2:])
         return frozenset(self._registers[line.words[0]] for line in lines)
 
-    def _named(self, line: Line, name: str) -> frozenset[Register]:
-        return frozenset(self._registers[one] for one in line.list(name))
+    def _registers_of(self, line: Line, name: str) -> frozenset[Register]:
+        """Returns the registers that an attribute lists."""
+        return frozenset(self._registers[each] for each in line.list(name))
 
-    def _at(self, line: Line, name: str) -> tuple[int, ...]:
-        return tuple(self._blocks[one] for one in line.list(name))
+    def _block_numbers(self, line: Line, name: str) -> tuple[int, ...]:
+        """Returns the numbers of the basic blocks whose labels an attribute lists."""
+        return tuple(self._blocks[each] for each in line.list(name))
 
     # ---- what passes find -----------------------------------------------------------------------
 
@@ -113,27 +130,30 @@ class _Parser:
     def _reconvergence(self, line: Line) -> Reconvergence:
         return Reconvergence(
             suspends="suspends" in line.values,
-            points={self._blocks[one.words[1]]: self._at(one, "waiting") for one in line.inner},
-            diverged=frozenset(self._at(line, "diverged")),
-            resumable=frozenset(self._at(line, "resumable")),
+            points={
+                self._blocks[each.words[1]]: self._block_numbers(each, "waiting")
+                for each in line.inner
+            },
+            diverged=frozenset(self._block_numbers(line, "diverged")),
+            resumable=frozenset(self._block_numbers(line, "resumable")),
         )
 
     def _exits(self, line: Line) -> ExitRegion:
-        [header], [point] = self._at(line, "header"), self._at(line, "to")
-        blocks, exits = (frozenset(self._at(line, name)) for name in ("blocks", "exits"))
-        written, kept = (self._named(line, name) for name in ("written", "kept"))
+        [header], [point] = self._block_numbers(line, "header"), self._block_numbers(line, "to")
+        blocks, exits = (frozenset(self._block_numbers(line, name)) for name in ("blocks", "exits"))
+        written, kept = (self._registers_of(line, name) for name in ("written", "kept"))
         return ExitRegion(header, blocks, exits, point, written, kept)
 
     def _strided(self, line: Line) -> BatchedLoop:
-        words = (one.rpartition(":") for one in line.list("shapes"))
+        words = (each.rpartition(":") for each in line.list("shapes"))
         shapes = self._shapes((name, [shape]) for name, _, shape in words)
-        groups = tuple(one.read(self._group) for one in line.inner)
+        groups = tuple(each.read(self._group) for each in line.inner)
         return BatchedLoop(self._strided_loop(line), shapes, groups)
 
     def _strided_loop(self, line: Line) -> StridedLoop:
-        widened = (_groups(r"(\d+):(\d+)", one) for one in line.list("widened"))
+        widened = (_match_groups(r"(\d+):(\d+)", each) for each in line.list("widened"))
         return StridedLoop(
-            self._at(line, "blocks"),
+            self._block_numbers(line, "blocks"),
             line.numbers("advances"),
             tuple((int(index), int(source)) for index, source in widened),
             line.numbers("compared"),
@@ -145,11 +165,11 @@ class _Parser:
         choices = dict.fromkeys(line.numbers("taken"), True)
         choices |= dict.fromkeys(line.numbers("passed"), False)
         return WarpLoopPath(
-            next(iter(self._at(line, "site")), None),
-            self._at(line, "before"),
-            next(iter(self._at(line, "body")), None),
+            next(iter(self._block_numbers(line, "site")), None),
+            self._block_numbers(line, "before"),
+            next(iter(self._block_numbers(line, "body")), None),
             "partly" in line.values,
-            self._at(line, "after"),
+            self._block_numbers(line, "after"),
             choices,
             kinds,
         )
@@ -157,20 +177,20 @@ class _Parser:
     # ---- blocks ---------------------------------------------------------------------------------
 
     def _block(self, line: Line) -> BasicBlock:
-        instruction_lines = [one for one in line.inner if one.words[0].endswith(":")]
-        beside = {one.words[0]: one for one in line.inner if one not in instruction_lines}
+        instruction_lines = [each for each in line.inner if each.words[0].endswith(":")]
+        beside = {each.words[0]: each for each in line.inner if each not in instruction_lines}
         branch = line.values.get("branch")
-        [reconvergence] = self._at(line, "reconvergence")
+        [reconvergence] = self._block_numbers(line, "reconvergence")
         return BasicBlock(
             label=line.words[1],
             first=int(instruction_lines[0].words[0].removesuffix(":")),
-            instructions=tuple(one.text.partition(": ")[2] for one in instruction_lines),
-            successors=self._at(line, "to"),
+            instructions=tuple(each.text.partition(": ")[2] for each in instruction_lines),
+            successors=self._block_numbers(line, "to"),
             reconvergence=reconvergence,
-            live=self._named(line, "live"),
-            loose=self._named(line, "loose"),
+            live=self._registers_of(line, "live"),
+            loose=self._registers_of(line, "loose"),
             branch=None if branch is None else BranchKind(branch),
-            predicated_block=next(iter(self._at(line, "predicated")), None),
+            predicated_block=next(iter(self._block_numbers(line, "predicated")), None),
             in_region_version="region_version" in line.values,
             accesses=self._accesses(beside.get("accesses")),
             masked=self._accesses(beside.get("masked")),
@@ -179,7 +199,7 @@ class _Parser:
     def _accesses(self, line: Line | None) -> BlockAccesses:
         if line is None:
             return BlockAccesses()
-        groups = tuple(one.read(self._group) for one in line.inner)
+        groups = tuple(each.read(self._group) for each in line.inner)
         return BlockAccesses(groups, has_fast_version="fast_version" in line.values)
 
     def _group(self, line: Line) -> AccessGroup:
@@ -189,7 +209,7 @@ class _Parser:
         moved = access_type.AccessType(
             op, Space(space), TYPES[type.removeprefix(".")], parts, route
         )
-        members = (_groups(r"(\d+)([+-]\d+)", one) for one in line.list("members"))
+        members = (_match_groups(r"(\d+)([+-]\d+)", each) for each in line.list("members"))
         return AccessGroup(
             moved,
             _plan(line.values["plan"]),
@@ -208,17 +228,17 @@ def _variant(line: Line) -> KernelVariant:
 
 
 def _facts(line: Line) -> Facts:
-    return Facts(**{one.name: one.name in line.words for one in fields(Facts)})
+    return Facts(**{each.name: each.name in line.words for each in fields(Facts)})
 
 
 def _shape(text: str) -> VectorShape | None:
-    """Returns the shape that a word names; None of one that names none."""
+    """Returns the vector shape that a word names (`ir.text.shape_text`), or None."""
     if text in ("uniform", "varying"):
         return UNIFORM if text == "uniform" else VARYING
-    found = re.fullmatch(r"affine<(-?\d+)>(?:x(\d+))?", text)
-    if found is None:
+    match = re.fullmatch(r"affine<(-?\d+)>(?:x(\d+))?", text)
+    if match is None:
         return None
-    stride, run = found.groups(default=str(LANES))
+    stride, run = match.groups(default=str(LANES))
     return VectorShape(LANES // int(run), int(stride))
 
 
@@ -227,8 +247,9 @@ def _plan(text: str) -> AccessPlan:
     return AccessPlan(Pattern[pattern], Guard[guard], Move[move], Cost[cost], Exit[end])
 
 
-def _groups(pattern: str, text: str) -> tuple[str, ...]:
-    found = re.fullmatch(pattern, text)
-    if found is None:
+def _match_groups(pattern: str, text: str) -> tuple[str, ...]:
+    """Returns the groups of a pattern that a text matches. Raises ValueError if it does not."""
+    match = re.fullmatch(pattern, text)
+    if match is None:
         raise ValueError(f"{text} is not as expected")
-    return found.groups()
+    return match.groups()

@@ -1,5 +1,5 @@
-"""Lists how each access of a kernel to memory is done in optimised code, where all living lanes go
-together: by the plans that this code is emitted from (`ir.access_plans`)."""
+"""Lists the plan of each memory access of a kernel in the convergent copy of optimised code
+(`ir.access_plans`), for `warploom ptx --plan`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from warploom.program.accesses import accesses as accesses_of
 from warploom.program.accesses import bytes_of, space_of
 from warploom.ptx.ir import Instruction, Space
 
-SEEN = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL, Space.GENERIC)
+LISTED_SPACES = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL, Space.GENERIC)
 PATTERNS = {
     Pattern.AGREED: "one address in {runs}",
     Pattern.CONSECUTIVE: "addresses {stride} bytes apart in {runs}",
@@ -27,54 +27,62 @@ PATTERNS = {
     Pattern.COLUMNS: "columns, by a step found at run time",
     Pattern.ANY: "any addresses",
 }
-"""How a pattern is written of one access."""
+"""The texts of patterns; {runs} and {stride} are filled in for an access."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedAccess:
-    """An access with its plan: the number of its instruction, and its group, if it has one."""
+    """Holds the number of an access's instruction, its plan, and its group, if it is in one."""
 
     instruction: int
     plan: AccessPlan
     group: AccessGroup | None = None
 
     def __str__(self) -> str:
-        plan, group, others, pattern = self.plan, self.group, "", PATTERNS[self.plan.pattern]
+        plan, group, also_checked, pattern = self.plan, self.group, "", PATTERNS[self.plan.pattern]
         if group is not None:
             pattern = pattern.format(stride=group.base.stride, runs=_runs(group))
-            shared = [str(i) for i, _ in group.members if i != self.instruction]
-            others = f", asked once for {', '.join(shared)} too" if shared else ""
-        chosen = plan.guard.value + others, plan.move.value, f"counted by {plan.cost.value}"
-        return "; ".join([pattern, *chosen, f"else {plan.exit.value}"])
+            other_members = [str(i) for i, _ in group.members if i != self.instruction]
+            also_checked = (
+                f", asked once for {', '.join(other_members)} too" if other_members else ""
+            )
+        parts = plan.guard.value + also_checked, plan.move.value, f"counted by {plan.cost.value}"
+        return "; ".join([pattern, *parts, f"else {plan.exit.value}"])
 
 
 def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
-    """Returns the accesses of a kernel to memory, in the order of its instructions."""
+    """Returns the memory accesses of a kernel with their plans, in the order of instructions."""
     program, accesses = ir.program, ir.accesses_of(ir.program)
-    found: list[PlannedAccess] = []
+    planned: list[PlannedAccess] = []
     for block, facts in zip(program.blocks, ir.blocks, strict=True):
         groups = by_instruction(facts.accesses.groups)
         for index in range(block.start, block.stop):
-            made, group = program.instructions[index], groups.get(index)
+            instruction, group = program.instructions[index], groups.get(index)
             if group is not None:
-                found.append(PlannedAccess(index, group.plan, group))
-            elif any(space in SEEN for space, _ in accesses_of(made)):
-                found.append(PlannedAccess(index, _plan(accesses, index, made)))
-    return found
+                planned.append(PlannedAccess(index, group.plan, group))
+            elif any(space in LISTED_SPACES for space, _ in accesses_of(instruction)):
+                planned.append(PlannedAccess(index, _plan(accesses, index, instruction)))
+    return planned
 
 
-def _plan(accesses: KernelAccesses, index: int, made: Instruction) -> AccessPlan:
-    """Returns the plan of an access without a group."""
-    space, op = accesses_of(made)[0]
-    if made.operation.name in ("ld", "ldu", "st") and "bulk" not in made.operation.modifiers:
-        access_type = accesses.shape_of(op, index, made)
-    elif made.operation.spec.unit is Unit.ATOMIC:
-        access_type = AccessType(op, space_of(made), made.operation.modifiers.scalar())
+def _plan(accesses: KernelAccesses, index: int, instruction: Instruction) -> AccessPlan:
+    """Returns the plan of an access that is in no group."""
+    space, op = accesses_of(instruction)[0]
+    if (
+        instruction.operation.name in ("ld", "ldu", "st")
+        and "bulk" not in instruction.operation.modifiers
+    ):
+        access_type = accesses.access_type_of(op, index, instruction)
+    elif instruction.operation.spec.unit is Unit.ATOMIC:
+        access_type = AccessType(
+            op, space_of(instruction), instruction.operation.modifiers.scalar()
+        )
     else:
-        access_type = AccessType(op, space, B8, bytes_of(made))
+        access_type = AccessType(op, space, B8, bytes_of(instruction))
     return select(access_type, ANYWHERE, accesses.facts)
 
 
 def _runs(group: AccessGroup) -> str:
+    """Returns the text for the runs of a group's addresses."""
     lanes = LANES // group.base.width
     return "the warp" if group.base.width == 1 else f"each {lanes} lanes"

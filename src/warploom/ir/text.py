@@ -1,8 +1,13 @@
 """Prints the Warp IR as text that `ir.parser` reads back.
 
-A line is a keyword, words, then attributes `name=value`, whose values are lists with commas between
-them; lines that belong to another are indented behind it. Attributes that say nothing are left out.
-Lines that begin with `#` are comments.
+A line is a keyword, words, then attributes `name=value`, whose values may be lists separated by
+commas; lines that belong to a line follow it with deeper indentation. Attributes that are empty or
+false are omitted. Lines that begin with `#` are comments.
+
+    block b5 to=b6 reconvergence=b6 region_version=yes live=%r14,%r2,%rd2
+      25: ld.shared.f32 %f1, [%r2];
+      accesses
+        load shared .f32 lanes=affine<4> members=25+0 plan=consecutive/cache/vector/cache/general
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from warploom.ptx.ir import Register
 
 INDENT = "  "
 END = "exit"
-"""The label of the program's end."""
+"""The label that follows those of all blocks: the end of the program."""
 
 Attribute = str | int | bool | Iterable[str] | None
 
@@ -36,7 +41,7 @@ def print_warp_ir(ir: WarpIR) -> str:
 
 
 def attributes(**values: Attribute) -> str:
-    """Returns attributes as text; those that are None, False or empty say nothing."""
+    """Returns attributes as text; those that are None, False or empty are omitted."""
     words: list[str] = []
     for name, value in values.items():
         if isinstance(value, bool):
@@ -49,8 +54,8 @@ def attributes(**values: Attribute) -> str:
 
 
 def shape_text(shape: VectorShape) -> str:
-    """Returns a shape: `uniform`, `varying`, or `affine<STRIDE>`, behind which a number of lanes
-    stands where the shape is that of each run of so many."""
+    """Returns the text of a vector shape: `uniform`, `varying`, `affine<STRIDE>`, or
+    `affine<STRIDE>xLANES` for runs of fewer than 32 lanes."""
     if shape == VARYING:
         return "varying"
     if shape == VectorShape(1):
@@ -60,13 +65,14 @@ def shape_text(shape: VectorShape) -> str:
 
 
 def plan_text(plan: AccessPlan) -> str:
-    """Returns a plan: pattern, guard, move, cost and exit."""
+    """Returns the text of a plan: pattern/guard/move/cost/exit."""
     chosen = (plan.pattern, plan.guard, plan.move, plan.cost, plan.exit)
     return "/".join(one.name.lower() for one in chosen)
 
 
 def _plain(value: Any) -> Any:
-    """Returns options as what JSON has, sets in order, without those that are left at a default."""
+    """Returns a dataclass of options as JSON values: enumerations by value, sets sorted, fields
+    with their default value omitted."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, frozenset | tuple):
@@ -74,16 +80,18 @@ def _plain(value: Any) -> Any:
         return sorted(parts) if isinstance(value, frozenset) else parts
     if not is_dataclass(value):
         return value
-    found = ((one, getattr(value, one.name)) for one in fields(value))
-    return {one.name: _plain(given) for one, given in found if given != one.default}
+    options = ((one, getattr(value, one.name)) for one in fields(value))
+    return {one.name: _plain(option) for one, option in options if option != one.default}
 
 
 class _Printer:
+    """Prints one IR."""
+
     def __init__(self, ir: WarpIR) -> None:
         self.ir = ir
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the text."""
+        """Yields the lines of the text."""
         ir = self.ir
         yield f"kernel {ir.name}"
         yield f"variant {msgspec.json.encode(_plain(ir.variant)).decode()}"
@@ -108,8 +116,8 @@ class _Printer:
         for batched in ir.strided_loops:
             yield f"strided{self._strided(batched)}"
             yield from (f"{INDENT}{_group(group)}" for group in batched.groups)
-        yield from (f"warp_loop{self._warp_loop(way)}" for way in ir.warp_loops)
-        yield from (f"scheduled_loop{self._warp_loop(way)}" for way in ir.static_schedule)
+        yield from (f"warp_loop{self._warp_loop(path)}" for path in ir.warp_loops)
+        yield from (f"scheduled_loop{self._warp_loop(path)}" for path in ir.static_schedule)
 
     def _label(self, index: int) -> str:
         return self.ir.blocks[index].label if index < len(self.ir.blocks) else END
@@ -122,8 +130,8 @@ class _Printer:
         words += [shape_text(ir.shapes[register])] if register in ir.shapes else []
         words += ["spilled"] if register in ir.spilled else []
         words += ["scattered"] if register in ir.scattered else []
-        known = ir.block_shapes.get(register)
-        return INDENT + " ".join(words) + attributes(block=known and shape_text(known))
+        block_shape = ir.block_shapes.get(register)
+        return INDENT + " ".join(words) + attributes(block=block_shape and shape_text(block_shape))
 
     def _region(self, region: Region, indent: str) -> Iterator[str]:
         words = [region.kind.value, *self._labels(region.blocks)]
@@ -152,19 +160,19 @@ class _Printer:
             accesses=map(str, loop.accesses),
         )
 
-    def _warp_loop(self, way: WarpLoopPath) -> str:
+    def _warp_loop(self, path: WarpLoopPath) -> str:
         kinds = {
-            kind.name.lower(): [str(i) for i, one in sorted(way.kinds.items()) if one is kind]
+            kind.name.lower(): [str(i) for i, one in sorted(path.kinds.items()) if one is kind]
             for kind in StepKind
         }
         return attributes(
-            site=None if way.site is None else self._label(way.site),
-            before=self._labels(way.before),
-            body=None if way.body is None else self._label(way.body),
-            partly=way.partly,
-            after=self._labels(way.after),
-            taken=(str(i) for i, taken in way.choices.items() if taken),
-            passed=(str(i) for i, taken in way.choices.items() if not taken),
+            site=None if path.site is None else self._label(path.site),
+            before=self._labels(path.before),
+            body=None if path.body is None else self._label(path.body),
+            partly=path.partly,
+            after=self._labels(path.after),
+            taken=(str(i) for i, taken in path.choices.items() if taken),
+            passed=(str(i) for i, taken in path.choices.items() if not taken),
             **kinds,
         )
 

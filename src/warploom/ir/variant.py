@@ -1,4 +1,5 @@
-"""The variant of a kernel that machine code is made for."""
+"""Defines the options of a kernel's code: layout of threads in warps, scheduling, instrumentation,
+tier, disabled passes. Code is compiled and cached for each combination separately."""
 
 from __future__ import annotations
 
@@ -12,15 +13,19 @@ from warploom.ptx.ir import Space
 
 @dataclass(frozen=True, slots=True)
 class Sanitizing:
-    """The events that the code of a kernel has the detector take (`lower.instrument.sanitizing`),
-    beside the accesses that fail: `accesses`, all that reach memory of these spaces;
-    `synchronisation`, those that order threads. `in_order`: an access has to be done when its event
-    is taken, for the detector looks at memory; else it keeps no more than which bytes are written.
-    `together`: warps count the barriers that they pass (`detector.layout.TOGETHER`). Accesses that
-    cannot be found fault with make none (`sanitize.unchecked`): those of `unchecked` never, those
-    of `aligned` while all threads of a block meet at the same barriers, those of `written` where
-    all that they reach in shared memory has been written; those of both, where both hold. They are
-    named by instruction."""
+    """Selects the events that a kernel's code records in the detector, beside accesses that fault
+    (`lower.instrument.sanitizing`).
+
+    `accesses`: accesses to these state spaces. `synchronisation`: instructions that order threads.
+    `in_order`: an access is performed before its event is recorded, as the detector reads the
+    memory; otherwise the detector only stores which bytes are written. `together`: warps count the
+    barriers that they pass (`detector.layout.TOGETHER`).
+
+    Instructions whose accesses are proven to be free of findings (`sanitize.unchecked`) record
+    nothing: `unchecked` ones never; `aligned` ones while all threads of a block wait at the same
+    barriers; `written` ones if all that they access in shared memory has been written. An
+    instruction in both of these sets needs both conditions.
+    """
 
     accesses: frozenset[Space]
     synchronisation: bool
@@ -33,9 +38,9 @@ class Sanitizing:
 
 @dataclass(frozen=True, slots=True)
 class Debugging:
-    """The needs of a debugger. `steps`: the code runs one warp after the other in the order of the
-    schedule, and keeps registers lane by lane, so that the state between two turns can be read.
-    `watches`: it counts the accesses to one range of memory (`lower.instrument.watchpoints`)."""
+    """Selects what a debugger needs. `steps`: code runs one warp after the other in the order of
+    the schedule and keeps registers lane by lane, so that the state between two turns can be read.
+    `watches`: code counts the accesses to one range of memory (`lower.instrument.watchpoints`)."""
 
     steps: bool
     watches: bool = False
@@ -43,7 +48,7 @@ class Debugging:
 
 @dataclass(frozen=True, slots=True)
 class Observing:
-    """The events of which an observer is told (`simt.event_layout`)."""
+    """Selects the events that code reports to an observer (`simt.event_layout`)."""
 
     accesses: bool = False
     branches: bool = False
@@ -54,19 +59,23 @@ class Observing:
 
 @dataclass(frozen=True, slots=True)
 class KernelVariant:
-    """The options that decide a kernel's code, beside the kernel and the device's access rules.
+    """Holds the options that decide a kernel's code, beside the kernel and the device's access
+    rules.
 
-    `warp_layout` says how the warps of the launch are formed from threads; `alike`: in all of a
-    block's warps threads lie alike. `size` is the size of the
-    blocks, None where code is made for any. `independent`: each thread has its own program counter,
-    as from compute capability 7.0 on. `mixes`: lanes that part take turns by a policy, instead of
-    one side after the other. `shuffles`: warps, blocks and the lanes of an atomic go in an order
-    that the launch's policy chooses. `records`: the code writes a log of all that it does
-    (`abi.log`). `sanitizes`: what a detector takes, None without one. `clusters`: clusters have
-    several blocks, or the program names those of its own. `debugging`: the needs of a debugger,
-    None without one. `baseline`: the code is the one that is compiled fastest (`lower.baseline`).
-    `disabled`: the transformations that are not done (`ir.options`).
-    `observes`: the events of which the code tells an observer, None without one.
+    Threads: `warp_layout`: the layout of a thread block's threads in its warps. `alike`: all warps
+    of a block have the same layout. `size`: the size of thread blocks, None in code for any size.
+
+    Scheduling: `independent`: each thread has its own program counter, as from compute capability
+    7.0 on. `mixes`: diverged lanes take turns by a policy, instead of one side after the other.
+    `shuffles`: the launch's policy chooses the order of warps, blocks and the lanes of an atomic.
+    `clusters`: clusters have several blocks, or the program uses `mapa` or cancels launches.
+
+    Instrumentation: `records`: code writes a log (`abi.log`). `sanitizes`: the events for a
+    detector. `debugging`: the needs of a debugger. `observes`: the events for an observer. None
+    stands for none of these.
+
+    Tier: `baseline`: code is baseline code (`lower.baseline`). `disabled`: transformations that are
+    left out (`ir.options`).
     """
 
     warp_layout: WarpLayout
@@ -84,7 +93,7 @@ class KernelVariant:
     observes: Observing | None = None
 
     def does(self, one: Pass) -> bool:
-        """Returns whether a transformation is done."""
+        """Returns whether a transformation is enabled."""
         return one not in self.disabled
 
     def for_baseline(self) -> KernelVariant:
@@ -93,19 +102,20 @@ class KernelVariant:
 
     @property
     def plain(self) -> bool:
-        """Returns whether every register is kept lane by lane."""
-        kept = self.mixes or self.is_watched or self.steps or self.baseline
-        return kept or not self.does(Pass.UNIFORMITY)
+        """Returns whether all registers are stored lane by lane, without uniform or affine
+        forms."""
+        by_lane = self.mixes or self.is_watched or self.steps or self.baseline
+        return by_lane or not self.does(Pass.UNIFORMITY)
 
     @property
     def chooses(self) -> bool:
-        """Returns whether one side of a branch goes after the other, and the launch's policy says
-        which is first."""
+        """Returns whether the sides of a branch run one after the other in an order that the
+        launch's policy chooses."""
         return self.shuffles and not self.independent
 
     @property
     def is_watched(self) -> bool:
-        """Return whether the code takes notes of what it does, or tells others."""
+        """Returns whether the code records or reports what it does."""
         return self.records or self.observes is not None
 
     @property

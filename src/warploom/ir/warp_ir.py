@@ -1,7 +1,8 @@
-"""The Warp IR: a kernel under a variant, with all that the passes have found of it.
+"""Defines the Warp IR: the basic blocks of a kernel under one variant, with the results of passes.
 
-`passes.pipeline` makes it, `ir.text` prints it, `ir.parser` reads
-that back, and `lower.kernel.warp` emits LLVM IR from it. It is data: nothing in it is changed.
+`passes.pipeline` builds it, `ir.text` prints it, `ir.parser` parses it, and `lower.kernel.warp`
+emits LLVM IR from it. All data are frozen: a pass returns a new IR. Instructions are not part of
+it, but for their text; emission reads them from the program.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from warploom.ptx.ir import Register
 
 
 class BranchKind(Enum):
-    """Says what lanes do at a guarded branch that come there together. UNIFORM: all go one way.
-    PREDICATED: those that do not go straight to where all meet run one block under a mask. EXIT:
-    those that leave a region wait behind it, and the others go on together. SPLIT: one side after
-    the other is run as diverged lanes."""
+    """Names the lowerings of a guarded branch in convergent code. UNIFORM: all lanes take one
+    target, a scalar branch. PREDICATED: if-conversion; the lanes that do not jump to the
+    reconvergence point run one block under a mask. EXIT: lanes that leave a masked loop wait after
+    it, the others continue. SPLIT: lanes diverge, and the sides run one after the other."""
 
     UNIFORM = "uniform"
     PREDICATED = "predicated"
@@ -40,30 +41,31 @@ class BranchKind(Enum):
 
 @dataclass(frozen=True)
 class BlockAccesses:
-    """The accesses of a block that have groups. `has_fast_version`: it is emitted in a fast version
-    as well, in which all lanes are on and each group is known."""
+    """Holds the access groups of a basic block. `has_fast_version`: the block is also emitted in a
+    version in which all lanes are active and every group has hit its range cache."""
 
     groups: tuple[AccessGroup, ...] = ()
     has_fast_version: bool = False
 
     @property
     def defers(self) -> bool:
-        """Returns whether some of its stores are put off."""
+        """Returns whether some of the block's stores are deferred."""
         return any(group.plan.guard is Guard.COMPARED for group in self.groups)
 
 
 @dataclass(frozen=True)
 class BasicBlock:
-    """A basic block: its label, the text of its instructions, of which `first` is the number of the
-    first, and the numbers of those that follow; that behind the last block is the program's end.
+    """Describes a basic block.
 
-    `reconvergence` is the block in which lanes reconverge that diverge at its end. `live` are the
-    registers that are live where it begins, `loose` those that have no shape in it, though
-    elsewhere they may. `branch` says what lanes do at a guarded branch at its end,
-    `predicated_block` which block behind it can be run under a mask. `in_region_version`: it has a
-    copy for warps that run from barrier to barrier, one after the other. `accesses` are those of
-    code for all lanes together, `masked` those of code that some run under a mask, of a block that
-    can be an aside.
+    `first`: the number of its first instruction; `instructions`: their texts. `successors` are
+    numbers of blocks; the number after the last block is the program's end. `reconvergence`: the
+    block where lanes reconverge that diverge at its end (its immediate post-dominator).
+
+    `live`: its live-in registers. `loose`: the registers that are varying in it, though uniform or
+    affine elsewhere. `branch`: the lowering of a guarded branch at its end. `predicated_block`: the
+    successor that can be run under a mask. `in_region_version`: the block has a copy for warps that
+    run in warp order, from barrier to barrier. `accesses`: the groups of its convergent copy;
+    `masked`: those of its copy under a mask, if it is a predicated block.
     """
 
     label: str
@@ -82,10 +84,14 @@ class BasicBlock:
 
 @dataclass(frozen=True)
 class Reconvergence:
-    """Says how the lanes of a warp diverge and reconverge. `suspends`: a warp may wait, and come
-    back. `points` are the blocks where diverged lanes may reconverge, each with those in which
-    lanes wait for their turn. Diverged lanes can come to the `diverged` blocks; a warp that waits
-    may go on in the `resumable` ones. The number behind the last block is the program's end."""
+    """Describes where the lanes of a warp diverge, reconverge and wait, by numbers of basic blocks
+    (the number after the last is the program's end).
+
+    `suspends`: a warp may return from its function before it ends, and be resumed. `points`: the
+    blocks where diverged lanes may reconverge, each with the blocks in which lanes wait for their
+    turn meanwhile. `diverged`: the blocks that diverged lanes can reach. `resumable`: the blocks at
+    which a suspended warp may resume.
+    """
 
     suspends: bool = False
     points: Mapping[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
@@ -95,9 +101,12 @@ class Reconvergence:
 
 @dataclass(frozen=True)
 class BatchedLoop:
-    """A loop of which accesses are checked for a batch of iterations at once. `shapes` are those of
-    registers in a batch that have none in its header as it is: what is live there is looked at as
-    a batch begins. `groups` are the accesses of a batch, those that take part and others."""
+    """Describes a loop whose accesses are checked once for a batch of iterations.
+
+    `shapes`: vector shapes that registers have in a batch, though they are varying in the loop's
+    header; live-in registers are compared with theirs when a batch begins. `groups`: all access
+    groups of the loop, strided or not.
+    """
 
     loop: StridedLoop
     shapes: BlockShapes
@@ -106,17 +115,21 @@ class BatchedLoop:
 
 @dataclass(frozen=True)
 class WarpIR:
-    """A kernel under a variant. `access_facts` are those by which plans of accesses are chosen.
+    """Holds a kernel under one variant, with the results of the passes.
 
-    `shapes` are the registers that have a shape somewhere, in the order of the registers;
-    `block_shapes` those that have one in the whole block of threads. Code for all lanes together
-    writes the `spilled` registers to the context at once. The lanes of `scattered` registers hold
-    unrelated values, where code depends on that. Lanes leave the regions `exits` one by one.
-    `warp_loops` are the ways from barrier to barrier that may be gone by all warps of a block at
-    once, and the `static_schedule` all of these in order, where it is known. `strided_loops` are
-    those that run in batches of iterations.
+    `access_facts`: the options by which access plans are chosen. `regions`: the tree of loops and
+    barrier regions. `exits`: regions that lanes leave one by one (masked loops).
 
-    `origin` is the kernel that the IR was made from, which passes read; None in one that was
+    Registers: `shapes`: the vector shapes of those that are uniform or affine somewhere;
+    `block_shapes`: of those that are so in the whole thread block. `memory`: those that all code
+    keeps in the warp's context. `spilled`: those that convergent code stores to the context at each
+    write. `scattered`: those whose lanes hold unrelated values, if code depends on that.
+
+    Loops: `strided_loops` run in batches of iterations. `warp_loops`: paths from barrier to barrier
+    that can run as one loop over the warps of a block. `static_schedule`: all such paths of a block
+    in order, if the order is known before the launch, else empty.
+
+    `origin`: the kernel that the IR was built from, which passes read; None in an IR that was
     parsed.
     """
 
@@ -139,53 +152,52 @@ class WarpIR:
 
     @property
     def layout(self) -> CountLayout:
-        """Returns the kernel that it was made from."""
+        """Returns the kernel that the IR was built from, with the layout of its counts."""
         assert self.origin is not None, "an IR that was parsed has no kernel"
         return self.origin
 
     @property
     def program(self) -> Program:
-        """Returns the program that it was made from."""
+        """Returns the program that the IR was built from."""
         return self.layout.program
 
     @cached_property
     def uniformity(self) -> RegisterShapes:
-        """Returns the shapes of registers, block by block."""
+        """Returns the vector shapes of registers, block by block."""
         if not self.shapes:
             return RegisterShapes({}, (), self.exits)
         return RegisterShapes(self.shapes, tuple(block.loose for block in self.blocks), self.exits)
 
     @cached_property
     def predicated_blocks(self) -> dict[int, int]:
-        """Returns, by blocks that end with a branch, those behind them that can be run under a
-        mask."""
-        found = ((index, block.predicated_block) for index, block in enumerate(self.blocks))
+        """Returns the predicated blocks by the blocks that end with their branch."""
+        pairs = ((index, block.predicated_block) for index, block in enumerate(self.blocks))
         return {
             index: predicated_block
-            for index, predicated_block in found
+            for index, predicated_block in pairs
             if predicated_block is not None
         }
 
     def with_blocks(self, change: Callable[[int, BasicBlock], BasicBlock]) -> WarpIR:
-        """Returns the IR with other blocks: what each becomes, which is given with its number."""
+        """Returns the IR with each block replaced by `change(number, block)`."""
         return replace(self, blocks=tuple(change(i, block) for i, block in enumerate(self.blocks)))
 
     def live(self, index: int) -> frozenset[Register]:
-        """Returns the registers that are live where a block begins, or the program's end."""
+        """Returns the live-in registers of a block; none for the program's end."""
         return self.blocks[index].live if index < len(self.blocks) else frozenset()
 
     def region_versions(self) -> list[int]:
-        """Returns the blocks that have a copy for warps in relay."""
+        """Returns the numbers of the blocks that have a copy for warps in warp order."""
         return [index for index, block in enumerate(self.blocks) if block.in_region_version]
 
     def accesses_of(self, program: Program) -> KernelAccesses:
-        """Returns the accesses of the kernel, whose program is given."""
+        """Returns the description of the kernel's accesses, for its program."""
         return KernelAccesses(program, self.access_facts, self.scattered)
 
     def warp_loops_of(self, program: Program) -> tuple[WarpLoop, ...]:
-        """Returns the sweeps of the kernel, whose program is given."""
+        """Returns the warp loops of the kernel, for its program."""
         return tuple(WarpLoop.along(path, program) for path in self.warp_loops)
 
     def static_schedule_of(self, program: Program) -> tuple[WarpLoop, ...]:
-        """Returns the course of the kernel, whose program is given."""
+        """Returns the static schedule of the kernel, for its program; empty if there is none."""
         return tuple(WarpLoop.along(path, program) for path in self.static_schedule)

@@ -1,3 +1,5 @@
-"""Wraps llvmlite: lane vectors and masks, folding builder, vector intrinsics, the processor as a
-target, compilation to objects, and the cache of objects on disk. It knows no instruction of PTX.
+"""Wraps llvmlite: lane vectors and masks, a constant-folding IR builder, vector intrinsics, the
+host processor as a target, compilation of LLVM IR to object files, and their cache on disk.
+
+Nothing here depends on PTX instructions; `lower` does.
 """

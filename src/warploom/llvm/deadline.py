@@ -1,8 +1,8 @@
-"""Ends the compilation of a kernel that takes too long, with an error instead of a wait.
+"""Limits the processor time that emitting a kernel's LLVM IR may take, and raises an error beyond.
 
-Emitting a kernel's code may take 300 processor seconds, or what the environment variable
-WARPLOOM_COMPILE_SECONDS says. LLVM, which cannot be interrupted, takes about as long at its least
-effort, to which kernels of that size fall (`llvm.opt_level`).
+The limit is 300 s, or the number in the environment variable WARPLOOM_COMPILE_SECONDS. LLVM's own
+passes run after that and cannot be interrupted; they take about as long again, since a kernel of
+that size is compiled with the least optimisation (`llvm.opt_level`).
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ SECONDS = 300.0
 
 
 class Deadline:
-    """The end of the processor time that this thread may spend on emitting a kernel's code.
+    """Holds the processor time at which emitting a kernel's code in this thread has to end.
 
-    Raises WarploomError where the variable holds no positive number.
+    Raises WarploomError if WARPLOOM_COMPILE_SECONDS is not a positive number.
     """
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.seconds = _seconds()
+        self.seconds = _limit_in_seconds()
         self._end = time.thread_time() + self.seconds
 
     def check(self) -> None:
-        """Raises CompileError where the time is over."""
+        """Raises CompileError if the thread has used up its time."""
         if time.thread_time() <= self._end:
             return
         program = self.program
@@ -41,12 +41,13 @@ class Deadline:
         )
 
 
-def _seconds() -> float:
-    given = os.environ.get(VARIABLE) or str(SECONDS)
+def _limit_in_seconds() -> float:
+    """Returns the limit that the environment sets, or the default."""
+    text = os.environ.get(VARIABLE) or str(SECONDS)
     try:
-        seconds = float(given)
+        seconds = float(text)
     except ValueError:
         seconds = 0.0
     if not seconds > 0:
-        raise WarploomError(f"{VARIABLE}={given} is no number of seconds above 0; set it to one")
+        raise WarploomError(f"{VARIABLE}={text} is no number of seconds above 0; set it to one")
     return seconds

@@ -1,12 +1,13 @@
-"""Keeps machine code between runs, in the user's cache.
+"""Stores compiled machine code in files of the user's cache, and finds it there in later processes.
 
-An entry's name says everything that its content depends on: the sources that made it, the versions
-and the processor, and what it was made from. So nothing in here is ever wrong, only missing:
-removing the folder, or any part of it, costs nothing but time. An entry carries its own checksum;
-one that is damaged counts as missing. Two processes may write one entry at once.
+An entry is a file named KIND-KEY. The key is a digest of everything that the content depends on:
+the package's own sources, the versions of Numba, llvmlite and NumPy, the processor, and the input
+(for a kernel: the program, its variant and the access rules). So entries are never stale, and
+removing the folder costs only time. A file begins with the SHA-256 of its content; a damaged entry
+counts as missing. Two processes may write the same entry at once.
 
-What is found here is executed, so the folder is used only if nobody but this user and root can
-write to it; it is made with mode 0700.
+Entries are executed, so the folder is used only if no user but this one and root can write to it;
+it is created with mode 0700.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ import numpy as np
 from warploom.llvm.target import processor
 
 MOST_BYTES = 1 << 30
-"""How large the cache may become; what was used longest ago goes first."""
+"""The size that the cache may reach; beyond it the least recently used entries are removed."""
 
 WRITES_PER_CLEANUP = 64
-"""One write in so many, by its name, looks whether the cache is too large: that takes longer the
-more entries the folder has."""
+"""One write in 64, chosen by the entry's name, checks the size of the cache: the check lists the
+whole folder, so its time grows with the number of entries."""
 
 _PACKAGE = Path(__file__).parent.parent
 SOURCES = (
     *("core", "simt", "cost", "texture", "asynchronous", "detector", "isa", "ptx", "program"),
     *("analysis", "llvm", "abi", "helpers", "ir", "passes", "lower", "compilation"),
 )
-"""The parts of the package that decide what code a kernel becomes."""
+"""The subpackages whose sources decide what code a kernel is compiled to."""
 
 _CHECKSUM_BYTES = 32
 
@@ -50,7 +51,10 @@ def cache_directory() -> Path:
 
 
 def find(kind: str, key: str) -> bytes | None:
-    """Returns the content of an entry; None where there is none that is whole."""
+    """Returns the content of an entry, or None if it is missing, damaged, or writable by others.
+
+    Updates the file's time of use, by which old entries are removed.
+    """
     path = _path(kind, key)
     try:
         if not (_is_ours(path.parent) and _is_ours(path)):
@@ -64,8 +68,11 @@ def find(kind: str, key: str) -> bytes | None:
     return content if hashlib.sha256(content).digest() == checksum else None
 
 
-def keep(kind: str, key: str, content: bytes) -> None:
-    """Write an entry so that another process sees all of it or nothing; a failure does no harm."""
+def store(kind: str, key: str, content: bytes) -> None:
+    """Writes an entry atomically: another process sees all of it or nothing.
+
+    An OSError (a full disk, a read-only folder) is ignored.
+    """
     import tempfile
 
     path = _path(kind, key)
@@ -84,20 +91,28 @@ def keep(kind: str, key: str, content: bytes) -> None:
 
 
 def key_of(parts: Iterable[str], sources: Iterable[str] = SOURCES) -> str:
-    """Return the key of what is made from `parts` by these parts of the package, here and now."""
+    """Returns the key of an entry compiled from `parts` by these `sources` for this processor.
+
+    `parts` are the texts that the content depends on, `sources` names of subpackages. The key also
+    covers the versions of Numba, llvmlite and NumPy.
+    """
     return _key(_fingerprint(tuple(sources)).encode(), parts)
 
 
 def key_of_sources(parts: Iterable[str], sources: Iterable[str]) -> str:
-    """Return the key of what is made from `parts` by these parts of the package, wherever that
-    was."""
+    """Returns the key of code compiled from `parts` by these `sources` on any computer.
+
+    Objects that the package ships are named by it: neither processor nor versions are part of it.
+    """
     return _key(b"".join(_DIGESTS[part] for part in sources), parts)
 
 
 def _key(begin: bytes, parts: Iterable[str]) -> str:
+    """Returns 40 hexadecimal digits of a digest of a prefix and of texts."""
     digest = hashlib.sha256(begin)
     for part in parts:
         data = part.encode()
+        # The length in front of a text keeps ("ab", "c") and ("a", "bc") different.
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()[:40]
 
@@ -107,12 +122,12 @@ def _path(kind: str, key: str) -> Path:
 
 
 def _is_ours(path: Path) -> bool:
-    """Returns whether only this user and root can have written a file, or to a folder. Warns once
-    of a folder that others can write to."""
+    """Returns whether only this user and root can write to a file or folder. Warns once for each
+    path that other users can write to."""
     if not hasattr(os, "getuid"):
         return True
-    found = path.stat()
-    ours = found.st_uid in (os.getuid(), 0) and not found.st_mode & 0o022
+    status = path.stat()
+    ours = status.st_uid in (os.getuid(), 0) and not status.st_mode & 0o022
     if not ours and path not in _warned:
         _warned.add(path)
         warnings.warn(
@@ -127,7 +142,7 @@ _warned: set[Path] = set()
 
 
 def _digest(part: str) -> bytes:
-    """Stands for the sources of a part of the package."""
+    """Returns a digest of the Python sources of a subpackage."""
     digest = hashlib.sha256()
     for source in sorted((_PACKAGE / part).rglob("*.py")):
         digest.update(source.read_bytes())
@@ -135,13 +150,13 @@ def _digest(part: str) -> bytes:
 
 
 _DIGESTS = {part: _digest(part) for part in (*SOURCES, "machinecode", "timing")}
-"""Taken as this module is imported, as its neighbours are: sources that change while a process runs
-are not what it runs."""
+"""Digests by subpackage, computed when this module is imported: a file edited while the process
+runs is not the code that the process executes."""
 
 
 @lru_cache
 def _fingerprint(sources: tuple[str, ...]) -> str:
-    """Stands for the sources, the versions of what compiles them, and the processor."""
+    """Returns a digest of the sources, the versions of the compilers, and the processor."""
     digest = hashlib.sha256(b"".join(_DIGESTS[part] for part in sources))
     versions = (_numba_version(), llvmlite.__version__, np.__version__)
     digest.update("\n".join([*versions, *processor()]).encode())
@@ -149,20 +164,21 @@ def _fingerprint(sources: tuple[str, ...]) -> str:
 
 
 def _numba_version() -> str:
-    """Stands for the version of Numba, without importing what makes nothing in most processes."""
-    found = importlib.util.find_spec("numba")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).with_name("_version.py").read_text()
+    """Returns the text of Numba's version file. Importing Numba would take longer than most
+    processes, which compile no helper, run."""
+    spec = importlib.util.find_spec("numba")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).with_name("_version.py").read_text()
 
 
 def _remove_oldest(folder: Path, most: int) -> None:
-    """Remove what was used longest ago until the rest fits."""
+    """Removes the least recently used entries until the folder has at most `most` bytes."""
     with os.scandir(folder) as entries:
-        told = [(entry.stat(), entry.path) for entry in entries if entry.is_file()]
-    found = sorted((stat.st_mtime, stat.st_size, path) for stat, path in told)
-    excess = sum(size for _, size, _ in found) - most
-    for _, size, path in found:
+        files = [(entry.stat(), entry.path) for entry in entries if entry.is_file()]
+    oldest_first = sorted((stat.st_mtime, stat.st_size, path) for stat, path in files)
+    excess = sum(size for _, size, _ in oldest_first) - most
+    for _, size, path in oldest_first:
         if excess <= 0:
             return
         Path(path).unlink(missing_ok=True)

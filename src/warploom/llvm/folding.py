@@ -1,5 +1,11 @@
-"""A builder of LLVM IR that folds what is known: integers of which both are constant, and
-operations that change nothing. That is less text for LLVM to read, and to fold itself."""
+"""Provides an LLVM IR builder that folds integer constants and identities while it emits.
+
+    b.add(I64(3), I64(4))  ->  I64(7)        b.mul(x, I64(1))  ->  x
+    b.and_(x, I32(0))      ->  I32(0)        b.or_(x, I32(0))  ->  x
+
+The IR gets shorter, so LLVM parses and folds less. Only the second operand of `add`, `sub`, `mul`
+and shifts is compared with the identity; floats and vectors are not folded.
+"""
 
 from __future__ import annotations
 
@@ -12,55 +18,61 @@ from warploom.llvm.lanes import Value
 
 
 def _arithmetic(compute: Callable[[int, int], int], neutral: int) -> Callable[..., Value | None]:
-    """Folds two constants, and an operation whose second operand changes nothing."""
+    """Returns a function that folds an operation on two constants, or one whose second operand is
+    `neutral`; it returns None for any other."""
 
-    def fold(one: Value, other: Value) -> Value | None:
-        first, second = _number(one), _number(other)
-        if first is not None and second is not None:
-            return _constant(one.type, compute(first, second))
-        return one if second == neutral else None
+    def fold(left: Value, right: Value) -> Value | None:
+        left_number, right_number = _number(left), _number(right)
+        if left_number is not None and right_number is not None:
+            return _constant(left.type, compute(left_number, right_number))
+        return left if right_number == neutral else None
 
     return fold
 
 
-def _and(one: Value, other: Value) -> Value | None:
-    for known, rest in ((one, other), (other, one)):
-        number = _number(known)
+def _and(left: Value, right: Value) -> Value | None:
+    """Folds x & 0 to 0 and x & ~0 to x, for either operand; returns None for other operands."""
+    for constant, remaining in ((left, right), (right, left)):
+        number = _number(constant)
         if number == 0:
-            return known
-        if number is not None and number == _ones(known):
-            return rest
+            return constant
+        if number is not None and number == _ones(constant):
+            return remaining
     return None
 
 
-def _or(one: Value, other: Value) -> Value | None:
-    for known, rest in ((one, other), (other, one)):
-        if _number(known) == 0:
-            return rest
+def _or(left: Value, right: Value) -> Value | None:
+    """Folds x | 0 to x, for either operand; returns None for other operands."""
+    for constant, remaining in ((left, right), (right, left)):
+        if _number(constant) == 0:
+            return remaining
     return None
 
 
 def _resized(value: Value, type: Any) -> Value | None:
+    """Folds a zero extension or a truncation of a constant; returns None for other values."""
     number = _number(value)
     return None if number is None else _constant(type, number)
 
 
 def _number(value: Value) -> int | None:
-    """Returns what an integer constant is, as an unsigned number; None for other values."""
+    """Returns the value of an integer constant, unsigned; None for other values."""
     number: Any = getattr(value, "constant", None) if type(value) is ir.Constant else None
     return number & _ones(value) if isinstance(number, int) else None
 
 
 def _ones(value: Value) -> int:
-    """Returns the number that has all bits of an integer's type set."""
+    """Returns the unsigned number whose bits are all set, in the type of an integer value."""
     return (1 << value.type.width) - 1
 
 
 def _constant(type: Any, number: int) -> Value:
-    """Returns a constant of so many bits, as LLVM writes it: signed, but for a single bit."""
+    """Returns a constant of an integer type. LLVM spells it as a signed number, but `i1 1` as 1."""
     size: int = type.width
-    kept = number & ((1 << size) - 1)
-    return ir.Constant(type, kept - (1 << size) if size > 1 and kept >> (size - 1) else kept)
+    low_bits = number & ((1 << size) - 1)
+    return ir.Constant(
+        type, low_bits - (1 << size) if size > 1 and low_bits >> (size - 1) else low_bits
+    )
 
 
 _FOLDS: dict[str, Callable[[Value, Value], Value | None]] = {
@@ -77,12 +89,12 @@ _FOLDS: dict[str, Callable[[Value, Value], Value | None]] = {
 
 
 def _method(name: str) -> Callable[..., Value]:
-    """Returns the builder's method of that name, which folds what it can."""
+    """Returns an override of the builder's method `name` that tries to fold before it emits."""
     emit, fold = getattr(ir.IRBuilder, name), _FOLDS[name]
 
-    def method(self: Any, one: Value, other: Value, *rest: Any, **named: Any) -> Value:
-        known = fold(one, other)
-        return emit(self, one, other, *rest, **named) if known is None else known
+    def method(self: Any, left: Value, right: Value, *remaining: Any, **named: Any) -> Value:
+        constant = fold(left, right)
+        return emit(self, left, right, *remaining, **named) if constant is None else constant
 
     return method
 
@@ -90,4 +102,4 @@ def _method(name: str) -> Callable[..., Value]:
 FoldingBuilder: Any = type(
     "FoldingBuilder", (ir.IRBuilder,), {name: _method(name) for name in _FOLDS}
 )
-"""llvmlite's `IRBuilder`, folding."""
+"""llvmlite's `IRBuilder` with the methods of `_FOLDS` overridden."""

@@ -1,7 +1,8 @@
-"""Lane vectors and masks: the vocabulary in which the code of one warp is written.
+"""Builds LLVM values of a warp: vectors with one element per lane, masks, and constants of both.
 
-A value of 32 lanes is `<32 x T>`; a mask or a predicate is `<32 x i1>`; the bits of a mask, when
-scalar code needs them, are an i32 with lane l in bit l. This module knows LLVM and nothing of PTX.
+A varying value is `<32 x T>`; a mask or predicate is `<32 x i1>`; where scalar code needs the bits
+of a mask, they are an i32 with lane l in bit l. A uniform or affine value has fewer elements: one
+for each run of lanes (`Lanes.fan`).
 """
 
 from __future__ import annotations
@@ -25,57 +26,58 @@ MASK = ir.VectorType(I1, LANES)
 
 
 def vector(element: ir.Type) -> ir.VectorType:
-    """`<32 x element>`."""
+    """Returns the type `<32 x element>`."""
     return ir.VectorType(element, LANES)
 
 
 def element_type(type: ScalarType) -> ir.Type:
-    """Return the LLVM type in which one lane of a PTX type is computed."""
+    """Returns the LLVM type in which one lane of a PTX type is computed: a float for f32 and f64,
+    else an integer of as many bits."""
     if type.kind is Kind.FLOAT and type.bits in (32, 64):
         return ir.FloatType() if type.bits == 32 else ir.DoubleType()
     return ir.IntType(type.bits)
 
 
 def lane_type(type: ScalarType, width: int = LANES) -> ir.VectorType:
-    """Return the LLVM type in which 32 lanes, or others, of a PTX type are computed."""
+    """Returns the LLVM type in which `width` lanes of a PTX type are computed."""
     return ir.VectorType(element_type(type), width)
 
 
 def storage_type(type: ScalarType, width: int = LANES) -> ir.VectorType:
-    """Return the LLVM type in which a register is kept: always integers, so that any reading of its
-    bits is free."""
+    """Returns the LLVM type in which a register of a PTX type is stored: a vector of integers, so
+    that reading it as another type of the same size is a bitcast."""
     return ir.VectorType(ir.IntType(type.bits), width)
 
 
 def splat_constant(value: int, element: ir.Type) -> ir.Constant:
-    """Return the same integer in every lane."""
+    """Returns a constant of 32 equal integers."""
     return repeated(value, element, LANES)
 
 
 @lru_cache(maxsize=4096)
 def repeated(value: int, element: ir.Type, width: int) -> ir.Constant:
-    """Return the same integer `width` times. Spelled out, such constants would be most of the text
-    that goes to LLVM."""
-    return _Short(ir.VectorType(element, width), f"splat ({element} {value})")
+    """Returns a constant of `width` equal integers, spelled `splat (i32 5)`: written element by
+    element, such constants would be most of the text that LLVM parses."""
+    return _SpelledConstant(ir.VectorType(element, width), f"splat ({element} {value})")
 
 
 def zero(type: ir.Type) -> ir.Constant:
-    """Zero of any type but a pointer, in the short spelling."""
-    return _Short(type, "zeroinitializer")
+    """Returns zero of any type but a pointer, spelled `zeroinitializer`."""
+    return _SpelledConstant(type, "zeroinitializer")
 
 
 def undefined(type: ir.Type) -> ir.Constant:
-    """Return any value of a type."""
-    return _Short(type, "undef")
+    """Returns `undef` of a type."""
+    return _SpelledConstant(type, "undef")
 
 
 def spelled(type: ir.Type, spelling: str) -> ir.Constant:
-    """Return the constant of a type that LLVM spells so."""
-    return _Short(type, spelling)
+    """Returns the constant of a type with the given text in LLVM IR."""
+    return _SpelledConstant(type, spelling)
 
 
-class _Short(ir.Constant):
-    """A constant by LLVM's own short spelling of it."""
+class _SpelledConstant(ir.Constant):
+    """Represents a constant by its text in LLVM IR, where llvmlite would spell out each element."""
 
     def __init__(self, type: ir.Type, spelling: str, value: Any = ir.Undefined) -> None:
         super().__init__(type, value)
@@ -86,75 +88,81 @@ class _Short(ir.Constant):
 
 
 def selection(order: Iterable[int]) -> ir.Constant:
-    """Returns the constant by which a shuffle picks these lanes."""
-    picked = [I32(lane) for lane in order]
-    return ir.Constant(ir.VectorType(I32, len(picked)), picked)
+    """Returns the index vector of a `shufflevector` that selects these lanes."""
+    indices = [I32(lane) for lane in order]
+    return ir.Constant(ir.VectorType(I32, len(indices)), indices)
 
 
 @lru_cache
 def first(width: int) -> ir.Constant:
-    """Return the shuffle that takes lane 0 for all."""
-    return _Short(ir.VectorType(I32, width), "zeroinitializer", [I32(0)] * width)
+    """Returns the index vector of a `shufflevector` that broadcasts lane 0."""
+    return _SpelledConstant(ir.VectorType(I32, width), "zeroinitializer", [I32(0)] * width)
 
 
 @lru_cache(maxsize=256)
 def lane_numbers(element: ir.Type, stride: int = 1) -> ir.Constant:
-    """0, stride, 2 * stride, ..."""
+    """Returns the constant <0, stride, 2 * stride, ..., 31 * stride>."""
     return ir.Constant(vector(element), [ir.Constant(element, stride * i) for i in range(LANES)])
 
 
 class Lanes:
-    """A builder for lane vectors on top of an LLVM builder (`b`), which callers also use as is."""
+    """Emits operations on lane vectors through an LLVM builder, `b`, which callers also use
+    directly."""
 
     def __init__(self, module: ir.Module, builder: ir.IRBuilder) -> None:
         self.module = module
         self.b: Any = builder
 
     def alloca(self, type: ir.Type, align: int | None = None) -> Value:
-        """Return room for a value on the stack, as an opaque pointer."""
-        place = self.b.alloca(type)
-        place.align, place.type = align, PTR
-        return place
+        """Allocates a stack slot for a value; returns its address as an opaque pointer."""
+        slot = self.b.alloca(type)
+        slot.align, slot.type = align, PTR
+        return slot
 
     def intrinsic(self, name: str, result: ir.Type, args: Sequence[Value]) -> Value:
-        """Call the LLVM intrinsic of that full name."""
+        """Emits a call of the LLVM intrinsic with that full name (`llvm.ctpop.i32`)."""
         return self.b.call(self.function(name, result, [a.type for a in args]), list(args))
 
     def function(self, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> Value:
-        """Return the function of that name, declared when it is first asked for."""
-        known: Any = self.module.globals
-        if name not in known:
+        """Returns the function of that name in the module, declared at the first use."""
+        declared: Any = self.module.globals
+        if name not in declared:
             return ir.Function(self.module, ir.FunctionType(result, list(arguments)), name)
-        return known[name]
+        return declared[name]
 
-    def leave_rolled(self, back: Value) -> None:
-        """Have LLVM not unroll the loop of which this is the branch back (LLVM Language Reference,
-        "llvm.loop"): by a node that names itself first."""
+    def disable_unrolling(self, back: Value) -> None:
+        """Disables the unrolling of the loop whose back edge is the branch `back` (LLVM Language
+        Reference, "llvm.loop")."""
         module: Any = self.module
         rule = module.add_metadata(["llvm.loop.unroll.disable"])
         node = module.add_metadata([rule, I64(len(module.metadata))])
-        node.operands = (node, rule)
+        node.operands = (node, rule)  # a loop's metadata is distinct by naming itself first
         back.set_metadata("llvm.loop", node)
 
     def splat(self, scalar: Value, width: int = LANES) -> Value:
-        """Return the scalar in every lane."""
-        whole = ir.VectorType(scalar.type, width)
-        alone = self.b.insert_element(undefined(whole), scalar, I32(0))
+        """Broadcasts a scalar to `width` lanes."""
+        vector_type = ir.VectorType(scalar.type, width)
+        alone = self.b.insert_element(undefined(vector_type), scalar, I32(0))
         if width == 1:
             return alone
-        return self.b.shuffle_vector(alone, undefined(whole), first(width))
+        return self.b.shuffle_vector(alone, undefined(vector_type), first(width))
 
-    def fan(self, value: Value, stride: int, width: int = LANES) -> Value:
-        """Return a value of fewer lanes as one of `width`: those it has are the first of as many
-        equal parts, in which others follow by a stride."""
-        have = value.type.count
-        if have == width:
+    def expand(self, value: Value, stride: int, width: int = LANES) -> Value:
+        """Expands an affine value to `width` lanes.
+
+        `value` has one element for each run of lanes, that of its first lane; lane l of a run gets
+        the element plus l * `stride`: <10, 50> with stride 1 becomes <10, 11, .., 25, 50, .., 65>.
+        Where `width` is less than 32, each of the elements is the first of 32 / width lanes.
+        """
+        count = value.type.count
+        if count == width:
             return value
         if value.type == ir.VectorType(I1, 1) and width == LANES:
-            return self.mask(self.b.sext(self.lane(value, 0), I32))  # shuffled, it takes 16 steps
-        part, step = width // have, LANES // width
-        places = [I32(lane // part) for lane in range(width)]
-        order = ir.Constant(ir.VectorType(I32, width), places)
+            # LLVM lowers a shuffle of i1 elements to 16 instructions.
+            return self.mask(self.b.sext(self.lane(value, 0), I32))
+        part, step = width // count, LANES // width
+        sources = [I32(lane // part) for lane in range(width)]
+        order = ir.Constant(ir.VectorType(I32, width), sources)
         spread = self.b.shuffle_vector(value, value, order)
         if not stride:
             return spread
@@ -163,65 +171,68 @@ class Lanes:
         return self.b.add(spread, ir.Constant(spread.type, steps))
 
     def firsts(self, value: Value, width: int) -> Value:
-        """Returns the first lane of each of `width` equal parts of 32 lanes."""
+        """Returns a vector of the first lanes of `width` equal parts of 32 lanes."""
         return self.b.shuffle_vector(value, value, selection(range(0, LANES, LANES // width)))
 
     def lane(self, value: Value, index: Value | int) -> Value:
-        """Return one lane of a vector."""
+        """Returns one element of a vector."""
         return self.b.extract_element(value, I32(index) if isinstance(index, int) else index)
 
     def bits(self, mask: Value) -> Value:
-        """Return a mask as an i32."""
+        """Returns a mask as an i32; a mask that was made from an i32 needs no instruction."""
         if getattr(mask, "opname", "") == "bitcast" and mask.operands[0].type == I32:
             return mask.operands[0]
         return self.b.bitcast(mask, I32)
 
     def mask(self, bits: Value) -> Value:
-        """Return an i32 as a mask."""
+        """Returns an i32 as a mask."""
         return self.b.bitcast(bits, MASK)
 
     def wide_mask(self, bits: Value) -> Value:
-        """Return an i32 as a mask that is to select among elements of 32 or 64 bits. LLVM takes the
-        plain one apart bit by bit there, where a processor has no registers for masks."""
+        """Returns an i32 as a mask for a `select` of elements of 32 or 64 bits.
+
+        On processors without mask registers (AVX2), LLVM extracts the bits of a bitcast mask one
+        by one; a comparison of vectors gives lanes of the elements' width at once.
+        """
         own = ir.Constant(vector(I32), [I32(1 << lane) for lane in range(LANES)])
         return self.b.icmp_unsigned("!=", self.b.and_(self.splat(bits), own), zero(vector(I32)))
 
     def any(self, mask: Value) -> Value:
-        """Returns whether some lane is set, as an i1."""
+        """Returns whether some lane of a mask of 32 lanes is set, as an i1."""
         return self.b.icmp_unsigned("!=", self.bits(mask), I32(0))
 
     def all(self, mask: Value) -> Value:
-        """Returns whether every lane is set, as an i1."""
+        """Returns whether all lanes of a mask of 32 lanes are set, as an i1."""
         return self.b.icmp_unsigned("==", self.bits(mask), I32(-1))
 
     def some(self, mask: Value) -> Value:
-        """Returns whether some lane of a mask of any width is set."""
-        whole = ir.IntType(mask.type.count)
-        return self.b.icmp_unsigned("!=", self.b.bitcast(mask, whole), whole(0))
+        """Returns whether some lane of a mask of any width is set, as an i1."""
+        integer = ir.IntType(mask.type.count)
+        return self.b.icmp_unsigned("!=", self.b.bitcast(mask, integer), integer(0))
 
     def popcount(self, bits: Value) -> Value:
-        """Returns how many lanes an i32 of mask bits has, as an i64."""
+        """Returns the number of set bits of an i32, as an i64."""
         return self.b.zext(self.intrinsic("llvm.ctpop.i32", I32, [bits]), I64)
 
     def blend(self, mask: Value, new: Value, old: Value) -> Value:
-        """`new` where the mask is set, else `old`."""
+        """Returns `new` in the lanes of the mask, `old` in the others."""
         return self.b.select(mask, new, old)
 
     def add_to(self, pointer: Value, amount: Value) -> None:
-        """`*pointer += amount` on an i64 counter."""
+        """Adds an amount to the i64 at an address."""
         self.b.store(self.b.add(self.b.load(pointer, typ=I64), amount), pointer)
 
     def slot(self, pointer: Value, index: Value | int, element: ir.Type = I64) -> Value:
-        """Return the address of an element of an array."""
+        """Returns the address of an element of an array."""
         at = I64(index) if isinstance(index, int) else index
         return self.b.gep(pointer, [at], source_etype=element)
 
     def when(self, condition: Value, then: Callable[[], None], *, likely: bool = False) -> None:
-        """Emit `then` under a condition, and go on after it."""
+        """Emits `then` in a block that runs if a condition holds; code after it follows both."""
         with self.b.if_then(condition, likely=likely):
             then()
 
 
 def mangled(type: ir.Type) -> str:
-    """Returns how an intrinsic's name spells a scalar type."""
+    """Returns the suffix for a scalar type in an intrinsic's name (`f32`, `i64`)."""
     return {"float": "f32", "double": "f64"}.get(str(type), str(type))

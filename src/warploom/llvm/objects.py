@@ -1,4 +1,4 @@
-"""LLVM IR as text to an object for this computer's processor."""
+"""Compiles the text of an LLVM module to an object file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from warploom.llvm.target import Processor, optimise, simplify, target_machine, 
 def object_of(
     text: str, effort: Effort, exported: str, processor: Processor | None = None
 ) -> bytes:
-    """Returns a module as an object for a processor, the chosen one where none is given; only one
-    of its functions can be called from elsewhere."""
+    """Compiles a module to an object file for a processor (default: `llvm.target.processor`).
+
+    All its functions but `exported` become internal, so that LLVM may inline and drop them. Calls
+    of `llvm.rounding` functions are linked with their definitions.
+    """
     module = llvm.parse_assembly(text)
     for function in list(module.functions):
         if function.is_declaration and function.name.startswith(PREFIX):

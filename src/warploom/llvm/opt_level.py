@@ -1,8 +1,9 @@
-"""Chooses how much LLVM optimises a kernel: less where superlinear passes would take too long.
+"""Chooses LLVM's optimisation level for a kernel: lower where superlinear passes take too long.
 
-The environment variable WARPLOOM_OPT_LEVEL (0, 1 or 3, see `Effort`) lowers it for all kernels:
-they compile faster and run slower; results and counters are the same at every level. With a level,
-kernels are optimised before their first launch; `baseline` is for `machine.compiled.tiers`.
+The environment variable WARPLOOM_OPT_LEVEL (0, 1 or 3, see `Effort`) lowers the level for all
+kernels: they compile faster and run slower, with the same results and counters. If it is set,
+kernels are optimised before their first launch; its value `baseline`, which switches optimised
+code off, is handled by `machine.compiled.tiers`.
 """
 
 from __future__ import annotations
@@ -17,22 +18,27 @@ from warploom.program.program import Program
 VARIABLE, BASELINE = "WARPLOOM_OPT_LEVEL", "baseline"
 
 BRANCHED, LONG = 10_000, 25_000
-"""Basic blocks times registers beyond which a kernel is optimised less, and not at all: that takes
-time as their product or more: 20 s at 29,000, five minutes at 220,000."""
+"""Products of basic blocks and registers above which a kernel is compiled at level 1, and at level
+0. Optimising takes time in proportion to the product or more: 20 s at 29,000, five minutes at
+220,000."""
 
 CALLS_WEIGH = 4
-"""By this the product counts more in a kernel with functions that are not inlined, for each return
-can lead to every place behind a call: 119 blocks and 68 registers took 8.6 s, not optimised 2.7."""
+"""The factor of the product in a kernel with functions that are not inlined: a return has an edge
+to every call site. 119 blocks and 68 registers took 8.6 s, not optimised 2.7."""
 
 MANY_INSTRUCTIONS, MANY_PIECES = 4000, 128
-"""Beyond both it is the same, however few registers; a piece ends with a basic block or with an
-access, which may be a fault. Beyond the first alone, only the first passes do not take too long."""
+"""The numbers of instructions and of pieces above which a kernel is compiled at level 0, however
+few registers it has; above the first alone, at level 1. A piece ends with a basic block or with an
+access, where code may leave with a fault."""
 
 
 class Effort(Enum):
-    """The passes that LLVM runs over a kernel, by level: 3 is its standard pipeline, 1 promotes
-    memory to values and combines instructions, 0 only merges basic blocks. Baseline code has none
-    (-1): its blocks are short, for code generation takes time that grows faster than they do."""
+    """Names the LLVM passes that a kernel is compiled with, by level.
+
+    3 is LLVM's standard pipeline; 1 is SROA and instruction combining; 0 only merges basic blocks.
+    Baseline code has no passes (-1): merging its short blocks would make code generation slower,
+    whose time grows faster than the length of a block.
+    """
 
     FULL = 3
     LESS = 1
@@ -41,13 +47,13 @@ class Effort(Enum):
 
 
 LEVELS = {str(one.value): one for one in (Effort.FULL, Effort.LESS, Effort.LEAST)}
-"""The efforts that WARPLOOM_OPT_LEVEL may name."""
+"""The levels that WARPLOOM_OPT_LEVEL may name."""
 
 
 def chosen_effort(program: Program) -> Effort:
-    """Returns the effort for a kernel: by its size, but no more than WARPLOOM_OPT_LEVEL allows.
+    """Returns the level for a kernel by its size, at most that of WARPLOOM_OPT_LEVEL.
 
-    Raises WarploomError where the variable names no level.
+    Raises WarploomError if the variable names no level.
     """
     level = os.environ.get(VARIABLE) or str(Effort.FULL.value)
     levels = LEVELS | {BASELINE: Effort.FULL}
@@ -59,7 +65,7 @@ def chosen_effort(program: Program) -> Effort:
 
 
 def effort(program: Program) -> Effort:
-    """Returns the most that does not take longer than most runs of a kernel."""
+    """Returns the highest level at which optimising a kernel takes less time than typical runs."""
     size = len(program.blocks) * len(program.registers)
     size *= CALLS_WEIGH if program.depth is not None else 1
     many = len(program.instructions) > MANY_INSTRUCTIONS
@@ -69,9 +75,13 @@ def effort(program: Program) -> Effort:
 
 
 def is_long(program: Program) -> bool:
-    """Returns whether a kernel is so large that its code is emitted for fast compilation."""
+    """Returns whether a kernel is so large that it is compiled at level 0; emission then prefers
+    code that compiles fast."""
     return effort(program) is Effort.LEAST
 
 
 def _pieces(program: Program) -> int:
-    return len(program.blocks) + sum(bool(accesses(made)) for made in program.instructions)
+    """Returns the number of pieces of a program's code, ended by basic blocks and by accesses."""
+    return len(program.blocks) + sum(
+        bool(accesses(instruction)) for instruction in program.instructions
+    )

@@ -1,9 +1,13 @@
-"""Arithmetic in the rounding modes that are not the processor's usual one.
+"""Emits floating-point operations in rounding modes other than nearest-even (`.rz`, `.rm`, `.rp`).
 
-Each operation becomes a small function that sets the processor's rounding mode, computes with
-LLVM's constrained intrinsics, and sets nearest-even again. LLVM may neither inline nor reorder
-it, for it is strict about the floating-point environment; so the rest of the code stays free.
-A function's name says all about it; `definition` turns it into LLVM IR when a module is linked.
+An operation becomes a call of a function that sets the processor's rounding mode, computes with
+LLVM's constrained intrinsics, and restores nearest-even:
+
+    fadd, mode rz, <32 x float>  ->  call <32 x float> @"wl.round.fadd.rz.v32f32"(%a, %b)
+
+The functions are `strictfp` and `noinline`, so that LLVM does not move other arithmetic into the
+changed mode, and may reorder all other code freely. A name holds operation, mode and types; from
+it, `definition` gives the body when a module is compiled (`llvm.objects`).
 """
 
 from __future__ import annotations
@@ -24,7 +28,8 @@ _CONVERSIONS = ("sitofp", "uitofp", "fptrunc")
 
 
 def rounded(lanes: Lanes, op: str, mode: str, args: list[Value], result: ir.Type) -> Value:
-    """`op` on vectors, rounded in `mode`: the arithmetic nodes, or sitofp, uitofp, fptrunc."""
+    """Emits an operation on vectors in a rounding mode: an arithmetic node of a term (`fadd`,
+    `fma`, ...) or a conversion (`sitofp`, `uitofp`, `fptrunc`)."""
     suffix = _suffix(result)
     if op in _CONVERSIONS:
         suffix += "." + _suffix(args[0].type)
@@ -33,18 +38,18 @@ def rounded(lanes: Lanes, op: str, mode: str, args: list[Value], result: ir.Type
 
 
 def definition(name: str) -> str:
-    """Return the LLVM IR of the function that `rounded` calls by that name."""
+    """Returns the LLVM IR that defines a function which `rounded` calls, from its name."""
     op, mode, suffix = name.removeprefix(PREFIX).split(".", 2)
     result, _, source = suffix.partition(".")
     types = [_spelled(source)] if source else [_spelled(result)] * _OPERANDS[op]
     intrinsic = f"@llvm.experimental.constrained.{'sqrt' if op == 'fsqrt' else op}.{suffix}"
-    given = ", ".join(f"{t} %a{i}" for i, t in enumerate(types))
+    arguments = ", ".join(f"{t} %a{i}" for i, t in enumerate(types))
     returned = _spelled(result)
     declared = ", ".join([*types, "metadata", "metadata"])
     return f"""
-define {returned} @"{name}"({given}) noinline nounwind strictfp {{
+define {returned} @"{name}"({arguments}) noinline nounwind strictfp {{
   call void @llvm.set.rounding(i32 {LLVM_ROUNDING[mode]}) strictfp
-  %r = call {returned} {intrinsic}({given}, metadata !"round.dynamic", metadata \
+  %r = call {returned} {intrinsic}({arguments}, metadata !"round.dynamic", metadata \
 !"fpexcept.ignore") strictfp
   call void @llvm.set.rounding(i32 {LLVM_ROUNDING["rn"]}) strictfp
   ret {returned} %r
@@ -60,8 +65,9 @@ def _suffix(type: ir.Type) -> str:
 
 
 def _spelled(suffix: str) -> str:
-    """`v32f32` as IR spells it: `<32 x float>`."""
-    found = re.fullmatch(r"v(\d+)(\w+)", suffix)
-    assert found, suffix
-    count, element = found.groups()
+    """Returns a vector type as IR spells it, from an intrinsic's suffix: `v32f32` is
+    `<32 x float>`."""
+    match = re.fullmatch(r"v(\d+)(\w+)", suffix)
+    assert match, suffix
+    count, element = match.groups()
     return f"<{count} x { {'f32': 'float', 'f64': 'double'}.get(element, element) }>"

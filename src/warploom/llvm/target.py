@@ -1,7 +1,8 @@
-"""The processor that code is made for, as LLVM's target: this computer's.
+"""Chooses the processor that code is compiled for, and runs LLVM's passes and code generation.
 
-The environment variable WARPLOOM_PROCESSOR names a level of x86-64 instead, as `x86-64-v3`: then
-the code is the same on every computer that has the level, and they can share one cache.
+The processor is this computer's. The environment variable WARPLOOM_PROCESSOR may name a level of
+x86-64 instead, as `x86-64-v3`: then the code is the same on every computer that has the level, and
+these can share one cache.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ _LEVELS = {
     "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave",
     "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
 }
-"""What each level adds to the one before it (System V ABI for AMD64, table 3.1)."""
+"""The features that each level adds to the one before it (System V ABI for AMD64, table 3.1)."""
 
 
 class Processor(NamedTuple):
-    """LLVM's name of a processor, and the features beside the name's own."""
+    """Holds LLVM's name of a processor, and features to add to those that the name implies."""
 
     name: str
     features: str = ""
@@ -38,31 +39,30 @@ LEVELS = {
     "aarch64": (Processor("generic"),),
     "arm64": (Processor("generic"),),
 }
-"""By machine, as `platform.machine` spells it: the processors that code is shipped for, best
-first."""
+"""The processors that the package ships code for, best first, by `platform.machine()`."""
 
 
 def processor() -> Processor:
-    """Returns the processor that code is made for.
+    """Returns the processor that code is compiled for.
 
-    Raises WarploomError where WARPLOOM_PROCESSOR names no level, or one beyond this computer.
+    Raises WarploomError if WARPLOOM_PROCESSOR names no level, or a level that this computer lacks.
     """
     return _chosen(os.environ.get(VARIABLE, ""))
 
 
 def levels() -> list[Processor]:
-    """Returns the processors whose shipped code this computer may run, best first: with
-    WARPLOOM_PROCESSOR the one it names."""
+    """Returns the processors whose shipped code this computer can run, best first; if
+    WARPLOOM_PROCESSOR is set, only that level."""
     level = os.environ.get(VARIABLE, "")
-    known = LEVELS.get(platform.machine(), ())
+    shipped = LEVELS.get(platform.machine(), ())
     if level:
-        return [one for one in known if one == _chosen(level)]
-    return [one for one in known if not _missing(one.name)]
+        return [one for one in shipped if one == _chosen(level)]
+    return [one for one in shipped if not _missing(one.name)]
 
 
 @lru_cache
 def _chosen(level: str) -> Processor:
-    """Returns the processor of a level; where none is named, that of this computer."""
+    """Returns the processor of a level, or this computer's if the level is empty."""
     if not level:
         return Processor(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
     if level not in _LEVELS:
@@ -79,7 +79,8 @@ def _chosen(level: str) -> Processor:
 
 
 def _missing(level: str) -> list[str]:
-    """Returns the features of a level of x86-64 that this computer lacks; of another name none."""
+    """Returns the features of a level of x86-64 that this computer lacks; an empty list for any
+    other name."""
     features = llvm.get_host_cpu_features()
     names = list(_LEVELS)
     below = names[: names.index(level) + 1] if level in names else []
@@ -88,7 +89,7 @@ def _missing(level: str) -> list[str]:
 
 
 def has_feature(name: str) -> bool:
-    """Returns whether the processor that code is made for has a feature, by LLVM's name."""
+    """Returns whether the processor that code is compiled for has a feature, by LLVM's name."""
     level = processor().name
     if level not in _LEVELS:
         return bool(llvm.get_host_cpu_features().get(name, False))
@@ -97,10 +98,10 @@ def has_feature(name: str) -> bool:
 
 
 def target_machine(effort: int = 3, processor: Processor | None = None) -> llvm.TargetMachine:
-    """Returns a target for a processor, the chosen one where none is given; an engine takes the one
-    that it is given for its own.
+    """Returns a new LLVM target machine for a processor (default: the chosen one).
 
-    `effort`, 0 to 3, is what code generation may take.
+    `effort`, 0 to 3, is the optimisation level of code generation. Each call makes a new object,
+    since an execution engine takes ownership of the target machine that it is created with.
     """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -110,14 +111,14 @@ def target_machine(effort: int = 3, processor: Processor | None = None) -> llvm.
 
 
 def simplify(module: llvm.ModuleRef) -> None:
-    """Merge basic blocks, and nothing that takes longer than the module is long."""
+    """Merges basic blocks: the pass for modules so large that only linear time is acceptable."""
     passes = llvm.create_new_function_pass_manager()
     passes.add_simplify_cfg_pass()
     _run(passes, module)
 
 
 def tidy(module: llvm.ModuleRef) -> None:
-    """Runs the passes that gain most: promotion of memory to values, and instruction combining."""
+    """Runs the few passes that gain most: SROA, instruction combining, merging of blocks."""
     passes = llvm.create_new_function_pass_manager()
     passes.add_simplify_cfg_pass()
     passes.add_sroa_pass()
@@ -127,7 +128,7 @@ def tidy(module: llvm.ModuleRef) -> None:
 
 
 def _run(passes: llvm.FunctionPassManager, module: llvm.ModuleRef) -> None:
-    """Run passes over every function of a module."""
+    """Runs passes over every function that a module defines."""
     builder = llvm.create_pass_builder(target_machine(0), llvm.create_pipeline_tuning_options(0))
     for function in module.functions:
         if not function.is_declaration:
@@ -135,7 +136,7 @@ def _run(passes: llvm.FunctionPassManager, module: llvm.ModuleRef) -> None:
 
 
 def optimise(module: llvm.ModuleRef, processor: Processor | None = None) -> None:
-    """Run LLVM's standard pipeline over a module, for a processor or the chosen one."""
+    """Runs LLVM's -O3 pipeline over a module, for a processor (default: the chosen one)."""
     target = target_machine(processor=processor)
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(3))
     builder.getModulePassManager().run(module, builder)

@@ -1,4 +1,4 @@
-"""Builds vectors whose lanes come from other places of vectors."""
+"""Emits shuffles of lane vectors: a fold of 32 lanes to 8, and a permutation of several vectors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from warploom.llvm.lanes import (
 )
 
 FOLDED = 8
-"""The lanes of 64 bits to which a vector is folded: a register of the host."""
+"""The lanes to which a vector of i64 is folded: one AVX-512 register, or two of AVX2."""
 
 
 def fold(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
-    """Return a vector of 64 bits, 32 lanes of which those that are off count as 0, folded to 8
-    lanes by `or` or `umax`: a register of the host, where masks of its lanes would take
-    longer."""
+    """Folds a vector of 32 i64 lanes to 8 lanes by `or` or `umax`; lanes not in `on` count as 0.
+
+    The 8 lanes fit a register, and need no mask: a reduction under a mask of 32 lanes takes longer.
+    """
     zeros = zero(ir.VectorType(value.type.element, FOLDED))
     parts: list[Value] = []
     for begin in range(0, LANES, FOLDED):
@@ -41,6 +42,7 @@ def fold(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
 
 
 def _combined(lanes: Lanes, operation: str, one: Value, two: Value) -> Value:
+    """Combines two vectors lane by lane, by `or` or an intrinsic."""
     if operation == "or":
         return lanes.b.or_(one, two)
     name = f"llvm.{operation}.v{FOLDED}{mangled(one.type.element)}"
@@ -48,7 +50,7 @@ def _combined(lanes: Lanes, operation: str, one: Value, two: Value) -> Value:
 
 
 def pick(lanes: Lanes, values: Sequence[Value], table: Sequence[tuple[int, int]]) -> Value:
-    """Return a vector whose lane l is lane `table[l][1]` of `values[table[l][0]]`."""
+    """Returns a vector whose lane l is lane `table[l][1]` of `values[table[l][0]]`."""
     first, *others = sorted({number for number, _ in table})
     order = ir.Constant(vector(I32), [I32(lane) for _, lane in table])
     picked = lanes.b.shuffle_vector(values[first], values[first], order)

@@ -1,8 +1,11 @@
-"""The instructions of a warp that compute, move, load, store or act as a warp: each gives values,
-which are written under the masks that it needs.
+"""Emits instructions that do not end a basic block: dispatches each to the emitter of its kind, and
+writes its results under the mask that the copy of the block needs.
 
-Instructions that compute become the vector code of their terms; the rest is for the modules that
-know memory, lanes and moves.
+Instructions that compute are lowered from their terms (`lower.terms`), in one value for each run of
+lanes if all results are uniform or affine (`lower.operations.affine`). Loads, stores and atomics
+are emitted by `lower.access`, matrix, tensor and texture instructions by `lower.tensor`,
+instructions of a whole warp by `lower.operations`. Branches and barriers are emitted by
+`lower.control`.
 """
 
 from __future__ import annotations
@@ -29,15 +32,15 @@ from warploom.lower.control.barriers import BarrierCode
 from warploom.lower.control.control import Control
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.instrument.guards import Guards
-from warploom.lower.operations.affine import ShapedCode
-from warploom.lower.operations.host_calls import ServiceCode
+from warploom.lower.operations.affine import AffineCode
+from warploom.lower.operations.host_calls import HostCallCode
 from warploom.lower.operations.moves import MoveCode, Result
 from warploom.lower.operations.preconditions import PreconditionCode
-from warploom.lower.operations.prefix_masks import LeadingCode
+from warploom.lower.operations.prefix_masks import PrefixMaskCode
 from warploom.lower.operations.register_pool import emit_register_count
 from warploom.lower.operations.routines import RoutineCode
 from warploom.lower.operations.shuffle import ShuffleCode
-from warploom.lower.operations.warp_votes import WarpwideCode
+from warploom.lower.operations.warp_votes import WarpVoteCode
 from warploom.lower.tensor.copies import CopyCode
 from warploom.lower.tensor.matrix import MatrixCode
 from warploom.lower.tensor.tensor_memory import TensorMemoryCode
@@ -52,7 +55,7 @@ from warploom.ptx.ir import Instruction, Operand, Pair, Register, Symbol, spread
 
 
 class InstructionCode:
-    """Emits single instructions at the place where code goes now."""
+    """Emits single instructions at the builder's position."""
 
     def __init__(
         self,
@@ -68,7 +71,7 @@ class InstructionCode:
         self.atomics = AtomicCode(memory)
         self.preconditions = PreconditionCode(self.operands)
         self.routines = RoutineCode(self.operands)
-        self.services = ServiceCode(self.operands)
+        self.services = HostCallCode(self.operands)
         self.matrix = MatrixCode(memory)
         self.texture = TextureCode(memory)
         self.tensors = TensorCode(memory)
@@ -76,212 +79,233 @@ class InstructionCode:
         delays = memory.functions.shuffles and completes_later(memory.frame.program)
         self.tensor_waits = TensorWaitCode(self.tensors, delays=delays)
         self.copies = CopyCode(self.atomics, self.tensor_waits)
-        self.warpwide = WarpwideCode(self.operands)
+        self.warpwide = WarpVoteCode(self.operands)
         self.shuffles = ShuffleCode(self.operands)
         self.moves = MoveCode(self.operands)
-        self.shaped = ShapedCode(self.operands, reading)
-        self.leading = LeadingCode(self.operands, reading)
+        self.shaped = AffineCode(self.operands, reading)
+        self.leading = PrefixMaskCode(self.operands, reading)
         self.shaped_access = ShapedAccess(memory, reading)
 
     def emit(
-        self, copy: Copy, index: int, made: Instruction, guard: Value | None, on: Value
+        self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value
     ) -> None:
-        """Emit an instruction that does not end a block; `on` are the lanes that execute it, by its
-        guard, if it has one."""
+        """Emits an instruction that does not end a basic block.
+
+        `guard` is the mask of its guard, None without one; `on` are the executing lanes: the active
+        mask and the guard.
+        """
         if self.memory.sanitizing and self.memory.sanitizing.synchronisation:
-            self.memory.sanitizing.events.instruction(index, made, on)
-        self.preconditions.check(index, made, on)
-        self.tensor_waits.emit(made, on)
-        self.tensor_memory.wait(made, on)
-        if _has_no_code(made) or self._stores(index, made, on):
+            self.memory.sanitizing.events.instruction(index, instruction, on)
+        self.preconditions.check(index, instruction, on)
+        self.tensor_waits.emit(instruction, on)
+        self.tensor_memory.wait(instruction, on)
+        if _has_no_code(instruction) or self._emit_store(index, instruction, on):
             return
-        if self._by_shape(index, made, on):
-            self.routines.count(index, made, on)
+        if self._emit_affine(index, instruction, on):
+            self.routines.count(index, instruction, on)
             return
-        with self.tensor_waits.deferring(late_copy(made), self._sent(made), on):
-            self.write(copy, guard, self._results(index, made, on))
-            if made.operation.spec.unit is Unit.ATOMIC:
-                self._complete(index, made, on)
-        self.routines.count(index, made, on)
+        with self.tensor_waits.deferring(
+            late_copy(instruction), self._late_copy_operands(instruction), on
+        ):
+            self.write(copy, guard, self._results(index, instruction, on))
+            if instruction.operation.spec.unit is Unit.ATOMIC:
+                self._signal_mbarrier(index, instruction, on)
+        self.routines.count(index, instruction, on)
 
     def write(self, copy: Copy, guard: Value | None, results: Iterable[Result]) -> None:
-        """Write what an instruction gives."""
+        """Writes the results of an instruction."""
         writer = _Writer(self, copy, guard)
         for operand, value, type in results:
             writer(operand, value, type)
 
-    def _stores(self, index: int, made: Instruction, on: Value) -> bool:
-        """Emit a store or a copy; False where the instruction is none."""
-        name = made.operation.name
+    def _emit_store(self, index: int, instruction: Instruction, on: Value) -> bool:
+        """Emits a store, a copy, or another instruction without results; returns False for an
+        instruction of another kind."""
+        name = instruction.operation.name
         if name == "st":
-            store = self.copies.fill if is_bulk_fill(made.operation) else self.shaped_access.store
-            with self.tensor_waits.deferring(late_copy(made), self._sent(made), on):
-                store(index, made, on)
-                self._complete(index, made, on)
-        elif is_tensor_operation(made.operation):
-            self.tensors.emit(index, made, on)
+            store = (
+                self.copies.fill
+                if is_bulk_fill(instruction.operation)
+                else self.shaped_access.store
+            )
+            with self.tensor_waits.deferring(
+                late_copy(instruction), self._late_copy_operands(instruction), on
+            ):
+                store(index, instruction, on)
+                self._signal_mbarrier(index, instruction, on)
+        elif is_tensor_operation(instruction.operation):
+            self.tensors.emit(index, instruction, on)
         elif name == "setmaxnreg":
-            emit_register_count(self.memory.frame, index, made, on)
-        elif name == "cp" and made.operation.spec.unit is not Unit.ATOMIC:
-            self.copies.copy(index, made, on)
+            emit_register_count(self.memory.frame, index, instruction, on)
+        elif name == "cp" and instruction.operation.spec.unit is not Unit.ATOMIC:
+            self.copies.copy(index, instruction, on)
         else:
             return False
         return True
 
-    def _results(self, index: int, made: Instruction, on: Value) -> Sequence[Result]:
-        """Returns what an instruction gives which destination; all is there before any is
-        written."""
-        match made.operation.spec.unit:
+    def _results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
+        """Emits an instruction and returns its results. All are computed before any is written, as
+        a destination may also be a source."""
+        match instruction.operation.spec.unit:
             case Unit.ATOMIC:
-                return self.atomics.emit(index, made, on)
+                return self.atomics.emit(index, instruction, on)
             case Unit.MATRIX:
                 code = (
                     self.tensor_memory
-                    if is_tensor_memory_operation(made.operation)
+                    if is_tensor_memory_operation(instruction.operation)
                     else self.matrix
                 )
-                return code.emit(index, made, on)
+                return code.emit(index, instruction, on)
             case Unit.TEXTURE:
-                return self.texture.emit(index, made, on)
+                return self.texture.emit(index, instruction, on)
             case Unit.BARRIER:
-                return [(made.operands[0], *self.barriers.told(made))]
+                return [(instruction.operands[0], *self.barriers.told(instruction))]
             case _:
-                return self._named_results(index, made, on)
+                return self._named_results(index, instruction, on)
 
-    def _named_results(self, index: int, made: Instruction, on: Value) -> Sequence[Result]:
-        """Return the same for instructions that go by their names."""
-        match made.operation.name:
+    def _named_results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
+        """Emits an instruction that is dispatched by its name; returns its results."""
+        match instruction.operation.name:
             case "ld" | "ldu":
-                return self._loaded(index, made, on)
+                return self._load(index, instruction, on)
             case "call":
-                return [(target, v, U64) for target, v in self.services.call(index, made, on)]
+                return [
+                    (target, v, U64) for target, v in self.services.call(index, instruction, on)
+                ]
             case "shfl":
-                value, inside = self.shuffles.shuffle(made, on)
-                first, second = pair(made.operands[0])
+                value, inside = self.shuffles.shuffle(instruction, on)
+                first, second = pair(instruction.operands[0])
                 shuffled = [(first, value, B32)]
                 return shuffled if second is None else [*shuffled, (second, inside, PRED)]
             case "vote" | "match" | "redux" | "elect":
-                found = self.warpwide.grouped(made, on)
-                targets = spread(made.operands[:1])
-                return [(t, *given) for t, given in zip(targets, found, strict=False)]
+                results = self.warpwide.grouped(instruction, on)
+                targets = spread(instruction.operands[:1])
+                return [(t, *given) for t, given in zip(targets, results, strict=False)]
             case "activemask":
-                return [(made.operands[0], self.warpwide.active_lanes(on), B32)]
+                return [(instruction.operands[0], self.warpwide.active_lanes(on), B32)]
             case "cvta":
-                type, value = self.moves.converted_address(made, LANES)
-                return [(made.operands[0], value, type)]
-            case "isspacep" if made.operation.spec.semantics is None:
-                return [self.moves.is_parameter(made)]
-            case "mov" if not is_copy(made):
-                return self.moves.moved(made)
+                type, value = self.moves.convert_address(instruction, LANES)
+                return [(instruction.operands[0], value, type)]
+            case "isspacep" if instruction.operation.spec.semantics is None:
+                return [self.moves.test_parameter_window(instruction)]
+            case "mov" if not is_copy(instruction):
+                return self.moves.move(instruction)
             case "getctarank":
-                address = self.operands.read(made.operands[1], U64)
-                return [(made.operands[0], self.memory.clusters.rank_of(address), B32)]
+                address = self.operands.read(instruction.operands[1], U64)
+                return [(instruction.operands[0], self.memory.clusters.rank_of(address), B32)]
             case "setp":
-                return self._compared(made)
+                return self._compare(instruction)
             case _:
-                return self._computed(made)
+                return self._compute(instruction)
 
-    def _compared(self, made: Instruction) -> list[Result]:
-        """Returns what a comparison gives: whether it holds, and where there is a second target the
-        opposite."""
-        held = self.leading.compare(made, lambda: self._computed(made)[0][1])
-        if held is None:
-            return self._computed(made)
-        targets = spread(made.operands[:1])
-        return [(t, v, PRED) for t, v in zip(targets, (held, self.b.not_(held)), strict=False)]
+    def _compare(self, instruction: Instruction) -> list[Result]:
+        """Emits a `setp`; returns its predicate, and the complement for a second destination."""
+        holds = self.leading.compare(instruction, lambda: self._compute(instruction)[0][1])
+        if holds is None:
+            return self._compute(instruction)
+        targets = spread(instruction.operands[:1])
+        return [(t, v, PRED) for t, v in zip(targets, (holds, self.b.not_(holds)), strict=False)]
 
-    def _loaded(self, index: int, made: Instruction, on: Value) -> list[Result]:
-        type = made.operation.modifiers.scalar()
-        values = self.shaped_access.load(index, made, on)
+    def _load(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+        """Emits a load, inline if it has an access plan for that; returns its results."""
+        type = instruction.operation.modifiers.scalar()
+        values = self.shaped_access.load(index, instruction, on)
         if values is None:
-            values = self.memory.load(index, made, on)
-        return [(t, v, type) for t, v in zip(elements(made.operands[0]), values, strict=True)]
+            values = self.memory.load(index, instruction, on)
+        return [
+            (t, v, type) for t, v in zip(elements(instruction.operands[0]), values, strict=True)
+        ]
 
-    def _by_shape(self, index: int, made: Instruction, on: Value) -> bool:
-        """Emit an instruction whose results all have shapes; False where it is none."""
-        if self.shaped.results(made) is None:
+    def _emit_affine(self, index: int, instruction: Instruction, on: Value) -> bool:
+        """Emits an instruction whose results are all uniform or affine; returns False for any
+        other. If a run wraps around, lanes continue in the divergent copy."""
+        if self.shaped.results(instruction) is None:
             return False
         leave = self.shaped_access.ways.leave
-        self.by_shape(
+        self.emit_affine(
             index,
-            made,
+            instruction,
             on,
             lambda wraps: self.control.divergence.diverge_within(index, wraps, leave),
         )
         return True
 
-    def by_shape(
-        self, index: int, made: Instruction, on: Value, wrapped: Callable[[Value], None]
+    def emit_affine(
+        self, index: int, instruction: Instruction, on: Value, on_wrap: Callable[[Value], None]
     ) -> None:
-        """Emit an instruction whose results all have shapes; what to do is `wrapped`, where a lane
-        wraps around that must not."""
-        guard, name = self.guards.agreed(made), made.operation.name
-        found: list[Result] = []
+        """Emits an instruction whose results are all uniform or affine. `on_wrap` emits the code
+        for an i1 that says that a run wraps around, so that a result is not affine."""
+        guard, name = self.guards.agreed(instruction), instruction.operation.name
+        results: list[Result] = []
         if name in ("ld", "ldu"):
-            values = self.shaped_access.load_agreed(index, made, on)
-            type = made.operation.modifiers.scalar()
-            found = [(t, v, type) for t, v in zip(elements(made.operands[0]), values, strict=True)]
+            values = self.shaped_access.load_agreed(index, instruction, on)
+            type = instruction.operation.modifiers.scalar()
+            results = [
+                (t, v, type) for t, v in zip(elements(instruction.operands[0]), values, strict=True)
+            ]
         elif name == "cvta":
-            type, value = self.moves.converted_address(made, self.shaped.width(made))
-            found = [(made.operands[0], value, type)]
-        elif name == "mov" and not is_copy(made):
-            type = made.operation.modifiers.scalar()
-            if isinstance(made.operands[1], Symbol):
+            type, value = self.moves.convert_address(instruction, self.shaped.width(instruction))
+            results = [(instruction.operands[0], value, type)]
+        elif name == "mov" and not is_copy(instruction):
+            type = instruction.operation.modifiers.scalar()
+            if isinstance(instruction.operands[1], Symbol):
                 type = unsigned(type.bits)
-            value = self.operands.read(made.operands[1], type, width=self.shaped.width(made))
-            found = [(made.operands[0], value, type)]
+            value = self.operands.read(
+                instruction.operands[1], type, width=self.shaped.width(instruction)
+            )
+            results = [(instruction.operands[0], value, type)]
         else:
-            found = self._computed_by_shape(made, wrapped)
-        for target, value, type in found:
+            results = self._compute_by_shape(instruction, on_wrap)
+        for target, value, type in results:
             self.shaped.write(target, value, type, guard)
 
-    def _computed_by_shape(
-        self, made: Instruction, wrapped: Callable[[Value], None]
+    def _compute_by_shape(
+        self, instruction: Instruction, on_wrap: Callable[[Value], None]
     ) -> list[Result]:
-        """Returns what the terms of an instruction give; all are computed before the first is
-        written."""
-        sources, types = self._sources(made)
-        found: list[Result] = []
-        for target, term, root, blind in self._roots(made):
+        """Emits the terms of an instruction in the width of their vector shapes; returns the
+        results. All are computed before the first is written."""
+        sources, types = self._sources(instruction)
+        results: list[Result] = []
+        for target, term, root, blind in self._results_to_compute(instruction):
             given = [
                 partial(self.operands.read, source, type, blind=number in blind)
                 for number, (source, type) in enumerate(zip(sources, types, strict=False))
                 if type is not None
             ]
-            value, wraps = self.shaped.compute(made, root, given)
+            value, wraps = self.shaped.compute(instruction, root, given)
             if wraps is not None:
-                wrapped(wraps)
-            found.append((target, value, term.type))
-        return found
+                on_wrap(wraps)
+            results.append((target, value, term.type))
+        return results
 
-    def _sent(self, made: Instruction) -> dict[int, Value]:
-        """Returns the operands of `asynchronous.late_copies` of an `st.async` or a `red.async`;
-        none of other instructions."""
-        if late_copy(made) is None or not self.tensor_waits.delays:
+    def _late_copy_operands(self, instruction: Instruction) -> dict[int, Value]:
+        """Returns the operands of an `st.async` or `red.async` for `asynchronous.late_copies`, by
+        row; none for other instructions, or if copies complete at once."""
+        if late_copy(instruction) is None or not self.tensor_waits.delays:
             return {}
-        target, barrier = (self.operands.address(made.operands[place]) for place in (0, 2))
-        size = splat_constant(bytes_of(made), I64)
+        target, barrier = (self.operands.address(instruction.operands[place]) for place in (0, 2))
+        size = splat_constant(bytes_of(instruction), I64)
         rows = {SHARED_ROW: target, SIZE_ROW: size, BARRIER_ROW: barrier}
-        if made.operation.name == "red":
-            type = made.operation.modifiers.scalar()
-            given = self.operands.bits(made.operands[1], type)
+        if instruction.operation.name == "red":
+            type = instruction.operation.modifiers.scalar()
+            given = self.operands.bits(instruction.operands[1], type)
             rows[GLOBAL_ROW] = given if type.bits == 64 else self.b.zext(given, vector(I64))
         return rows
 
-    def _complete(self, index: int, made: Instruction, on: Value) -> None:
-        """Tell an mbarrier of the bytes of an access, where it names one."""
-        told = completion(made)
-        if told is None:
+    def _signal_mbarrier(self, index: int, instruction: Instruction, on: Value) -> None:
+        """Emits the arrival of an access's bytes at the mbarrier that it names, if it names one."""
+        arrival = completion(instruction)
+        if arrival is None:
             return
         recording = self.memory.copy_recording
         with nullcontext() if recording is None else recording.completing():
-            self.atomics.emit(index, told, on)
+            self.atomics.emit(index, arrival, on)
 
-    def _computed(self, made: Instruction) -> list[Result]:
-        """Returns what the terms of an instruction give."""
-        sources, types = self._sources(made)
+    def _compute(self, instruction: Instruction) -> list[Result]:
+        """Emits the terms of an instruction in 32 lanes; returns the results."""
+        sources, types = self._sources(instruction)
         results: list[Result] = []
-        for target, term, root, blind in self._roots(made):
+        for target, term, root, blind in self._results_to_compute(instruction):
             values = [
                 self.operands.read(source, type, blind=number in blind)
                 for number, (source, type) in enumerate(zip(sources, types, strict=False))
@@ -291,51 +315,57 @@ class InstructionCode:
         return results
 
     def _sources(
-        self, made: Instruction
+        self, instruction: Instruction
     ) -> tuple[tuple[Operand, ...], tuple[ScalarType | None, ...]]:
-        """Return the operands that an instruction reads, one by one, and as which types."""
-        first = len(made.operation.spec.destinations)
-        return tuple(spread(made.operands[first:])), made.operation.source_types
+        """Returns the source operands of an instruction, with the elements of vectors separately,
+        and their types."""
+        count = len(instruction.operation.spec.destinations)
+        return tuple(spread(instruction.operands[count:])), instruction.operation.source_types
 
-    def _roots(self, made: Instruction) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
-        """Return, by target, its term, what is computed of it, and the sources whose NaNs cannot
-        show."""
-        first = len(made.operation.spec.destinations)
-        terms = made.operation.terms_for(len(self._sources(made)[0]))
-        for target, term in zip(spread(made.operands[:first]), terms, strict=False):
-            root = self._root(target, term, made)
+    def _results_to_compute(
+        self, instruction: Instruction
+    ) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
+        """Yields, for each destination: its term, the node of the term to compute (`_root`), and
+        the numbers of the sources whose NaN bits do not influence it."""
+        count = len(instruction.operation.spec.destinations)
+        terms = instruction.operation.terms_for(len(self._sources(instruction)[0]))
+        for target, term in zip(spread(instruction.operands[:count]), terms, strict=False):
+            root = self._root(target, term, instruction)
             blind = ignores_nan_bits(term)
-            if root is not term or is_copy(made):
-                blind = blind | self._copied(target, made)
+            if root is not term or is_copy(instruction):
+                blind = blind | self._copied_nan_sources(target, instruction)
             yield target, term, root, blind
 
-    def _root(self, target: Operand, term: Term, made: Instruction) -> Term:
-        """Return the term without its last `canonical`, where the register may hold any NaN."""
+    def _root(self, target: Operand, term: Term, instruction: Instruction) -> Term:
+        """Returns the term, without a `canonical` at its root if the target may hold any NaN
+        (`abi.nans`)."""
         if term.op == "canonical" and target in self.frame.open_nans:
             return term.args[0]
         return term
 
-    def _copied(self, target: Operand, made: Instruction) -> frozenset[int]:
-        """Emit a move from one register that may hold any NaN to another, which keeps it as it
-        is."""
-        copies = is_copy(made) and target in self.frame.open_nans
+    def _copied_nan_sources(self, target: Operand, instruction: Instruction) -> frozenset[int]:
+        """Returns the sources that a move copies as they are, though their NaNs may have any bits:
+        the one source, if the target may hold any NaN, too."""
+        copies = is_copy(instruction) and target in self.frame.open_nans
         return frozenset({0}) if copies else frozenset()
 
 
-def _has_no_code(made: Instruction) -> bool:
-    """Returns whether an instruction does nothing where it stands."""
-    name = made.operation.name
-    inlined = name == "call" and service_of(made) is None
-    meets = name == "bar" and "warp" in made.operation.modifiers
-    return inlined or meets or is_effectless(made.operation)
+def _has_no_code(instruction: Instruction) -> bool:
+    """Returns whether no code is emitted for an instruction: it has no effect, is an inlined call,
+    or is `bar.warp.sync`, whose wait is emitted with its basic block (`lower.control.sync`)."""
+    name = instruction.operation.name
+    is_inlined_call = name == "call" and service_of(instruction) is None
+    is_warp_barrier = name == "bar" and "warp" in instruction.operation.modifiers
+    return is_inlined_call or is_warp_barrier or is_effectless(instruction.operation)
 
 
 class _Writer:
-    """Writes results under the masks that one instruction needs.
+    """Writes the results of one instruction under the mask that it needs.
 
-    In the convergent copies only the guard matters: lanes that are off have exited or never were.
-    In the divergent copy lanes that are elsewhere must keep what they will read again; a register
-    that no block reads before writing it has nothing to keep.
+    In convergent copies that is the guard alone: inactive lanes have exited or have no thread, so
+    that their values are not read again. In the divergent copy, inactive lanes may read a register
+    later, so it is blended under the active mask; but a register that no basic block reads before
+    it writes it is not live in them.
     """
 
     def __init__(self, code: InstructionCode, copy: Copy, guard: Value | None) -> None:
@@ -345,6 +375,7 @@ class _Writer:
         self.code.operands.write(operand, value, type, self._mask(operand))
 
     def _mask(self, operand: Operand) -> Value | None:
+        """Returns the mask under which a register is written, None for all lanes."""
         frame = self.code.frame
         kept = isinstance(operand, Register) and operand in frame.shared_over_blocks
         if self.copy is not Copy.DIVERGENT or not kept:
@@ -357,7 +388,7 @@ class _Writer:
 
 
 def pair(operand: Operand) -> tuple[Operand, Operand | None]:
-    """Return both destinations of `d|p`, or one and None."""
+    """Returns both destinations of a pair `d|p`, or an operand and None."""
     if isinstance(operand, Pair):
         return operand.first, operand.second
     return operand, None

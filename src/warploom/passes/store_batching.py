@@ -116,7 +116,10 @@ def _deferrable_store(
     address = instruction.operands[0]
     if not isinstance(address, Address) or not isinstance(address.base, Register):
         return None
-    shape, base = accesses.shape_of("store", index, instruction), operand_shapes.address(address)
+    shape, base = (
+        accesses.access_type_of("store", index, instruction),
+        operand_shapes.address(address),
+    )
     # A base of known shape qualifies only with one positive stride, so that lanes write disjoint
     # addresses in ascending order.
     if base.is_affine and (base.width > 1 or base.stride <= 0):

@@ -42,7 +42,7 @@ def row_of(figure: Figure) -> Row:
     if kept is not None:
         return Row(figure, *json.loads(kept))
     values: list[float] = modelled(figure).tolist()
-    disk_cache.keep("validation", key, json.dumps(values).encode())
+    disk_cache.store("validation", key, json.dumps(values).encode())
     return Row(figure, *values)
 
 

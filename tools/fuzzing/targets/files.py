@@ -26,7 +26,7 @@ from fuzzing.drawing import mutate
 from warploom.clients.fatbin import NoPtx, has_ptx, ptx_of
 from warploom.core import zstd
 from warploom.core.errors import WarploomError
-from warploom.llvm.disk_cache import find, keep
+from warploom.llvm.disk_cache import find, store
 from warploom.observe.trace import Trace
 from warploom.timing.saved import State
 
@@ -181,7 +181,7 @@ def cache_of_this_process() -> Iterator[Path]:
 def cache_entries() -> tuple[bytes, ...]:
     """An entry of the cache of machine code, as it is kept."""
     with cache_of_this_process() as folder:
-        keep("fuzz", "whole", CONTENT)
+        store("fuzz", "whole", CONTENT)
         return ((folder / "fuzz-whole").read_bytes(),)
 
 

@@ -105,7 +105,7 @@ def _printed(parts: tuple[str, ...], ptxas: str, nvdisasm: str, *, alone: bool) 
         with ThreadPoolExecutor(len(listings)) as pool:
             code, ranges = (made.stdout for made in pool.map(_run, listings))
     printed = {"messages": ended.messages, "code": code, "ranges": ranges}
-    disk_cache.keep("machinecode", key, json.dumps(printed).encode())
+    disk_cache.store("machinecode", key, json.dumps(printed).encode())
     return printed
 
 

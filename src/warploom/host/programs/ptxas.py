@@ -73,7 +73,7 @@ def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembl
     messages = _messages(ptxas, architecture, ptx)
     if messages is None:
         return {}
-    disk_cache.keep("ptxas", key, messages.encode())
+    disk_cache.store("ptxas", key, messages.encode())
     return dict(read_messages(messages))
 
 

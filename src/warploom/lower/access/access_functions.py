@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warploom.abi.access_type import WIDE, AccessType, access_signature, count_change
+from warploom.abi.access_type import WIDE, AccessType, access_signature, record_memory_change
 from warploom.abi.environment import Slot
 from warploom.core.types import U64
 from warploom.cost.device_rules import AccessRules
@@ -153,7 +153,7 @@ def _emit(access: Call, update: Update | None) -> None:
             access.bits = b.trunc(_lasting(access, wide, offsets), I32)
         moves.move(lie)
     if access_type.op == "store":
-        count_change(access.lanes, access.environment, I64(1))
+        record_memory_change(access.lanes, access.environment, I64(1))
     b.ret(I64(0))
 
 

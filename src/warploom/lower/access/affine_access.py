@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from warploom.abi.access_type import count_change
+from warploom.abi.access_type import record_memory_change
 from warploom.analysis.shape_transfer import OperandShapes
 from warploom.analysis.vector_shape import VectorShape
 from warploom.ir.access_plans import Guard, Move, Pattern
@@ -66,7 +66,7 @@ class ShapedAccess:
         if space_of(made) is Space.PARAM:
             given = made.operands[1], type, parts, on
             return self.memory.load_parameter(index, *given, width=1)
-        shape = self.memory.accesses.shape_of("load", index, made)
+        shape = self.memory.accesses.access_type_of("load", index, made)
         width = self.reading.address(made.operands[1]).width
 
         def load_any() -> list[Value]:
@@ -132,7 +132,7 @@ class ShapedAccess:
         self._fetch_for_neighbours(index, group)
         lane_addresses = self._lane_addresses(index, group, made, on)
         found = load(self.transfers, group.plan.move, lane_addresses)
-        return [self.lanes.fan(value, 0, width) for value in found]
+        return [self.lanes.expand(value, 0, width) for value in found]
 
     def _fetch_for_neighbours(self, index: int, group: Group) -> None:
         """Ask, in a batch of iterations whose places are far apart, for what the next warps are
@@ -184,7 +184,7 @@ class ShapedAccess:
         lane_addresses = self._lane_addresses(index, group, made, on)
         store(self.transfers, group.plan.move, lane_addresses, values)
         if not group.batched:
-            count_change(self.lanes, self.frame.environment, I64(1))
+            record_memory_change(self.lanes, self.frame.environment, I64(1))
 
     def _observe(
         self, index: int, group: Group, address: Operand, on: Value, values: list[Value]

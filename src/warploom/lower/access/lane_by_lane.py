@@ -8,7 +8,7 @@ from functools import reduce
 
 from llvmlite import ir
 
-from warploom.abi.access_type import count_change
+from warploom.abi.access_type import record_memory_change
 from warploom.abi.environment import Slot
 from warploom.helpers.calls import call
 from warploom.isa.preconditions import Precondition
@@ -96,7 +96,7 @@ class LaneByLane:
         """Tell how many elements changed."""
         known = self._changed
         changed = self._told_by_operands() if known is None else self.b.load(known, typ=I64)
-        count_change(self.lanes, self.access.environment, changed)
+        record_memory_change(self.lanes, self.access.environment, changed)
 
     def _told_by_operands(self) -> Value:
         """Returns how many elements change, where the operands alone say it."""

@@ -30,7 +30,7 @@ from warploom.lower.access.access_functions import AccessFunctions
 from warploom.lower.access.places import Places
 from warploom.lower.access.shared_functions import SharedFunctions
 from warploom.lower.control.clusters import ClusterCode
-from warploom.lower.frame.call_parameters import PieceCode
+from warploom.lower.frame.call_parameters import CallParameterCode
 from warploom.lower.frame.faults import FaultExit
 from warploom.lower.frame.operands import Operands
 from warploom.lower.instrument.observing import ObservingCode
@@ -77,7 +77,7 @@ class MemoryCode:
         rules = self.frame.layout.rules
         self.functions = AccessFunctions(self.frame.module, rules, shuffles=shuffles, shared=shared)
         self.places = Places(self.frame)
-        self.pieces, self.faults = PieceCode(operands), FaultExit(self.frame)
+        self.pieces, self.faults = CallParameterCode(operands), FaultExit(self.frame)
         self.recording, self.sanitizing, self.clusters = recording, sanitizing, clusters
         self.copy_recording, self.observing = copy_recording, observing
         self.accesses = self.frame.facts.accesses_of(self.frame.program)
@@ -102,7 +102,7 @@ class MemoryCode:
         space = space_of(made)
         if space is Space.PARAM:
             return self.load_parameter(index, made.operands[1], type, parts, mask)
-        access_type = self.accesses.shape_of("load", index, made)
+        access_type = self.accesses.access_type_of("load", index, made)
         return self.load_at(index, access_type, self.operands.address(made.operands[1]), mask)
 
     def load_at(
@@ -132,7 +132,7 @@ class MemoryCode:
         if frame_accesses is not None:
             self.pieces.store(frame_accesses[0], type, values, mask)
             return
-        access_type = self.accesses.shape_of("store", index, made)
+        access_type = self.accesses.access_type_of("store", index, made)
         self.store_at(index, access_type, self.operands.address(made.operands[0]), values, mask)
 
     def store_at(

@@ -86,7 +86,7 @@ def _object(name: str, definitions: Mapping[str, Define]) -> bytes | None:
     found = disk_cache.find(KIND, key)
     if found is None and name in definitions:
         found = _compiled(name, definitions[name])
-        disk_cache.keep(KIND, key, found)
+        disk_cache.store(KIND, key, found)
     return found
 
 

@@ -17,7 +17,7 @@ from functools import reduce
 
 from llvmlite import ir
 
-from warploom.abi.access_type import count_change
+from warploom.abi.access_type import record_memory_change
 from warploom.cost.pattern_table import MASK, OFFSETS, REPEATS, STEP
 from warploom.helpers.range_cache_filling import FURTHEST
 from warploom.llvm.folding import FoldingBuilder
@@ -150,7 +150,7 @@ class StoreBatch:
             data = self.memory.places.at(number * shape.part_bytes)
             b.call(puts, [pointer, pending.step, data])
         self._count(pending)
-        count_change(self.lanes, self.frame.environment, I64(pending.kept))
+        record_memory_change(self.lanes, self.frame.environment, I64(pending.kept))
 
     def _count(self, pending: _Pending) -> None:
         """Count each of those that have come as one more like an earlier one."""

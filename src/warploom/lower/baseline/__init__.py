@@ -1,2 +1,3 @@
-"""Code that is compiled fast: one copy of each basic block, in which most instructions are calls of
-functions that kernels share, on registers in memory."""
+"""Emits baseline code, which is compiled fast: one copy of each basic block, in which most
+instructions are entries of a call table (threaded code): calls of functions that all kernels share,
+on registers in the warp's context."""

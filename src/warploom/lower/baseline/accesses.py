@@ -1,10 +1,13 @@
-"""The functions of loads and stores: each does one for all lanes of a warp, with its checks and
-counts, between registers in memory and memory.
+"""Emits the shared functions of loads and stores for baseline code: each performs an access for all
+lanes of a warp, with checks and counts, between registers in the warp's context and memory.
 
-Their words (`baseline.signature`) are the base of the address, the offset that is added, for each
-space that it may reach the number of the row in which it is counted; where that may be local
-memory, a warp's bytes of it and a lane's; then the registers that it moves (or numbers, which it
-stores). Before these stands the number of the instruction.
+Its operand words (`baseline.signature`), in order: the number of the instruction; the base of the
+address; the offset; for each state space that it may access, the number of the access row; if that
+includes local memory, a warp's bytes of it and a lane's; then the registers that it moves, or
+numbers, which it stores.
+
+    ld.global.f32 %f1, [%rd1+4];   access.load.global.f32x1.[r64](r32)
+                                   words: instruction, slot of %rd1, 4, row, slot of %f1
 """
 
 from __future__ import annotations
@@ -21,8 +24,8 @@ from warploom.cost.device_rules import AccessRules
 from warploom.llvm.lanes import I8, I64, PTR, Value, splat_constant, vector
 from warploom.lower.access.access_functions import AccessFunctions
 from warploom.lower.access.memory import by_space
-from warploom.lower.baseline.operations import Registers
-from warploom.lower.baseline.signature import FAULT_BITS, Body, Run, Source
+from warploom.lower.baseline.operations import MemoryRegisters
+from warploom.lower.baseline.signature import FAULT_BITS, RunWord, SharedFunctionBody, SourceForm
 from warploom.lower.instrument.recording import record_access
 from warploom.program.accesses import spaces_of
 from warploom.ptx.ir import Space
@@ -30,26 +33,26 @@ from warploom.ptx.ir import Space
 
 @dataclass(frozen=True, slots=True)
 class AccessFunction:
-    """A load or a store: what it moves (`access_type`), the form of its address, and those of the
-    registers that it moves; with the rules by which it is counted. `shuffles` and `records` as in
-    `ir.variant`."""
+    """Identifies a shared function: the access type, the forms of its address and data operands,
+    the rules by which it is counted, and the options `shuffles` and `records` of `ir.variant`."""
 
     access_type: AccessType
-    address: Source
-    data: tuple[Source, ...]
+    address: SourceForm
+    data: tuple[SourceForm, ...]
     rules: AccessRules
     shuffles: bool
     records: bool
 
     @property
     def name(self) -> str:
+        """Returns the function's name, which determines its code."""
         forms = ",".join(map(str, self.data))
-        way = "shuffled." * self.shuffles + "recorded." * self.records
-        return f"access.{way}{self.access_type.name}[{self.address}]({forms}).{self.rules.name}"
+        variant = "shuffled." * self.shuffles + "recorded." * self.records
+        return f"access.{variant}{self.access_type.name}[{self.address}]({forms}).{self.rules.name}"
 
     @property
     def spaces(self) -> tuple[Space, ...]:
-        """Returns the spaces that it may reach."""
+        """Returns the state spaces that it may access; several for generic addresses."""
         return spaces_of(self.access_type.space)
 
     def define(self, module: ir.Module) -> None:
@@ -58,26 +61,30 @@ class AccessFunction:
 
 
 class _Emission:
-    """Emits one such function."""
+    """Emits one shared function; the constructor emits the reads of its words, in their order."""
 
-    def __init__(self, module: ir.Module, wanted: AccessFunction) -> None:
-        self.wanted, self.access_type = wanted, wanted.access_type
-        self.body = body = Body(module, wanted.name)
-        self.lanes, self.b, self.registers = body.lanes, body.b, Registers(body.lanes)
-        self.functions = AccessFunctions(module, wanted.rules, shuffles=wanted.shuffles)
+    def __init__(self, module: ir.Module, function_spec: AccessFunction) -> None:
+        self.function_spec, self.access_type = function_spec, function_spec.access_type
+        self.body = body = SharedFunctionBody(module, function_spec.name)
+        self.lanes, self.b, self.registers = body.lanes, body.b, MemoryRegisters(body.lanes)
+        self.functions = AccessFunctions(
+            module, function_spec.rules, shuffles=function_spec.shuffles
+        )
         self.instruction = body.word()
-        self.base, self.offset = body.source(wanted.address), body.word()
-        self.rows = {space: body.word() for space in wanted.spaces}
-        self.local = self._local() if Space.LOCAL in wanted.spaces else None
-        self.data: Sequence[Value] = [body.source(source) for source in wanted.data]
+        self.base, self.offset = body.source(function_spec.address), body.word()
+        self.rows = {space: body.word() for space in function_spec.spaces}
+        self.local = self._local() if Space.LOCAL in function_spec.spaces else None
+        self.data: Sequence[Value] = [body.source(source) for source in function_spec.data]
         size = self.access_type.part_bytes * self.access_type.parts
         self.moved = self.lanes.alloca(ir.ArrayType(ir.IntType(8), size), align=64)
-        self.scratch = self.lanes.alloca(WIDE) if wanted.records else None
+        self.scratch = self.lanes.alloca(WIDE) if function_spec.records else None
 
     def emit(self) -> None:
-        """Emits the whole function."""
+        """Emits the function's body."""
         if self.access_type.op == "store":
-            for number, (place, source) in enumerate(zip(self.data, self.wanted.data, strict=True)):
+            for number, (place, source) in enumerate(
+                zip(self.data, self.function_spec.data, strict=True)
+            ):
                 value = self.registers.read(place, source, self._bits)
                 self.b.store(value, self._part(number), align=16)
         addresses = self._addresses()
@@ -87,61 +94,72 @@ class _Emission:
         else:
             self._access(self.access_type.space, addresses, mask)
         if self.access_type.op == "load":
-            for number, (place, source) in enumerate(zip(self.data, self.wanted.data, strict=True)):
+            for number, (place, source) in enumerate(
+                zip(self.data, self.function_spec.data, strict=True)
+            ):
                 if source.bits:
                     type = vector(self.access_type.element)
                     value = self.b.load(self._part(number), typ=type, align=16)
                     self.registers.write(
                         place, source.bits, value, self.access_type.type, self.body.on
                     )
-        self.body.go_on()
+        self.body.call_next_and_return()
 
     @property
     def _bits(self) -> ScalarType:
         return unsigned(self.access_type.type.bits)
 
     def _part(self, number: int) -> Value:
-        """Returns where one part of what is moved stands, lane by lane."""
+        """Returns the address of one part of the data buffer, 32 lanes."""
         return self.lanes.slot(self.moved, number * self.access_type.part_bytes, ir.IntType(8))
 
     def _addresses(self) -> Value:
-        """Returns the lanes' addresses. Sums of 32 bits begin again at 0."""
+        """Returns the lanes' addresses; with a 32-bit base they wrap around at 2^32."""
         b = self.b
-        base = self.registers.read(self.base, self.wanted.address, unsigned(64))
+        base = self.registers.read(self.base, self.function_spec.address, unsigned(64))
         whole = b.add(base, self.lanes.splat(self.offset))
-        if self.wanted.address.bits != 32:
+        if self.function_spec.address.bits != 32:
             return whole
         return b.and_(whole, splat_constant(0xFFFFFFFF, I64))
 
     def _access(self, space: Space, addresses: Value, mask: Value) -> None:
-        """Emits the access of the lanes of `mask` to one space; returns where it faults."""
+        """Emits the access of the lanes of `mask` to one space; the function returns if it
+        faults."""
         b, environment = self.b, self.body.environment
         access_type, bits = replace(self.access_type, space=space), self.lanes.bits(mask)
         if self.scratch is not None:
             log = self.body.pointer(Slot.LOG_AT)
-            given = log, self.scratch, self.instruction, access_type, addresses, bits
-            record_access(self.lanes, *given)
+            recorded = log, self.scratch, self.instruction, access_type, addresses, bits
+            record_access(self.lanes, *recorded)
         base, limit = self._memory(space)
-        arguments = [environment, *self._kept(space), addresses, bits, self.moved, base, limit]
+        arguments = [
+            environment,
+            *self._row_and_bounds(space),
+            addresses,
+            bits,
+            self.moved,
+            base,
+            limit,
+        ]
         fault = b.call(self.functions.plain(access_type), arguments)
         with b.if_then(b.icmp_unsigned("!=", fault, I64(0)), likely=False):
             where = b.shl(self.instruction, I64(FAULT_BITS))
             b.ret(b.or_(where, I64(SPACE_CODES[space] + 1)))
 
-    def _kept(self, space: Space) -> tuple[Value, Value]:
-        """Returns the row of an access, and the bounds that its instruction keeps."""
+    def _row_and_bounds(self, space: Space) -> tuple[Value, Value]:
+        """Returns the addresses of the access row, and of the bounds that are cached for it."""
         b, number = self.b, self.rows[space]
-        row = self.lanes.slot(self.body.array(Run.ROWS), b.mul(number, I64(ROW_WIDTH)))
+        row = self.lanes.slot(self.body.array(RunWord.ROWS), b.mul(number, I64(ROW_WIDTH)))
         return row, self.lanes.slot(self.body.pointer(Slot.CACHE_AT), b.mul(number, I64(2)))
 
     def _local(self) -> tuple[Value, Value]:
-        """Returns where the warp's local memory begins on the host, and its length for a lane."""
-        before = self.b.mul(self.body.of_run(Run.WARP), self.body.word())
+        """Returns the host address of the warp's local memory, and its size for a lane."""
+        before = self.b.mul(self.body.run_word(RunWord.WARP), self.body.word())
         at = self.b.gep(self.body.pointer(Slot.LOCAL_AT), [before], source_etype=I8)
         return at, self.body.word()
 
     def _memory(self, space: Space) -> tuple[Value, Value]:
-        """Returns where a space begins on the host, and its length; zeros for global memory."""
+        """Returns the host address of a space's memory, and its size; zeros for global memory."""
         if space is Space.SHARED:
             return self.body.pointer(Slot.SHARED_AT), self.body.slot(Slot.SHARED_BYTES)
         if space is Space.LOCAL:

@@ -1,4 +1,11 @@
-"""Emits instructions as calls of the functions that kernels share."""
+"""Lowers instructions of baseline code to calls of shared functions.
+
+A call whose operand words are all constants is appended to the call table
+(`lower.baseline.tables`); one with words that are known only at run time, such as special registers
+or addresses of global variables, is emitted as code, after the table so far. Instructions without a
+shared function (atomics, shuffles, votes, matrices, textures, ...) are left to
+`lower.instructions`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +26,7 @@ from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.shared_functions import SharedFunctions
 from warploom.lower.baseline.accesses import AccessFunction
 from warploom.lower.baseline.operations import OperationFunction, ParameterFunction
-from warploom.lower.baseline.signature import FAULT_BITS, Source
+from warploom.lower.baseline.signature import FAULT_BITS, SourceForm
 from warploom.lower.baseline.tables import END, CallTable, SharedCall
 from warploom.lower.frame.operands import immediate_bits
 from warploom.lower.instrument.guards import Guards
@@ -42,22 +49,22 @@ from warploom.ptx.ir import (
 )
 
 WIDEST = 64
-"""Bits of the widest registers and numbers that functions take."""
+"""The bits of the widest registers and literals that shared functions handle."""
 
 _IN_MEMORY = (Space.GLOBAL, Space.CONST)
-"""The spaces of variables whose addresses the launch tells."""
+"""The spaces of variables whose addresses are known at the launch only."""
 
 
-class Argument(NamedTuple):
-    """A source of an instruction: its form, and the word that tells it; a value where it is known
-    only when the kernel runs."""
+class CallArgument(NamedTuple):
+    """Holds an argument of a call: its form, and its operand word: a constant, or an LLVM value if
+    it is known only at run time."""
 
-    form: Source
+    form: SourceForm
     word: int | Value
 
 
 class CallCode:
-    """Emits instructions of one warp function as calls, where there is a function for them."""
+    """Emits the instructions of one warp function that have shared functions."""
 
     def __init__(
         self, memory: MemoryCode, functions: SharedFunctions, guards: Guards, *, shuffles: bool
@@ -68,30 +75,35 @@ class CallCode:
         self.table = CallTable(self.frame, functions)
         self._arguments = self.frame.prologue.alloca(ir.ArrayType(I64, MOST_WORDS))
 
-    def emit(self, index: int, made: Instruction) -> bool:
-        """Emits an instruction, perhaps later; returns False where there is no function for it:
-        then all before it has been emitted."""
-        found = None if any(True for _ in operand_checks(made)) else self._calls(index, made)
-        if found is None:
+    def emit(self, index: int, instruction: Instruction) -> bool:
+        """Appends an instruction to the call table, or emits its call. Returns False if it has no
+        shared function; then all calls before it have been emitted."""
+        calls = (
+            None
+            if any(True for _ in operand_checks(instruction))
+            else self._calls(index, instruction)
+        )
+        if calls is None:
             self.flush()
             return False
-        for call in found:
+        for call in calls:
             if all(isinstance(word, int) for word in call.words):
                 self.table.add(index, call)
             else:
-                self._emit_now(index, made, call)
+                self._emit_call(index, instruction, call)
         return True
 
     def flush(self) -> None:
-        """Emits the calls that have been put off, and leaves where one of them faults."""
+        """Emits the call that runs the table's pending calls, and an exit if one of them faults."""
         fault = self.table.flush()
         if fault is not None:
             self._leave_at_fault(fault)
 
-    def _emit_now(self, index: int, made: Instruction, call: SharedCall) -> None:
-        """Emits a call with words that are known only when the kernel runs."""
+    def _emit_call(self, index: int, instruction: Instruction, call: SharedCall) -> None:
+        """Emits a call with operand words that are known only at run time; they are stored in a
+        buffer on the stack."""
         self.flush()
-        guard, active = self.guards.counted(index, made), self.frame.active.bits()
+        guard, active = self.guards.counted(index, instruction), self.frame.active.bits()
         on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
         words = [self.table.number(call), *call.words, self.table.number(END)]
         for place, word in enumerate(words):
@@ -100,55 +112,57 @@ class CallCode:
         self._leave_at_fault(self.table.call(self._arguments, on))
 
     def _leave_at_fault(self, fault: Value) -> None:
-        """Leaves where a call has returned a fault."""
+        """Emits an exit if a call has returned a fault."""
         code = self.b.and_(fault, I64((1 << FAULT_BITS) - 1))
         instruction = self.b.lshr(fault, I64(FAULT_BITS))
         self.memory.faults.leave(instruction, fault, self.b.sub(code, I64(1)))
 
-    def _calls(self, index: int, made: Instruction) -> list[SharedCall] | None:
-        """Returns the calls that do an instruction; None where there are no functions for it."""
-        if made.operation.name in ("ld", "ldu", "st"):
-            return self._accesses(index, made)
-        call = self._operation(made)
+    def _calls(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
+        """Returns the calls that perform an instruction, None if there are no functions for it."""
+        if instruction.operation.name in ("ld", "ldu", "st"):
+            return self._accesses(index, instruction)
+        call = self._operation(instruction)
         return None if call is None else [call]
 
     # ---- instructions that compute --------------------------------------------------------------
 
-    def _operation(self, made: Instruction) -> SharedCall | None:
-        operation = made.operation
+    def _operation(self, instruction: Instruction) -> SharedCall | None:
+        """Returns the call of an instruction that computes, None if there is no function for it."""
+        operation = instruction.operation
         if operation.spec.semantics is None or operation.spec.unit in _OUT_OF_LINE:
             return None
         if ordinary_results(operation) is not None:  # its calls of a routine are counted
             return None
-        if operation.name == "mov" and not (is_copy(made) or _moves_number(made)):
+        if operation.name == "mov" and not (is_copy(instruction) or _moves_number(instruction)):
             return None
         first = len(operation.spec.destinations)
-        targets = tuple(spread(made.operands[:first]))
+        targets = tuple(spread(instruction.operands[:first]))
         types = operation.source_types
-        sources = list(zip(spread(made.operands[first:]), types, strict=False))
-        if not all(self._is_written(target) for target in targets):
+        sources = list(zip(spread(instruction.operands[first:]), types, strict=False))
+        if not all(self._can_be_target(target) for target in targets):
             return None
-        if not all(type is None or self._is_read(source, type) for source, type in sources):
+        if not all(type is None or self._can_be_source(source, type) for source, type in sources):
             return None
-        given = [self._argument(s, type) for s, type in sources if type is not None]
-        forms = iter(one.form for one in given)
+        arguments = [self._argument(s, type) for s, type in sources if type is not None]
+        forms = iter(one.form for one in arguments)
         function = OperationFunction(
             operation,
             tuple(map(_bits, targets)),
-            tuple(Source(0) if type is None else next(forms) for _, type in sources),
+            tuple(SourceForm(0) if type is None else next(forms) for _, type in sources),
         )
-        places = [self._home(t) for t in targets if isinstance(t, Register)]
-        words = [*places, *(one.word for one in given)]
+        places = [self._slot(t) for t in targets if isinstance(t, Register)]
+        words = [*places, *(one.word for one in arguments)]
         return SharedCall(function.name, function.define, words)
 
     @staticmethod
-    def _is_written(target: Operand) -> bool:
-        known = isinstance(target, Register) and target.type.bits <= WIDEST
-        return known or isinstance(target, Sink)
+    def _can_be_target(target: Operand) -> bool:
+        """Returns whether a shared function can write an operand."""
+        is_register = isinstance(target, Register) and target.type.bits <= WIDEST
+        return is_register or isinstance(target, Sink)
 
     @staticmethod
-    def _is_read(source: Operand, type: ScalarType) -> bool:
-        """Returns whether a source can be passed."""
+    def _can_be_source(source: Operand, type: ScalarType) -> bool:
+        """Returns whether a source operand can be passed to a shared function."""
         match source:
             case Register():
                 return source.type.bits <= WIDEST and type.bits <= WIDEST
@@ -161,72 +175,79 @@ class CallCode:
             case _:
                 return False
 
-    def _argument(self, source: Operand, type: ScalarType) -> Argument:
-        """Returns a source as it is passed."""
+    def _argument(self, source: Operand, type: ScalarType) -> CallArgument:
+        """Returns the argument for a source operand of a type."""
         match source:
             case Register():
-                return Argument(Source(_bits(source)), self._home(source))
+                return CallArgument(SourceForm(_bits(source)), self._slot(source))
             case Negated():
-                return Argument(Source(1, negated=True), self._home(source.operand))
+                return CallArgument(SourceForm(1, negated=True), self._slot(source.operand))
             case Immediate():
                 bits = immediate_bits(source, type)
-                return Argument(Source(0), bits - (bits >> 63 << 64))
-            case Symbol() if self._is_known(source):
-                return Argument(Source(0), self._offset(source))
+                return CallArgument(SourceForm(0), bits - (bits >> 63 << 64))
+            case Symbol() if self._is_constant(source):
+                return CallArgument(SourceForm(0), self._offset(source))
             case Special() if source.name.startswith("%tid"):
-                return Argument(Source(32), self._thread_indices("xyz".index(source.name[-1])))
+                return CallArgument(
+                    SourceForm(32), self._thread_indices("xyz".index(source.name[-1]))
+                )
             case _:
                 value = self.lanes.lane(self.operands.read(source, unsigned(64), width=1), 0)
-                return Argument(Source(0), value)
+                return CallArgument(SourceForm(0), value)
 
     def _thread_indices(self, axis: int) -> Value:
-        """Returns where the indices of the warp's threads stand, as if it were a register."""
+        """Returns the offset of the warp's thread indices from its context, so that a shared
+        function reads them like a register."""
         at = self.b.ptrtoint(self.operands.specials.thread_indices(axis), I64)
-        return self.b.sub(at, self.b.ptrtoint(self.frame.homes.base(), I64))
+        return self.b.sub(at, self.b.ptrtoint(self.frame.context_registers.base(), I64))
 
-    def _home(self, register: Register) -> int:
-        """Returns the place of a register."""
+    def _slot(self, register: Register) -> int:
+        """Returns the byte offset of a register's slot in the context."""
         return self.frame.context_layout.by_lane[register]
 
-    def _is_known(self, symbol: Symbol) -> bool:
-        """Returns whether the address of a variable is the same in all launches."""
+    def _is_constant(self, symbol: Symbol) -> bool:
+        """Returns whether the address of a variable is a constant of the program."""
         return self.frame.program.places[symbol.name].space not in _IN_MEMORY
 
     def _offset(self, symbol: Symbol) -> int:
-        """Returns the address of such a variable; of others, its number in `Program.globals`."""
+        """Returns the address of a variable if it is a constant, else its index in
+        `Program.globals`."""
         place = self.frame.program.places[symbol.name]
-        return place.offset + (symbol.offset if self._is_known(symbol) else 0)
+        return place.offset + (symbol.offset if self._is_constant(symbol) else 0)
 
     # ---- loads and stores -----------------------------------------------------------------------
 
-    def _accesses(self, index: int, made: Instruction) -> list[SharedCall] | None:
+    def _accesses(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
+        """Returns the calls of a load or a store, None if there is no function for it."""
         if self.memory.observing is not None:
             return None
-        if is_bulk_fill(made.operation) or completion(made) is not None:
+        if is_bulk_fill(instruction.operation) or completion(instruction) is not None:
             return None
-        if frame_access(self.frame.program, made) is not None:
+        if frame_access(self.frame.program, instruction) is not None:
             return None
-        load = made.operation.name != "st"
-        data, address = made.operands[:2] if load else made.operands[1::-1]
+        load = instruction.operation.name != "st"
+        data, address = instruction.operands[:2] if load else instruction.operands[1::-1]
         assert isinstance(address, Address)
-        type = made.operation.modifiers.scalar()
-        if space_of(made) is Space.PARAM:
+        type = instruction.operation.modifiers.scalar()
+        if space_of(instruction) is Space.PARAM:
             return self._parameters(data, address, type) if load else None
-        moved, passed = elements(data), self._is_written if load else self._is_stored
+        moved, passed = elements(data), self._can_be_target if load else self._can_be_stored
         if type.bits > WIDEST or not all(map(passed, moved)):
             return None
-        if self.memory.clusters.several and accesses_cluster(made):
+        if self.memory.clusters.several and accesses_cluster(instruction):
             return None
-        given = [self._target(one) if load else self._argument(one, type) for one in moved]
-        access_type = self.memory.accesses.shape_of("load" if load else "store", index, made)
-        return [self._access(access_type, index, address, given)]
+        arguments = [self._target(one) if load else self._argument(one, type) for one in moved]
+        access_type = self.memory.accesses.access_type_of(
+            "load" if load else "store", index, instruction
+        )
+        return [self._access(access_type, index, address, arguments)]
 
     def _access(
-        self, access_type: AccessType, index: int, address: Address, given: list[Argument]
+        self, access_type: AccessType, index: int, address: Address, arguments: list[CallArgument]
     ) -> SharedCall:
-        """Returns the call for an access of that shape."""
+        """Returns the call for an access of a type; `arguments` are its data operands."""
         form, base, offset = self._address(address)
-        forms, rules = tuple(one.form for one in given), self.frame.layout.rules
+        forms, rules = tuple(one.form for one in arguments), self.frame.layout.rules
         records = self.frame.variant.records
         function = AccessFunction(access_type, form, forms, rules, self.shuffles, records)
         words: list[int | Value] = [index]
@@ -234,64 +255,66 @@ class CallCode:
         if Space.LOCAL in function.spaces:
             local = self.frame.program.local_bytes
             words += [local_stride(local), local]
-        words += [one.word for one in given]
+        words += [one.word for one in arguments]
         return SharedCall(function.name, function.define, words)
 
-    def _target(self, target: Operand) -> Argument:
-        """Returns the target of a load as it is passed."""
-        known = isinstance(target, Register)
-        return Argument(Source(_bits(target)), self._home(target) if known else 0)
+    def _target(self, target: Operand) -> CallArgument:
+        """Returns the argument for the target of a load."""
+        is_register = isinstance(target, Register)
+        return CallArgument(SourceForm(_bits(target)), self._slot(target) if is_register else 0)
 
     @staticmethod
-    def _is_stored(source: Operand) -> bool:
+    def _can_be_stored(source: Operand) -> bool:
+        """Returns whether a shared function can store an operand: not predicates."""
         whole = isinstance(source, Register) and 1 < source.type.bits <= WIDEST
         return whole or isinstance(source, Immediate)
 
-    def _address(self, address: Address) -> tuple[Source, int, int]:
-        """Returns the form of the base of an address, its word, and the offset that is added."""
+    def _address(self, address: Address) -> tuple[SourceForm, int, int]:
+        """Returns the form of an address's base, its operand word, and the offset to add."""
         match address.base:
             case None:
-                return Source(0), 0, address.offset
+                return SourceForm(0), 0, address.offset
             case Register():
-                return Source(_bits(address.base)), self._home(address.base), address.offset
-            case Symbol() if self._is_known(address.base):
-                return Source(0), self._offset(address.base), address.offset
+                return SourceForm(_bits(address.base)), self._slot(address.base), address.offset
+            case Symbol() if self._is_constant(address.base):
+                return SourceForm(0), self._offset(address.base), address.offset
             case Symbol():
                 offset = address.base.offset + address.offset
-                return Source(0, variable=True), self._offset(address.base), offset
+                return SourceForm(0, variable=True), self._offset(address.base), offset
 
     def _parameters(
         self, data: Operand, address: Address, type: ScalarType
     ) -> list[SharedCall] | None:
-        """Returns the calls that load parameters from an address that is the same for all lanes."""
+        """Returns the calls that load kernel parameters at a constant address, None if the address
+        or a target has another form."""
         targets, base = elements(data), address.base
         if not isinstance(base, Symbol) or type.bits > WIDEST:
             return None
-        if not all(map(self._is_written, targets)):
+        if not all(map(self._can_be_target, targets)):
             return None
-        found: list[SharedCall] = []
+        calls: list[SharedCall] = []
         for number, target in enumerate(targets):
             if isinstance(target, Register):
                 function = ParameterFunction(type, target.type.bits)
                 offset = self._offset(base) + address.offset + number * type.bytes
-                words = [self._home(target), offset]
-                found.append(SharedCall(function.name, function.define, words))
-        return found
+                words = [self._slot(target), offset]
+                calls.append(SharedCall(function.name, function.define, words))
+        return calls
 
 
 _OUT_OF_LINE = frozenset({Unit.ATOMIC, Unit.MATRIX, Unit.TEXTURE, Unit.BARRIER})
-"""The units of instructions that do more than compute."""
+"""The units whose instructions have no shared functions: they do more than compute."""
 
 MOST_WORDS = 32
-"""Words of a call, at most: of a load of eight registers from anywhere, 16."""
+"""The capacity of the buffer for one call's words; a generic load of eight registers needs 16."""
 
 
-def _moves_number(made: Instruction) -> bool:
-    """Returns whether it is a `mov` of a special register or of an address to a register."""
-    target, source = made.operands
+def _moves_number(instruction: Instruction) -> bool:
+    """Returns whether a `mov` writes a special register or a variable's address to a register."""
+    target, source = instruction.operands
     return isinstance(target, Register) and isinstance(source, Special | Symbol)
 
 
 def _bits(operand: Operand) -> int:
-    """Returns the bits of a register; 0 for what holds nothing."""
+    """Returns the bits of a register; 0 for any other operand."""
     return operand.type.bits if isinstance(operand, Register) else 0

@@ -1,7 +1,10 @@
-"""The functions of instructions that compute: each does one for all lanes of a warp.
+"""Emits the shared functions of instructions that compute: each performs one for all lanes of a
+warp, on registers in the warp's context.
 
-Their words (`baseline.signature`) are the places of the registers that they write, then their
-sources. A function's name says its operation and what its operands are.
+Its operand words (`baseline.signature`) are the slots of the registers that it writes, then its
+sources. The name has the operation and the forms of the operands:
+
+    add.s32 %r1, %r2, 5;   operation.add.s32(32,=,r32,n)   words: slot of %r1, slot of %r2, 5
 """
 
 from __future__ import annotations
@@ -14,22 +17,23 @@ from warploom.abi.environment import Slot
 from warploom.core.types import PRED, ScalarType, unsigned
 from warploom.isa.spec import Operation
 from warploom.llvm.lanes import I8, I32, I64, Lanes, Value, storage_type, vector
-from warploom.lower.baseline.signature import Body, Source
+from warploom.lower.baseline.signature import SharedFunctionBody, SourceForm
 from warploom.lower.frame.operands import read_as, register_bits
 from warploom.lower.terms.terms import Lowering
 
 LINE = 64
-"""Registers stand at the begin of lines."""
+"""The alignment of registers' slots, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationFunction:
-    """An operation with the forms of its operands: `targets` are the bits of the registers that it
-    writes, 0 for none. Sources without a type are not read, and have no word."""
+    """Identifies a shared function: the operation, the bits of the registers that it writes (0: the
+    result is discarded), and the forms of its sources. Sources without a type are not read, and
+    have no word."""
 
     operation: Operation
     targets: tuple[int, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[SourceForm, ...]
 
     @property
     def name(self) -> str:
@@ -38,8 +42,8 @@ class OperationFunction:
 
     def define(self, module: ir.Module) -> None:
         """Emits the function into a module."""
-        body = Body(module, self.name)
-        registers = Registers(body.lanes)
+        body = SharedFunctionBody(module, self.name)
+        registers = MemoryRegisters(body.lanes)
         lower = Lowering(body.lanes, 32)
         places = [body.place() for bits in self.targets if bits]
         types = self.operation.source_types
@@ -56,13 +60,13 @@ class OperationFunction:
         ]
         for place, (bits, type, value) in zip(places, found, strict=False):
             registers.write(place, bits, value, type, body.on)
-        body.go_on()
+        body.call_next_and_return()
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterFunction:
-    """Loads a number of a type from the kernel's parameters to a register of so many bits, for all
-    lanes the same. Its words are the register's place, and the offset in bytes."""
+    """Identifies a shared function that loads a value of a type from the kernel's parameters to all
+    lanes of a register of `bits` bits. Its words are the register's slot and the byte offset."""
 
     value: ScalarType
     bits: int
@@ -73,24 +77,25 @@ class ParameterFunction:
 
     def define(self, module: ir.Module) -> None:
         """Emits the function into a module."""
-        body = Body(module, self.name)
-        b, registers, place = body.b, Registers(body.lanes), body.place()
+        body = SharedFunctionBody(module, self.name)
+        b, registers, place = body.b, MemoryRegisters(body.lanes), body.place()
         at = b.gep(body.pointer(Slot.PARAMETERS_AT), [body.word()], source_etype=I8)
         number = b.load(at, typ=ir.IntType(self.value.bits), align=1)
         wide = number if self.value.bits == 64 else b.zext(number, I64)
-        value = registers.read(wide, Source(0), self.value)
+        value = registers.read(wide, SourceForm(0), self.value)
         registers.write(place, self.bits, value, self.value, body.on)
-        body.go_on()
+        body.call_next_and_return()
 
 
-class Registers:
-    """Emits reads and writes of registers in memory."""
+class MemoryRegisters:
+    """Emits loads and stores of registers in the warp's context, by their addresses."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes, self.b = lanes, lanes.b
 
-    def read(self, place: Value, source: Source, type: ScalarType) -> Value:
-        """Returns a source in 32 lanes, in the computing type of `type`."""
+    def read(self, place: Value, source: SourceForm, type: ScalarType) -> Value:
+        """Returns a source in 32 lanes of the type in which `type` is computed. `place` is the
+        register's address, or the number itself."""
         b = self.b
         if not source.bits:
             number = b.trunc(place, ir.IntType(type.bits)) if type.bits < 64 else place
@@ -102,7 +107,7 @@ class Registers:
         return read_as(b, value, unsigned(source.bits), type)
 
     def write(self, place: Value, bits: int, value: Value, type: ScalarType, on: Value) -> None:
-        """Writes a value of `type` to a register of so many bits in the lanes `on`."""
+        """Stores a value of `type` to a register of `bits` bits, in the lanes `on` (an i32)."""
         b = self.b
         if bits == 1:
             old = b.and_(b.load(place, typ=I32, align=LINE), b.not_(on))
@@ -114,5 +119,5 @@ class Registers:
 
 
 def unsigned_or_pred(type: ScalarType) -> ScalarType:
-    """Returns the type of a number's bits, where it is to be read as `type`."""
+    """Returns the type of the bits of a number that is read as `type`."""
     return PRED if type == PRED else unsigned(type.bits)

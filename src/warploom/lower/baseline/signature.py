@@ -1,13 +1,17 @@
-"""Defines how the functions that kernels share are called: all alike, for a table names them.
+"""Defines the calling convention of shared functions. All have one type, as call tables mix them:
 
     fault = function(environment, run, registers, functions, on, words)
 
-`run` has the words of `Run`; `registers` is where the context of the warp begins; `on` are the
-lanes that execute the instruction. `words` are i64: what the instruction's operands are, one after
-the other, and then the number, among `functions`, of the function that comes next, whose own words
-follow. Each function ends with a tail call of the next (threaded code), the last, `END`, returns 0.
-Where a lane faults, a function returns the fault: one more than the code of the space, and from bit
-FAULT_BITS on the number of the instruction.
+`run`: the array of `RunWord`. `registers`: the address of the warp's context. `functions`: the
+addresses of the kernel's shared functions. `on`: the executing lanes, an i32. `words`: the position
+in the call table, an array of i64: the operands of this function, then the number of the next
+function, then its operands:
+
+    words -> slot of %r1, slot of %r2, 5, 7 (the number of the next function), its operands, ...
+
+Each function ends with a tail call of the next (threaded code); the last, `END`, returns 0. If a
+lane faults, a function returns the code of the state space plus 1 in the low FAULT_BITS bits, and
+the number of the instruction above them.
 """
 
 from __future__ import annotations
@@ -25,21 +29,21 @@ SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, PTR, I32, PTR])
 FAULT_BITS = 8
 
 
-class Run(IntEnum):
-    """The words of a run that are no part of the environment: the addresses of the rows and of the
-    counts of the kernel, and the number of the warp in its block."""
+class RunWord(IntEnum):
+    """Indexes the array `run`, of values that are not in the environment: the addresses of the
+    kernel's access rows and counts, and the number of the warp in its thread block."""
 
     ROWS = 0
     COUNTS = auto()
     WARP = auto()
 
 
-class Source(NamedTuple):
-    """The form of a source: a register of so many bits (1: a predicate), perhaps negated; or a
-    number (`bits` is 0), perhaps the address of a `variable`.
+class SourceForm(NamedTuple):
+    """Describes the form of a source operand, which is part of a function's name.
 
-    Its word is the place of the register in the warp's context, in bytes; the number; or the index
-    of the variable in `Program.globals`.
+    `r32`: a register of 32 bits; its word is the byte offset of its slot in the warp's context.
+    `r1`, `!r1`: a predicate, a negated one. `n` (`bits` is 0): a number, which is its word. `v`:
+    the address of a variable; its word is the index in `Program.globals`.
     """
 
     bits: int
@@ -52,8 +56,9 @@ class Source(NamedTuple):
         return f"{'!' * self.negated}{f'r{self.bits}' if self.bits else 'n'}"
 
 
-class Body:
-    """A function of SIGNATURE while it is emitted into a module. Words are taken one by one."""
+class SharedFunctionBody:
+    """Emits a function of SIGNATURE into a module; words are read in their order, one for each call
+    of `word`, `place` or `source`."""
 
     def __init__(self, module: ir.Module, name: str) -> None:
         self.function = ir.Function(module, SIGNATURE, name)
@@ -61,33 +66,35 @@ class Body:
         self.b = self.lanes.b
         self.environment, self._run, self.registers, *rest = self.function.args
         self._functions, self.on, self._words = rest
-        self._taken = 0
+        self._words_read = 0
 
     def word(self) -> Value:
-        """Returns the next word."""
-        at = self.lanes.slot(self._words, self._taken)
-        self._taken += 1
+        """Emits a load of the next operand word."""
+        at = self.lanes.slot(self._words, self._words_read)
+        self._words_read += 1
         return self.b.load(at, typ=I64)
 
-    def of_run(self, word: Run) -> Value:
-        """Returns a word of the run."""
+    def run_word(self, word: RunWord) -> Value:
+        """Emits a load of a word of `run`."""
         return self.b.load(self.lanes.slot(self._run, int(word)), typ=I64)
 
-    def array(self, word: Run) -> Value:
-        """Returns an address among the words of the run, as a pointer."""
-        return self.b.inttoptr(self.of_run(word), PTR)
+    def array(self, word: RunWord) -> Value:
+        """Returns an address among the words of `run`, as a pointer."""
+        return self.b.inttoptr(self.run_word(word), PTR)
 
     def call_next(self, on: Value) -> Value:
-        """Returns what the function returns that comes next, which is called for the lanes `on`."""
-        return self._call(self.lanes.slot(self._words, self._taken), on, "")
+        """Emits a call of the next function in the table, for the lanes `on`; returns its
+        result."""
+        return self._call(self.lanes.slot(self._words, self._words_read), on, "")
 
-    def go_on(self, after: Value | int = 0) -> None:
-        """Ends with a tail call of the function that comes next, or so many words later."""
-        place = self.lanes.slot(self._words, self._taken)
+    def call_next_and_return(self, after: Value | int = 0) -> None:
+        """Emits a tail call of the next function in the table, or of the one `after` words later.
+        `musttail`, as the depth of the stack must not grow with the length of the table."""
+        place = self.lanes.slot(self._words, self._words_read)
         self.b.ret(self._call(self.lanes.slot(place, after), self.on, "musttail"))
 
     def _call(self, place: Value, on: Value, tail: str) -> Value:
-        """Emits the call of the function whose number stands at a place."""
+        """Emits a call of the function whose number is at the address `place`."""
         number = self.b.load(place, typ=I64)
         address = self.b.load(self.lanes.slot(self._functions, number), typ=I64)
         function = self.b.inttoptr(address, ir.PointerType(SIGNATURE))
@@ -96,11 +103,11 @@ class Body:
         return self.b.call(function, given, tail=tail)
 
     def place(self) -> Value:
-        """Returns the address of the register that the next word names."""
+        """Returns the address of the register whose slot is the next word."""
         return self.b.gep(self.registers, [self.word()], source_etype=I8)
 
-    def source(self, form: Source) -> Value:
-        """Returns what the next word names: the address of a register, or a number."""
+    def source(self, form: SourceForm) -> Value:
+        """Returns the operand of the next word: the address of a register, or a number."""
         if form.bits:
             return self.place()
         if not form.variable:

@@ -1,8 +1,15 @@
-"""Tables of calls: instructions that follow each other become data, which the functions that they
-name work through (threaded code: J. R. Bell, Communications of the ACM 16 (6), 1973).
+"""Builds call tables: the instructions of a basic block as data that shared functions interpret
+(threaded code: J. R. Bell, Communications of the ACM 16 (6), 1973).
 
-A table is for LLVM a constant array, which costs next to nothing to compile: as code, a call with
-its operands is some 20 instructions.
+For LLVM a table is a constant array of integers, which costs next to nothing to compile; as code, a
+call with its operands is some 20 instructions.
+
+    add.s32 %r1, %r2, 5;      3, slot of %r1, slot of %r2, 5,
+    @%p1 mov.b32 %r3, %r1;    8, instruction, slot of %p1, count, 4,    guard of the next 4 words
+                              4, slot of %r3, slot of %r1, 0,           the move; END of the guard
+                              0                                         END of the table
+
+Special registers and instructions without a shared function interrupt a table.
 """
 
 from __future__ import annotations
@@ -16,7 +23,7 @@ from llvmlite import ir
 from warploom.abi.environment import Slot
 from warploom.llvm.lanes import I32, I64, PTR, Value, spelled
 from warploom.lower.access.shared_functions import Define, SharedFunctions
-from warploom.lower.baseline.signature import SIGNATURE, Body, Run
+from warploom.lower.baseline.signature import SIGNATURE, RunWord, SharedFunctionBody
 from warploom.lower.frame.frame import Frame
 from warploom.lower.instrument.recording import record_guard
 from warploom.ptx.ir import Guard
@@ -24,8 +31,8 @@ from warploom.ptx.ir import Guard
 
 @dataclass(frozen=True, slots=True)
 class SharedCall:
-    """A call of a shared function: its name and definition, and its words: numbers, or values where
-    they are known only when the kernel runs."""
+    """Holds a call of a shared function: its name, its definition, and its operand words: integers,
+    or LLVM values for words that are known only at run time."""
 
     name: str
     define: Define
@@ -33,8 +40,8 @@ class SharedCall:
 
 
 class CallTable:
-    """The tables of a warp function: `add` puts a call behind those before it, `flush` emits what
-    makes all calls since the last time."""
+    """Collects the call tables of a warp function, in one array: `add` appends a call, `flush`
+    emits the code that runs all calls since the last `flush`."""
 
     def __init__(self, frame: Frame, functions: SharedFunctions) -> None:
         self.frame, self._declared = frame, functions
@@ -44,20 +51,21 @@ class CallTable:
         self._table: Any = ir.GlobalVariable(frame.module, ir.ArrayType(I64, 0), "calls")
         self._functions: Any = ir.GlobalVariable(frame.module, ir.ArrayType(PTR, 0), "functions")
         prologue = frame.prologue
-        self._run = prologue.alloca(ir.ArrayType(I64, len(Run)))
-        for word, array in ((Run.ROWS, frame.rows), (Run.COUNTS, frame.counts)):
+        self._run = prologue.alloca(ir.ArrayType(I64, len(RunWord)))
+        for word, array in ((RunWord.ROWS, frame.rows), (RunWord.COUNTS, frame.counts)):
             address = prologue.b.ptrtoint(array, I64)
             prologue.b.store(address, prologue.slot(self._run, int(word)))
 
     def number(self, call: SharedCall) -> int:
-        """Returns the number of the function of a call."""
+        """Returns the number of a call's function in this kernel, which is declared at its first
+        use."""
         if call.name not in self._numbers:
             self._declared.declare(call.name, SIGNATURE, call.define)
             self._numbers[call.name] = len(self._numbers)
         return self._numbers[call.name]
 
     def add(self, index: int, call: SharedCall) -> None:
-        """Adds the call of an instruction, in the lanes in which its guard holds, if it has one."""
+        """Appends the call of an instruction, inside of a guard's call if it is guarded."""
         words = [self.number(call), *call.words]
         guard = self.frame.program.instructions[index].guard
         if guard is not None:
@@ -65,15 +73,16 @@ class CallTable:
         self._words += words
 
     def _guard(self, index: int, guard: Guard, size: int) -> list[int]:
-        """Returns the call that makes those of the next `size` words in the lanes of a guard."""
+        """Returns the words of the call that runs the next `size` words in the lanes in which a
+        guard holds."""
         function = GuardFunction(guard.negated, self.frame.variant.records)
         place = self.frame.context_layout.by_lane[guard.register]
         call = SharedCall(function.name, function.define)
         return [self.number(call), index, place, self.frame.layout.guarded[index], size]
 
     def flush(self) -> Value | None:
-        """Emits the calls that were added last; returns 0 or the fault of one of them, None where
-        there are none."""
+        """Emits the call that runs the pending calls; returns its result, 0 or the fault of one of
+        them, or None if none is pending."""
         first = self._begun
         if first == len(self._words):
             return None
@@ -82,17 +91,18 @@ class CallTable:
         return self.call(self.frame.lanes.slot(self._table, first), self.frame.active.bits())
 
     def call(self, words: Value, on: Value) -> Value:
-        """Emits the calls from a place on, for the lanes `on`; returns 0 or the fault of one."""
+        """Emits the call that runs the table at an address, for the lanes `on`; returns 0 or the
+        fault of one of its calls."""
         frame, lanes = self.frame, self.frame.lanes
-        lanes.b.store(frame.warp, lanes.slot(self._run, int(Run.WARP)))
+        lanes.b.store(frame.warp, lanes.slot(self._run, int(RunWord.WARP)))
         number = lanes.b.load(words, typ=I64)
         address = lanes.b.load(lanes.slot(self._functions, number), typ=I64)
         function = lanes.b.inttoptr(address, ir.PointerType(SIGNATURE))
-        given = [frame.environment, self._run, frame.homes.base(), self._functions, on]
+        given = [frame.environment, self._run, frame.context_registers.base(), self._functions, on]
         return lanes.b.call(function, [*given, lanes.slot(words, 1)])
 
     def finish(self) -> None:
-        """Writes the tables into the module."""
+        """Defines the arrays of words and of functions in the module, after all code."""
         names = [self._declared.declared(name).get_reference() for name in self._numbers]
         for variable, element, written in (
             (self._table, I64, map(str, self._words)),
@@ -105,20 +115,23 @@ class CallTable:
 
 
 def _define_end(module: ir.Module) -> None:
-    """Emits the function that ends a table into a module."""
-    Body(module, END.name).b.ret(I64(0))
+    """Emits the function that ends a table: it returns 0."""
+    SharedFunctionBody(module, END.name).b.ret(I64(0))
 
 
 END = SharedCall("end", _define_end)
-"""The call behind the last one."""
+"""The call that ends a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardFunction:
-    """Makes the next calls, up to an END, in those of its lanes in which a predicate holds, or does
-    not (`negated`), and counts these lanes; then goes on behind that. Its words are the number of
-    the instruction, the place of the predicate, the index of the count, and how many words to the
-    call behind the END. `records` as in `ir.variant`."""
+    """Identifies the shared function of a guard: it runs the next calls, up to an END, in those of
+    its lanes in which a predicate holds (`negated`: does not hold), counts these lanes, and
+    continues after the END in all its lanes.
+
+    Its words are the number of the instruction, the slot of the predicate, the index of the count,
+    and the number of words up to the call after the END. `records` is that of `ir.variant`.
+    """
 
     negated: bool
     records: bool
@@ -129,15 +142,15 @@ class GuardFunction:
 
     def define(self, module: ir.Module) -> None:
         """Emits the function into a module."""
-        body = Body(module, self.name)
+        body = SharedFunctionBody(module, self.name)
         b, lanes = body.b, body.lanes
         instruction, bits = body.word(), b.load(body.place(), typ=I32)
         count, size = body.word(), body.word()
         held = b.and_(body.on, b.not_(bits) if self.negated else bits)
-        lanes.add_to(lanes.slot(body.array(Run.COUNTS), count), lanes.popcount(held))
+        lanes.add_to(lanes.slot(body.array(RunWord.COUNTS), count), lanes.popcount(held))
         if self.records:
             record_guard(lanes, body.pointer(Slot.LOG_AT), instruction, held)
         fault = body.call_next(held)
         with b.if_then(b.icmp_unsigned("!=", fault, I64(0)), likely=False):
             b.ret(fault)
-        body.go_on(size)
+        body.call_next_and_return(size)

@@ -132,7 +132,7 @@ class BarrierCode:
         b, frame = self.b, self.frame
         waited = frame.get(frame.context.table(SYNC_DONE))
         b.store(I64(0), frame.context.table(SYNC_DONE))
-        on = self.operands.executing(made)
+        on = self.operands.execution_mask(made)
         must = b.and_(b.icmp_unsigned("==", waited, I64(0)), self.lanes.any(on))
         with b.if_then(must):
             number, threads = self._operands(block.start, made, on)

@@ -25,7 +25,7 @@ from warploom.lower.control.suspension import Suspension
 from warploom.lower.control.warp_order import WarpOrder
 from warploom.lower.frame.blocks import Blocks, Copy
 from warploom.lower.frame.frame import Frame
-from warploom.lower.frame.spills import Saved
+from warploom.lower.frame.spills import SpillCode
 from warploom.simt.warp_table import ARRIVED
 
 
@@ -33,7 +33,7 @@ class Control:
     """Holds the blocks of a warp function in all copies with the ways between them, and emits what
     lanes do at the ends of blocks."""
 
-    def __init__(self, frame: Frame, saved: Saved) -> None:
+    def __init__(self, frame: Frame, saved: SpillCode) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.program = frame.program
         self.suspends = frame.facts.reconvergence.suspends
@@ -117,7 +117,7 @@ class Control:
             self.frame.transfers.to_varying(block, way)
         self.b.store(self.frame.active.bits(), self._beside)
         self.frame.active.set(lanes)
-        self.b.branch(self.blocks.beside[self.blocks.entry_copy(copy, body), body])
+        self.b.branch(self.blocks.predicated_copies[self.blocks.entry_copy(copy, body), body])
 
     def step_back(self, copy: Copy, index: int) -> None:
         """End such a block: all lanes that run together go on behind it."""

@@ -67,10 +67,10 @@ class Edges:
         if together and self.frame.shapes.around(index):
             with (
                 self.b.if_then(self.masked_loops.have_left(index)),
-                self.frame.registers.standing(index, convergent=True),
+                self.frame.registers.emitting_block(index, convergent=True),
             ):
                 self.masked_loops.part(index, self.blocks.live(index))
                 self.frame.registers.convergent = False
                 self.suspension.give_way(Status.TURN_END, index)
-        with self.frame.registers.standing(index, convergent=together):
+        with self.frame.registers.emitting_block(index, convergent=together):
             self.suspension.give_way(Status.TURN_END, index)

@@ -10,7 +10,7 @@ from warploom.helpers.layout_recovery import ENTRY_WORDS
 from warploom.llvm.lanes import I1, I64, PTR, Value
 from warploom.lower.control.masked_loops import MaskedLoopCode
 from warploom.lower.frame.blocks import Blocks, Copy
-from warploom.lower.frame.spills import Saved
+from warploom.lower.frame.spills import SpillCode
 from warploom.ptx.ir import Register
 
 
@@ -20,7 +20,7 @@ class Reshaping:
     A flag tells whether registers may have lost their shapes since lanes were together last.
     """
 
-    def __init__(self, blocks: Blocks, saved: Saved, masked_loops: MaskedLoopCode) -> None:
+    def __init__(self, blocks: Blocks, saved: SpillCode, masked_loops: MaskedLoopCode) -> None:
         self.blocks, self.saved, self.masked_loops = blocks, saved, masked_loops
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
         self._stale = self.frame.variable(I1)
@@ -46,8 +46,8 @@ class Reshaping:
             return self._settled(index)
         if index not in self._reshaped:
             self._reshaped[index] = self.blocks.append(f"reshape{index}")
-            standing = self.frame.registers.standing(index, convergent=False)
-            with self.b.goto_block(self._reshaped[index]), standing:
+            emitting_block = self.frame.registers.emitting_block(index, convergent=False)
+            with self.b.goto_block(self._reshaped[index]), emitting_block:
                 holds = self._gather(index)
                 self.b.store(self.b.not_(holds), self._stale)
                 self.b.cbranch(
@@ -69,7 +69,9 @@ class Reshaping:
         table.initializer = ir.Constant(type, [I64(word) for word in words])
         table.type = PTR
         count, active = I64(len(words) // ENTRY_WORDS), self.b.zext(frame.active.bits(), I64)
-        found = call(frame.lanes, "reshape_registers", frame.homes.base(), table, count, active)
+        found = call(
+            frame.lanes, "reshape_registers", frame.context_registers.base(), table, count, active
+        )
         return self.b.icmp_signed("!=", found, I64(0))
 
     def _entry(self, register: Register) -> list[int]:
@@ -93,9 +95,9 @@ class Reshaping:
             return self.blocks.entrance(Copy.CONVERGENT, index)
         if index not in self._settlings:
             self._settlings[index] = self.blocks.append(f"settle{index}")
-            standing = self.frame.registers.standing(index, convergent=True)
-            with self.b.goto_block(self._settlings[index]), standing:
-                self.frame.transfers.join(self.blocks.live(index))
+            emitting_block = self.frame.registers.emitting_block(index, convergent=True)
+            with self.b.goto_block(self._settlings[index]), emitting_block:
+                self.frame.transfers.load_reconverged(self.blocks.live(index))
                 if self.frame.registers.spilled:
                     self.saved.settle()
                 self.masked_loops.begin_anew(regions)

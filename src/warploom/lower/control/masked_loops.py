@@ -69,18 +69,18 @@ class MaskedLoopCode:
         """Let all active lanes leave a region, and meet those that have left it before."""
         b, frame = self.b, self.frame
         for register in self._behind[region]:
-            frame.registers.put_loose(register, frame.registers.load(register))
+            frame.registers.store_varying(register, frame.registers.load(register))
         with b.if_then(self._some_left(region), likely=False):
             for register, place in self._behind[region].items():
                 held = b.load(place, typ=storage_type(register.type))
                 both = self.lanes.blend(frame.active.mask(), frame.registers.load(register), held)
-                frame.registers.put_loose(register, both)
+                frame.registers.store_varying(register, both)
             self.nodes.count_reconvergence(frame.get(self._first[region]), I64(1))
             frame.active.set(self._came_to(region))
 
     def part(self, block: int, live: frozenset[Register]) -> None:
         """Let lanes that were together in a block part, which will read these registers."""
-        self.frame.transfers.part(live)
+        self.frame.transfers.save_diverging(live)
         if self.frame.shapes.around(block):
             self._note(block, live)
 
@@ -112,7 +112,9 @@ class MaskedLoopCode:
             whole = storage_type(register.type)
             behind = self._behind[region].get(register)
             held = zero(whole) if behind is None else b.load(behind, typ=whole)
-            frame.homes.write(register, self.lanes.blend(gone, held, frame.homes.read(register)))
+            frame.context_registers.write(
+                register, self.lanes.blend(gone, held, frame.context_registers.read(register))
+            )
 
     def have_left(self, block: int) -> Value:
         """Returns whether some lanes have left a region around a block that has one."""

@@ -107,9 +107,9 @@ def call_depth(frame: Frame) -> Value:
 def _reconvergence_table(frame: Frame) -> None:
     """Return a constant of the module: where each branch instruction's meetings are counted, that
     of none (NONE) first."""
-    branches, unwanted = frame.layout.branches, frame.layout.unwanted
+    branches, discarded_count = frame.layout.branches, frame.layout.discarded_count
     size = len(frame.program.instructions)
-    places = [I64(branches[i] + 1 if i in branches else unwanted) for i in range(NONE, size)]
+    places = [I64(branches[i] + 1 if i in branches else discarded_count) for i in range(NONE, size)]
     type = ir.ArrayType(I64, size + 1)
     table = ir.GlobalVariable(frame.module, type, "meetings")
     table.linkage, table.global_constant = "internal", True

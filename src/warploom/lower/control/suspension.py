@@ -17,7 +17,7 @@ from warploom.llvm.lanes import I64, Value
 from warploom.lower.control.layout_recovery import Reshaping
 from warploom.lower.control.warp_order import WarpOrder
 from warploom.lower.frame.blocks import Blocks, Copy
-from warploom.lower.frame.spills import Saved
+from warploom.lower.frame.spills import SpillCode
 from warploom.program.uses import member_mask
 from warploom.simt.schedule_layout import FROM_TABLE, RESUME
 from warploom.simt.warp_table import BLOCK, LIVE, MASK, SYNC_DONE, TOP
@@ -29,7 +29,7 @@ class Suspension:
     def __init__(
         self,
         blocks: Blocks,
-        saved: Saved,
+        saved: SpillCode,
         warp_order: WarpOrder,
         reshaping: Reshaping,
     ) -> None:
@@ -60,7 +60,9 @@ class Suspension:
             self.saved.save(self.blocks.live(index))
         elif frame.registers.convergent:
             known = isinstance(index, int)
-            frame.transfers.part(self.blocks.live(index) if known else frame.shared_over_blocks)
+            frame.transfers.save_diverging(
+                self.blocks.live(index) if known else frame.shared_over_blocks
+            )
         if (status, whole) not in self._exits:
             name = f"leave.{status.name.lower()}{'.saved' if whole else ''}"
             self._exits[status, whole] = self.blocks.append(name)
@@ -89,7 +91,7 @@ class Suspension:
         """Stand in the block behind a barrier at the end of `block`, which is given."""
         behind = self._behind(block)
         self.frame.transfers.to_varying(block, behind)
-        with self.frame.registers.standing(behind, convergent=True):
+        with self.frame.registers.emitting_block(behind, convergent=True):
             yield behind
 
     def _behind(self, block: int) -> int:
@@ -128,7 +130,7 @@ class Suspension:
         following = self._behind(block)
         way = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(way)
-        with self.frame.registers.standing(following, convergent=True):
+        with self.frame.registers.emitting_block(following, convergent=True):
             self.saved.take_up_together(self.blocks.live(following), whole=copy is Copy.REGION)
         self.reshaping.masked_loops.enter(self.frame.shapes.around(following))
         self.reshaping.set_stale(False)

@@ -1,3 +1,3 @@
-"""Holds the state of a warp function while it is emitted: registers, operands, the warp's context,
-fuel, counters, and the copies of each basic block.
+"""Holds the state of the function that runs a warp while it is emitted: registers, operands, active
+mask, the warp's context, instruction budget (fuel), counters, and the copies of each basic block.
 """

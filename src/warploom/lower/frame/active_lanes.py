@@ -1,4 +1,4 @@
-"""The active mask of a warp, and the lanes of it that have not exited."""
+"""Emits reads and writes of a warp's active mask, and of the mask of lanes that have not exited."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from warploom.lower.frame.function_frame import FunctionFrame
 
 
 class ActiveLanes:
-    """Reads and writes the active mask.
+    """Holds the masks of the running warp, in stack slots that LLVM promotes to registers.
 
-    `live` is the address of the bits of all lanes that have not exited, `fewer` that of an i1:
-    whether threads of the block may have ended, where all its warps run in one call.
+    `live`: the address of an i32, the lanes that have not exited. `fewer`: the address of an i1,
+    set once some thread of the block may have exited; calls that run all warps of a block use it.
     """
 
     def __init__(self, frame: FunctionFrame) -> None:
@@ -19,20 +19,20 @@ class ActiveLanes:
         self.live, self.fewer = frame.variable(I32), frame.variable(I1)
 
     def mask(self) -> Value:
-        """Return the active mask, here and now."""
+        """Returns the active mask as `<32 x i1>`."""
         return self.lanes.mask(self.bits())
 
     def bits(self) -> Value:
-        """Returns the bits of the active mask, as an i32. It is kept so, since most code counts its
+        """Returns the active mask as an i32, the form in which it is stored: most code counts its
         lanes or compares it with another mask."""
         return self.lanes.b.load(self._active, typ=I32)
 
     def set(self, bits: Value) -> None:
-        """Makes these lanes, as bits, the active ones from here on."""
+        """Sets the active mask, an i32."""
         self.lanes.b.store(bits, self._active)
 
     def forget(self, gone: Value) -> None:
-        """Forget these lanes, as bits, which have exited."""
+        """Removes lanes that have exited, an i32, from the live mask."""
         b = self.lanes.b
         b.store(I1(1), self.fewer)
         b.store(b.and_(b.load(self.live, typ=I32), b.not_(gone)), self.live)

@@ -1,8 +1,10 @@
-"""The basic blocks of a warp function, each in two copies or three.
+"""Creates the LLVM blocks of a warp function: two or three copies of each basic block.
 
-In the convergent copy all lanes that still live are active; in the divergent one some have parted
-from others. A third copy is the convergent one of what lies between barriers, for warps in relay:
-a loop over the warps of a block, which is left wherever anything but that happens.
+In the convergent copy all live lanes are active, and registers are values, uniform or affine where
+analysis says so. In the divergent copy any subset may be active, and shared registers are in the
+warp's context. The region copy is a second convergent copy of barrier regions, in which the warps
+of a thread block run one after the other (warp order); whatever else happens (divergence, an exit)
+branches to the other copies. Baseline code has the divergent copy alone.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from warploom.ptx.ir import Register
 
 
 class Copy(Enum):
-    """Names the copies of a block."""
+    """Names the copies of a basic block; the value begins the names of LLVM blocks."""
 
     CONVERGENT = "c"
     DIVERGENT = "d"
@@ -25,21 +27,18 @@ class Copy(Enum):
 
 
 class Blocks:
-    """The basic blocks of one warp function's code: the copies of each block, and how they are
-    entered.
+    """Holds the LLVM blocks of a warp function, by copy and number of the basic block.
 
-    `batches`: by copy and header of a loop, where its batches of iterations begin
-    (`lower.loops.strided_loops`).
-
-    `beside`: the blocks that some lanes run under a mask while the others wait, and in which copy
-    they then go on. `arrivals`: where the divergent copy comes to a possible meeting point.
-    `ended`: where all lanes have come to the end of the program. `main`: the copy in which all
-    lanes go together; baseline code has the divergent one alone.
+    `copies`: their entries. `predicated_copies`: versions of predicated blocks under a mask, by the
+    copy that they return to. `batches`: the entries of batches of iterations, by copy and loop
+    header (`lower.loops.strided_loops`). `arrivals`: entries of the divergent copy at possible
+    reconvergence points. `ended`: the block where all lanes have ended. `main`: the copy in which a
+    warp begins: the convergent one, in baseline code the divergent one.
     """
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.program = frame, frame.program
-        beside, reconvergence = (
+        predicated, reconvergence = (
             frame.facts.predicated_blocks.values(),
             frame.facts.reconvergence.points,
         )
@@ -49,11 +48,11 @@ class Blocks:
             for copy in Copy
             for index in self._present(copy)
         }
-        self.beside = {
+        self.predicated_copies = {
             (copy, index): self.append(f"predicated.{copy.value}{index}")
             for copy in (Copy.CONVERGENT, Copy.REGION)
             for index in self._present(copy)
-            if index in beside
+            if index in predicated
         }
         self.batches = {
             (copy, loop.header): self.append(f"batch.{copy.value}{loop.header}")
@@ -65,6 +64,7 @@ class Blocks:
         self.ended = self.append("ended")
 
     def _present(self, copy: Copy) -> Iterable[int]:
+        """Returns the numbers of the basic blocks that have a copy."""
         if copy is self.main or copy is Copy.DIVERGENT:
             return range(len(self.program.blocks))
         if copy is Copy.CONVERGENT:
@@ -72,21 +72,23 @@ class Blocks:
         return self.frame.facts.region_versions()
 
     def append(self, name: str) -> ir.Block:
-        """Return a new block at the end of the function."""
+        """Appends an LLVM block to the function."""
         return self.frame.function.append_basic_block(name)
 
-    def runs(self, copy: Copy, index: int) -> bool:
-        """Returns whether a block can run in a copy."""
+    def can_run(self, copy: Copy, index: int) -> bool:
+        """Returns whether a basic block can be reached in a copy."""
         shaped = bool(self.frame.shapes)
         return copy is self.main or index in self.frame.facts.reconvergence.diverged or shaped
 
     def entry_copy(self, copy: Copy, index: int) -> Copy:
-        """Return in which copy a block runs that is reached from a copy of another."""
+        """Returns the copy of a basic block that code of a given copy branches to: the convergent
+        one at the end of a barrier region, else the same."""
         ends = copy is Copy.REGION and (copy, index) not in self.copies
         return Copy.CONVERGENT if ends else copy
 
     def entrance(self, copy: Copy, index: int) -> ir.Block:
-        """Returns where to jump to begin a block."""
+        """Returns the LLVM block to branch to from a copy, for a basic block or the program's
+        end."""
         if index == self.program.exit and copy is not Copy.DIVERGENT:
             return self.ended
         if index in self.arrivals and copy is Copy.DIVERGENT:
@@ -94,5 +96,5 @@ class Blocks:
         return self.copies[self.entry_copy(copy, index), index]
 
     def live(self, index: int) -> frozenset[Register]:
-        """Return the registers that lanes may read from the begin of a block on."""
+        """Returns the live-in registers of a basic block."""
         return self.frame.facts.live(index)

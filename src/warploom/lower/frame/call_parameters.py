@@ -1,4 +1,5 @@
-"""Loads and stores of the parameters of inlined calls, which are registers (`abi.pieces`)."""
+"""Emits `ld.param` and `st.param` of inlined calls, whose parameters are registers
+(`abi.pieces`)."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ from warploom.lower.frame.operands import Operands
 from warploom.ptx.ir import Register
 
 
-class PieceCode:
-    """Emits them at the place where code goes now; offsets are in bytes of a thread's frame."""
+class CallParameterCode:
+    """Emits loads and stores of pieces; offsets are in bytes of a thread's frame."""
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.frame, self.b = operands, operands.frame, operands.b
 
     def load(self, offset: int, type: ScalarType, parts: int) -> list[Value]:
-        """Values put together from the pieces of the frame that they cover."""
+        """Returns `parts` consecutive values, assembled from the pieces that they cover."""
         values: list[Value] = []
         whole = vector(ir.IntType(type.bits))
         for start in range(offset, offset + parts * type.bytes, type.bytes):
@@ -33,7 +34,8 @@ class PieceCode:
         return values
 
     def store(self, offset: int, type: ScalarType, values: list[Value], mask: Value) -> None:
-        """Take values apart into the pieces of the frame that they cover."""
+        """Stores consecutive values, split into the pieces that they cover, in the lanes of a
+        mask."""
         for number, value in enumerate(values):
             start = offset + number * type.bytes
             for at, register in self._covered(start, type):
@@ -46,5 +48,5 @@ class PieceCode:
 
 
 def unsigned_of(value: Value) -> ScalarType:
-    """Return the unsigned type as wide as a vector's elements."""
+    """Returns the unsigned type that is as wide as a vector's elements."""
     return unsigned(value.type.element.width)

@@ -1,4 +1,5 @@
-"""Registers in a warp's context, where code for diverged lanes and suspended warps keep them."""
+"""Emits loads and stores of registers in a warp's context (`abi.context_layout`), where they are in
+divergent code and while a warp is suspended."""
 
 from __future__ import annotations
 
@@ -13,34 +14,35 @@ from warploom.ptx.ir import Register
 
 
 class ContextRegisters:
-    """Reads and writes registers at their places in the running warp's context."""
+    """Loads and stores registers in the running warp's context. A predicate of 32 lanes is an i32
+    of bits there, a uniform one an i8."""
 
     def __init__(self, frame: FunctionFrame, context: WarpContext, layout: ContextLayout) -> None:
         self.frame, self.lanes, self.context, self.layout = frame, frame.lanes, context, layout
 
     def read(self, register: Register) -> Value:
-        """Returns a register as code for lanes that have parted has left it."""
+        """Loads a register from its slot of 32 lanes, which divergent code uses."""
         return self.get(register, self.layout.by_lane[register], LANES)
 
     def write(self, register: Register, value: Value) -> None:
-        """Writes a register as code for lanes that have parted finds it."""
+        """Stores a register to its slot of 32 lanes, which divergent code uses."""
         self.set(register, value, self.layout.by_lane[register])
 
-    def home(self, register: Register) -> Value:
-        """Returns the place of a register in this warp's context, lane by lane."""
-        return self._held(self.layout.by_lane[register])
+    def address(self, register: Register) -> Value:
+        """Returns the address of a register's slot of 32 lanes."""
+        return self._address(self.layout.by_lane[register])
 
     def set(self, register: Register, value: Value, offset: int) -> None:
-        """Writes a value of a register into the context."""
+        """Stores a register's value, of 32 lanes or fewer, at an offset of the context."""
         b = self.lanes.b
         if register.type == PRED:
             single = value.type.count == 1
             value = b.zext(value, ir.VectorType(I8, 1)) if single else self.lanes.bits(value)
-        b.store(value, self._held(offset), align=alignment(offset))
+        b.store(value, self._address(offset), align=alignment(offset))
 
     def get(self, register: Register, offset: int, width: int) -> Value:
-        """Returns the value of a register in the context, of so many lanes."""
-        b, at, align = self.lanes.b, self._held(offset), alignment(offset)
+        """Loads a register's value of `width` lanes from an offset of the context."""
+        b, at, align = self.lanes.b, self._address(offset), alignment(offset)
         if register.type != PRED:
             return b.load(at, typ=storage_type(register.type, width), align=align)
         if width == 1:
@@ -48,14 +50,15 @@ class ContextRegisters:
         return self.lanes.mask(b.load(at, typ=I32))
 
     def base(self) -> Value:
-        """Returns the address of this warp's context, through which registers are reached."""
+        """Returns the address of this warp's context, derived from the function's `contexts`
+        argument: it is `noalias`, so that no other store changes registers."""
         return self.frame.of_warp("registers", lambda: self.context.begin(self.frame.contexts))
 
-    def _held(self, offset: int) -> Value:
-        """Returns the address of a register in this warp's context."""
+    def _address(self, offset: int) -> Value:
+        """Returns the address at an offset of this warp's context."""
         return self.lanes.b.gep(self.base(), [I64(offset)], source_etype=I8)
 
 
 def alignment(offset: int) -> int:
-    """Returns how a place in a context is aligned: contexts begin at lines of 64 bytes."""
+    """Returns the alignment of an offset in a context; contexts are aligned to 64 bytes."""
     return min(64, offset & -offset)

@@ -1,5 +1,4 @@
-"""Counters of executed code (`abi.environment.CountLayout`), as the code of a warp adds to
-them."""
+"""Emits additions to the counters of executed code (`abi.environment.CountLayout`)."""
 
 from __future__ import annotations
 
@@ -10,25 +9,26 @@ from warploom.llvm.lanes import Lanes, Value
 
 
 class Counters:
-    """Adds to the array of counts at `start`."""
+    """Adds to elements of the array of counts at the address `start`."""
 
     def __init__(self, lanes: Lanes, start: Value) -> None:
         self.lanes, self._start = lanes, start
         self._sums: dict[int, Value] | None = None
 
     def add(self, index: int, amount: Value) -> None:
-        """Add to one of the counts."""
+        """Adds an amount (i64) to the count of an index."""
         if self._sums is None:
             self.lanes.add_to(self.lanes.slot(self._start, index), amount)
         else:
-            known = self._sums.get(index)
-            self._sums[index] = amount if known is None else self.lanes.b.add(known, amount)
+            pending = self._sums.get(index)
+            self._sums[index] = amount if pending is None else self.lanes.b.add(pending, amount)
 
     @contextmanager
     def adding_up(self) -> Generator[None]:
-        """Add to each count once, in the end, what is counted in straight code in between."""
+        """Collects the amounts added while it is open, which has to be straight-line code, and adds
+        to each count once when it closes."""
         self._sums = {}
         yield
-        found, self._sums = self._sums, None
-        for index, amount in found.items():
+        sums, self._sums = self._sums, None
+        for index, amount in sums.items():
             self.add(index, amount)

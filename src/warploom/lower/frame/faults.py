@@ -1,4 +1,4 @@
-"""Emits where a warp leaves at an access that faults."""
+"""Emits the exit of a warp function at an access that faults."""
 
 from __future__ import annotations
 
@@ -12,33 +12,37 @@ SLOTS = (Slot.FAULT_INSTRUCTION, Slot.FAULT_WARP, Slot.FAULT_SPACE)
 
 
 class FaultExit:
-    """Emits jumps to the one block of a warp function in which it leaves with the record of a
-    fault."""
+    """Emits branches to one LLVM block that returns with a fault; phis in it select the record. One
+    block for all accesses keeps their code small."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.b = frame, frame.lanes.b
         self._block: ir.Block | None = None
-        self._record: list[Value] = []
+        self._phis: list[Value] = []
 
     def leave(self, instruction: Value, fault: Value, space: Value) -> None:
-        """Leave where `fault` is not 0, with the record of a fault of an instruction in the space
-        of that code."""
+        """Emits the exit with a fault if `fault` is not 0.
+
+        `instruction` and `space` are i64: the instruction's number and the code of the state space
+        (`abi.environment.SPACE_CODES`); the check has recorded lane, address and kind.
+        """
         after = self.b.append_basic_block("accessed")
-        where = instruction, self.frame.warp, space
-        faulted = self._begun()
-        for known, value in zip(self._record, where, strict=True):
-            known.add_incoming(value, self.b.block)
+        record = instruction, self.frame.warp, space
+        target = self._fault_block()
+        for phi, value in zip(self._phis, record, strict=True):
+            phi.add_incoming(value, self.b.block)
         bad = self.b.icmp_unsigned("!=", fault, I64(0))
-        self.b.cbranch(bad, faulted, after).set_weights([1, 1 << 20])
+        # Weights move the fault block out of the fast path's layout.
+        self.b.cbranch(bad, target, after).set_weights([1, 1 << 20])
         self.b.position_at_end(after)
 
-    def _begun(self) -> ir.Block:
-        """Return the block to which all accesses that fault go."""
+    def _fault_block(self) -> ir.Block:
+        """Returns the block that all faulting accesses branch to, emitted at its first use."""
         if self._block is None:
             self._block = self.frame.function.append_basic_block("faulted")
             with self.b.goto_block(self._block):
-                self._record = [self.b.phi(I64) for _ in SLOTS]
-                for slot, value in zip(SLOTS, self._record, strict=True):
+                self._phis = [self.b.phi(I64) for _ in SLOTS]
+                for slot, value in zip(SLOTS, self._phis, strict=True):
                     self.frame.record(slot, value)
                 self.frame.leave(Status.FAULT)
         return self._block

@@ -1,4 +1,4 @@
-"""The frame of a warp's function: all that its code refers to, each part an object of its own."""
+"""Collects the parts of a warp function's state that emitters share."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from warploom.ptx.ir import Register
 
 
 class Frame(FunctionFrame):
-    """Holds the function of a warp with the parts of its state, while it is being emitted.
+    """Holds the function that runs a warp, and its state, while it is emitted.
 
-    `facts` is what the passes have found of the kernel, `shapes` the shapes of its registers among
-    it. `active` is the active mask, `registers` the registers at the place where code goes now,
-    `homes` those in the context, `transfers` moves them from one to the other; `context` finds the
-    warp's state and context, `nodes` its SIMT stack; `counters` and `fuel` count instructions.
-    `ahead` is how many instructions there are from the one being emitted to the end of its
-    block.
+    `facts`: the Warp IR of the kernel; `shapes`: its vector shapes of registers. `active`: the
+    active mask. `registers`: registers in the code being emitted; `context_registers`: registers in
+    the warp's context; `transfers` moves them between both. `context`: addresses in the warp's
+    context and state; `nodes`: its SIMT stack. `counters` and `fuel` count instructions.
+    `remaining_in_block`: the number of instructions from the one being emitted, included, to the
+    end of its basic block.
     """
 
     def __init__(
@@ -47,13 +47,15 @@ class Frame(FunctionFrame):
         self.context_layout, self.pieces = context, pieces
         self.open_nans = open_nan_registers(program)
         self.shared_over_blocks = shared_registers(program)
-        self.ahead = 0
+        self.remaining_in_block = 0
         self.counters = Counters(self.lanes, self.counts)
         self.active = ActiveLanes(self)
         self.context = WarpContext(self, context)
-        self.homes = ContextRegisters(self, self.context, context)
+        self.context_registers = ContextRegisters(self, self.context, context)
         held = () if variant.baseline else (*program.registers, *pieces.values())
-        self.registers = Registers(self, shapes, self.homes, self.active, held)
-        self.transfers = RegisterTransfers(self, facts, self.homes, self.registers, pieces)
+        self.registers = Registers(self, shapes, self.context_registers, self.active, held)
+        self.transfers = RegisterTransfers(
+            self, facts, self.context_registers, self.registers, pieces
+        )
         self.nodes = NodeTable(self, self.context)
         self.fuel = Fuel(self)

@@ -1,4 +1,4 @@
-"""The instructions that a warp may still execute in its turn."""
+"""Emits the budget of warp instructions in a turn (fuel), by which turns end at back edges."""
 
 from __future__ import annotations
 
@@ -9,32 +9,34 @@ from warploom.program.effects.tensor_waits import waits_for_phases
 
 
 class Fuel:
-    """Counts down the instructions of a turn; `left` is the address of what is left of them."""
+    """Counts down the instructions of a turn; `left` is the address of the number left, an i64,
+    which may fall below 0 before the next back edge."""
 
     def __init__(self, frame: FunctionFrame) -> None:
         self.frame, self.lanes = frame, frame.lanes
         self.left = frame.variable(I64)
         waits = waits_for_phases(frame.program)
         self._failed_wait = frame.variable(I1) if waits else None
-        """Whether lanes have waited in vain for a phase of an mbarrier in this turn."""
+        """The address of an i1: lanes have polled an incomplete phase of an mbarrier in this
+        turn."""
 
     def begin_turn(self) -> None:
-        """Give the running warp the instructions of a turn."""
+        """Resets the budget to that of a turn."""
         self.lanes.b.store(self.frame.slot(Slot.FUEL), self.left)
         if self._failed_wait is not None:
             self.lanes.b.store(I1(0), self._failed_wait)
 
     def fail_wait(self, lanes: Value) -> None:
-        """Have the turn end at the next way back where some of these lanes, as bits, have waited
-        in vain for a phase of an mbarrier."""
+        """Ends the turn at the next back edge if some of these lanes (an i32) have polled a phase
+        of an mbarrier that is not complete: other warps have to run for it to complete."""
         assert self._failed_wait is not None
         b = self.lanes.b
         some = b.icmp_unsigned("!=", lanes, I32(0))
         b.store(b.or_(some, b.load(self._failed_wait, typ=I1)), self._failed_wait)
 
     def ends_turn(self) -> Value:
-        """Returns whether the turn of the running warp ends at the next way back: its instructions
-        are used up, or lanes have waited in vain for a phase of an mbarrier."""
+        """Returns whether the turn ends at a back edge, an i1: its instructions are used up, or
+        lanes have polled an incomplete phase of an mbarrier."""
         b = self.lanes.b
         used_up = b.icmp_signed("<", self.frame.get(self.left), I64(0))
         if self._failed_wait is None:
@@ -42,7 +44,7 @@ class Fuel:
         return b.or_(used_up, b.load(self._failed_wait, typ=I1))
 
     def record(self) -> None:
-        """Writes what is left of the turn into the environment."""
+        """Stores the rest of the budget in the environment."""
         b = self.lanes.b
         self.frame.record(Slot.FUEL, b.load(self.left, typ=I64))
         if self._failed_wait is not None:

@@ -1,4 +1,5 @@
-"""The function that runs a warp, and the values of the environment that it is called with."""
+"""Declares the function that runs a warp, and emits reads of the environment that it is called
+with."""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ from warploom.llvm.lanes import I32, I64, LANES, PTR, Lanes, Value, zero
 from warploom.program.program import Program
 
 WARP_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, PTR, I64])
-"""`status = warp(environment, counts, rows, contexts of the block, warp in block)`. Through the
-contexts only registers are reached; what else is there, by addresses in the environment."""
+"""The type of `status = warp(environment, counts, rows, contexts, warp)`: contexts of the thread
+block, and the warp's number in it. All pointers are `noalias`, so only registers are accessed
+through `contexts`; the SIMT stack in the same memory is addressed through the environment."""
 
 
 class FunctionFrame:
-    """Holds the function of one warp while it is being emitted, and its arguments.
+    """Holds the function of one warp while it is emitted, and its arguments.
 
-    `lanes` emits at the place where code goes now; `prologue` at the function's entry, whose values
-    reach everywhere. `variant` has the options of the code; where it is baseline code, there is
-    the divergent copy of each basic block alone, and all registers are kept in the context.
+    `lanes` emits at the current position; `prologue` in the entry block, which dominates all code.
+    `variant` has the options of the code.
     """
 
     def __init__(
@@ -41,32 +42,34 @@ class FunctionFrame:
         self.lanes = Lanes(module, FoldingBuilder())
         self.exit_block = self.function.append_basic_block("exit")
         self._loaded: dict[Slot, Value] = {}
-        self._known: dict[Slot, Value] = {}
+        self._constants: dict[Slot, Value] = {}
         self._pointers: dict[Slot, Value] = {}
         self._warp_values: dict[tuple[str, ir.Block], Value] = {}
         self._warp, self._status = self.variable(I64), self.variable(I64)
         self.prologue.b.store(warp, self._warp)
 
     def variable(self, type: ir.Type) -> Value:
-        """Return a place for a value, zero at the entry; LLVM turns it into a register."""
-        place = self.prologue.alloca(type)
-        self.prologue.b.store(zero(type), place)
-        return place
+        """Returns the address of a new stack slot, zero at the entry; LLVM promotes it to a
+        register."""
+        slot_address = self.prologue.alloca(type)
+        self.prologue.b.store(zero(type), slot_address)
+        return slot_address
 
     # ---- the running warp ------------------------------------------------------------------------
 
     @property
     def warp(self) -> Value:
-        """Return the number of the running warp in its block."""
+        """Returns the number of the running warp in its thread block, an i64."""
         return self.get(self._warp)
 
     def set_warp(self, number: Value) -> None:
-        """Run another warp from here on."""
+        """Switches to another warp; values that depend on the warp are computed anew."""
         self._warp_values.clear()
         self.lanes.b.store(number, self._warp)
 
     def of_warp(self, name: str, make: Callable[[], Value]) -> Value:
-        """Returns a value that depends on the running warp alone, made once in an LLVM block."""
+        """Returns a value that depends on the running warp alone. `make` emits it once in each LLVM
+        block, where it dominates all later uses without further analysis."""
         key = name, self.lanes.b.block
         if key not in self._warp_values:
             self._warp_values[key] = make()
@@ -76,53 +79,54 @@ class FunctionFrame:
 
     @contextmanager
     def blocks_of(self, size: tuple[int, int, int] | None) -> Generator[None]:
-        """Make code for blocks of a size only, if one is given."""
+        """Makes the slots of the block size constants while it is open, if a size is given: code is
+        then for thread blocks of that size only."""
         if size is not None:
             threads = math.prod(size)
             words = (*size, threads, -(-threads // LANES))
             names = (Slot.NTID_X, Slot.NTID_Y, Slot.NTID_Z, Slot.THREADS, Slot.WARPS)
-            self._known = dict(zip(names, map(I64, words), strict=True))
+            self._constants = dict(zip(names, map(I64, words), strict=True))
         yield
-        self._known = {}
+        self._constants = {}
 
     def slot(self, slot: Slot) -> Value:
-        """Return a value of the environment, loaded once at the entry (it does not change in a
-        call)."""
-        if slot in self._known:
-            return self._known[slot]
+        """Returns a value of the environment that does not change in a call; it is loaded once, in
+        the prologue."""
+        if slot in self._constants:
+            return self._constants[slot]
         if slot not in self._loaded:
             at = self.prologue.slot(self.environment, int(slot))
             self._loaded[slot] = self.prologue.b.load(at, typ=I64)
         return self._loaded[slot]
 
     def pointer(self, slot: Slot) -> Value:
-        """Return a host address of the environment, as a pointer."""
+        """Returns a host address of the environment as a pointer."""
         if slot not in self._pointers:
             self._pointers[slot] = self.prologue.b.inttoptr(self.slot(slot), PTR)
         return self._pointers[slot]
 
     def word(self, slot: Slot) -> Value:
-        """Return a value of the environment as an i32."""
+        """Returns a value of the environment as an i32."""
         return self.prologue.b.trunc(self.slot(slot), I32)
 
     def record(self, slot: Slot, value: Value) -> None:
-        """Write a value into the environment."""
+        """Stores a value in the environment."""
         self.lanes.b.store(value, self.lanes.slot(self.environment, int(slot)))
 
-    def get(self, place: Value) -> Value:
-        """Return a 64-bit word from its address."""
-        return self.lanes.b.load(place, typ=I64)
+    def get(self, slot_address: Value) -> Value:
+        """Loads an i64 from an address."""
+        return self.lanes.b.load(slot_address, typ=I64)
 
     # ---- returns ---------------------------------------------------------------------------------
 
     def leave(self, status: int) -> None:
-        """Return from the function."""
+        """Emits a return from the function with a status."""
         self.lanes.b.store(I64(int(status)), self._status)
         self.lanes.b.branch(self.exit_block)
 
     def fault(self, kind: int, instruction: int, lane: Value, address: Value, size: Value) -> None:
-        """Return with the record of a fault of a lane (an i32); see
-        `machine.faults.fault_errors`."""
+        """Emits a return with the record of a lane's fault (`machine.faults.fault_errors`). `lane`
+        is an i32, `address` and `size` are i64."""
         b = self.lanes.b
         record = {
             Slot.FAULT_KIND: I64(kind),
@@ -137,5 +141,5 @@ class FunctionFrame:
         self.leave(Status.FAULT)
 
     def emit_return(self) -> None:
-        """Emits the return of the status with which the function was left."""
+        """Emits the function's one `ret`, of the status that `leave` has stored."""
         self.lanes.b.ret(self.get(self._status))

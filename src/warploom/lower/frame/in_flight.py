@@ -1,8 +1,8 @@
-"""The products of a warp group, or the loads of tensor memory, that are not complete, in the
-context of their warp.
+"""Emits a ring buffer of asynchronous operations of a warp that are in flight: products of a warp
+group (`wgmma`), or loads of tensor memory (`tcgen05.ld`).
 
-A ring of `CAPACITY` entries, of which the oldest completes first, behind three words: how many were
-issued and how many completed since the warp began, and the group that the next one joins.
+The ring is in the warp's context: a head of three words, then CAPACITY entries, which complete in
+order. It exists only under schedules that delay completion; otherwise operations complete at once.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from warploom.simt.schedule_layout import POLICY, SEED
 from warploom.simt.split_policy import ADVERSARIAL, RANDOM
 
 
-class Word(IntEnum):
-    """The words before the ring."""
+class RingWord(IntEnum):
+    """Names the words of the head. ISSUED and COMPLETED: the numbers of operations since the warp
+    began. GROUP: the number of the group that the next operation joins."""
 
     ISSUED = 0
     COMPLETED = 1
@@ -38,18 +39,21 @@ RING_BYTES = HEAD_BYTES + CAPACITY * ENTRY_BYTES
 
 
 def keeps_in_flight(program: Program) -> bool:
-    """Returns True for a program that issues products of warp groups, or loads of tensor memory."""
+    """Returns whether a program issues products of warp groups or loads of tensor memory."""
     return any(
-        is_group_product(made.operation) or is_tensor_load(made.operation)
-        for made in program.instructions
+        is_group_product(instruction.operation) or is_tensor_load(instruction.operation)
+        for instruction in program.instructions
     )
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A product in flight, as values: its instruction, its group, the lanes that issued it and
-    those in which D is added (i32), the descriptors of A and B, and metadata where A is sparse.
-    Of a load, the descriptors are its address, and how far its columns' second half is apart."""
+class InFlightOperation:
+    """Holds the values of an operation in flight.
+
+    `instruction`: its number; `group`: its group. `on`: the lanes that issued it, `scaled`: the
+    lanes in which D is accumulated (i32). `descriptors`: those of A and B; of a load, its address
+    and the distance of its columns' second half. `metadata`: that of a sparse A, in 32 lanes.
+    """
 
     instruction: Value
     group: Value
@@ -59,31 +63,31 @@ class Entry:
     metadata: Value | None
 
 
-class FlightCode:
-    """Emits accesses to the ring of a warp."""
+class InFlightCode:
+    """Emits accesses to the ring of the running warp."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
 
     def clear(self) -> None:
-        """Empty the ring: the warp begins."""
-        for word in Word:
+        """Empties the ring, when a warp begins."""
+        for word in RingWord:
             self.put(word, I64(0))
 
-    def get(self, word: Word) -> Value:
-        """Load a word."""
+    def get(self, word: RingWord) -> Value:
+        """Loads a word of the head."""
         return self.frame.get(self.frame.context.at(RING_AT + 8 * word))
 
-    def put(self, word: Word, value: Value) -> None:
-        """Store a word."""
+    def put(self, word: RingWord, value: Value) -> None:
+        """Stores a word of the head."""
         self.b.store(value, self.frame.context.at(RING_AT + 8 * word))
 
-    def add(self, word: Word) -> None:
-        """Add one to a word."""
+    def add(self, word: RingWord) -> None:
+        """Adds 1 to a word of the head."""
         self.put(word, self.b.add(self.get(word), I64(1)))
 
     def is_late(self) -> Value:
-        """Emit `simt.product_groups.completes_late`, as an i1."""
+        """Emits `simt.product_groups.completes_late`, an i1."""
         b, frame = self.b, self.frame
         plan = frame.pointer(Slot.PLAN_AT)
         policy, seed = (frame.get(self.lanes.slot(plan, word)) for word in (POLICY, SEED))
@@ -93,13 +97,13 @@ class FlightCode:
         return b.or_(b.icmp_unsigned("==", policy, I64(ADVERSARIAL)), drawn)
 
     def is_full(self) -> Value:
-        """Emit whether no entry is free, as an i1."""
-        held = self.b.sub(self.get(Word.ISSUED), self.get(Word.COMPLETED))
-        return self.b.icmp_unsigned("==", held, I64(CAPACITY))
+        """Returns whether no entry is free, an i1."""
+        in_flight = self.b.sub(self.get(RingWord.ISSUED), self.get(RingWord.COMPLETED))
+        return self.b.icmp_unsigned("==", in_flight, I64(CAPACITY))
 
-    def append(self, entry: Entry) -> None:
-        """Store one more entry."""
-        b, at = self.b, self._entry(self.get(Word.ISSUED))
+    def append(self, entry: InFlightOperation) -> None:
+        """Appends an entry; one has to be free."""
+        b, at = self.b, self._entry(self.get(RingWord.ISSUED))
         words = (entry.instruction, entry.group, *entry.descriptors)
         for number, value in enumerate(words):
             b.store(value, self.lanes.slot(at, number))
@@ -107,50 +111,54 @@ class FlightCode:
             b.store(value, self.lanes.slot(at, 2 * len(words) + number, I32))
         if entry.metadata is not None:
             b.store(entry.metadata, self._metadata(at), align=64)
-        self.add(Word.ISSUED)
+        self.add(RingWord.ISSUED)
 
-    def oldest(self) -> Entry:
-        """Load the oldest entry."""
-        b, at = self.b, self._entry(self.get(Word.COMPLETED))
+    def oldest(self) -> InFlightOperation:
+        """Loads the oldest entry."""
+        b, at = self.b, self._entry(self.get(RingWord.COMPLETED))
         instruction, group, first, second = (
             self.frame.get(self.lanes.slot(at, number)) for number in range(4)
         )
         on, scaled = (b.load(self.lanes.slot(at, 8 + n, I32), typ=I32) for n in range(2))
         metadata = b.load(self._metadata(at), typ=vector(I32), align=64)
-        return Entry(instruction, group, on, scaled, (first, second), metadata)
+        return InFlightOperation(instruction, group, on, scaled, (first, second), metadata)
 
     def complete(
         self,
-        is_due: Callable[[Entry], Value],
+        is_due: Callable[[InFlightOperation], Value],
         sites: Iterable[int],
-        complete: Callable[[Entry, int], None],
+        complete: Callable[[InFlightOperation, int], None],
     ) -> None:
-        """Complete, oldest first, the entries that are due, until one is not; those of the
-        instruction `index` by `complete(entry, index)`."""
+        """Emits a loop that completes entries, oldest first, until one is not due.
+
+        `is_due` returns an i1; `complete(entry, index)` emits the completion of an operation of
+        instruction `index`; the loop switches over `sites`, the instructions that issue operations.
+        """
         b = self.b
-        head, found, done = (b.append_basic_block(n) for n in ("pending", "landing", "landed"))
+        head, matched, done = (b.append_basic_block(n) for n in ("pending", "landing", "landed"))
         b.branch(head)
         b.position_at_end(head)
-        waits = b.icmp_unsigned("!=", self.get(Word.COMPLETED), self.get(Word.ISSUED))
+        waits = b.icmp_unsigned("!=", self.get(RingWord.COMPLETED), self.get(RingWord.ISSUED))
         entry = self.oldest()
-        b.cbranch(b.and_(waits, is_due(entry)), found, done)
-        b.position_at_end(found)
-        after, unknown = b.append_basic_block("completed"), b.append_basic_block("unknown")
-        chosen = b.switch(entry.instruction, unknown)
+        b.cbranch(b.and_(waits, is_due(entry)), matched, done)
+        b.position_at_end(matched)
+        after, no_site = b.append_basic_block("completed"), b.append_basic_block("unknown")
+        chosen = b.switch(entry.instruction, no_site)
         for index in sites:
             case = b.append_basic_block(f"issued.{index}")
             chosen.add_case(I64(index), case)
             b.position_at_end(case)
             complete(entry, index)
             b.branch(after)
-        b.position_at_end(unknown)
+        b.position_at_end(no_site)
         b.unreachable()
         b.position_at_end(after)
-        self.add(Word.COMPLETED)
+        self.add(RingWord.COMPLETED)
         b.branch(head)
         b.position_at_end(done)
 
     def _entry(self, number: Value) -> Value:
+        """Returns the address of the entry of an operation, by its number modulo CAPACITY."""
         inside = self.b.and_(number, I64(CAPACITY - 1))
         offset = self.b.mul(inside, I64(ENTRY_BYTES))
         start = self.frame.context.at(RING_AT + HEAD_BYTES)

@@ -1,5 +1,5 @@
-"""The SIMT stack of a warp: the nodes of its table (`simt.warp_table`), of which each says where
-lanes that diverged reconverge."""
+"""Emits the addresses of a warp's SIMT stack: the nodes of its table (`simt.warp_table`), each of
+which holds a reconvergence point and the lanes that wait for it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ ALL_NODES = (1 << node_count(LANES)) - 1
 
 
 class NodeTable:
-    """Finds nodes in the context of the running warp.
+    """Finds nodes in the running warp's context.
 
-    `top` is the address of the number of the innermost node, or of NONE; `point` that of the block
-    where it gathers lanes; `free` that of the set of unused nodes, as bits.
+    `top`: the address of the innermost node's number, or NONE. `point`: the address of that node's
+    reconvergence block, a copy in a register. `free`: the address of the unused nodes, as bits.
     """
 
     def __init__(self, frame: FunctionFrame, context: WarpContext) -> None:
@@ -23,19 +23,20 @@ class NodeTable:
         self.top, self.point, self.free = (frame.variable(I64) for _ in range(3))
 
     def node(self, node: Value, word: int) -> Value:
-        """Return the address of a word of a node."""
+        """Returns the address of a word of a node."""
         return self.lanes.slot(self.node_at(node), word)
 
     def node_at(self, node: Value) -> Value:
-        """Return the address of a node."""
+        """Returns the address of a node."""
         index = self.lanes.b.mul(node, I64(NODE_WORDS))
         return self.lanes.slot(self.context.at(8 * NODES_AT), index)
 
     def set_top(self, node: Value) -> None:
-        """Make a node (or NONE) the innermost; `point` is where it gathers."""
+        """Makes a node, or NONE, the innermost one."""
         b = self.lanes.b
+        # For NONE (-1) node 0 is read and the value discarded, which needs no branch.
         none = b.icmp_signed("<", node, I64(0))
-        known = b.select(none, I64(0), node)
-        point = b.select(none, I64(NONE), self.frame.get(self.node(known, POINT)))
+        index_or_zero = b.select(none, I64(0), node)
+        point = b.select(none, I64(NONE), self.frame.get(self.node(index_or_zero, POINT)))
         b.store(node, self.top)
         b.store(point, self.point)

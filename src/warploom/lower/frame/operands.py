@@ -1,4 +1,5 @@
-"""Operands to lane vectors and back: registers, immediates, special registers, addresses."""
+"""Reads operands of instructions as lane vectors, and writes results: registers, immediates,
+special registers, addresses."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW
 
 
 class Operands:
-    """Reads and writes the operands of instructions at the place where code goes now."""
+    """Reads and writes operands. `lowerings` lowers terms, by vector width; `lower` in 32 lanes."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -51,10 +52,11 @@ class Operands:
     def read(
         self, operand: Operand, type: ScalarType, *, blind: bool = False, width: int = LANES
     ) -> Value:
-        """Return an operand in 32 lanes of the computing type of `type`; or in the lanes that its
-        shape has (`analysis.shape_transfer`), or that a wider one needs.
+        """Returns an operand in `width` lanes of the type in which `type` is computed.
 
-        `blind` says that the reader's result does not depend on the bits of a NaN.
+        `width` is 32, or that of the operand's vector shape or a wider one. `blind`: the result
+        does not depend on a NaN's bits, so that an open NaN is not canonicalised (`abi.nans`).
+        Raises TypeError for an operand that has no value.
         """
         if isinstance(operand, Immediate):
             return self.lowerings[width].vectors.constant(immediate_bits(operand, type), type)
@@ -64,54 +66,55 @@ class Operands:
             return self._register(operand, type, blind, width)
         if isinstance(operand, Special):
             value = self.specials.read(operand.name, width)
-            return self._fit(value, special_type(operand), type)
+            return self._convert(value, special_type(operand), type)
         if isinstance(operand, Symbol):
-            return self._fit(self.address_of(operand, width), B64, type)
+            return self._convert(self.address_of(operand, width), B64, type)
         raise TypeError(f"no value in {operand}")
 
     def bits(self, operand: Operand, type: ScalarType) -> Value:
-        """Return the bits of an operand of that type, as integers; a literal is a number of the
-        type."""
+        """Returns the bits of an operand as integers; a literal is first converted to `type`."""
         if isinstance(operand, Immediate):
             return self.lower.vectors.constant(immediate_bits(operand, type), unsigned(type.bits))
         return self.read(operand, unsigned(type.bits))
 
     def _register(self, register: Register, type: ScalarType, blind: bool, width: int) -> Value:
+        """Returns a register as `type`, with an open NaN canonicalised unless `blind`."""
         value = self.frame.registers.load(register, width)
         if register in self.frame.open_nans and not blind:
-            value = self.closed(value, register)
-        return self._fit(value, register.type, type)
+            value = self.canonicalise(value, register)
+        return self._convert(value, register.type, type)
 
     def uniform(self, operand: Operand, on: Value) -> Value:
-        """Return a u32 operand of the lowest lane of `on`, as an i64."""
+        """Returns the value that a u32 operand has in the lowest lane of `on`, as an i64."""
         value = self.read(operand, U32)
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         return self.b.zext(self.lanes.lane(value, lane), I64)
 
-    def executing(self, made: Instruction) -> Value:
-        """Return the active lanes whose guard lets them execute an instruction."""
+    def execution_mask(self, instruction: Instruction) -> Value:
+        """Returns the mask of active lanes in which an instruction's guard holds."""
         mask = self.frame.active.mask()
-        if made.guard is None:
+        if instruction.guard is None:
             return mask
-        held = self.frame.registers.load(made.guard.register)
-        return self.b.and_(mask, self.b.not_(held) if made.guard.negated else held)
+        predicate = self.frame.registers.load(instruction.guard.register)
+        return self.b.and_(mask, self.b.not_(predicate) if instruction.guard.negated else predicate)
 
-    def closed(self, bits: Value, register: Register) -> Value:
-        """Return the bits of a register with an open NaN made the canonical one."""
+    def canonicalise(self, bits: Value, register: Register) -> Value:
+        """Returns the bits of a register in which any NaN is replaced by the canonical one."""
         width = register.type.bits
         as_float = TYPES[f"f{width}"]
         value = self.b.bitcast(bits, lane_type(as_float, bits.type.count))
-        fixed = self.lowerings[bits.type.count](canonical(argument(0, as_float)), [value])
-        return self.b.bitcast(fixed, bits.type)
+        canonical_value = self.lowerings[bits.type.count](canonical(argument(0, as_float)), [value])
+        return self.b.bitcast(canonical_value, bits.type)
 
-    def _fit(self, value: Value, have: ScalarType, want: ScalarType) -> Value:
+    def _convert(self, value: Value, have: ScalarType, want: ScalarType) -> Value:
         return read_as(self.b, value, have, want)
 
     def write(self, operand: Operand, value: Value, type: ScalarType, mask: Value | None) -> None:
-        """Write 32 lanes of `type` to a register, in the lanes of `mask` (None: in all).
+        """Writes a value of `type` in 32 lanes to a register, in the lanes of `mask` (None: in
+        all).
 
-        A wider register takes the value extended by its type's signedness (PTX ISA, "Operand Size
-        Exceeding Instruction-Type Size").
+        The value is extended to a wider register by its type's signedness (PTX ISA, "Operand Size
+        Exceeding Instruction-Type Size"). A sink (`_`) discards it.
         """
         if isinstance(operand, Sink):
             return
@@ -122,30 +125,32 @@ class Operands:
         self.frame.registers.store(operand, bits)
 
     def stored(self, register: Register, value: Value, type: ScalarType) -> Value:
-        """Return a value of `type`, of any number of lanes, as a register keeps it."""
+        """Returns a value of `type`, of any number of lanes, in the form that a register stores."""
         return register_bits(self.b, value, type, register.type.bits)
 
     # ---- addresses ------------------------------------------------------------------------------
 
     def address_of(self, symbol: Symbol, width: int = LANES) -> Value:
-        """Return the address of a variable in its own space, as 64-bit lanes."""
+        """Returns the address of a variable in its own state space, in lanes of 64 bits."""
         place = self.frame.program.places[symbol.name]
         if place.space in (Space.GLOBAL, Space.CONST):
             return self.lanes.splat(self._global(place.offset, symbol.offset), width)
         return repeated(place.offset + symbol.offset, I64, width)
 
     def parameters(self, type: ScalarType, width: int = LANES) -> Value:
-        """Returns where the kernel's parameters stand among generic addresses."""
+        """Returns the generic address of the kernel's parameters."""
         place = self.frame.program.places[PARAMETERS]
-        return self._fit(self.lanes.splat(self._global(place.offset, 0), width), B64, type)
+        return self._convert(self.lanes.splat(self._global(place.offset, 0), width), B64, type)
 
     def _global(self, index: int, offset: int) -> Value:
+        """Returns the address of a global variable, loaded in the prologue from the launch's table
+        of addresses, plus an offset."""
         frame = self.frame
         at = frame.prologue.slot(frame.pointer(Slot.GLOBALS_AT), index)
         return frame.prologue.b.add(frame.prologue.b.load(at, typ=I64), I64(offset))
 
     def base(self, address: Operand, width: int = LANES) -> Value:
-        """Return the register or variable that an address begins with, as 64-bit lanes."""
+        """Returns the base of an address operand, without its offset, in lanes of 64 bits."""
         assert isinstance(address, Address)
         if isinstance(address.base, Symbol):
             return self.address_of(address.base, width)
@@ -153,9 +158,9 @@ class Operands:
         return self.read(address.base, unsigned(64), width=width)
 
     def address(self, operand: Operand, width: int = LANES) -> Value:
-        """Returns what `[base + offset]` means, as 64-bit lanes in the space of the instruction.
+        """Returns the address `[base + offset]` in lanes of 64 bits, in the instruction's space.
 
-        The sum is as wide as the register: below the end of 32 bits, it begins again at 0.
+        The sum has the width of the base register: with a 32-bit base it wraps around at 2^32.
         """
         assert isinstance(operand, Address), operand
         offset = repeated(operand.offset, I64, width)
@@ -173,7 +178,7 @@ class Operands:
         return whole
 
     def host_pointers(self, base: Value | None, offsets: Value) -> Value:
-        """Host pointers from 64-bit lanes, added to a base pointer where there is one."""
+        """Returns host pointers from lanes of 64 bits: `offsets`, added to `base` unless None."""
         pointers = ir.VectorType(PTR, offsets.type.count)
         if base is None:
             return self.b.inttoptr(offsets, pointers)
@@ -182,7 +187,7 @@ class Operands:
 
 
 def read_as(b: Value, value: Value, have: ScalarType, want: ScalarType) -> Value:
-    """Emits the bits of one type read as another: truncated or extended with zeros."""
+    """Emits a reinterpretation of bits as another type, truncated or extended with zeros."""
     width = value.type.count
     if want == PRED or have.bits == want.bits:
         return b.bitcast(value, lane_type(want, width))
@@ -192,20 +197,20 @@ def read_as(b: Value, value: Value, have: ScalarType, want: ScalarType) -> Value
 
 
 def register_bits(b: Value, value: Value, type: ScalarType, bits: int) -> Value:
-    """Emits a value of `type` as a register of so many bits keeps it."""
+    """Emits the conversion of a value of `type` to the integers of a register of `bits` bits."""
     if type == PRED:
         return value
     lanes = value.type.count
-    plain = b.bitcast(value, ir.VectorType(ir.IntType(type.bits), lanes))
+    integers = b.bitcast(value, ir.VectorType(ir.IntType(type.bits), lanes))
     if bits == type.bits:
-        return plain
+        return integers
     wider = b.sext if type.is_signed else b.zext
     resized = wider if bits > type.bits else b.trunc
-    return resized(plain, ir.VectorType(ir.IntType(bits), lanes))
+    return resized(integers, ir.VectorType(ir.IntType(bits), lanes))
 
 
 WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
-"""Where a space's addresses begin among the generic ones; others begin at 0."""
+"""The generic address at which a space's window begins; 0 for all other spaces."""
 
 
 _NUMPY_FLOATS = {32: np.float32, 64: np.float64}
@@ -216,8 +221,7 @@ def special_type(operand: Special) -> ScalarType:
 
 
 def immediate_bits(operand: Immediate, type: ScalarType) -> int:
-    """Return the bits of a literal read as `type`; a float literal is rounded to the width
-    wanted."""
+    """Returns the bits of a literal as `type`; a float literal is rounded to the type's width."""
     if operand.float_bits and operand.float_bits != type.bits and type.is_float:
         have, want = _NUMPY_FLOATS[operand.float_bits], _NUMPY_FLOATS[type.bits]
         value = np.array(operand.value, f"u{operand.float_bits // 8}").view(have)

@@ -1,4 +1,5 @@
-"""Transfers of registers between code for all lanes together and code for diverged lanes."""
+"""Emits the transfers of registers between convergent code, which holds them as values, and
+divergent code, which holds them in the warp's context."""
 
 from __future__ import annotations
 
@@ -13,72 +14,72 @@ from warploom.ptx.ir import Register
 
 
 class RegisterTransfers:
-    """Moves registers where lanes diverge, reconverge, or come to blocks in which their shapes are
-    unknown. `pieces` are the parameters of inlined calls, by offset (`abi.pieces`)."""
+    """Moves registers where lanes diverge or reconverge, or where a register becomes varying.
+    `pieces`: the parameters of inlined calls, by offset (`abi.pieces`)."""
 
     def __init__(
         self,
         frame: FunctionFrame,
         facts: WarpIR,
-        homes: ContextRegisters,
+        context_registers: ContextRegisters,
         registers: Registers,
         pieces: Mapping[int, Register],
     ) -> None:
         self._frame, self._facts, self._pieces = frame, facts, pieces
         self._shapes = facts.uniformity
-        self._homes, self._registers = homes, registers
+        self._homes, self._registers = context_registers, registers
 
-    def clear(self, kept: Iterable[Register] = ()) -> None:
-        """Fills the registers that blocks share with zeros, as at the begin of the function; but
-        for those that are kept."""
+    def clear(self, retained: Iterable[Register] = ()) -> None:
+        """Sets the registers that basic blocks share to zero, but for those in `retained`, as at
+        the begin of a warp. Zeros also let LLVM drop the values of the previous warp."""
         if self._frame.variant.baseline:
             for register in _sorted(self._facts.live(0)):
                 self._homes.write(register, zero(storage_type(register.type)))
             return
-        places = self._homes.layout
-        for register in _sorted(places.by_lane.keys() - set(kept)):
-            place = self._registers.place(register)
-            self._frame.lanes.b.store(zero(storage_type(register.type)), place)
-            shaped = self._registers.place_by_shape(register)
+        layout = self._homes.layout
+        for register in _sorted(layout.by_lane.keys() - set(retained)):
+            slot = self._registers.slot(register)
+            self._frame.lanes.b.store(zero(storage_type(register.type)), slot)
+            shaped = self._registers.affine_slot(register)
             if shaped is not None:
                 whole = storage_type(register.type, self._shapes.known[register].width)
                 self._frame.lanes.b.store(zero(whole), shaped)
 
     def to_varying(self, origin: int, index: int) -> None:
-        """Let all lanes go on from one block to another: keep lane by lane what has no shape
-        there."""
+        """Expands the registers that become varying on the edge from one basic block to another, in
+        convergent code."""
         for register in _sorted(self._registers.here.keys() & self.becomes_varying(origin, index)):
-            self._registers.put_loose(register, self._registers.load(register))
+            self._registers.store_varying(register, self._registers.load(register))
 
     def becomes_varying(self, origin: int, index: int) -> frozenset[Register]:
-        """Return the registers that have a shape in block `origin` and none in the next, which
-        reads them."""
+        """Returns the registers that are uniform or affine in block `origin`, varying in block
+        `index`, and live there."""
         live = self._facts.live(index)
         return live & self._shapes.becomes_varying(index) - self._shapes.becomes_varying(origin)
 
-    def part(self, live: Iterable[Register]) -> None:
-        """Lanes that were together are about to part, and will read these registers: put them
-        where code for lanes that have parted finds them."""
-        places = self._homes.layout
-        kept = {*live, *self._pieces.values()}
-        for register in _sorted(kept & places.by_lane.keys()):
+    def save_diverging(self, live: Iterable[Register]) -> None:
+        """Stores live registers to the context before lanes diverge: in 32 lanes, and in their
+        short slots as well, if they are uniform or affine here."""
+        layout = self._homes.layout
+        retained = {*live, *self._pieces.values()}
+        for register in _sorted(retained & layout.by_lane.keys()):
             self._homes.write(register, self._registers.load(register))
             if register in self._registers.here:
-                self._registers.keep(register, places.shaped[register])
-        for register in _sorted(kept & self._registers.here.keys() - places.by_lane.keys()):
-            self._registers.put_loose(register, self._registers.load(register))
+                self._registers.save(register, layout.shaped[register])
+        for register in _sorted(retained & self._registers.here.keys() - layout.by_lane.keys()):
+            self._registers.store_varying(register, self._registers.load(register))
 
-    def join(self, registers: Iterable[Register]) -> None:
-        """Take the registers that are read from here on from where `part` has put them. All others
-        hold nothing any more; zeros tell the optimiser so, which else would carry along what they
-        were."""
-        places, live = self._homes.layout, {*registers, *self._pieces.values()}
-        for register in _sorted(places.by_lane.keys() - self._registers.here.keys()):
-            kept = register in live
-            value = self._homes.read(register) if kept else zero(storage_type(register.type))
-            self._registers.put_loose(register, value)
-        for register in _sorted(places.shaped.keys() & self._registers.here.keys() & live):
-            self._registers.fetch(register, places.shaped[register])
+    def load_reconverged(self, registers: Iterable[Register]) -> None:
+        """Loads live registers from the context after lanes have reconverged. All other shared
+        registers are dead; they are set to zero, or LLVM would keep their old values alive in phi
+        nodes."""
+        layout, live = self._homes.layout, {*registers, *self._pieces.values()}
+        for register in _sorted(layout.by_lane.keys() - self._registers.here.keys()):
+            retained = register in live
+            value = self._homes.read(register) if retained else zero(storage_type(register.type))
+            self._registers.store_varying(register, value)
+        for register in _sorted(layout.shaped.keys() & self._registers.here.keys() & live):
+            self._registers.restore(register, layout.shaped[register])
 
 
 def _sorted(registers: Iterable[Register]) -> list[Register]:

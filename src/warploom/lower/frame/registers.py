@@ -1,9 +1,12 @@
-"""Registers as the code of a warp holds them.
+"""Emits loads and stores of PTX registers in the code of a warp.
 
-In code for all lanes together a register is an alloca, of 32 lanes or of as many values as its
-shape has, that LLVM turns into vector registers. Code for lanes that have diverged keeps registers
-that basic blocks share in the warp's context (`abi.context_layout`): as values they would be
-phi nodes of 32 lanes in every one of its many blocks, and most of what there is to compile.
+In convergent code a register is an alloca, of 32 lanes or of one value for each run if it is
+uniform or affine; LLVM promotes allocas to vector registers. In divergent code, registers that
+basic blocks share are in the warp's context (`abi.context_layout`): as values they would be phi
+nodes of 32 lanes in each of its many blocks, and take most of the time to compile.
+
+    add.s32 %r1, %r2, 4;  %r2 affine<1>, convergent:   <1 x i32> alloca, one scalar addition
+                          divergent:                   <32 x i32> in the context, blended by mask
 """
 
 from __future__ import annotations
@@ -23,8 +26,9 @@ from warploom.lower.frame.function_frame import FunctionFrame
 from warploom.ptx.ir import Register
 
 
-class Standing(Protocol):
-    """Has code made as in a block, while it is open."""
+class EmittingBlock(Protocol):
+    """Types a context manager that emits code as in a basic block while it is open
+    (`Registers.standing`)."""
 
     def __call__(
         self, index: int, /, *, convergent: bool, shapes: BlockShapes | None = None
@@ -32,28 +36,33 @@ class Standing(Protocol):
 
 
 class Registers:
-    """Loads and stores registers, by their shapes where code for all lanes together has them.
+    """Loads and stores registers, in their short form where convergent code has one.
 
-    `convergent` says whether code is made for all living lanes together, `here` which shapes
-    registers then have in the block for which it is made. `spilled` are the registers that go into
-    the context as soon as they are written (`lower.frame.spills`), and their places there. `held`
-    have allocas: all, but in baseline code.
+    `convergent`: whether convergent code is being emitted; `here`: the vector shapes of registers
+    in its basic block. `spilled`: registers that are stored to the context at each write, with
+    their offsets (`lower.frame.spills`). `held`: the registers that have allocas: all, in baseline
+    code none.
     """
 
     def __init__(
         self,
         frame: FunctionFrame,
         shapes: RegisterShapes,
-        homes: ContextRegisters,
+        context_registers: ContextRegisters,
         active: ActiveLanes,
         held: Iterable[Register],
     ) -> None:
-        self.lanes, self._shapes, self._homes, self._active = frame.lanes, shapes, homes, active
-        self._layout = homes.layout
+        self.lanes, self._shapes, self._homes, self._active = (
+            frame.lanes,
+            shapes,
+            context_registers,
+            active,
+        )
+        self._layout = context_registers.layout
         self.convergent = False
         self.here: BlockShapes = {}
         self.spilled: Mapping[Register, int] = {}
-        self._places = {register: frame.variable(storage_type(register.type)) for register in held}
+        self._slots = {register: frame.variable(storage_type(register.type)) for register in held}
         self._shaped = {
             register: frame.variable(storage_type(register.type, shape.width))
             for register, shape in shapes.known.items()
@@ -62,64 +71,69 @@ class Registers:
         self._assumed: dict[tuple[Register, int], Value] = {}
 
     @contextmanager
-    def standing(
+    def emitting_block(
         self, block: int, *, convergent: bool, shapes: BlockShapes | None = None
     ) -> Generator[None]:
-        """Make code for a block, by its registers' shapes there if lanes are together, or by other
-        `shapes`."""
-        was = self.here, self.convergent
+        """Sets the basic block whose vector shapes loads and stores use while it is open, or other
+        `shapes`, as batches of iterations assume."""
+        outer = self.here, self.convergent
         self.here, self.convergent = shapes or self._shapes.at(block), convergent
         yield
-        self.here, self.convergent = was
+        self.here, self.convergent = outer
 
     def has_shape(self, register: Register) -> bool:
-        """Returns whether code that is made now keeps a register by its shape."""
+        """Returns whether a register is uniform or affine in the code being emitted."""
         return self.convergent and register in self.here
 
     def width(self, register: Register) -> int:
-        """Return in how many lanes code that is made now keeps a register."""
+        """Returns the number of values that hold a register in the code being emitted."""
         return self.here[register].width if self.has_shape(register) else LANES
 
     def load(self, register: Register, width: int = LANES) -> Value:
-        """Return a register in 32 lanes, or in as many as its shape has or a wider one needs."""
-        if self._is_by_lane(register):
+        """Returns a register in `width` lanes: 32, or the width of its vector shape or a wider
+        one."""
+        if self._is_in_context(register):
             return self._homes.get(register, self._layout.by_lane[register], LANES)
         if not self.has_shape(register):
             assert width == LANES, register
-            return self.lanes.b.load(self._places[register], typ=storage_type(register.type))
+            return self.lanes.b.load(self._slots[register], typ=storage_type(register.type))
         shape = self.here[register]
         type = storage_type(register.type, shape.width)
-        kept = self.lanes.b.load(self._place_of_shape(register, shape), typ=type)
-        return self.lanes.fan(kept, shape.stride, width)
+        values = self.lanes.b.load(self._affine_slot(register, shape), typ=type)
+        return self.lanes.expand(values, shape.stride, width)
 
     def store(self, register: Register, value: Value) -> None:
-        """Writes a register. The value of one that is kept by its shape may have as many lanes as
-        the shape, fewer, or all 32: then the active lanes are known to have the shape."""
-        self._put(register, value)
-        if self.convergent and register in self.spilled:
-            self.keep(register, self.spilled[register])
+        """Stores a register in all lanes.
 
-    def _is_by_lane(self, register: Register) -> bool:
-        """Returns True where code made now keeps a register in the context."""
+        If it is uniform or affine here, the value may have the width of its shape, fewer lanes, or
+        32: then the active lanes are known to have the shape.
+        """
+        self._store(register, value)
+        if self.convergent and register in self.spilled:
+            self.save(register, self.spilled[register])
+
+    def _is_in_context(self, register: Register) -> bool:
+        """Returns whether a register is in the context in the code being emitted."""
         return not self.convergent and register in self._layout.by_lane
 
-    def _put(self, register: Register, value: Value) -> None:
-        if self._is_by_lane(register):
+    def _store(self, register: Register, value: Value) -> None:
+        """Stores a register in the form that it has in the code being emitted."""
+        if self._is_in_context(register):
             assert value.type.count == LANES, register
             self._homes.write(register, value)
         elif self.has_shape(register):
             shape = self.here[register]
             if value.type.count > shape.width:
                 value = values_by_shape(self.lanes, value, self._active.bits(), shape)
-            whole = self.lanes.fan(value, shape.stride, shape.width)
-            self.lanes.b.store(whole, self._place_of_shape(register, shape))
+            whole = self.lanes.expand(value, shape.stride, shape.width)
+            self.lanes.b.store(whole, self._affine_slot(register, shape))
         else:
             assert value.type.count == LANES, register
-            self.put_loose(register, value)
+            self.store_varying(register, value)
 
-    def _place_of_shape(self, register: Register, shape: VectorShape) -> Value:
-        """Returns the address of a register by its shape; of one that has it in some batches of
-        iterations alone, there is none before it is first asked for."""
+    def _affine_slot(self, register: Register, shape: VectorShape) -> Value:
+        """Returns the alloca of a register's short form. One that is assumed in batches of
+        iterations alone is created at its first use."""
         known = self._shapes.known.get(register)
         if known is not None and known.width == shape.width:
             return self._shaped[register]
@@ -128,44 +142,46 @@ class Registers:
             self._assumed[register, shape.width] = place
         return self._assumed[register, shape.width]
 
-    def put_loose(self, register: Register, value: Value) -> None:
+    def store_varying(self, register: Register, value: Value) -> None:
         """Writes a register lane by lane in code for all lanes together, whatever its shape."""
-        self.lanes.b.store(value, self._places[register])
+        self.lanes.b.store(value, self._slots[register])
 
-    def keep(self, register: Register, offset: int) -> None:
-        """Put a register into the context, by its shape or lane by lane."""
+    def save(self, register: Register, offset: int) -> None:
+        """Stores a register to an offset of the context, in the form that it has here."""
         self._homes.set(register, self.load(register, self.width(register)), offset)
 
-    def fetch(self, register: Register, offset: int) -> None:
-        """Fetch what `keep` has kept."""
-        self._put(register, self._homes.get(register, offset, self.width(register)))
+    def restore(self, register: Register, offset: int) -> None:
+        """Loads a register that `save` has stored."""
+        self._store(register, self._homes.get(register, offset, self.width(register)))
 
-    def place(self, register: Register) -> Value:
-        """Returns the address of a register that is held lane by lane outside of the context."""
-        return self._places[register]
+    def slot(self, register: Register) -> Value:
+        """Returns the alloca of a register's 32 lanes."""
+        return self._slots[register]
 
-    def place_by_shape(self, register: Register) -> Value | None:
-        """Returns the address of a register that is held by its shape; None of one without."""
+    def affine_slot(self, register: Register) -> Value | None:
+        """Returns the alloca of a register's short form, None if it has none."""
         return self._shaped.get(register)
 
 
-def values_by_shape(lanes: Lanes, found: Value, bits: Value, shape: VectorShape) -> Value:
-    """Returns 32 lanes as the values of a shape, by the lowest lane of the
-    warp, or of each of its runs, in `bits`."""
-    b, element = lanes.b, found.type.element
-    kept: Value = undefined(ir.VectorType(element, shape.width))
+def values_by_shape(lanes: Lanes, whole: Value, bits: Value, shape: VectorShape) -> Value:
+    """Returns the first value of each run of an affine value of 32 lanes, computed from the run's
+    lowest lane in `bits`: inactive lanes may hold anything."""
+    b, element = lanes.b, whole.type.element
+    values: Value = undefined(ir.VectorType(element, shape.width))
     for row in range(shape.width):
         part = LANES // shape.width
         inside = b.lshr(bits, I32(row * part))
+        # The last lane's bit is set in any case: the count of zeros stays below the run's length
+        # if none of its lanes is active.
         inside = b.or_(inside, I32((1 << part - 1) - (1 << part if part == LANES else 0)))
         step = lanes.intrinsic("llvm.cttz.i32", I32, [inside, I1(0)])
-        value = lanes.lane(found, b.add(step, I32(row * part)))
+        value = lanes.lane(whole, b.add(step, I32(row * part)))
         if shape.stride:
             value = b.sub(value, b.mul(_as(b, step, element), element(shape.stride)))
-        kept = b.insert_element(kept, value, I32(row))
-    return kept
+        values = b.insert_element(values, value, I32(row))
+    return values
 
 
 def _as(b: Value, number: Value, type: ir.IntType) -> Value:
-    """Return a small i32 as another integer."""
+    """Converts a small, non-negative i32 to another integer type."""
     return b.zext(number, type) if type.width > 32 else b.trunc(number, type)

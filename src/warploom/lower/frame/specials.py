@@ -1,4 +1,4 @@
-"""The values of special registers (PTX ISA, "Special Registers")."""
+"""Emits the values of special registers (PTX ISA, "Special Registers")."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from warploom.abi.environment import Slot
 from warploom.helpers.calls import call
 from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
 from warploom.llvm.lanes import I32, I64, LANES, Value, undefined, vector
-from warploom.lower.frame.block_layout import BlockWide
+from warploom.lower.frame.block_layout import BlockLayout
 from warploom.lower.frame.frame import Frame
 from warploom.simt.schedule_layout import CLOCK_READ, ISSUED, TIMED
 
 
 class Specials:
-    """Reads special registers at the place where code goes now."""
+    """Reads special registers. What is the same for a whole call is computed in the prologue."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
-        self.block: BlockWide | None = None
-        """How threads lie in the whole block, where that is known."""
+        self.block: BlockLayout | None = None
+        """The layout of threads in the thread block, in code that runs its warps in one loop."""
 
     def read(self, name: str, width: int = LANES) -> Value:
-        """Return the value of a special register, in 32 lanes or in those of its shape."""
+        """Returns the value of a special register, in 32 lanes or in the width of its vector
+        shape."""
         base, _, part = name.partition(".")
         if base == "%tid":
             return self._thread_index("xyz".index(part), width)
@@ -37,7 +38,7 @@ class Specials:
         return self.lanes.splat(self._shared_by_warp(name), width)
 
     def _shared_by_warp(self, name: str) -> Value:
-        """Return the value of a special register on which all lanes agree."""
+        """Returns the value of a special register that is uniform, a scalar."""
         b, special = self.b, SPECIAL_REGISTERS[name]
         type = ir.IntType(special.type.bits)
         if special.fixed is not None:
@@ -62,54 +63,59 @@ class Specials:
         return self.frame.prologue.b.trunc(value, type) if special.type.bits < 32 else value
 
     def _launch_wide(self, name: str) -> Value:
-        """Return a word of `LAUNCH_WIDE`."""
+        """Returns the value of a special register of `LAUNCH_WIDE`, an i32."""
         p = self.frame.prologue.b
-        place = [I64(LAUNCH_WIDE.index(name))]
-        return p.load(p.gep(self.frame.pointer(Slot.SPECIALS_AT), place, source_etype=I32), typ=I32)
+        index = [I64(LAUNCH_WIDE.index(name))]
+        return p.load(p.gep(self.frame.pointer(Slot.SPECIALS_AT), index, source_etype=I32), typ=I32)
 
     def _in_cluster(self, base: str, part: str) -> Value:
-        """Return the index of the cluster along an axis, or that of the block in it."""
+        """Returns the index of the cluster along an axis, or of the thread block in its cluster."""
         p, block = self.frame.prologue.b, self.frame.word(Slot[f"CTAID_{part}".upper()])
         size = self._launch_wide(f"%cluster_nctaid.{part}")
         return (p.udiv if base == "%clusterid" else p.urem)(block, size)
 
     def rank(self) -> Value:
-        """Return the rank of the block in its cluster, x fastest."""
+        """Returns the rank of the thread block in its cluster, x fastest."""
         p = self.frame.prologue.b
         x, y, z = (self._in_cluster("%cluster_ctaid", part) for part in "xyz")
         wide, high = (self._launch_wide(f"%cluster_nctaid.{part}") for part in "xy")
         return p.add(x, p.mul(wide, p.add(y, p.mul(high, z))))
 
     def _sm(self) -> Value:
-        """Return the SM of the block."""
+        """Returns the number of the SM that the thread block is assigned to."""
         p = self.frame.prologue
         x, y, z = (self._in_cluster("%clusterid", part) for part in "xyz")
         across, down = (self._launch_wide(f"%nclusterid.{part}") for part in "xy")
         cluster = p.b.add(x, p.b.mul(across, p.b.add(y, p.b.mul(down, z))))
         size, sms = (self._launch_wide(name) for name in ("%cluster_nctarank", "%nsmid"))
-        given = (p.b.zext(value, I64) for value in (cluster, self.rank(), size, sms))
-        return p.b.trunc(call(p, "sm_of", *given), I32)
+        arguments = (p.b.zext(value, I64) for value in (cluster, self.rank(), size, sms))
+        return p.b.trunc(call(p, "sm_of", *arguments), I32)
 
     def _clock(self) -> Value:
-        """Returns how many instructions the warp has issued before this one. The fuel counts those
-        of this turn, the whole block among them already."""
+        """Returns the number of instructions that the warp has issued before this one, an i64.
+
+        The fuel of this turn has already been reduced by the whole basic block, so the instructions
+        from this one to the end of the block are subtracted.
+        """
         b = self.b
         before = self.frame.get(self.frame.context.state(ISSUED))
         used = b.sub(self.frame.slot(Slot.FUEL), self.frame.get(self.frame.fuel.left))
-        return b.sub(b.add(before, used), I64(self.frame.ahead))
+        return b.sub(b.add(before, used), I64(self.frame.remaining_in_block))
 
     def _thread_index(self, dimension: int, width: int) -> Value:
+        """Returns `%tid.x`, `.y` or `.z`, loaded from the block's table of thread indices: 32
+        lanes, or the first of each run."""
         b = self.b
         if self.block is not None:
             return self.block.thread_index(dimension, width)
         at = self.thread_indices(dimension)
         if width == LANES:
             return b.load(at, typ=vector(I32), align=64)
-        found: Value = undefined(ir.VectorType(I32, width))
+        indices: Value = undefined(ir.VectorType(I32, width))
         for lane in range(width):
-            place = self.lanes.slot(at, lane * (LANES // width), I32)
-            found = b.insert_element(found, b.load(place, typ=I32), I32(lane))
-        return found
+            address = self.lanes.slot(at, lane * (LANES // width), I32)
+            indices = b.insert_element(indices, b.load(address, typ=I32), I32(lane))
+        return indices
 
     def thread_indices(self, dimension: int) -> Value:
         """Returns the address of the indices of the warp's threads along x, y or z, as i32."""
@@ -125,4 +131,4 @@ LANE_MASKS: dict[str, Callable[[int], int]] = {
     "gt": lambda i: 0xFFFFFFFF & ~((2 << i) - 1),
     "ge": lambda i: 0xFFFFFFFF & ~((1 << i) - 1),
 }
-"""`%lanemask_*` by lane."""
+"""The values of `%lanemask_*`, as functions of the lane."""

@@ -1,4 +1,5 @@
-"""Addresses in a warp's context (`abi.context_layout`) and its state (`simt.scheduling`)."""
+"""Emits addresses in a warp's context (`abi.context_layout`) and in its state
+(`simt.scheduling`)."""
 
 from __future__ import annotations
 
@@ -10,17 +11,18 @@ from warploom.simt.schedule_layout import STATE_WORDS
 
 
 class WarpContext:
-    """Finds words of the running warp's state and of its context, but for registers."""
+    """Finds words of the running warp's state, and of its context except for registers
+    (`lower.frame.context_registers`)."""
 
     def __init__(self, frame: FunctionFrame, layout: ContextLayout) -> None:
         self.frame, self.lanes, self._size = frame, frame.lanes, layout.size
 
     def set_state(self, word: int, value: Value) -> None:
-        """Write a word of this warp's state (`simt.scheduling`)."""
+        """Stores a word of this warp's state."""
         self.lanes.b.store(value, self.state(word))
 
     def state(self, word: int) -> Value:
-        """Return the address of a word of this warp's state."""
+        """Returns the address of a word of this warp's state."""
         return self.lanes.slot(self.frame.of_warp("state", self._states), word)
 
     def _states(self) -> Value:
@@ -29,18 +31,18 @@ class WarpContext:
         return self.lanes.slot(self.frame.pointer(Slot.STATES_AT), index)
 
     def table(self, word: int) -> Value:
-        """Return the address of a word of this warp's table (`simt.warp_table`)."""
+        """Returns the address of a word of this warp's table (`simt.warp_table`)."""
         return self.at(8 * word)
 
     def at(self, offset: int) -> Value:
-        """Return an address in this warp's context, of what is not a register."""
+        """Returns the address at a byte offset of this warp's context, for all but registers."""
         base = self.frame.of_warp(
             "context", lambda: self.begin(self.frame.pointer(Slot.CONTEXTS_AT))
         )
         return self.lanes.b.gep(base, [I64(offset)], source_etype=I8)
 
     def begin(self, contexts: Value) -> Value:
-        """Returns the begin of this warp's context, behind the block's first one."""
+        """Returns the address of this warp's context, from that of the block's first warp."""
         b = self.lanes.b
         start = b.mul(self.frame.warp, I64(self._size))
         return b.gep(contexts, [start], source_etype=I8)

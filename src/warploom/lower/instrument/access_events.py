@@ -97,7 +97,7 @@ def emit_event(lanes: Lanes, shape: AccessType, runs: VectorShape) -> None:
         words.E_BASE: b.ptrtoint(base, I64),
     }
     fill_event(lanes, event, rest)
-    b.store(lanes.fan(firsts, runs.stride), places)
+    b.store(lanes.expand(firsts, runs.stride), places)
     none = ir.Constant(PTR, None)
     kept = call(lanes, "detect_event", state, event, plan, none, places, data)
     b.ret(b.trunc(kept, I32))

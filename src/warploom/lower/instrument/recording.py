@@ -11,7 +11,7 @@ from warploom.abi.log import OPS, SPACES
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I64, Lanes, Value, vector
 from warploom.lower.frame.frame import Frame
-from warploom.lower.frame.spills import Saved
+from warploom.lower.frame.spills import SpillCode
 from warploom.program.accesses import AccessRecord
 from warploom.program.program import ProgramBlock
 
@@ -21,7 +21,7 @@ SECTOR_BYTES = 32
 class RecordingCode:
     """Emits the calls that record one warp."""
 
-    def __init__(self, frame: Frame, saved: Saved) -> None:
+    def __init__(self, frame: Frame, saved: SpillCode) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._saved = saved
         self._scratch = frame.prologue.alloca(vector(I64))

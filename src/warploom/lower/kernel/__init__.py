@@ -1,1 +1,2 @@
-"""Emits the two functions of a kernel: the one that runs a warp, and the one that runs a launch."""
+"""Emits the two functions of a kernel: `warp`, which runs one warp, and `run`, which runs a
+launch."""

@@ -1,5 +1,5 @@
-"""The begin and the end of blocks in the function that runs a launch: their numbers, their memory,
-and the events of which an observer is told."""
+"""Emits the begin and the end of thread blocks in `run`: their indices, the clearing of their
+memory, checks at their end, and the events that an observer receives."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from warploom.simt.event_layout import BLOCK_BEGIN, BLOCK_END, E_BLOCK
 
 @dataclass(frozen=True)
 class BlockOptions:
-    """Says what blocks of a launch have. `local_bytes`: the local memory of a thread; `delays`:
-    asynchronous copies may complete late; `tensor_memory`: blocks have some; `observes`: the events
-    of which the code tells an observer."""
+    """Holds what the emission of thread blocks depends on. `local_bytes`: the local memory of a
+    thread. `delays`: asynchronous copies may complete late. `tensor_memory`: blocks have tensor
+    memory. `observes`: the events that an observer receives."""
 
     local_bytes: int
     delays: bool
@@ -34,8 +34,8 @@ class BlockOptions:
 
 
 class GridBlocks:
-    """Emits what is done where blocks begin and end. In a scheduled launch `pure` is the address of
-    an i1: whether the current block has been run in relay alone since it began."""
+    """Emits the begin and the end of thread blocks. In a scheduled launch `pure` is the address of
+    an i1: the current block has run in warp order only since it began."""
 
     def __init__(self, env: GridEnvironment, options: BlockOptions) -> None:
         self.env, self.lanes, self.b, self.options = env, env.lanes, env.b, options
@@ -43,13 +43,14 @@ class GridBlocks:
             self._event = event_buffer(self.lanes)
 
     def prepare_schedule(self) -> None:
-        """Makes room on the stack for what a scheduled launch notes of blocks."""
+        """Allocates the stack slots that a scheduled launch needs."""
         self.pure = self.lanes.alloca(I1)
         if self.options.delays:
             self.work = self.lanes.alloca(ir.ArrayType(I64, ENTRY_WORDS))
 
-    def name(self, block: Value) -> None:
-        """Make a block the current one."""
+    def set_current(self, block: Value) -> None:
+        """Stores the linear index of the current thread block and its `%ctaid` in the
+        environment."""
         b = self.b
         b.store(block, self.env.at(Slot.BLOCK))
         across, down = self.env.get(Slot.NCTAID_X), self.env.get(Slot.NCTAID_Y)
@@ -59,46 +60,49 @@ class GridBlocks:
         b.store(b.udiv(rest, down), self.env.at(Slot.CTAID_Z))
 
     def clear_memory(self) -> None:
-        """Clear the memory that is a block's own: its contents are undefined, and zeros make runs
-        repeatable."""
+        """Clears the current block's shared and local memory. PTX leaves its contents undefined;
+        zeros make runs repeatable."""
         size = self.env.get(Slot.SHARED_BYTES)
         if self.options.tensor_memory:
-            # The state of tensor memory is behind it; columns are cleared when they are allocated.
+            # The state of tensor memory follows it; columns are cleared when they are allocated.
             size = self.b.sub(self.env.get(Slot.SHARED_STRIDE), I64(LANES * LANE_BYTES))
         self._clear(Slot.SHARED_AT, size)
         if self.options.local_bytes:
             self._clear(Slot.LOCAL_AT, self._local_bytes())
 
     def _local_bytes(self) -> Value:
+        """Returns the bytes of local memory of a thread block."""
         return self.b.mul(self.env.get(Slot.WARPS), I64(local_stride(self.options.local_bytes)))
 
     def _clear(self, slot: Slot, size: Value) -> None:
+        """Sets `size` bytes from an address in the environment to zero."""
         at = self.env.pointer(slot)
-        # No byte at a page that nobody has touched costs a `memset` of AVX-512 over 100 ns.
+        # A `memset` of 0 bytes at an untouched page takes AVX-512 code over 100 ns.
         with self.b.if_then(self.b.icmp_unsigned("!=", size, I64(0))):
             self.lanes.intrinsic("llvm.memset.p0.i64", ir.VoidType(), [at, I8(0), size, I1(0)])
 
     def retire(self, start: Value, end: Value) -> None:
-        """Complete or forget the copies of blocks whose shared memory is in a stretch."""
+        """Completes or drops the pending asynchronous copies of thread blocks whose shared memory
+        is between two host addresses."""
         if self.options.delays:
             memory = self.b.inttoptr(I64(ORIGIN), PTR)
             lists = self.env.pointer(Slot.QUEUE_AT), self.env.pointer(Slot.HELD_AT)
             call(self.lanes, "retire_copies", memory, *lists, self.work, start, end)
 
     def check_freed(self, start: Value, count: Value) -> None:
-        """End the launch where one of so many blocks has ended and not freed its tensor memory;
-        the shared memory of the first begins at `start`."""
+        """Ends the launch with a fault if one of `count` thread blocks has ended without freeing
+        its tensor memory; the shared memory of the first begins at `start`."""
         if not self.options.tensor_memory:
             return
         b, memory = self.b, self.b.inttoptr(I64(ORIGIN), PTR)
         block = self.env.at(Slot.FAULT_ADDRESS)
         stride = self.env.get(Slot.SHARED_STRIDE)
-        found = call(self.lanes, "find_unfreed", memory, start, stride, count, block)
-        with b.if_then(b.icmp_unsigned("!=", found, I64(0)), likely=False):
+        unfreed = call(self.lanes, "find_unfreed", memory, start, stride, count, block)
+        with b.if_then(b.icmp_unsigned("!=", unfreed, I64(0)), likely=False):
             record = {
                 Slot.BLOCK: b.load(block, typ=I64),
                 Slot.FAULT_KIND: I64(STILL_ALLOCATED),
-                Slot.FAULT_INSTRUCTION: b.sub(found, I64(1)),
+                Slot.FAULT_INSTRUCTION: b.sub(unfreed, I64(1)),
                 Slot.FAULT_WARP: I64(0),
                 Slot.FAULT_LANE: I64(0),
                 Slot.FAULT_SIZE: I64(0),
@@ -108,29 +112,30 @@ class GridBlocks:
                 b.store(value, self.env.at(slot))
             b.ret(I64(int(Status.FAULT)))
 
-    def tell_begin(self) -> None:
-        """Tell the observer that the current block begins."""
+    def report_begin(self) -> None:
+        """Reports to the observer that the current thread block begins."""
         if self.options.observes.block_begins:
-            self._tell(BLOCK_BEGIN)
+            self._report(BLOCK_BEGIN)
 
-    def tell_end(self) -> None:
-        """Tell the observer that the current block has ended."""
+    def report_end(self) -> None:
+        """Reports to the observer that the current thread block has ended."""
         if self.options.observes.block_ends:
-            self._tell(BLOCK_END)
+            self._report(BLOCK_END)
 
-    def _tell(self, kind: int) -> None:
-        """Tell the observer of an event of the current block."""
-        given = {E_BLOCK: self.env.get(Slot.BLOCK)}
-        call_observer(self.lanes, self.env.pointer(Slot.OBSERVER_AT), self._event, kind, given)
+    def _report(self, kind: int) -> None:
+        """Reports an event of the current thread block to the observer."""
+        fields = {E_BLOCK: self.env.get(Slot.BLOCK)}
+        call_observer(self.lanes, self.env.pointer(Slot.OBSERVER_AT), self._event, kind, fields)
 
     def make_current(self, plan: Value) -> None:
-        """Point the environment at the current block, and clear its memory when it begins."""
+        """Makes the plan's current thread block that of the environment: indices and addresses of
+        its states, contexts and memory; when the block begins, clears its memory."""
         b = self.b
         fresh = b.icmp_unsigned("!=", self.env.word(plan, schedule_layout.FRESH), I64(0))
         block = self.env.word(plan, schedule_layout.CURRENT_BLOCK)
-        other = b.icmp_unsigned("!=", block, self.env.get(Slot.BLOCK))
-        with b.if_then(b.or_(fresh, other), likely=False):
-            self.name(block)
+        differs = b.icmp_unsigned("!=", block, self.env.get(Slot.BLOCK))
+        with b.if_then(b.or_(fresh, differs), likely=False):
+            self.set_current(block)
             slot, warps = self.env.word(plan, schedule_layout.SLOT), self.env.get(Slot.WARPS)
             first = b.mul(slot, warps)
             sizes = {
@@ -149,6 +154,6 @@ class GridBlocks:
                 b.store(I64(0), self.lanes.slot(plan, schedule_layout.FRESH))
                 b.store(I1(1), self.pure)
                 self.clear_memory()
-                self.tell_begin()
+                self.report_begin()
                 at = self.env.at(Slot.BLOCKS_DONE)
                 b.store(self.env.word(plan, schedule_layout.NEXT_BLOCK), at)

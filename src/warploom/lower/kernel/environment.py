@@ -1,4 +1,5 @@
-"""The environment and the schedule's tables, as the function that runs a launch reaches them."""
+"""Emits reads of the environment and of the schedule's tables in `run`, the function that runs a
+launch. Unlike in `warp`, values change while it runs, so each read is a load."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from warploom.simt import schedule_layout
 
 
 class GridEnvironment:
-    """Emits reads of the environment into the function `run`, at the place where code goes now."""
+    """Emits reads of the environment into the function `run`."""
 
     def __init__(self, module: ir.Module, function: ir.Function) -> None:
         self.function, self.environment = function, function.args[0]
@@ -19,31 +20,31 @@ class GridEnvironment:
         self.b = self.lanes.b
 
     def append(self, name: str) -> ir.Block:
-        """Returns a new block of the function."""
+        """Appends an LLVM block to the function."""
         return self.function.append_basic_block(name)
 
     def at(self, slot: Slot) -> Value:
-        """Returns the address of a value of the environment."""
+        """Returns the address of a slot of the environment."""
         return self.lanes.slot(self.environment, int(slot))
 
     def get(self, slot: Slot) -> Value:
-        """Returns a value of the environment."""
+        """Loads a value of the environment, an i64."""
         return self.b.load(self.at(slot), typ=I64)
 
     def pointer(self, slot: Slot) -> Value:
-        """Returns a host address of the environment, as a pointer."""
+        """Loads a host address of the environment, as a pointer."""
         return self.b.inttoptr(self.get(slot), PTR)
 
     def return_if(self, condition: Value, status: Value) -> None:
-        """Returns from the function with a status under a condition."""
+        """Emits a return of a status if a condition holds."""
         with self.b.if_then(condition, likely=False):
             self.b.ret(status)
 
     def state(self, warp: Value) -> Value:
-        """Return the state of a warp of the current block."""
+        """Returns the address of the state of a warp of the current thread block."""
         index = self.b.mul(warp, I64(schedule_layout.STATE_WORDS))
         return self.lanes.slot(self.pointer(Slot.STATES_AT), index)
 
     def word(self, plan: Value, word: int) -> Value:
-        """Returns a word of the plan (`simt.schedule_layout`)."""
+        """Loads a word of the plan (`simt.schedule_layout`)."""
         return self.b.load(self.lanes.slot(plan, word), typ=I64)

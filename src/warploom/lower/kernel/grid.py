@@ -1,8 +1,17 @@
-"""The function that runs a launch: takes the warps in the order of the schedule.
+"""Emits `run`, the function of a kernel that the host calls, which runs the warps of a launch in
+the order of the schedule.
 
-`run` is what the host calls. A kernel whose warps always end in one go needs no schedule: its
-blocks run in order, and their warps too. Any other asks `choose_warp` who goes next and tells
-`end_turn` why a warp came back.
+The warps of a kernel without barriers and loops that may wait end in one call; then `run` is a loop
+over thread blocks, each of which is one call of `warp` that runs its warps in order. Otherwise
+`run` is a loop over turns:
+
+    turn:  warp = choose_warp(...)           the scheduler, a helper (`helpers.turns`)
+           make its thread block current
+           status = warp(...)                until a barrier, the end of its turn, or its end
+           end_turn(warp, status)            records why it returned
+
+If all warps of a block are at the same point and the policy does not interfere, a turn runs all of
+them in warp order, in one call (`lower.control.warp_order`).
 """
 
 from __future__ import annotations
@@ -21,18 +30,20 @@ from warploom.simt import schedule_layout
 from warploom.simt.warp_table import NONE
 
 FURTHEST = (1 << 63) - 1
-"""Beyond all addresses."""
+"""An address above all others."""
 
 RUN_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64, I64])
-"""`status = run(environment, counts, rows, first block, one past the last)`; a scheduled launch
-takes its blocks from the plan, and comes back PAUSED where it is to be called again."""
+"""The type of `status = run(environment, counts, rows, first block, one past the last)`. A
+scheduled launch takes its thread blocks from the plan, and returns PAUSED if it is to be called
+again."""
 
 
 @dataclass(frozen=True)
 class GridOptions:
-    """The options of `run`. `suspends`: warps may leave before they end; `sites`: where they wait
-    in relay, None without one; `slices`: turns are run in slices, between which the launch can
-    pause (`Slot.SLICE`); `lasting_bytes`: of a warp's context, those that say how far it is."""
+    """Holds the options of `run`. `suspends`: warps may return before they end. `sites`: the table
+    of barriers at which warps in warp order wait, None without warp order. `slices`: turns run in
+    slices, between which the launch can pause (`Slot.SLICE`). `lasting_bytes`: the bytes of a
+    warp's context that are live between turns."""
 
     suspends: bool
     sites: Value | None
@@ -41,7 +52,7 @@ class GridOptions:
 
 
 class GridFunction:
-    """Emits `run` into a module that has `warp`."""
+    """Emits `run` into a module that has the function `warp`."""
 
     def __init__(self, module: ir.Module, options: GridOptions, blocks: BlockOptions) -> None:
         self.module, self.options = module, options
@@ -54,18 +65,20 @@ class GridFunction:
         self.blocks = GridBlocks(self.env, blocks)
 
     def emit(self) -> None:
-        """Emit the whole function."""
+        """Emits the whole function."""
         if self.options.suspends:
-            self._scheduled()
+            self._emit_scheduled()
         else:
-            self._in_order()
+            self._emit_in_order()
 
-    def _is_due(self) -> Value:
-        """Returns whether the host wants to look around."""
+    def _must_pause(self) -> Value:
+        """Returns whether the launch has to return PAUSED to the host, an i1: the budget has fallen
+        below PAUSE_AT."""
         return self.b.icmp_signed("<", self.env.get(Slot.BUDGET), self.env.get(Slot.PAUSE_AT))
 
     def _run(self, warp: Value) -> Value:
-        """Run one warp; come back from `run` where it met with a fault."""
+        """Emits a call of `warp`; `run` returns its status if it is FAULT or a later one. Returns
+        the status."""
         contexts = self.env.pointer(Slot.CONTEXTS_AT)
         arguments = [self.env.environment, self.counts, self.rows, contexts, warp]
         status = self.b.call(self.module.get_global("warp"), arguments)
@@ -74,25 +87,27 @@ class GridFunction:
 
     # ---- without a schedule ---------------------------------------------------------------------
 
-    def _in_order(self) -> None:
+    def _emit_in_order(self) -> None:
+        """Emits the loop over thread blocks of a launch without a schedule."""
         b = self.b
         b.store(I64(1), self.env.at(Slot.TOGETHER))
-        block, following, done = self._loop("block", self.first, self.last)
-        self.blocks.name(block)
+        block, end_iteration, done = self._loop("block", self.first, self.last)
+        self.blocks.set_current(block)
         self.blocks.clear_memory()
-        self.blocks.tell_begin()
+        self.blocks.report_begin()
         self._run(I64(0))
-        self.blocks.tell_end()
+        self.blocks.report_end()
         self.blocks.check_freed(self.env.get(Slot.SHARED_AT), I64(1))
         self.lanes.add_to(self.env.at(Slot.BLOCKS_DONE), I64(1))
-        following()
+        end_iteration()
         b.position_at_end(done)
         b.ret(I64(int(Status.ENDED)))
 
     def _loop(
         self, name: str, first: Value, last: Value
     ) -> tuple[Value, Callable[[], None], ir.Block]:
-        """Begin `for i in range(first, last)`: i, what ends the body, and the block after it."""
+        """Begins a loop `for i in range(first, last)`. Returns i, a function that emits the end of
+        the body, and the LLVM block after the loop."""
         b = self.b
         head, body, done = (self.env.append(f"{name}.{part}") for part in ("head", "body", "done"))
         before = b.block
@@ -103,15 +118,16 @@ class GridFunction:
         b.cbranch(b.icmp_signed("<", index, last), body, done)
         b.position_at_end(body)
 
-        def following() -> None:
+        def end_iteration() -> None:
             index.add_incoming(b.add(index, I64(1)), b.block)
             b.branch(head)
 
-        return index, following, done
+        return index, end_iteration, done
 
     # ---- by the schedule ------------------------------------------------------------------------
 
-    def _scheduled(self) -> None:
+    def _emit_scheduled(self) -> None:
+        """Emits the loop over turns of a scheduled launch."""
         b = self.b
         plan, slots = self.env.pointer(Slot.PLAN_AT), self.env.pointer(Slot.SLOTS_AT)
         states, contexts = self.env.pointer(Slot.STATES_BASE), self.env.pointer(Slot.CONTEXTS_BASE)
@@ -123,22 +139,22 @@ class GridFunction:
         turn, ended = self.env.append("turn"), self.env.append("ended")
         b.branch(turn)
         b.position_at_end(turn)
-        self.env.return_if(self._is_due(), I64(int(Status.PAUSED)))
+        self.env.return_if(self._must_pause(), I64(int(Status.PAUSED)))
         if self.options.slices:
-            self._go_on_in_turn(plan, stride, turn)
+            self._continue_turn(plan, stride, turn)
         warp = call(self.lanes, "choose_warp", plan, slots, states, contexts, stride)
-        dead = b.icmp_signed("==", warp, I64(schedule_layout.DEADLOCK))
-        self.env.return_if(dead, I64(int(Status.DEADLOCK)))
-        going = self.env.append("going")
-        b.cbranch(b.icmp_signed("==", warp, I64(schedule_layout.DONE)), ended, going)
-        b.position_at_end(going)
+        is_deadlock = b.icmp_signed("==", warp, I64(schedule_layout.DEADLOCK))
+        self.env.return_if(is_deadlock, I64(int(Status.DEADLOCK)))
+        chosen = self.env.append("going")
+        b.cbranch(b.icmp_signed("==", warp, I64(schedule_layout.DONE)), ended, chosen)
+        b.position_at_end(chosen)
         self.blocks.make_current(plan)
         if self.options.sites is not None:
             self._warp_order(plan, slots, stride, warp, turn)
         if self.options.slices:
-            self._slice(plan, warp, self.env.word(plan, schedule_layout.LENGTH), stride, turn)
+            self._run_slice(plan, warp, self.env.word(plan, schedule_layout.LENGTH), stride, turn)
         else:
-            self._end_turn(plan, warp, self._timed(plan, warp), stride)
+            self._end_turn(plan, warp, self._run_turn(plan, warp), stride)
             b.branch(turn)
         b.position_at_end(ended)
         self.blocks.retire(I64(0), I64(FURTHEST))
@@ -147,17 +163,20 @@ class GridFunction:
         )
         b.ret(I64(int(Status.ENDED)))
 
-    def _go_on_in_turn(self, plan: Value, stride: Value, turn: ir.Block) -> None:
-        """Run the next slice of a turn that is not over, if there is one."""
+    def _continue_turn(self, plan: Value, stride: Value, turn: ir.Block) -> None:
+        """Runs the next slice of a turn that is not over, if there is one."""
         b, inside = self.b, self.env.get(Slot.IN_TURN)
         with b.if_then(b.icmp_unsigned("!=", inside, I64(0)), likely=False):
             warp = b.sub(inside, I64(1))
-            self._slice(plan, warp, self.env.get(Slot.TURN_LEFT), stride, turn)
+            self._run_slice(plan, warp, self.env.get(Slot.TURN_LEFT), stride, turn)
 
-    def _slice(self, plan: Value, warp: Value, left: Value, stride: Value, turn: ir.Block) -> None:
-        """Run a slice of a turn of which so much is left; then go to `turn`."""
+    def _run_slice(
+        self, plan: Value, warp: Value, left: Value, stride: Value, turn: ir.Block
+    ) -> None:
+        """Runs a slice of a turn that has `left` instructions, then branches to `turn`. The turn
+        ends with the slice unless the warp has only used up the slice."""
         b, most = self.b, self.env.get(Slot.SLICE)
-        status = self._timed(plan, warp, b.select(b.icmp_signed("<", left, most), left, most))
+        status = self._run_turn(plan, warp, b.select(b.icmp_signed("<", left, most), left, most))
         left = b.sub(left, b.sub(self.env.get(Slot.GIVEN), self.env.get(Slot.FUEL)))
         b.store(left, self.env.at(Slot.TURN_LEFT))
         b.store(b.add(warp, I64(1)), self.env.at(Slot.IN_TURN))
@@ -173,28 +192,32 @@ class GridFunction:
     def _warp_order(
         self, plan: Value, slots: Value, stride: Value, warp: Value, turn: ir.Block
     ) -> None:
-        """Run the round in relay where that can be, then go on at `turn`; else go on here. While
-        blocks end so, one follows the other."""
+        """Runs the barrier region of all warps of the block in warp order if possible, and branches
+        to `turn`; otherwise falls through.
+
+        A block that runs in warp order from its begin to its end is followed by the next block at
+        once, without a call of the scheduler.
+        """
         b, states = self.b, self.env.pointer(Slot.STATES_AT)
         start = call(self.lanes, "warp_order_start", plan, states, warp)
         names = ("warp_order", "warp_order.over", "warp_order.block", "warp_order.left", "alone")
-        warp_order, over, next_block, left, alone = (self.env.append(name) for name in names)
+        warp_order, over, next_block, left, separately = (self.env.append(name) for name in names)
         before = b.block
-        b.cbranch(b.icmp_signed("==", start, I64(NONE)), alone, warp_order)
+        b.cbranch(b.icmp_signed("==", start, I64(NONE)), separately, warp_order)
         b.position_at_end(warp_order)
         first = b.phi(I64)
         first.add_incoming(warp, before)
         b.store(I64(1), self.env.at(Slot.TOGETHER))
         b.store(I64(NONE), self.env.at(Slot.OWN_SITE))
-        status = self._timed(plan, first)
+        status = self._run_turn(plan, first)
         b.store(I64(0), self.env.at(Slot.TOGETHER))
         stopped = self.env.get(Slot.WARP)
         whole = b.icmp_unsigned("==", stopped, self.env.get(Slot.WARPS))
-        nobody_waits = b.icmp_signed("==", self.env.get(Slot.SITE), I64(NONE))
-        ends = b.and_(b.and_(whole, nobody_waits), b.load(self.blocks.pure, typ=I1))
+        none_waits = b.icmp_signed("==", self.env.get(Slot.SITE), I64(NONE))
+        ends = b.and_(b.and_(whole, none_waits), b.load(self.blocks.pure, typ=I1))
         b.cbranch(ends, next_block, over)
         b.position_at_end(next_block)
-        with b.if_then(self._is_due(), likely=False):
+        with b.if_then(self._must_pause(), likely=False):
             b.branch(turn)
         follows = call(
             self.lanes, "next_in_warp_order", plan, slots, self.env.pointer(Slot.STATES_AT)
@@ -220,10 +243,10 @@ class GridFunction:
         b.position_at_end(left)
         self._end_turn(plan, stopped, status, stride)
         b.branch(turn)
-        b.position_at_end(alone)
+        b.position_at_end(separately)
 
     def _end_turn(self, plan: Value, warp: Value, status: Value, stride: Value) -> None:
-        """Tell the schedule why a warp of the current block came back."""
+        """Records in the schedule why a warp of the current block has returned."""
         context = self.lanes.slot(self.env.pointer(Slot.CONTEXTS_AT), self.b.mul(warp, stride))
         words = I64(self.options.lasting_bytes // 8)
         call(self.lanes, "end_turn", plan, self.env.state(warp), context, status, words)
@@ -232,15 +255,18 @@ class GridFunction:
                 block = self.env.pointer(Slot.STATES_AT), self.env.get(Slot.WARPS)
                 ended = call(self.lanes, "has_block_ended", *block)
                 with self.b.if_then(self.b.icmp_unsigned("!=", ended, I64(0))):
-                    self.blocks.tell_end()
+                    self.blocks.report_end()
 
-    def _timed(self, plan: Value, warp: Value, given: Value | None = None) -> Value:
-        """Run one turn, or so many warp instructions of it; take what it used from the launch's
-        budget, and add it to the warp's clock."""
+    def _run_turn(self, plan: Value, warp: Value, instructions: Value | None = None) -> Value:
+        """Runs a turn of a warp, or the given number of `instructions` of it; subtracts the used
+        instructions from the launch's budget and adds them to the warp's clock. Returns the status
+        of `warp`; `run` returns LIMIT if the budget is used up."""
         b = self.b
-        length = self.env.word(plan, schedule_layout.LENGTH) if given is None else given
+        length = (
+            self.env.word(plan, schedule_layout.LENGTH) if instructions is None else instructions
+        )
         b.store(length, self.env.at(Slot.FUEL))
-        if given is not None:
+        if instructions is not None:
             b.store(length, self.env.at(Slot.GIVEN))
         status = self._run(warp)
         used = b.sub(length, self.env.get(Slot.FUEL))

@@ -1,4 +1,13 @@
-"""The function that runs one warp: every block of a program in both copies."""
+"""Emits `warp`, the function of a kernel that runs one warp, from its Warp IR.
+
+The function has every basic block in its copies (`lower.frame.blocks`), batches of strided loops,
+warp loops, and a switch at the entry that resumes a suspended warp:
+
+    entry:  load the warp's state; switch over its resume point
+    begin:  set the active mask; branch to the convergent copy of block 0
+    c0..cN  convergent copies     d0..dN  divergent copies     r0..rN  region copies
+    exit:   store fuel and state; return the status
+"""
 
 from __future__ import annotations
 
@@ -29,7 +38,7 @@ from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.frame import Frame
 from warploom.lower.frame.in_flight import RING_BYTES, keeps_in_flight
 from warploom.lower.frame.operands import Operands
-from warploom.lower.frame.spills import Saved
+from warploom.lower.frame.spills import SpillCode
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.instrument.guards import Guards
 from warploom.lower.instrument.observing import ObservingCode
@@ -39,14 +48,14 @@ from warploom.lower.instrument.sanitizing import SanitizingCode
 from warploom.lower.instrument.watchpoints import WatchingCode
 from warploom.lower.loops.strided_loops import StridedLoopCode
 from warploom.lower.loops.warp_loop_schedule import WarpLoopCode
-from warploom.lower.operations.member_masks import MemberCode
+from warploom.lower.operations.member_masks import MemberMaskCode
 from warploom.program.program import ProgramBlock
 from warploom.ptx.ir import Instruction
 from warploom.simt.schedule_layout import RESUME
 
 
 class WarpFunction:
-    """Emits `warp` into a module."""
+    """Emits `warp` into a module; holds the emitters of all kinds of code in it."""
 
     def __init__(self, module: ir.Module, layout: CountLayout, facts: WarpIR) -> None:
         program, variant = layout.program, facts.variant
@@ -61,7 +70,7 @@ class WarpFunction:
             baseline=variant.baseline,
         )
         self.frame = Frame(module, layout, facts, context, pieces)
-        self.saved = Saved(self.frame, delays=delays)
+        self.saved = SpillCode(self.frame, delays=delays)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
         self.recording = RecordingCode(self.frame, self.saved) if variant.records else None
@@ -86,14 +95,14 @@ class WarpFunction:
             copy_recording=CopyRecordingCode(self.frame, clusters) if variant.records else None,
             observing=self.observing,
         )
-        self.members = MemberCode(self.operands)
+        self.members = MemberMaskCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
         self.reading = OperandShapes(program, variant.warp_layout, facts.shapes)
         self.control = Control(self.frame, self.saved)
         self.ways = IndexedBranchCode(self.control, self.operands)
         arrivals = sanitizing.events if sanitizing and sanitizing.synchronisation else None
-        noting = [one for one in (arrivals, self.observing) if one is not None]
-        self.barriers = BarrierCode(self.control, self.operands, noting, clusters)
+        listeners = [one for one in (arrivals, self.observing) if one is not None]
+        self.barriers = BarrierCode(self.control, self.operands, listeners, clusters)
         self._entries: Mapping[int, ir.Block] = {}
         self.sync = SyncCode(self.control, self.operands)
         self.instructions = InstructionCode(
@@ -104,17 +113,18 @@ class WarpFunction:
             self.calls = CallCode(self.memory, self.functions, self.guards, shuffles=shuffles)
 
     def emit(self, before_block: Callable[[], None]) -> None:
-        """Emits the whole function; calls `before_block` before each basic block."""
+        """Emits the whole function. Calls `before_block` before each basic block, as emission may
+        take long (deadline, interrupts)."""
         for copy, index in self.control.blocks.copies:
             before_block()
             with self._standing(index, convergent=copy is not Copy.DIVERGENT):
-                self._block(copy, self.program.blocks[index])
-        for copy, index in self.control.blocks.beside:
+                self._emit_block(copy, self.program.blocks[index])
+        for copy, index in self.control.blocks.predicated_copies:
             with self._standing(index, convergent=True):
-                self._predicated_block(copy, self.program.blocks[index])
+                self._emit_predicated_block(copy, self.program.blocks[index])
         self.memory.diverged = False
         batches = StridedLoopCode(
-            self.control, self.instructions, self.guards, self._standing, self._control
+            self.control, self.instructions, self.guards, self._standing, self._emit_control
         )
         for batched in self.facts.strided_loops:
             for copy in (Copy.CONVERGENT, Copy.REGION):
@@ -123,22 +133,25 @@ class WarpFunction:
         resumes = self.control.finish()
         region_versions = self.control.suspension.emit_region_versions() if resumes else {}
         if (Copy.REGION, 0) in self.control.blocks.copies:
-            region_versions[END] = self._begin(Copy.REGION)
-        ways = {END: self._begin(self.control.blocks.main), **resumes}
-        WarpSwitch(self.control.warp_order.state).emit(ways, region_versions, self._warp_loops())
-        self._enter()
-        self._leave()
+            region_versions[END] = self._emit_begin(Copy.REGION)
+        ways = {END: self._emit_begin(self.control.blocks.main), **resumes}
+        WarpSwitch(self.control.warp_order.state).emit(
+            ways, region_versions, self._emit_warp_loops()
+        )
+        self._emit_entry()
+        self._emit_exit()
         if self.calls is not None:
             self.calls.table.finish()
 
     @property
     def suspends(self) -> bool:
-        """True where a warp may leave the function before it ends, and come back."""
+        """Returns whether a warp may return before it ends, and be resumed."""
         return self.control.suspends
 
-    def _warp_loops(self) -> Mapping[int, ir.Block]:
-        """Emits the code that runs all warps of a block at once, where there may be any. Returns
-        its entries by site."""
+    def _emit_warp_loops(self) -> Mapping[int, ir.Block]:
+        """Emits the warp loops, which run all warps of a thread block through a barrier region, and
+        the static schedule. Returns their entries by the site where warps wait, END for the
+        begin."""
         warp_loops, static_schedule = (
             of(self.program) for of in (self.facts.warp_loops_of, self.facts.static_schedule_of)
         )
@@ -146,40 +159,43 @@ class WarpFunction:
             return {}
         code = WarpLoopCode(self.saved, self.control.warp_order, self.instructions, self._standing)
         sites = self.control.suspension.sites
-        found = code.emit(warp_loops, sites)
+        entries = code.emit(warp_loops, sites)
         with self.frame.blocks_of(self.facts.variant.size):
-            begin = code.emit_static_schedule(static_schedule, sites, found.get(END))
+            begin = code.emit_static_schedule(static_schedule, sites, entries.get(END))
         if begin is not None:
-            found[END] = begin
-        if found:
-            self.control.warp_order.state.warp_loops = code.loop_check.layout.fits()
-        return found
+            entries[END] = begin
+        if entries:
+            self.control.warp_order.state.warp_loops = code.loop_check.layout.matches_launch()
+        return entries
 
-    def _enter(self) -> None:
-        """Begin the warp, or go on where it left off."""
+    def _emit_entry(self) -> None:
+        """Emits the entry: the warp begins, or resumes where it was suspended."""
         entered = self.frame.function.append_basic_block("entered")
         self.b.position_at_end(entered)
-        known = self.frame.get(self.frame.context.state(RESUME)) if self.suspends else I64(END)
-        self.control.warp_order.enter(known)
+        resume_point = (
+            self.frame.get(self.frame.context.state(RESUME)) if self.suspends else I64(END)
+        )
+        self.control.warp_order.enter(resume_point)
         self.frame.prologue.b.branch(entered)
 
-    def _begin(self, copy: Copy) -> ir.Block:
-        """Return a warp begins, at the first block with the lanes that exist; in a round, all
-        do."""
+    def _emit_begin(self, copy: Copy) -> ir.Block:
+        """Emits the begin of a warp, which branches to block 0 of a copy with all lanes that have a
+        thread; in the region copy all 32 have. Returns the LLVM block."""
         b, frame = self.b, self.frame
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)
         self.saved.begin(I32(-1) if copy is Copy.REGION else self.members.existing())
         self.control.reshaping.set_stale(False)
         if frame.registers.spilled:
-            self.saved.settle()  # a block before may have left its nodes in the table
+            self.saved.settle()  # the context may hold SIMT stack nodes of an earlier thread block
         if copy is Copy.REGION:
             self.saved.save_head()
         self.control.masked_loops.enter(self.frame.shapes.around(0))
         b.branch(self.control.blocks.copies[copy, 0])
         return begin
 
-    def _leave(self) -> None:
+    def _emit_exit(self) -> None:
+        """Emits the exit block: it stores the warp's fuel and state, and returns the status."""
         self.b.position_at_end(self.frame.exit_block)
         self.control.warp_order.state.record()
         self.frame.fuel.record()
@@ -191,17 +207,19 @@ class WarpFunction:
     def _standing(
         self, index: int, *, convergent: bool, shapes: BlockShapes | None = None
     ) -> Generator[None]:
-        """Make code for a block, and read its instructions so; with other `shapes` than it has, if
-        there are any."""
-        with self.frame.registers.standing(index, convergent=convergent, shapes=shapes):
+        """Emits code for a basic block while it is open: registers and the shapes of instructions'
+        results are those of the block, or given by `shapes`."""
+        with self.frame.registers.emitting_block(index, convergent=convergent, shapes=shapes):
             self.reading.shapes = self.frame.registers.here
             yield
 
-    def _block(self, copy: Copy, block: ProgramBlock) -> None:
+    def _emit_block(self, copy: Copy, block: ProgramBlock) -> None:
+        """Emits a copy of a basic block; if a guard in its fast version may fail, its slow version
+        as well."""
         self.b.position_at_end(self.control.blocks.copies[copy, block.index])
         self._entries = self.control.divergence.steps if copy is Copy.DIVERGENT else {}
         self.memory.diverged = copy is Copy.DIVERGENT
-        if not self.control.blocks.runs(copy, block.index):
+        if not self.control.blocks.can_run(copy, block.index):
             self.b.unreachable()
             return
         self.members.check(block.start, self.program.instructions[block.start])
@@ -210,40 +228,43 @@ class WarpFunction:
         self.barriers.begin(block)
         self._count_block(block)
         self.instructions.shaped_access.begin(block, masked=False)
-        self._body(copy, block, block.start)
-        ways = self.instructions.shaped_access.ways
-        for name, version in (("slow_path", ways.slow_path), ("masked", ways.masked)):
+        self._emit_body(copy, block, block.start)
+        guards = self.instructions.shaped_access.ways
+        for name, version in (("slow_path", guards.slow_path), ("masked", guards.masked)):
             self._entries = version()
             if self._entries:
                 self.b.position_at_end(self.frame.function.append_basic_block(name))
-                self._body(copy, block, min(self._entries))
+                self._emit_body(copy, block, min(self._entries))
 
-    def _predicated_block(self, copy: Copy, block: ProgramBlock) -> None:
-        """Emit a block that some lanes run under a mask; registers keep their shapes."""
-        self.b.position_at_end(self.control.blocks.beside[copy, block.index])
-        self._masked(block)
+    def _emit_predicated_block(self, copy: Copy, block: ProgramBlock) -> None:
+        """Emits a basic block that some lanes run under a mask (if-conversion), and the branch back
+        to the copy that it belongs to; registers keep their vector shapes."""
+        self.b.position_at_end(self.control.blocks.predicated_copies[copy, block.index])
+        self._emit_masked(block)
         self.control.step_back(copy, block.index)
 
-    def _masked(self, block: ProgramBlock) -> None:
-        """Emits the instructions of a block that some lanes run under a mask."""
+    def _emit_masked(self, block: ProgramBlock) -> None:
+        """Emits the instructions of a predicated block. They are those of the divergent copy, which
+        leave the registers of inactive lanes as they are."""
         self._entries, self.memory.diverged = {}, True
         self._count_block(block)
         self.instructions.shaped_access.begin(block, masked=True)
         self.instructions.shaped.partly = True
         for index in body_instructions(self.program, block):
-            self.frame.ahead = block.stop - index
-            self._instruction(Copy.DIVERGENT, index, self.program.instructions[index])
+            self.frame.remaining_in_block = block.stop - index
+            self._emit_instruction(Copy.DIVERGENT, index, self.program.instructions[index])
         self.instructions.shaped.partly = False
 
-    def _body(self, copy: Copy, block: ProgramBlock, first: int) -> None:
-        """Emit the instructions of a block from one on, and what follows."""
+    def _emit_body(self, copy: Copy, block: ProgramBlock, first: int) -> None:
+        """Emits the instructions of a basic block from number `first` on, and the branch to the
+        next block if it has no branch."""
         for index in range(first, block.stop):
-            made = self.program.instructions[index]
-            self.frame.ahead = block.stop - index
-            if self.calls is not None and self.calls.emit(index, made):
+            instruction = self.program.instructions[index]
+            self.frame.remaining_in_block = block.stop - index
+            if self.calls is not None and self.calls.emit(index, instruction):
                 continue
-            if not self._control(copy, block, index, made):
-                self._instruction(copy, index, made)
+            if not self._emit_control(copy, block, index, instruction):
+                self._emit_instruction(copy, index, instruction)
         if not self.b.block.is_terminated:
             if self.calls is not None:
                 self.calls.flush()
@@ -251,6 +272,8 @@ class WarpFunction:
             self.control.edges.go(copy, block.successors[0], block.index)
 
     def _count_block(self, block: ProgramBlock) -> None:
+        """Counts a basic block's execution and its active lanes, and subtracts its instructions
+        from the fuel of the turn."""
         frame = self.frame
         frame.counters.add(2 * block.index, I64(1))
         frame.counters.add(2 * block.index + 1, self.lanes.popcount(frame.active.bits()))
@@ -260,40 +283,42 @@ class WarpFunction:
         if self.recording:
             self.recording.block(block)
 
-    def _control(self, copy: Copy, block: ProgramBlock, index: int, made: Instruction) -> bool:
-        """Emit what ends a block; False where the instruction does not."""
-        name = made.operation.name
+    def _emit_control(
+        self, copy: Copy, block: ProgramBlock, index: int, instruction: Instruction
+    ) -> bool:
+        """Emits an instruction that ends a basic block; returns False if it does not end one."""
+        name = instruction.operation.name
         if name not in ("bra", "brx", "ret", "exit", "trap", "bar", "barrier"):
             return False
-        if name in ("bar", "barrier") and not self.barriers.ends(made):
+        if name in ("bar", "barrier") and not self.barriers.ends(instruction):
             return False
-        guard = self.guards.counted(index, made)
+        guard = self.guards.counted(index, instruction)
         if self.observing:
-            self.observing.branch(index, made, guard)
+            self.observing.branch(index, instruction, guard)
         if name == "bra" and guard is None:
             self.control.edges.go(copy, block.successors[0], block.index)
         elif name == "bra" and self._is_uniform(copy, block):
-            held = self.lanes.lane(self.guards.agreed(made), 0)
-            self.control.branch_together(copy, block.index, held)
+            taken = self.lanes.lane(self.guards.agreed(instruction), 0)
+            self.control.branch_together(copy, block.index, taken)
         elif name == "bra":
             self.control.branch(copy, block.index, guard, index)
         elif name == "brx":
-            self.ways.branch(copy, block, index, made, guard)
+            self.ways.branch(copy, block, index, instruction, guard)
         elif name in ("ret", "exit"):
             self.control.leave_lanes(copy, block.index, guard)
         elif name == "trap":
-            self._trap(index, guard)
+            self._emit_trap(index, guard)
         else:
-            self.barriers.end(copy, block, index, made, guard)
+            self.barriers.end(copy, block, index, instruction, guard)
         return True
 
     def _is_uniform(self, copy: Copy, block: ProgramBlock) -> bool:
-        """Returns whether all lanes go one way at the branch at the end of a block."""
+        """Returns whether the branch at the end of a basic block is uniform in a copy."""
         together = copy is not Copy.DIVERGENT
         return together and self.facts.blocks[block.index].branch is BranchKind.UNIFORM
 
-    def _trap(self, index: int, guard: Value | None) -> None:
-        """Stop the launch if some lane gets here."""
+    def _emit_trap(self, index: int, guard: Value | None) -> None:
+        """Emits a `trap`: a fault of the lowest lane that executes it."""
         b, mask = self.b, self.frame.active.mask()
         bits = self.lanes.bits(mask if guard is None else b.and_(mask, guard))
         with b.if_then(b.icmp_unsigned("!=", bits, I32(0)), likely=False):
@@ -302,13 +327,13 @@ class WarpFunction:
 
     # ---- instructions ---------------------------------------------------------------------------
 
-    def _instruction(self, copy: Copy, index: int, made: Instruction) -> None:
-        guard = self.guards.counted(index, made)
+    def _emit_instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
+        guard = self.guards.counted(index, instruction)
         if index in self._entries:
             self.b.branch(self._entries[index])
             self.b.position_at_end(self._entries[index])
-            guard = self.guards.held(made)
+            guard = self.guards.held(instruction)
         mask = self.frame.active.mask()
         on = mask if guard is None else self.b.and_(mask, guard)
-        self.members.count_exited(index, made, on)
-        self.instructions.emit(copy, index, made, guard, on)
+        self.members.count_exited(index, instruction, on)
+        self.instructions.emit(copy, index, instruction, guard, on)

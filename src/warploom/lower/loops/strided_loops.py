@@ -26,7 +26,7 @@ from functools import reduce
 
 from llvmlite import ir
 
-from warploom.abi.access_type import count_change
+from warploom.abi.access_type import record_memory_change
 from warploom.analysis.shape_transfer import BlockShapes
 from warploom.analysis.strided_loops import StridedLoop, staying_relation
 from warploom.ir.warp_ir import BatchedLoop
@@ -36,7 +36,7 @@ from warploom.lower.access.groups import Group
 from warploom.lower.access.lane_sets import LaneSet
 from warploom.lower.control.control import Control
 from warploom.lower.frame.blocks import Copy
-from warploom.lower.frame.registers import Standing
+from warploom.lower.frame.registers import EmittingBlock
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.instrument.guards import Guards
 from warploom.lower.loops.iteration_limits import Limits, Linear
@@ -92,14 +92,14 @@ class StridedLoopCode:
         control: Control,
         instructions: InstructionCode,
         guards: Guards,
-        standing: Standing,
+        emitting_block: EmittingBlock,
         end_block: EndBlock,
     ) -> None:
         self.frame, self.b, self.lanes = control.frame, control.b, control.frame.lanes
         self.program, self.blocks = control.program, control.blocks
         self.instructions, self.guards = instructions, guards
         self._ways = instructions.shaped_access.ways
-        self._standing, self._end_block = standing, end_block
+        self._standing, self._end_block = emitting_block, end_block
 
     def emit(self, copy: Copy, batched: BatchedLoop) -> None:
         """Emits the batches of a loop in one copy of its blocks."""
@@ -154,7 +154,7 @@ class StridedLoopCode:
                 shape = batched.shapes[register]
                 firsts = self.lanes.firsts(value, shape.width)
                 registers.store(register, firsts)
-                differ = self.b.icmp_unsigned("!=", self.lanes.fan(firsts, shape.stride), value)
+                differ = self.b.icmp_unsigned("!=", self.lanes.expand(firsts, shape.stride), value)
                 limits.forbid(self.lanes.some(differ))
 
     def _look(self, batched: BatchedLoop, shapes: BlockShapes, limits: Limits) -> _Batch:
@@ -222,7 +222,7 @@ class StridedLoopCode:
                     for source in (0, 1) if at in loop.compared else sources:
                         found.operands[at, source] = self._operand(made, source, advances)
                     if at in advances:
-                        self.instructions.by_shape(
+                        self.instructions.emit_affine(
                             at, made, self.frame.active.mask(), limits.forbid
                         )
         return found
@@ -280,7 +280,7 @@ class StridedLoopCode:
         `index`, where it ends."""
         registers, kept = self.frame.registers, self.frame.shapes.at(index)
         for register in sorted(live & batch.shapes.keys() - kept.keys(), key=lambda r: r.name):
-            registers.put_loose(register, registers.load(register))
+            registers.store_varying(register, registers.load(register))
 
     def _block(self, copy: Copy, batch: _Batch, done: Value, position: int) -> None:
         """Emits a block of an iteration, up to where it leads on in the loop."""
@@ -291,7 +291,7 @@ class StridedLoopCode:
         self._ways.begin_batch(groups, batch.groups.keys(), batch.fetches)
         for at in range(block.start, block.stop):
             made = self.program.instructions[at]
-            self.frame.ahead = block.stop - at
+            self.frame.remaining_in_block = block.stop - at
             if made.operation.name != "bra":
                 self._instruction(copy, at, made)
             elif made.guard is not None and not self._is_bounded(loop, block):
@@ -309,7 +309,7 @@ class StridedLoopCode:
         if code.shaped.results(made) is None or made.operation.spec.preconditions:
             code.emit(copy, index, made, guard, on)
         else:
-            code.by_shape(index, made, on, lambda _: None)
+            code.emit_affine(index, made, on, lambda _: None)
             code.routines.count(index, made, on)
 
     def _leave_if_some_do(
@@ -361,4 +361,4 @@ class StridedLoopCode:
                     if group.shape.op == "store":
                         stores = b.add(stores, b.mul(times, I64(len(group.members))))
         b.store(b.sub(frame.get(frame.fuel.left), used), frame.fuel.left)
-        count_change(self.lanes, frame.environment, stores)
+        record_memory_change(self.lanes, frame.environment, stores)

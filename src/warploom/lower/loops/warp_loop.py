@@ -16,8 +16,8 @@ from warploom.analysis.warp_loops import StepKind, WarpLoop
 from warploom.ir.kernel_accesses import elements
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.frame.blocks import Copy
-from warploom.lower.frame.registers import Standing
-from warploom.lower.frame.spills import Saved
+from warploom.lower.frame.registers import EmittingBlock
+from warploom.lower.frame.spills import SpillCode
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.loops.warp_loop_guards import Found, WarpLoopCheck, leading
 from warploom.program.uses import reads
@@ -25,18 +25,18 @@ from warploom.ptx.ir import Instruction, Register
 
 
 class WarpLoopBody:
-    """Emits the work of sweeps. `standing` has code made as in a block."""
+    """Emits the work of sweeps. `emitting_block` has code made as in a block."""
 
     def __init__(
         self,
-        saved: Saved,
+        saved: SpillCode,
         instructions: InstructionCode,
         loop_check: WarpLoopCheck,
-        standing: Standing,
+        emitting_block: EmittingBlock,
     ) -> None:
         self.saved, self.instructions, self.loop_check = saved, instructions, loop_check
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
-        self.program, self._standing = self.frame.program, standing
+        self.program, self._standing = self.frame.program, emitting_block
 
     # ---- each warp ------------------------------------------------------------------------------
 
@@ -55,7 +55,7 @@ class WarpLoopBody:
         frame.set_warp(b.add(frame.warp, I64(1)))
         again = b.branch(head)
         if rolled:
-            self.lanes.leave_rolled(again)
+            self.lanes.disable_unrolling(again)
         b.position_at_end(done)
 
     def go(self, found: Found, then: Callable[[], None]) -> None:
@@ -120,9 +120,11 @@ class WarpLoopBody:
         with self._standing(block, convergent=True):
             for index in warp_loop.steps((block,)):
                 kind, made = warp_loop.kinds[index], self.program.instructions[index]
-                self.frame.ahead = self.program.blocks[block].stop - index
+                self.frame.remaining_in_block = self.program.blocks[block].stop - index
                 if kind is StepKind.SHAPED:
-                    self.loop_check.by_shape(index, made, lambda _: None)  # it has been looked at
+                    self.loop_check.emit_affine(
+                        index, made, lambda _: None
+                    )  # it has been looked at
                 elif kind is StepKind.COMPUTED:
                     running = self.frame.active.mask() if on is None else on
                     self.instructions.emit(Copy.REGION, index, made, None, running)
@@ -152,7 +154,9 @@ class WarpLoopBody:
         """Registers of the running warp, from what they are in the first one."""
         for register, value in registers.items():
             stride = self.frame.registers.here[register].stride
-            self.frame.registers.store(register, self.loop_check.layout.ahead(value, stride))
+            self.frame.registers.store(
+                register, self.loop_check.layout.in_running_warp(value, stride)
+            )
 
     def _fetch(self, warp_loop: WarpLoop) -> None:
         """Load the running warp's other registers that it reads."""

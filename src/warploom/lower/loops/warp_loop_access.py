@@ -15,7 +15,7 @@ from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.range_cache import AccessCache
 from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import LaneAddresses, Transfers
-from warploom.lower.frame.block_layout import BlockWide
+from warploom.lower.frame.block_layout import BlockLayout
 from warploom.ptx.ir import Instruction, Space
 
 WORD = 4
@@ -31,7 +31,7 @@ class WarpLoopAccess:
         memory: MemoryCode,
         reading: OperandShapes,
         block: OperandShapes,
-        layout: BlockWide,
+        layout: BlockLayout,
         warp_loop: WarpLoop,
     ) -> None:
         self.memory, self.reading, self._block, self.layout = memory, reading, block, layout

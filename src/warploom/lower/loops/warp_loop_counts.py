@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import reduce
 
-from warploom.abi.access_type import count_change
+from warploom.abi.access_type import record_memory_change
 from warploom.abi.environment import Slot
 from warploom.analysis.vector_shape import LANES
 from warploom.analysis.warp_loops import StepKind
@@ -26,7 +26,7 @@ class WarpLoopCounts:
         with self.frame.counters.adding_up():
             used = reduce(self.b.add, map(self._count, founds))
         changes = reduce(self.b.add, (n for found in founds for n in self._changes(found)), I64(0))
-        count_change(self.lanes, self.frame.environment, changes)
+        record_memory_change(self.lanes, self.frame.environment, changes)
         return used
 
     def _count(self, found: Found) -> Value:

@@ -14,11 +14,11 @@ from warploom.analysis.vector_shape import LANES
 from warploom.analysis.warp_loops import StepKind, WarpLoop, block_affine_registers
 from warploom.llvm.lanes import I32, I64, Value
 from warploom.lower.frame.block_layout import LAYOUTS
-from warploom.lower.frame.spills import Saved
+from warploom.lower.frame.spills import SpillCode
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.loops.partial_access import PartAccess
 from warploom.lower.loops.warp_loop_access import WarpLoopAccess
-from warploom.lower.operations.prefix_masks import LeadingCode
+from warploom.lower.operations.prefix_masks import PrefixMaskCode
 from warploom.ptx.ir import Instruction, Register
 
 
@@ -55,7 +55,7 @@ class WarpLoopCheck:
     """Emits the looks at first warps in one warp function. `alike` are the registers of which these
     say what others hold, `layout` says how."""
 
-    def __init__(self, saved: Saved, instructions: InstructionCode) -> None:
+    def __init__(self, saved: SpillCode, instructions: InstructionCode) -> None:
         self.saved, self.instructions = saved, instructions
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
         self.program, self.memory = self.frame.program, instructions.memory
@@ -64,7 +64,7 @@ class WarpLoopCheck:
         self._reading = OperandShapes(self.program, whole, self.frame.facts.block_shapes)
         self.alike = block_affine_registers(self._reading, self.frame.shapes)
         self.layout = LAYOUTS[self._reading.warp_layout](self.frame)
-        self._leading = LeadingCode(self.memory.operands, self._reading)
+        self._leading = PrefixMaskCode(self.memory.operands, self._reading)
 
     def can_be(self, warp_loop: WarpLoop) -> bool:
         """Returns whether code can look at a sweep: its accesses are of forms that go on from warp
@@ -86,7 +86,9 @@ class WarpLoopCheck:
         if warp_loop.body is None or not go_on:
             return go_on
         opposite, asked = self._question(warp_loop)
-        return self._leading.leads(asked, opposite=opposite, one=not warp_loop.needs_all_threads)
+        return self._leading.holds_in_prefix(
+            asked, opposite=opposite, one=not warp_loop.needs_all_threads
+        )
 
     def _access(self, warp_loop: WarpLoop) -> WarpLoopAccess:
         return WarpLoopAccess(self.memory, self._lanes, self._reading, self.layout, warp_loop)
@@ -127,7 +129,7 @@ class WarpLoopCheck:
         """Return how many threads go through the body."""
         b, threads = self.b, self.frame.slot(Slot.THREADS)
         opposite, made = self._question(warp_loop)
-        count, stays = self._leading.holds_first(made, threads, opposite=opposite)
+        count, stays = self._leading.count_prefix(made, threads, opposite=opposite)
         found.holds.append(stays)
         if warp_loop.needs_all_threads:
             found.holds.append(b.icmp_unsigned("==", count, threads))
@@ -140,7 +142,7 @@ class WarpLoopCheck:
         for index in warp_loop.steps((block,)):
             made = self.program.instructions[index]
             if warp_loop.kinds[index] is StepKind.SHAPED:
-                self.by_shape(index, made, lambda wraps: found.holds.append(self.b.not_(wraps)))
+                self.emit_affine(index, made, lambda wraps: found.holds.append(self.b.not_(wraps)))
             elif warp_loop.kinds[index] is StepKind.ACCESS:
                 self._look_at(index, made, warps, found)
                 if block == warp_loop.body and not warp_loop.needs_all_threads:
@@ -180,10 +182,10 @@ class WarpLoopCheck:
         assert guard is not None
         return (warp_loop.body == block.successors[0]) == guard.negated, made
 
-    def by_shape(self, index: int, made: Instruction, wrapped: Callable[[Value], None]) -> None:
+    def emit_affine(self, index: int, made: Instruction, wrapped: Callable[[Value], None]) -> None:
         """Emit an instruction that is SHAPED; what to do is `wrapped`, where a lane wraps around
         that must not."""
-        self.instructions.by_shape(index, made, self.frame.active.mask(), wrapped)
+        self.instructions.emit_affine(index, made, self.frame.active.mask(), wrapped)
 
 
 def leading(b: Value, count: Value) -> Value:

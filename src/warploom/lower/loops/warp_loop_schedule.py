@@ -20,8 +20,8 @@ from warploom.analysis.warp_loops import WarpLoop
 from warploom.llvm.lanes import I1, I64, Value
 from warploom.lower.control.warp_order import WarpOrder
 from warploom.lower.control.warp_order_state import END
-from warploom.lower.frame.registers import Standing
-from warploom.lower.frame.spills import Saved
+from warploom.lower.frame.registers import EmittingBlock
+from warploom.lower.frame.spills import SpillCode
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.loops.warp_loop import WarpLoopBody
 from warploom.lower.loops.warp_loop_counts import WarpLoopCounts
@@ -31,17 +31,21 @@ from warploom.simt.schedule_layout import STATUS
 
 
 class WarpLoopCode:
-    """Emits the sweeps and the course of one warp function. `standing` has code made as in a
+    """Emits the sweeps and the course of one warp function. `emitting_block` has code made as in a
     block."""
 
     def __init__(
-        self, saved: Saved, warp_order: WarpOrder, instructions: InstructionCode, standing: Standing
+        self,
+        saved: SpillCode,
+        warp_order: WarpOrder,
+        instructions: InstructionCode,
+        emitting_block: EmittingBlock,
     ) -> None:
         self.saved, self.warp_order = saved, warp_order
         self.frame, self.b = saved.frame, saved.b
         self.loop_check = WarpLoopCheck(saved, instructions)
-        self._work = WarpLoopBody(saved, instructions, self.loop_check, standing)
-        self._counts, self._standing = WarpLoopCounts(self.frame), standing
+        self._work = WarpLoopBody(saved, instructions, self.loop_check, emitting_block)
+        self._counts, self._standing = WarpLoopCounts(self.frame), emitting_block
 
     def emit(self, ways: Iterable[WarpLoop], sites: Mapping[int, int]) -> dict[int, ir.Block]:
         """Emit what can be; gives where they begin, by site. `sites` numbers those by blocks."""

@@ -1,7 +1,13 @@
-"""Instructions on values with shapes: computed once for all lanes, or once for each row.
+"""Emits instructions whose results are uniform or affine: one value for each run of lanes.
 
-What an instruction gives has its shape only if no row wraps around where it is made wider. That is
-looked at; where one does, the lanes go on in the divergent copy, at the same instruction.
+    mad.lo.s32 %r1, %ctaid.x, 256, %tid.x;   ->  <1 x i32>: 256 * ctaid + first tid; stride 1
+    mul.wide.s32 %rd1, %r1, 4;               ->  <1 x i64>: 4 * sext(first); stride 4, if no lane
+                                                 of the run wraps around in 32 bits
+
+An extension of an affine value is affine only if the narrow value does not wrap around within the
+run (2147483647, then -2147483648). That is checked at run time, by one comparison; if it does,
+lanes continue in the divergent copy at the same instruction. In code for all warps of a thread
+block, no thread of the block may wrap around.
 """
 
 from __future__ import annotations
@@ -15,55 +21,62 @@ from warploom.analysis.vector_shape import UNIFORM, VARYING, TermShapes, VectorS
 from warploom.core.types import ScalarType
 from warploom.isa.terms import Term
 from warploom.llvm.lanes import Value
-from warploom.lower.frame.block_layout import BlockWide
+from warploom.lower.frame.block_layout import BlockLayout
 from warploom.lower.frame.operands import Operands
 from warploom.ptx.ir import Instruction, Operand, Register
 
 
-class ShapedCode:
-    """Emits the instructions of the convergent copy whose results have shapes."""
+class AffineCode:
+    """Emits the instructions of convergent code whose results are uniform or affine."""
 
     def __init__(self, operands: Operands, reading: OperandShapes) -> None:
         self.operands, self.reading = operands, reading
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
         self.partly = False
-        """Whether code is made for some lanes only, so that others keep what a register holds."""
-        self.block: BlockWide | None = None
-        """Where no lane of a block must wrap around, and not only of the warp or of its row."""
+        """Set while code runs under a mask, so that inactive lanes keep their values."""
+        self.block: BlockLayout | None = None
+        """The layout of the thread block, in code for all its warps; None in code for one warp."""
 
-    def results(self, made: Instruction) -> dict[Register, VectorShape] | None:
-        """Return the shapes that the results of an instruction have, if it gives nothing else."""
+    def results(self, instruction: Instruction) -> dict[Register, VectorShape] | None:
+        """Returns the vector shapes of an instruction's results if all are uniform or affine and
+        can be stored so, else None."""
         if not self.frame.registers.convergent or not self.frame.shapes:
             return None
-        found = dict(self.reading.results(made))
-        shaped = all(s.is_affine and self._fits_bits(r, s) for r, s in found.items())
-        return found if found and shaped else None
+        shapes_of_results = dict(self.reading.results(instruction))
+        shaped = all(s.is_affine and self._fits_bits(r, s) for r, s in shapes_of_results.items())
+        return shapes_of_results if shapes_of_results and shaped else None
 
-    def width(self, made: Instruction) -> int:
-        """Return in how many lanes the results of an instruction with shapes are computed."""
-        return max(shape.width for _, shape in self.reading.results(made))
+    def width(self, instruction: Instruction) -> int:
+        """Returns the width, in lanes, in which the results of an affine instruction are
+        computed."""
+        return max(shape.width for _, shape in self.reading.results(instruction))
 
     def _fits_bits(self, register: Register, shape: VectorShape) -> bool:
-        """Returns whether a register can take a value of that shape as it is."""
+        """Returns whether a register can store a value of a vector shape: it has a short form here,
+        or the value is uniform in each run, so that it is expanded without a stride."""
         return register in self.frame.registers.here or (shape.stride == 0 and not self.partly)
 
     def compute(
-        self, made: Instruction, term: Term, values: Sequence[Callable[..., Value]]
+        self, instruction: Instruction, term: Term, values: Sequence[Callable[..., Value]]
     ) -> tuple[Value, Value | None]:
-        """Return the value of a term by its shape, and whether some row wraps around where it must
-        not. `values[i](width=n)` reads operand i in n lanes."""
-        shapes = self.reading.terms(made)
+        """Emits a term in the width of its vector shape; returns its value, and an i1 that is true
+        if a run wraps around where the shape forbids it (None if it cannot).
+
+        `values[i](width=n)` reads operand i in n lanes.
+        """
+        shapes = self.reading.terms(instruction)
         width = shapes.shape(term).width
         evaluation = _Evaluation(self.operands, shapes, width, values, self.block)
         return evaluation.of(term), evaluation.wraps
 
     def write(self, target: Operand, value: Value, type: ScalarType, guard: Value | None) -> None:
-        """Write a value of 1 or 2 lanes. `guard`, of 1 lane, says whether."""
+        """Writes a uniform or affine value to a register; if `guard`, of 1 lane, is given, only if
+        it holds."""
         if not isinstance(target, Register):
             return
         bits = self.operands.stored(target, value, type)
         shape = self.frame.registers.here.get(target, VARYING)
-        bits = self.lanes.fan(bits, shape.stride, shape.width)
+        bits = self.lanes.expand(bits, shape.stride, shape.width)
         if guard is not None:
             held = self.lanes.lane(guard, 0)
             bits = self.b.select(held, bits, self.frame.registers.load(target, shape.width))
@@ -71,7 +84,8 @@ class ShapedCode:
 
 
 class _Evaluation:
-    """One term's nodes and their values; a node that is used twice is computed once."""
+    """Evaluates a term in few lanes; a node that occurs twice is emitted once. `wraps`: the i1 of
+    all range checks so far."""
 
     def __init__(
         self,
@@ -79,7 +93,7 @@ class _Evaluation:
         shapes: TermShapes,
         width: int,
         values: Sequence[Callable[..., Value]],
-        block: BlockWide | None,
+        block: BlockLayout | None,
     ) -> None:
         self.lower, self.b = operands.lowerings[width], operands.b
         self.lanes, self.shapes, self.width, self.values = operands.lanes, shapes, width, values
@@ -88,6 +102,7 @@ class _Evaluation:
         self._done: dict[Term, Value] = {}
 
     def of(self, term: Term) -> Value:
+        """Returns the value of a node."""
         if term not in self._done:
             self._done[term] = self._node(term)
         return self._done[term]
@@ -99,20 +114,21 @@ class _Evaluation:
             return self.of(side)
         arguments = [self.of(a) for a in term.args]
         if term.op == "extend":
-            self._look(arguments[0], self.shapes.shape(term.args[0]), term.args[0].type)
+            self._check_range(arguments[0], self.shapes.shape(term.args[0]), term.args[0].type)
         return self.lower.node(term, arguments)
 
-    def _look(self, firsts: Value, shape: VectorShape, type: ScalarType) -> None:
-        """Return whether a row leaves the range of its type."""
+    def _check_range(self, firsts: Value, shape: VectorShape, type: ScalarType) -> None:
+        """Emits the check that an affine value, given by the first lanes of its runs, does not wrap
+        around in its type."""
         b, extent = self.b, VectorShape(self.width, shape.stride).extent
         if self._block is not None and shape != UNIFORM:
-            some = self._block.beyond(firsts, shape, type)
+            some = self._block.overflows(firsts, shape, type)
             self.wraps = some if self.wraps is None else b.or_(self.wraps, some)
         if self._block is not None or not shape.stride:
             return
         lasts = b.add(firsts, ir.Constant(firsts.type, [firsts.type.element(extent)] * self.width))
         compare = b.icmp_signed if type.is_signed else b.icmp_unsigned
         bits = ir.IntType(self.width)
-        beyond = compare("<" if extent > 0 else ">", lasts, firsts)
-        some = b.icmp_unsigned("!=", b.bitcast(beyond, bits), bits(0))
+        overflows = compare("<" if extent > 0 else ">", lasts, firsts)
+        some = b.icmp_unsigned("!=", b.bitcast(overflows, bits), bits(0))
         self.wraps = some if self.wraps is None else b.or_(self.wraps, some)

@@ -1,5 +1,6 @@
-"""Calls of what the machine provides, in a warp's code: arguments into a buffer, a call of the
-host, results out of it (`machine.compiled.host_callbacks`)."""
+"""Emits calls of host functions (printf, malloc, free, assert, ...): arguments are stored in a
+buffer, a host callback serves the call, results are loaded from the buffer
+(`machine.compiled.host_callbacks`)."""
 
 from __future__ import annotations
 
@@ -13,36 +14,39 @@ from warploom.ptx.ir import Instruction, Operand, Vector
 
 MOST_ARGUMENTS = 5
 SIGNATURE = ir.FunctionType(I64, [PTR, I64, I64, I64, PTR])
-"""`failed = serve(environment, warp, instruction, mask, buffer)`, which may change the first."""
+"""The type of `failed = serve(environment, warp, instruction, mask, buffer)`. If it fails, the
+environment has the record of the fault. The buffer has 32 lanes of 64 bits for each argument."""
 
 
-class ServiceCode:
-    """Emits the service calls of one warp function."""
+class HostCallCode:
+    """Emits the host calls of one warp function."""
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.frame, self.b = operands, operands.frame, operands.b
 
-    def call(self, index: int, made: Instruction, on: Value) -> list[tuple[Operand, Value]]:
-        """Emit a call; gives the registers that it writes, with 64-bit values."""
+    def call(self, index: int, instruction: Instruction, on: Value) -> list[tuple[Operand, Value]]:
+        """Emits the call of instruction `index` for the lanes `on`; returns the registers that it
+        writes, with values of 64 bits."""
         b, frame = self.b, self.frame
-        returns, given = made.operands[0], made.operands[2]
+        returns, arguments = instruction.operands[0], instruction.operands[2]
         assert isinstance(returns, Vector)
-        assert isinstance(given, Vector)
+        assert isinstance(arguments, Vector)
         buffer = self._buffer()
-        for number, argument in enumerate(given.elements):
+        for number, argument in enumerate(arguments.elements):
             at = b.gep(buffer, [I64(8 * LANES * number)], source_etype=I8)
             b.store(self.operands.read(argument, U64), at, align=64)
         bits = frame.lanes.bits(on)
         with b.if_then(b.icmp_unsigned("!=", bits, bits.type(0))):
-            host_callbacks = b.inttoptr(frame.slot(Slot.SERVICE_AT), ir.PointerType(SIGNATURE))
-            given_on = [frame.warp, I64(index), b.zext(bits, I64), buffer]
-            failed = b.call(host_callbacks, [frame.environment, *given_on])
+            serve = b.inttoptr(frame.slot(Slot.SERVICE_AT), ir.PointerType(SIGNATURE))
+            callback_arguments = [frame.warp, I64(index), b.zext(bits, I64), buffer]
+            failed = b.call(serve, [frame.environment, *callback_arguments])
             with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
                 frame.leave(Status.FAULT)
-        answers = b.load(buffer, typ=vector(I64), align=64)
-        return [(register, answers) for register in returns.elements]
+        results = b.load(buffer, typ=vector(I64), align=64)
+        return [(register, results) for register in returns.elements]
 
     def _buffer(self) -> Value:
+        """Returns the buffer, which all calls of the function share."""
         if not hasattr(self, "_data"):
             size = ir.ArrayType(I8, 8 * LANES * MOST_ARGUMENTS)
             self._data = self.frame.prologue.alloca(size, align=64)

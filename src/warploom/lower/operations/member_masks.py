@@ -1,5 +1,6 @@
-"""Member masks in a warp's code: a lane outside of the mask that it names is a fault, and naming
-lanes that have exited is counted (as `machine.reference.members` does).
+"""Emits the checks of member masks (`membermask` of `shfl.sync` and the like): a lane that is not
+in its own mask faults; masks that name exited lanes are counted (as `machine.reference.members`
+does).
 """
 
 from __future__ import annotations
@@ -12,43 +13,44 @@ from warploom.program.uses import member_mask
 from warploom.ptx.ir import Immediate, Instruction, Operand
 
 NOT_A_MEMBER = 6
-"""What the record of a fault calls it (`machine.faults.fault_errors`)."""
+"""The kind of the fault (`machine.faults.fault_errors`)."""
 
 ALL_LANES = (1 << LANES) - 1
 
 
-class MemberCode:
-    """Emits what is asked of the member masks of one warp function."""
+class MemberMaskCode:
+    """Emits the checks and counts of the member masks in one warp function."""
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
 
     def existing(self) -> Value:
-        """Return the lanes that have a thread, as an i32; in a block's last warp they may be
-        few."""
+        """Returns the lanes that have a thread, an i32; in a block's last warp not all may have."""
         b, frame = self.b, self.frame
         left = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(LANES)))
+        # The count is reduced modulo 32 so that the shift is defined; a full warp does not use it.
         some = b.trunc(b.sub(b.shl(I64(1), b.and_(left, I64(LANES - 1))), I64(1)), I32)
         return b.select(b.icmp_signed(">=", left, I64(LANES)), I32(-1), some)
 
-    def check(self, index: int, made: Instruction) -> None:
-        """Stop the launch where a lane executes an instruction whose mask does not name it."""
-        members = member_mask(made)
+    def check(self, index: int, instruction: Instruction) -> None:
+        """Emits a fault of the lowest lane that executes an instruction and is not in its mask."""
+        members = member_mask(instruction)
         if members is None or _names_all(members):
             return
         b = self.b
         named, numbers = self.operands.read(members, B32), lane_numbers(I32)
         inside = b.trunc(b.lshr(named, numbers), vector(I1))
-        outside = self.lanes.bits(b.and_(self.operands.executing(made), b.not_(inside)))
+        outside = self.lanes.bits(b.and_(self.operands.execution_mask(instruction), b.not_(inside)))
         with b.if_then(b.icmp_unsigned("!=", outside, I32(0)), likely=False):
             lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [outside, I1(0)])
             own = b.zext(self.lanes.lane(named, lane), I64)
             self.frame.fault(NOT_A_MEMBER, index, lane, own, I64(0))
 
-    def count_exited(self, index: int, made: Instruction, on: Value) -> None:
-        """Count the instruction if a lane of `on`, which execute it, names one that has exited."""
-        members = member_mask(made)
+    def count_exited(self, index: int, instruction: Instruction, on: Value) -> None:
+        """Counts the instruction if the mask of some executing lane, in `on`, names a lane that has
+        exited."""
+        members = member_mask(instruction)
         if members is None:
             return
         b, frame = self.b, self.frame
@@ -61,4 +63,5 @@ class MemberCode:
 
 
 def _names_all(members: Operand) -> bool:
+    """Returns whether a mask is the constant of all lanes, which needs no check."""
     return isinstance(members, Immediate) and members.value & ALL_LANES == ALL_LANES

@@ -1,5 +1,5 @@
-"""Moves of values: between a vector and its parts, of addresses and special registers, and between
-windows of generic addresses."""
+"""Emits `mov` that packs or unpacks vectors or reads addresses and special registers, and
+conversions between generic addresses and those of a state space."""
 
 from __future__ import annotations
 
@@ -9,61 +9,63 @@ from warploom.lower.frame.operands import WINDOWS, Operands
 from warploom.ptx.ir import Instruction, Operand, Space, Symbol, Vector
 
 Result = tuple[Operand, Value, ScalarType]
-"""What an instruction gives: to which operand, the value, and its type."""
+"""A result of an instruction: the operand to write, the value, and its type."""
 
 
 class MoveCode:
-    """Emits what `mov`, `cvta` and `isspacep.param` give."""
+    """Emits `mov`, `cvta` and `isspacep.param`; returns their results, which the caller writes."""
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.b = operands, operands.b
         self.program = operands.frame.program
 
-    def converted_address(self, made: Instruction, width: int) -> tuple[ScalarType, Value]:
-        """Between a space's own addresses and generic ones: add or take the window's start."""
-        modifiers = made.operation.modifiers
+    def convert_address(self, instruction: Instruction, width: int) -> tuple[ScalarType, Value]:
+        """Emits `cvta`, which adds the begin of a space's window to an address of the space, or
+        `cvta.to`, which subtracts it. Returns type and value, in `width` lanes."""
+        modifiers = instruction.operation.modifiers
         type = modifiers.scalar("size")
         space = Space(modifiers.text("space", "").partition("::")[0])
-        value = self.operands.read(made.operands[1], type, width=width)
+        value = self.operands.read(instruction.operands[1], type, width=width)
         window = self.operands.lowerings[width].vectors.constant(WINDOWS.get(space, 0), type)
         if space is Space.PARAM:
             window = self.operands.parameters(type, width)
         change = self.b.sub if "to" in modifiers else self.b.add
         return type, change(value, window)
 
-    def is_parameter(self, made: Instruction) -> Result:
-        """`isspacep.param`."""
-        target, source = made.operands
-        behind = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
+    def test_parameter_window(self, instruction: Instruction) -> Result:
+        """Emits `isspacep.param`: a test whether an address is in the kernel's parameters."""
+        target, source = instruction.operands
+        offset = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
         size = self.operands.lower.vectors.constant(self.program.parameter_bytes, U64)
-        return target, self.b.icmp_unsigned("<", behind, size), PRED
+        return target, self.b.icmp_unsigned("<", offset, size), PRED
 
-    def moved(self, made: Instruction) -> list[Result]:
-        """`mov` between a vector and its parts, or of an address or a special register."""
-        target, source = made.operands
-        type = made.operation.modifiers.scalar()
+    def move(self, instruction: Instruction) -> list[Result]:
+        """Emits a `mov` that packs, unpacks, or reads an address or a special register."""
+        target, source = instruction.operands
+        type = instruction.operation.modifiers.scalar()
         if isinstance(source, Vector):
-            return [(target, self._packed(source, type), type)]
+            return [(target, self._pack(source, type), type)]
         if isinstance(target, Vector):
-            return self._unpacked(target, source, type)
+            return self._unpack(target, source, type)
         if isinstance(source, Symbol):
             type = unsigned(type.bits)
         return [(target, self.operands.read(source, type), type)]
 
-    def _unpacked(self, target: Vector, source: Operand, type: ScalarType) -> list[Result]:
-        """Return the parts of a value, the lowest first."""
+    def _unpack(self, target: Vector, source: Operand, type: ScalarType) -> list[Result]:
+        """Returns the parts of a value, the lowest bits first."""
         lower, part = self.operands.lower, unsigned(type.bits // len(target.elements))
         whole = self.operands.read(source, unsigned(type.bits))
-        found: list[Result] = []
+        results: list[Result] = []
         for number, element in enumerate(target.elements):
-            moved = self.b.lshr(
+            shifted = self.b.lshr(
                 whole, lower.vectors.constant(number * part.bits, unsigned(type.bits))
             )
-            found.append((element, self.b.trunc(moved, lower.vectors.type(part)), part))
-        return found
+            results.append((element, self.b.trunc(shifted, lower.vectors.type(part)), part))
+        return results
 
-    def _packed(self, source: Vector, type: ScalarType) -> Value:
-        """Return the elements side by side, the first lowest."""
+    def _pack(self, source: Vector, type: ScalarType) -> Value:
+        """Returns the value whose parts are the elements of a vector, the first in the lowest
+        bits."""
         part = unsigned(type.bits // len(source.elements))
         whole = self.operands.lower.vectors.type(unsigned(type.bits))
         value = self.operands.lower.vectors.constant(0, unsigned(type.bits))

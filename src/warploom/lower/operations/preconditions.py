@@ -1,4 +1,4 @@
-"""Checks of the operands of instructions that have preconditions (`isa.preconditions`)."""
+"""Emits checks of the operands of instructions with preconditions (`isa.preconditions`)."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ class PreconditionCode:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
 
-    def check(self, index: int, made: Instruction, on: Value) -> None:
-        """Stop the launch where a lane of `on`, which execute it, breaks a precondition."""
+    def check(self, index: int, instruction: Instruction, on: Value) -> None:
+        """Emits a fault of the lowest executing lane, in `on`, whose operands violate a
+        precondition."""
         b = self.b
-        for check in operand_checks(made):
-            given = [self._value(operand) for operand in check.operands]
-            holds = self.operands.lower(check.term, given)
+        for check in operand_checks(instruction):
+            values = [self._value(operand) for operand in check.operands]
+            holds = self.operands.lower(check.term, values)
             bad = self.lanes.bits(b.and_(on, b.not_(holds)))
             with b.if_then(b.icmp_unsigned("!=", bad, I32(0)), likely=False):
                 lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [bad, I1(0)])
                 address = self.lanes.lane(self._value(check.address), lane)
                 size = I64(0)
                 if check.value != check.address:
-                    size = b.zext(self.lanes.lane(given[0], lane), I64)
+                    size = b.zext(self.lanes.lane(values[0], lane), I64)
                 self.frame.fault(check.precondition.number, index, lane, address, size)
 
     def _value(self, operand: Operand) -> Value:
+        """Returns an address, or the value of a u32 operand."""
         if isinstance(operand, Address):
             return self.operands.address(operand)
         return self.operands.read(operand, U32)

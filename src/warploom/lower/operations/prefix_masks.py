@@ -1,6 +1,12 @@
-"""Comparisons of lanes that rise by one with what is the same for all: by arithmetic on the first.
+"""Emits comparisons of an affine value of stride 1 with a uniform one as scalar arithmetic: the
+lanes in which they hold are a prefix of the warp, its complement, or one lane.
 
-`tid < n` holds in a number of leading lanes, or in all but those; `tid == n` in one at most.
+    setp.lt.s32 %p1, %tid.x, %r1;   ->   count = clamp(r1 - first tid, 0, 32)
+                                         mask  = (1 << count) - 1
+    setp.ge: the complement;  setp.eq: bit (r1 - first tid), if it is in 0..31
+
+It holds for 32-bit integers whose lanes do not wrap around, which is checked at run time; otherwise
+all lanes are compared. Comparisons with a Boolean operand and of other strides are not handled.
 """
 
 from __future__ import annotations
@@ -19,15 +25,15 @@ RISING = VectorShape(1, 1)
 _PLAIN = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 _OPPOSITE = {"gt": "le", "ge": "lt", "ne": "eq"}
-"""Comparisons by those of which they are the opposite."""
+"""Comparisons whose mask is the complement of another comparison's."""
 
 _OPPOSITES = _OPPOSITE | {b: a for a, b in _OPPOSITE.items()}
 
 
 @dataclass(frozen=True)
 class Rise:
-    """Holds what rises by one from lane to lane, from `lowest` on, compared with `bound`; both
-    i64."""
+    """Holds a comparison of values that rise by 1 from lane to lane, from `lowest` in lane 0, with
+    `bound`; both are i64."""
 
     comparison: str
     lowest: Value
@@ -36,109 +42,118 @@ class Rise:
 
     @property
     def highest(self) -> int:
-        """Return the greatest number of the type that is compared."""
+        """Returns the greatest number of the compared type."""
         return (1 << (31 if self.signed else 32)) - 1
 
 
-class LeadingCode:
-    """Emits such comparisons in the convergent copies."""
+class PrefixMaskCode:
+    """Emits comparisons that hold in a prefix of the lanes, in convergent code."""
 
     def __init__(self, operands: Operands, reading: OperandShapes) -> None:
         self.operands, self.reading = operands, reading
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
 
-    def compare(self, made: Instruction, anyhow: Callable[[], Value]) -> Value | None:
-        """Return the lanes in which a `setp` of 32-bit integers holds, None where it is not such a
-        comparison. `anyhow` emits any, for where a lane wraps around."""
-        rise = self._rise(made) if self.frame.registers.convergent else None
-        return None if rise is None else self._unless_it_wraps(rise, anyhow)
+    def compare(self, instruction: Instruction, compare_lanes: Callable[[], Value]) -> Value | None:
+        """Returns the mask of a `setp`, or None if it is not a comparison of this form.
+        `compare_lanes` emits the comparison of all lanes, for values that wrap around."""
+        rise = self._rising_operands(instruction) if self.frame.registers.convergent else None
+        return None if rise is None else self._compare_or_fall_back(rise, compare_lanes)
 
-    def leads(self, made: Instruction, *, opposite: bool, one: bool) -> bool:
-        """Returns whether such a comparison, or its opposite, holds in the first lanes if in any;
-        `one`: or for one lane, which is to be the first."""
-        form, leading = self._form(made), ("lt", "le", *(("eq",) if one else ()))
-        return form is not None and _turned(form[0], opposite) in leading
+    def holds_in_prefix(self, instruction: Instruction, *, opposite: bool, one: bool) -> bool:
+        """Returns whether a comparison (or its complement, if `opposite`) holds in a prefix of the
+        lanes. `one`: also accept `==`, whose prefix is the first lane if that has the bound."""
+        parsed, prefix = self._parse(instruction), ("lt", "le", *(("eq",) if one else ()))
+        return parsed is not None and _inverted_if(parsed[0], opposite) in prefix
 
-    def holds_first(
-        self, made: Instruction, threads: Value, *, opposite: bool
+    def count_prefix(
+        self, instruction: Instruction, threads: Value, *, opposite: bool
     ) -> tuple[Value, Value]:
-        """Return in how many of a number of lanes (an i64) one that leads holds, and whether it
-        does: whether none of them wraps around."""
-        rise, b = self._rise(made), self.b
+        """Returns the number of threads, of the first `threads` (an i64), in which a comparison
+        accepted by `holds_in_prefix` holds, and an i1 that is true if the number is valid: no
+        thread's value wraps around, and for `==` the first thread has the bound."""
+        rise, b = self._rising_operands(instruction), self.b
         assert rise is not None
         last = b.sub(threads, I64(1))
-        stays = b.icmp_signed("<=", rise.lowest, b.sub(I64(rise.highest), last))
-        ahead, comparison = b.sub(rise.bound, rise.lowest), _turned(rise.comparison, opposite)
+        no_wrap = b.icmp_signed("<=", rise.lowest, b.sub(I64(rise.highest), last))
+        distance, comparison = (
+            b.sub(rise.bound, rise.lowest),
+            _inverted_if(rise.comparison, opposite),
+        )
         if comparison == "eq":
-            return I64(1), b.and_(stays, b.icmp_signed("==", ahead, I64(0)))
-        return self._count(comparison, ahead, threads), stays
+            return I64(1), b.and_(no_wrap, b.icmp_signed("==", distance, I64(0)))
+        return self._prefix_length(comparison, distance, threads), no_wrap
 
-    def _form(self, made: Instruction) -> tuple[str, Operand, Operand] | None:
-        """Returns how what rises is compared, what rises, and with what."""
-        name, modifiers = made.operation.name, made.operation.modifiers
+    def _parse(self, instruction: Instruction) -> tuple[str, Operand, Operand] | None:
+        """Returns the comparison, its rising and its uniform operand; None if it has another
+        form."""
+        name, modifiers = instruction.operation.name, instruction.operation.modifiers
         if name != "setp" or "bool" in modifiers:
             return None
         type = modifiers.scalar()
         if not type.is_integer or type.bits != 32:
             return None
         comparison = str(modifiers["cmp"])
-        comparison, (first, second) = _PLAIN.get(comparison, comparison), made.operands[1:3]
+        comparison, (first, second) = _PLAIN.get(comparison, comparison), instruction.operands[1:3]
         shapes = [self.reading.shape(operand, type) for operand in (first, second)]
         if shapes == [UNIFORM, RISING]:
             return _SWAPPED[comparison], second, first
         return (comparison, first, second) if shapes == [RISING, UNIFORM] else None
 
-    def _rise(self, made: Instruction) -> Rise | None:
-        form, type = self._form(made), made.operation.modifiers.scalar()
-        if form is None:
+    def _rising_operands(self, instruction: Instruction) -> Rise | None:
+        """Returns a comparison with the values of its operands, None if it has another form."""
+        parsed, type = self._parse(instruction), instruction.operation.modifiers.scalar()
+        if parsed is None:
             return None
-        comparison, *operands = form
-        lowest, bound = (self._first(operand, made) for operand in operands)
+        comparison, *operands = parsed
+        lowest, bound = (self._first(operand, instruction) for operand in operands)
         return Rise(comparison, lowest, bound, type.is_signed)
 
-    def _first(self, operand: Operand, made: Instruction) -> Value:
-        """Returns what lane 0 has of an operand, as an i64."""
-        type = made.operation.modifiers.scalar()
+    def _first(self, operand: Operand, instruction: Instruction) -> Value:
+        """Returns an operand's value in lane 0, an i64."""
+        type = instruction.operation.modifiers.scalar()
         value = self.lanes.lane(self.operands.read(operand, type, width=1), 0)
         return (self.b.sext if type.is_signed else self.b.zext)(value, I64)
 
-    def _unless_it_wraps(self, rise: Rise, anyhow: Callable[[], Value]) -> Value:
+    def _compare_or_fall_back(self, rise: Rise, compare_lanes: Callable[[], Value]) -> Value:
         b = self.b
-        short, other, done = (self.b.append_basic_block(n) for n in ("rise", "wrap", "compared"))
-        stays = b.icmp_signed("<=", rise.lowest, I64(rise.highest - (LANES - 1)))
-        b.cbranch(stays, short, other).set_weights([1 << 20, 1])
-        b.position_at_end(short)
-        leading = self._bits(rise.comparison, b.sub(rise.bound, rise.lowest))
+        fast, general_block, done = (
+            self.b.append_basic_block(n) for n in ("rise", "wrap", "compared")
+        )
+        no_wrap = b.icmp_signed("<=", rise.lowest, I64(rise.highest - (LANES - 1)))
+        b.cbranch(no_wrap, fast, general_block).set_weights([1 << 20, 1])
+        b.position_at_end(fast)
+        prefix = self._mask_bits(rise.comparison, b.sub(rise.bound, rise.lowest))
         b.branch(done)
-        b.position_at_end(other)
-        found = self.lanes.bits(anyhow())
-        behind = b.block
+        b.position_at_end(general_block)
+        general = self.lanes.bits(compare_lanes())
+        general_end = b.block
         b.branch(done)
         b.position_at_end(done)
         result = b.phi(I32)
-        result.add_incoming(leading, short)
-        result.add_incoming(found, behind)
+        result.add_incoming(prefix, fast)
+        result.add_incoming(general, general_end)
         return self.lanes.mask(result)
 
-    def _bits(self, comparison: str, ahead: Value) -> Value:
-        """Return the lanes, as an i32, that compare so with a bound which lies so far above lane
-        0."""
+    def _mask_bits(self, comparison: str, distance: Value) -> Value:
+        """Returns the mask (i32) of a comparison with a bound that is `distance` above lane 0."""
         b = self.b
         if comparison in _OPPOSITE:
-            return b.not_(self._bits(_OPPOSITE[comparison], ahead))
+            return b.not_(self._mask_bits(_OPPOSITE[comparison], distance))
         if comparison == "eq":
-            inside = b.icmp_unsigned("<", ahead, I64(LANES))
-            lane = b.shl(I32(1), b.trunc(b.and_(ahead, I64(LANES - 1)), I32))
+            inside = b.icmp_unsigned("<", distance, I64(LANES))
+            lane = b.shl(I32(1), b.trunc(b.and_(distance, I64(LANES - 1)), I32))
             return b.select(inside, lane, I32(0))
-        count = self._count(comparison, ahead, I64(LANES))
+        count = self._prefix_length(comparison, distance, I64(LANES))
+        # In i64, as a shift of an i32 by 32 is undefined.
         return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)
 
-    def _count(self, comparison: str, ahead: Value, lanes: Value) -> Value:
-        """Returns how many of the lanes compare so, `lt` or `le`."""
-        count = self.b.add(ahead, I64(1)) if comparison == "le" else ahead
+    def _prefix_length(self, comparison: str, distance: Value, lanes: Value) -> Value:
+        """Returns the number of the first `lanes` lanes in which `lt` or `le` holds."""
+        count = self.b.add(distance, I64(1)) if comparison == "le" else distance
         count = self.lanes.intrinsic("llvm.smax.i64", I64, [count, I64(0)])
         return self.lanes.intrinsic("llvm.smin.i64", I64, [count, lanes])
 
 
-def _turned(comparison: str, opposite: bool) -> str:
+def _inverted_if(comparison: str, opposite: bool) -> str:
+    """Returns a comparison, or its complement."""
     return _OPPOSITES[comparison] if opposite else comparison

@@ -1,4 +1,5 @@
-"""Emits `setmaxnreg`: a warp's registers are noted, and checked against those of its block."""
+"""Emits `setmaxnreg`: records a warp's number of registers, and checks it against its block's
+pool (`simt.register_pool`)."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from warploom.ptx.ir import Immediate, Instruction
 from warploom.simt.register_pool import FAULT
 
 
-def emit_register_count(frame: Frame, index: int, made: Instruction, on: Value) -> None:
-    """Emit one; it stops the launch where the registers cannot be there."""
+def emit_register_count(frame: Frame, index: int, instruction: Instruction, on: Value) -> None:
+    """Emits a `setmaxnreg` for the lanes `on`; it faults if the pool has too few registers."""
     lanes, b = frame.lanes, frame.lanes.b
-    count = made.operands[0]
+    count = instruction.operands[0]
     assert isinstance(count, Immediate)
-    grows = int("inc" in made.operation.modifiers.values.values())
+    grows = int("inc" in instruction.operation.modifiers.values.values())
     with b.if_then(lanes.any(on)):
         wrong = call(
             lanes,

@@ -1,5 +1,5 @@
-"""Counts how often instructions give results for which machine code calls a routine (as
-`machine.reference.warp` does)."""
+"""Emits counts of instructions whose results would make real machine code call a routine, such as
+the slow path of a division (`isa.routines`; as `machine.reference.warp` counts)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from warploom.ptx.ir import Instruction
 
 
 class RoutineCode:
-    """Emits the counting of one warp function."""
+    """Emits the counts of routines in one warp function."""
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
 
-    def count(self, index: int, made: Instruction, on: Value) -> None:
-        """Count an instruction whose result has been written, if a lane of `on`, which execute it,
-        has one that needs the routine."""
-        ordinary = ordinary_results(made.operation)
+    def count(self, index: int, instruction: Instruction, on: Value) -> None:
+        """Counts an instruction, whose result has been written, if the result of some executing
+        lane, in `on`, is outside of the range that needs no routine."""
+        ordinary = ordinary_results(instruction.operation)
         if ordinary is None:
             return
         b, (least, most) = self.b, ordinary
-        bits = self.operands.read(made.operands[0], U32)
+        bits = self.operands.read(instruction.operands[0], U32)
         magnitude = b.and_(bits, self.lanes.splat(I32(0x7FFF_FFFF)))
         above = b.sub(magnitude, self.lanes.splat(I32(least)))
         special = b.icmp_unsigned(">", above, self.lanes.splat(I32(most - least)))

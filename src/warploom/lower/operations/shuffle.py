@@ -1,4 +1,8 @@
-"""Emits `shfl`: each lane reads a register of another (PTX ISA, "shfl.sync")."""
+"""Emits `shfl`, by which each lane reads a register of another lane (PTX ISA, "shfl.sync").
+
+With immediate operands it is one `shufflevector`; otherwise source lanes are computed, and the
+permutation is `vpermi2d` on AVX-512, else a gather from a stack slot.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +33,19 @@ HALF = LANES // 2
 class ShuffleCode:
     """Emits the shuffles of a warp function.
 
-    A source lane that is not active gives the reader its own value; the manual leaves it open.
+    A lane whose source lane is inactive gets its own value; the manual leaves it undefined.
     """
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.lanes, self.b = operands, operands.lanes, operands.b
         self._exchange = operands.frame.variable(vector(I32))
 
-    def shuffle(self, made: Instruction, mask: Value) -> tuple[Value, Value]:
-        """Returns the values and the in-range predicates."""
-        mode = str(made.operation.modifiers["mode"])
-        value = self.operands.read(made.operands[1], B32)
-        amount, control = made.operands[2:4]
+    def shuffle(self, instruction: Instruction, mask: Value) -> tuple[Value, Value]:
+        """Returns the shuffled values and the predicates that say whether the source is in
+        range."""
+        mode = str(instruction.operation.modifiers["mode"])
+        value = self.operands.read(instruction.operands[1], B32)
+        amount, control = instruction.operands[2:4]
         if isinstance(amount, Immediate) and isinstance(control, Immediate):
             return self._by_constants(mode, value, amount.value & 31, control.value, mask)
         by, clamp = (self.operands.read(operand, B32) for operand in (amount, control))
@@ -49,7 +54,7 @@ class ShuffleCode:
     def _by_constants(
         self, mode: str, value: Value, amount: int, control: int, mask: Value
     ) -> tuple[Value, Value]:
-        """Emits a shuffle whose source lanes are known now."""
+        """Emits a shuffle whose source lanes are constants."""
         b = self.b
         sources = [shuffle_source(mode, lane, amount, control) for lane in range(LANES)]
         lanes = [source if inside else lane for lane, (source, inside) in enumerate(sources)]
@@ -62,14 +67,13 @@ class ShuffleCode:
     def _by_registers(
         self, mode: str, value: Value, by: Value, clamp: Value, mask: Value
     ) -> tuple[Value, Value]:
-        """Emits a shuffle whose source lanes are known as the code runs, as `shuffle_source` has
-        them."""
+        """Emits a shuffle whose source lanes are computed at run time, as `isa.shuffles` does."""
         b = self.b
-        five, lane = splat_constant(31, I32), lane_numbers(I32)
-        step = b.and_(by, five)
-        segment = b.and_(b.lshr(clamp, splat_constant(8, I32)), five)
+        low_bits, lane = splat_constant(31, I32), lane_numbers(I32)
+        step = b.and_(by, low_bits)
+        segment = b.and_(b.lshr(clamp, splat_constant(8, I32)), low_bits)
         low = b.and_(lane, segment)
-        limit = b.or_(low, b.and_(b.and_(clamp, five), b.not_(segment)))
+        limit = b.or_(low, b.and_(b.and_(clamp, low_bits), b.not_(segment)))
         source = {
             "up": lambda: b.sub(lane, step),
             "down": lambda: b.add(lane, step),
@@ -78,25 +82,25 @@ class ShuffleCode:
         }[mode]()
         inside = b.icmp_signed(">=" if mode == "up" else "<=", source, limit)
         chosen = b.select(inside, source, lane)
-        moved = self._permuted(value, chosen)
+        moved = self._permute(value, chosen)
         active = b.trunc(b.lshr(self.lanes.splat(self.lanes.bits(mask)), chosen), MASK)
         return b.select(active, moved, value), inside
 
-    def _permuted(self, value: Value, source: Value) -> Value:
-        """Returns lane `source[l]` of `value` in lane l."""
+    def _permute(self, value: Value, source: Value) -> Value:
+        """Returns, in lane l, lane `source[l]` of `value`."""
         if has_feature("avx512f"):
-            return self._permuted_at_once(value, source)
+            return self._permute_avx512(value, source)
         b = self.b
         b.store(value, self._exchange)
         start = self.lanes.splat(b.ptrtoint(self._exchange, I64))
         offsets = b.shl(b.zext(source, vector(I64)), splat_constant(2, I64))
         pointers = b.inttoptr(b.add(start, offsets), vector(ir.PointerType()))
-        everyone = ir.Constant(MASK, [I1(1)] * LANES)
-        return gather(self.lanes, pointers, everyone, I32)
+        all_lanes = ir.Constant(MASK, [I1(1)] * LANES)
+        return gather(self.lanes, pointers, all_lanes, I32)
 
-    def _permuted_at_once(self, value: Value, source: Value) -> Value:
-        """Returns the same by the instruction that permutes two registers of 16 words, which LLVM
-        has no instruction of its own for."""
+    def _permute_avx512(self, value: Value, source: Value) -> Value:
+        """Returns, in lane l, lane `source[l]` of `value`, by `vpermi2d`, which permutes two
+        registers of 16 words; LLVM IR has no variable shuffle."""
         b, half = self.b, ir.VectorType(I32, HALF)
         low, high = (range(start, start + HALF) for start in (0, HALF))
         first, second = (b.shuffle_vector(value, value, selection(part)) for part in (low, high))

@@ -20,8 +20,8 @@ from warploom.program.uses import member_mask
 from warploom.ptx.ir import Immediate, Instruction
 
 
-class WarpwideCode:
-    """Emits the instructions that give lanes what all of a group have."""
+class WarpVoteCode:
+    """Emits instructions whose result combines the lanes of a group."""
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.lanes, self.b = operands, operands.lanes, operands.b
@@ -29,12 +29,15 @@ class WarpwideCode:
         self._remaining = operands.frame.variable(I32)
         self._ungrouped = operands.frame.variable(I32)
 
-    def grouped(self, made: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
-        """Return the results of `vote`, `match`, `redux` and `elect`, with their types: lanes that
-        come together and name other members each have those of their own group."""
-        members = member_mask(made)
+    def grouped(self, instruction: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
+        """Returns the results of `vote`, `match`, `redux` and `elect`, with their types.
+
+        If the member mask is not a constant, lanes may name different groups: a loop evaluates the
+        instruction for each group of lanes with equal masks.
+        """
+        members = member_mask(instruction)
         if members is None or isinstance(members, Immediate):
-            return self.together(made, mask)
+            return self.together(instruction, mask)
         b, lanes = self.b, self.lanes
         named = self.operands.read(members, B32)
         b.store(lanes.bits(mask), self._ungrouped)
@@ -46,71 +49,74 @@ class WarpwideCode:
         b.position_at_end(body)
         group = self._equal_to(named, self._lowest(left), left)
         own = lanes.mask(group)
-        kept: list[tuple[Value, ScalarType]] = []
-        for value, type in self.together(made, own):
-            place = self.operands.frame.variable(value.type)
-            b.store(lanes.blend(own, value, b.load(place, typ=value.type)), place)
-            kept.append((place, type))
+        slots: list[tuple[Value, ScalarType]] = []
+        for value, type in self.together(instruction, own):
+            slot = self.operands.frame.variable(value.type)
+            b.store(lanes.blend(own, value, b.load(slot, typ=value.type)), slot)
+            slots.append((slot, type))
         b.store(b.and_(left, b.not_(group)), self._ungrouped)
         b.branch(head)
         b.position_at_end(done)
-        return [(b.load(place, typ=lane_type(type)), type) for place, type in kept]
+        return [(b.load(slot, typ=lane_type(type)), type) for slot, type in slots]
 
-    def vote(self, made: Instruction, mask: Value) -> Value:
-        """Return the common result of `vote`, in every lane: a predicate, or an i32 for a
-        ballot."""
+    def vote(self, instruction: Instruction, mask: Value) -> Value:
+        """Returns the result of `vote`, the same in all lanes: a predicate, or an i32 for
+        `ballot`."""
         b = self.b
-        held = self.lanes.bits(b.and_(self.operands.read(made.operands[1], PRED), mask))
-        if made.operation.modifiers["mode"] == "ballot":
+        held = self.lanes.bits(b.and_(self.operands.read(instruction.operands[1], PRED), mask))
+        if instruction.operation.modifiers["mode"] == "ballot":
             return self.lanes.splat(held)
         active = self.lanes.bits(mask)
         none = b.icmp_unsigned("==", held, I32(0))
         every = b.icmp_unsigned("==", held, active)
         answer = {"all": every, "any": b.not_(none), "uni": b.or_(every, none)}
-        return self.lanes.splat(answer[str(made.operation.modifiers["mode"])])
+        return self.lanes.splat(answer[str(instruction.operation.modifiers["mode"])])
 
     def active_lanes(self, mask: Value) -> Value:
-        """`activemask`: the lanes that execute it, those that a guard leaves out not among them."""
+        """Returns the result of `activemask`: the executing lanes, whose guard holds."""
         return self.lanes.splat(self.lanes.bits(mask))
 
-    def together(self, made: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
-        """Return the same for lanes that are one group."""
-        modifiers = made.operation.modifiers
-        if made.operation.name == "vote":
+    def together(self, instruction: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
+        """Returns the results of `vote`, `match`, `redux` and `elect` for lanes that are one
+        group."""
+        modifiers = instruction.operation.modifiers
+        if instruction.operation.name == "vote":
             type = B32 if modifiers["mode"] == "ballot" else PRED
-            return [(self.vote(made, mask), type)]
-        if made.operation.name == "elect":
-            return self._elected(mask)
+            return [(self.vote(instruction, mask), type)]
+        if instruction.operation.name == "elect":
+            return self._elect(mask)
         type = modifiers.scalar()
-        value = self.operands.read(made.operands[1], type)
-        if made.operation.name == "redux":
-            return [(self.lanes.splat(self._reduced(modifiers, value, mask)), B32)]
+        value = self.operands.read(instruction.operands[1], type)
+        if instruction.operation.name == "redux":
+            return [(self.lanes.splat(self._reduce(modifiers, value, mask)), B32)]
         if "any" in modifiers:
             return [(self._match_any(value, mask), B32)]
         lanes = self.lanes.bits(mask)
         equal = self._equal_to(value, self._lowest(lanes), lanes)
         same = self.b.icmp_unsigned("==", equal, lanes)
-        found = self.lanes.splat(self.b.select(same, lanes, I32(0)))
-        return [(found, B32), (self.lanes.splat(same), PRED)]
+        common = self.lanes.splat(self.b.select(same, lanes, I32(0)))
+        return [(common, B32), (self.lanes.splat(same), PRED)]
 
-    def _elected(self, mask: Value) -> list[tuple[Value, ScalarType]]:
-        """Return the lowest lane, and which lane it is."""
+    def _elect(self, mask: Value) -> list[tuple[Value, ScalarType]]:
+        """Returns the results of `elect`: the number of the lowest lane, and a predicate that is
+        true in that lane."""
         bits = self.lanes.bits(mask)
         lowest = self.b.and_(bits, self.b.neg(bits))
         return [(self.lanes.splat(self._lowest(bits)), B32), (self.lanes.mask(lowest), PRED)]
 
     def _lowest(self, bits: Value) -> Value:
-        """Return the lowest lane of a mask; lane 0 where it has none."""
+        """Returns the lowest lane of a mask; lane 0 if it is empty."""
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [bits, I1(0)])
         return self.b.and_(lane, I32(LANES - 1))
 
     def _equal_to(self, value: Value, lane: Value, lanes: Value) -> Value:
-        """Return those of `lanes` that hold what one lane holds."""
+        """Returns the lanes (i32) of `lanes` whose value equals that of lane `lane`."""
         one = self.lanes.splat(self.lanes.lane(value, lane))
         return self.b.and_(self.lanes.bits(self.b.icmp_unsigned("==", value, one)), lanes)
 
     def _match_any(self, value: Value, mask: Value) -> Value:
-        """Emit one turn for each distinct value: that of the lowest lane that has had no turn."""
+        """Emits `match.any`: a loop with an iteration for each distinct value, taken from the
+        lowest lane that has not been matched."""
         b, lanes = self.b, self.lanes.bits(mask)
         b.store(splat_constant(0, I32), self._matched)
         b.store(lanes, self._remaining)
@@ -128,25 +134,28 @@ class WarpwideCode:
         b.position_at_end(done)
         return b.load(self._matched, typ=vector(I32))
 
-    def _reduced(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
-        """Return the lanes' values joined, as an i32."""
+    def _reduce(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
+        """Returns the result of `redux` over the lanes of a mask, an i32."""
         type = modifiers.scalar()
         name = modifiers.text("op", "")
         if type.is_float:
             return self._float_extreme(modifiers, value, mask)
         if name in ("min", "max"):
             name = ("s" if type.is_signed else "u") + name
-        return self._joined(name, value, mask)
+        return self._reduce_integers(name, value, mask)
 
-    def _joined(self, name: str, value: Value, mask: Value) -> Value:
-        """`value` reduced over the lanes of a mask by an integer operation of LLVM."""
+    def _reduce_integers(self, name: str, value: Value, mask: Value) -> Value:
+        """Reduces the lanes of a mask by one of LLVM's integer reductions."""
         identity = splat_constant(_IDENTITY[name], I32)
         chosen = self.b.select(mask, value, identity)
         return self.lanes.intrinsic(f"llvm.vector.reduce.{name}.v{LANES}i32", I32, [chosen])
 
     def _float_extreme(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
-        """Return the least or the greatest float by its bits: turned so that their order as signed
-        integers is that of the numbers, -0 below +0. NaNs only count with .NaN."""
+        """Returns the bits of the least or greatest float of the lanes of a mask.
+
+        Bits are mapped so that their order as signed integers is that of the numbers, -0 below +0.
+        NaNs are ignored unless the instruction has .NaN; then the result is the canonical NaN.
+        """
         b, size = self.b, splat_constant(0x7FFFFFFF, I32)
         nan = b.and_(b.fcmp_unordered("uno", value, value), mask)
         bits = b.bitcast(value, vector(I32))
@@ -154,11 +163,11 @@ class WarpwideCode:
             bits = b.and_(bits, size)
         key = b.xor(bits, b.and_(b.ashr(bits, splat_constant(31, I32)), size))
         numbers = b.and_(mask, b.not_(nan))
-        found = self._joined("s" + modifiers.text("op", ""), key, numbers)
-        found = b.xor(found, b.and_(b.ashr(found, I32(31)), I32(0x7FFFFFFF)))
+        extreme = self._reduce_integers("s" + modifiers.text("op", ""), key, numbers)
+        extreme = b.xor(extreme, b.and_(b.ashr(extreme, I32(31)), I32(0x7FFFFFFF)))
         counted = self.lanes.any(nan) if "NaN" in modifiers else I1(0)
         none = b.or_(counted, b.not_(self.lanes.any(numbers)))
-        return b.select(none, I32(CANONICAL_NAN[32]), found)
+        return b.select(none, I32(CANONICAL_NAN[32]), extreme)
 
 
 _IDENTITY = {
@@ -171,4 +180,4 @@ _IDENTITY = {
     "smin": 0x7FFFFFFF,
     "smax": -0x80000000,
 }
-"""What changes nothing when it is joined."""
+"""The identity of each reduction, which inactive lanes contribute."""

@@ -14,7 +14,7 @@ from warploom.isa.sparsity import Sparsity
 from warploom.llvm.lanes import I8, I32, I64, LANES, Value, splat_constant, vector
 from warploom.llvm.vector_shuffles import pick
 from warploom.lower.access.memory import MemoryCode
-from warploom.lower.frame.in_flight import Entry
+from warploom.lower.frame.in_flight import InFlightOperation
 from warploom.lower.operations.moves import Result
 from warploom.lower.tensor.group_products import (
     VECTOR_BYTES,
@@ -44,7 +44,7 @@ class GroupSums:
             self.frame.prologue.alloca(ir.ArrayType(I8, size), align=64) if size else None
         )
 
-    def emit(self, entry: Entry, index: int) -> list[Result]:
+    def emit(self, entry: InFlightOperation, index: int) -> list[Result]:
         """Returns the sums of a product of instruction `index`; its operands as of now."""
         b, operands = self.b, self._sites[index]
         places = ProductBuffer(operands.product)
@@ -71,13 +71,15 @@ class GroupSums:
         mask = self.lanes.mask(scaled)
         return [self.lanes.blend(mask, word, splat_constant(0, I32)) for word in words]
 
-    def _metadata(self, entry: Entry, sparsity: Sparsity, selector: Operand) -> Value:
+    def _metadata(self, entry: InFlightOperation, sparsity: Sparsity, selector: Operand) -> Value:
         """Return the metadata, moved to the lanes that have them with selector 0."""
         assert isinstance(selector, Immediate)
         holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
         return pick(self.lanes, [entry.metadata], [(0, holder) for holder in holders])
 
-    def _multiplicand(self, operands: GroupOperands, entry: Entry, index: int) -> list[Value]:
+    def _multiplicand(
+        self, operands: GroupOperands, entry: InFlightOperation, index: int
+    ) -> list[Value]:
         """Return the words of A: registers, or the 16 rows of the warp in shared memory."""
         shared = operands.product.shared_a
         if shared is None:

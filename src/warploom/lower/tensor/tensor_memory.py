@@ -27,7 +27,7 @@ from warploom.isa.ops.tcgen05 import (
     waits_for_stores,
 )
 from warploom.llvm.lanes import I1, I8, I32, I64, LANES, Value, splat_constant, vector
-from warploom.lower.frame.in_flight import Entry, FlightCode
+from warploom.lower.frame.in_flight import InFlightCode, InFlightOperation
 from warploom.lower.operations.moves import Result
 from warploom.lower.tensor.tensors import ROW_BYTES, TensorCode
 from warploom.program.requests.tensor_memory import (
@@ -47,7 +47,7 @@ class TensorMemoryCode:
     def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
         self.tensors, self.operands, self.frame = tensors, tensors.operands, tensors.frame
         self.lanes, self.b = tensors.lanes, tensors.b
-        self.flight, self.delays = FlightCode(tensors.frame), delays
+        self.flight, self.delays = InFlightCode(tensors.frame), delays
         self.loads = [
             index
             for index, made in enumerate(self.frame.program.instructions)
@@ -125,7 +125,9 @@ class TensorMemoryCode:
         address, split = (self._operand(row, first) for row in (D_ROW, A_ROW))
         with self.b.if_then(self.flight.is_full(), likely=False):
             self._complete_loads()
-        entry = Entry(I64(index), I64(0), self.lanes.bits(on), I32(0), (address, split), None)
+        entry = InFlightOperation(
+            I64(index), I64(0), self.lanes.bits(on), I32(0), (address, split), None
+        )
         self.flight.append(entry)
         for number in range(len(asked.registers)):
             self.b.store(splat_constant(NOT_LOADED, I32), self._register(number), align=64)
@@ -139,7 +141,7 @@ class TensorMemoryCode:
         """Complete the loads of the warp, and write their registers."""
         self.flight.complete(lambda _: I1(1), self.loads, self._complete)
 
-    def _complete(self, entry: Entry, index: int) -> None:
+    def _complete(self, entry: InFlightOperation, index: int) -> None:
         asked = tensor_memory_request(self.frame.program.instructions[index])
         address, split = entry.descriptors
         self._fill({D_ROW: self.lanes.splat(address), A_ROW: self.lanes.splat(split)})

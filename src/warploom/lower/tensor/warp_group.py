@@ -12,7 +12,7 @@ from warploom.core.types import PRED, U32, U64
 from warploom.isa.ops.wgmma import is_group_product
 from warploom.llvm.lanes import I1, I32, I64, Value
 from warploom.lower.access.memory import MemoryCode
-from warploom.lower.frame.in_flight import Entry, FlightCode, Word
+from warploom.lower.frame.in_flight import InFlightCode, InFlightOperation, RingWord
 from warploom.lower.operations.moves import Result
 from warploom.lower.tensor.group_sums import GroupSums
 from warploom.program.warp_groups import group_operands
@@ -30,7 +30,7 @@ class WarpGroupCode:
     def __init__(self, memory: MemoryCode, *, delays: bool) -> None:
         self.memory, self.operands, self.frame = memory, memory.operands, memory.frame
         self.lanes, self.b = memory.lanes, memory.b
-        self.flight, self.delays = FlightCode(memory.frame), delays
+        self.flight, self.delays = InFlightCode(memory.frame), delays
         self.sites = {
             index: group_operands(made)
             for index, made in enumerate(self.frame.program.instructions)
@@ -45,7 +45,7 @@ class WarpGroupCode:
             return self._issue(index, on)
         if self.delays and self.sites:
             if "commit_group" in made.operation.modifiers:
-                self.lanes.when(self.lanes.any(on), lambda: self.flight.add(Word.GROUP))
+                self.lanes.when(self.lanes.any(on), lambda: self.flight.add(RingWord.GROUP))
             else:
                 left = made.operands[0]
                 assert isinstance(left, Immediate)
@@ -69,7 +69,7 @@ class WarpGroupCode:
                     self._complete(entry, index)
         return []
 
-    def _entry(self, index: int, on: Value) -> Entry:
+    def _entry(self, index: int, on: Value) -> InFlightOperation:
         """Return a product as it is issued."""
         operands = self.sites[index]
         lane = self._first(on)
@@ -77,9 +77,9 @@ class WarpGroupCode:
             self.lanes.lane(self.operands.read(operand, U64), lane)
             for operand in operands.descriptors
         )
-        return Entry(
+        return InFlightOperation(
             I64(index),
-            self.flight.get(Word.GROUP) if self.delays else I64(0),
+            self.flight.get(RingWord.GROUP) if self.delays else I64(0),
             self.lanes.bits(on),
             self.lanes.bits(self.operands.read(operands.scale_d, PRED)),
             (a, b),
@@ -111,12 +111,12 @@ class WarpGroupCode:
         """Complete, oldest first, the products of all committed groups but the newest `left`."""
         b, flight = self.b, self.flight
 
-        def is_committed(entry: Entry) -> Value:
-            return b.icmp_unsigned("<", b.add(entry.group, I64(left)), flight.get(Word.GROUP))
+        def is_committed(entry: InFlightOperation) -> Value:
+            return b.icmp_unsigned("<", b.add(entry.group, I64(left)), flight.get(RingWord.GROUP))
 
         flight.complete(is_committed, self.sites, self._complete)
 
-    def _complete(self, entry: Entry, index: int) -> None:
+    def _complete(self, entry: InFlightOperation, index: int) -> None:
         """Compute a product, and write its sums."""
         mask = self.lanes.mask(entry.on)
         for operand, value, type in self.sums.emit(entry, index):

@@ -1,1 +1,2 @@
-"""Lowers the terms that define instructions (`isa.terms`) to vector operations."""
+"""Lowers the terms that define what instructions compute (`isa.terms`) to LLVM vector
+operations."""

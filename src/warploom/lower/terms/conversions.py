@@ -1,4 +1,4 @@
-"""Lowers nodes of terms that convert a value from one type to another."""
+"""Lowers nodes of terms that convert values between types."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from warploom.lower.terms.integers import Node
 
 
 def lower_extension(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns an integer in a wider type."""
+    """Emits a sign or zero extension of an integer, by its type."""
     wide = vectors.b.sext if term.args[0].type.is_signed else vectors.b.zext
     return wide(args[0], vectors.type(term.type))
 
 
 def lower_truncation(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns the low bits of an integer."""
+    """Emits a truncation of an integer."""
     return vectors.b.trunc(args[0], vectors.type(term.type))
 
 
 def lower_reinterpretation(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns the same bits as another type."""
+    """Emits a bitcast to another type of the same width."""
     return vectors.b.bitcast(args[0], vectors.type(term.type))
 
 
 def lower_float_to_int(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns the integer of a number that is one, the nearest of the type's where it has none."""
+    """Emits a conversion of an integral float to an integer, saturated to the type's range; of a
+    NaN, 0 (LLVM's `fptosi.sat`, `fptoui.sat`)."""
     result = vectors.type(term.type)
     name = "fptosi" if term.type.is_signed else "fptoui"
     made = f"v{vectors.width}{mangled(result.element)}"
@@ -37,7 +38,7 @@ def lower_float_to_int(vectors: Vectors, term: Term, args: list[Value]) -> Value
 
 
 def lower_int_to_float(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns an integer as a number, in the rounding mode of the node."""
+    """Emits a conversion of an integer to a float, in the node's rounding mode."""
     signed, result = term.args[0].type.is_signed, vectors.type(term.type)
     if term.attr != "rn":
         op = "sitofp" if signed else "uitofp"
@@ -46,7 +47,7 @@ def lower_int_to_float(vectors: Vectors, term: Term, args: list[Value]) -> Value
 
 
 def lower_float_to_float(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns a number in another precision, in the rounding mode of the node."""
+    """Emits a conversion between float formats, in the node's rounding mode."""
     result, source = vectors.type(term.type), term.args[0].type
     if source.bits == term.type.bits:
         return args[0]
@@ -65,4 +66,4 @@ CONVERSIONS: Mapping[str, Node] = {
     "int_to_float": lower_int_to_float,
     "float_to_float": lower_float_to_float,
 }
-"""What lowers conversions, by the node's operation."""
+"""The functions that lower conversions, by the node's operation."""

@@ -1,4 +1,4 @@
-"""Lowers nodes of terms that compute floating-point numbers, and comparisons."""
+"""Lowers nodes of terms that compute floats, and comparisons of any type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
 def lower_comparison(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns whether two values of any type compare so; NaNs never do."""
+    """Emits a comparison of two values; with a NaN it is false (ordered)."""
     sign, type = _ORDERED[term.op], term.args[0].type
     if type.is_float:
         return vectors.b.fcmp_ordered(sign, *args)
@@ -28,7 +28,7 @@ def lower_comparison(vectors: Vectors, term: Term, args: list[Value]) -> Value:
 
 
 def lower_arithmetic(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns a sum, a product and so on, in the rounding mode of the node."""
+    """Emits a float operation (`fadd`, `fma`, `fsqrt`, ...) in the node's rounding mode."""
     if term.attr != "rn":
         return rounded(vectors.lanes, term.op, str(term.attr), args, args[0].type)
     if term.op in _INTRINSICS:
@@ -37,18 +37,18 @@ def lower_arithmetic(vectors: Vectors, term: Term, args: list[Value]) -> Value:
 
 
 def lower_float_minimum(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns the lesser or the greater of two numbers; of a number and a NaN, the number."""
+    """Emits the minimum or maximum of two floats; of a number and a NaN, the number."""
     return vectors.intrinsic(_MINIMUM[term.op], args)
 
 
 def lower_is_nan(vectors: Vectors, _term: Term, args: list[Value]) -> Value:
-    """Returns whether a value is no number."""
+    """Emits a test for NaN."""
     return vectors.b.fcmp_unordered("uno", args[0], args[0])
 
 
 def lower_canonical(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns a value, or the one NaN that stands for all. It is chosen among integers: LLVM holds
-    one floating-point NaN as good as another."""
+    """Emits a replacement of any NaN by the canonical one. The `select` is of integers: LLVM may
+    replace a float NaN by another."""
     b, type = vectors.b, unsigned(term.type.bits)
     nan = vectors.constant(CANONICAL_NAN[type.bits], type)
     bits = b.bitcast(args[0], vectors.type(type))
@@ -57,12 +57,12 @@ def lower_canonical(vectors: Vectors, term: Term, args: list[Value]) -> Value:
 
 
 def lower_absolute(vectors: Vectors, _term: Term, args: list[Value]) -> Value:
-    """Returns a number without its sign."""
+    """Emits the absolute value of a float."""
     return vectors.intrinsic("fabs", args)
 
 
 def lower_integral(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns a number rounded to an integer, as a number."""
+    """Emits a rounding of a float to an integral float."""
     return vectors.intrinsic(_INTEGRAL[str(term.attr)], args)
 
 
@@ -76,5 +76,4 @@ FLOATS: Mapping[str, Node] = {
     "fneg": builder_node("fneg"),
     "round_integral": lower_integral,
 }
-"""What lowers nodes of floating-point numbers, and comparisons of any type, by the node's
-operation."""
+"""The functions that lower float operations and comparisons, by the node's operation."""

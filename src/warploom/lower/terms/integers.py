@@ -1,4 +1,4 @@
-"""Lowers nodes of terms that compute integers, bits and predicates."""
+"""Lowers nodes of terms that compute integers and predicates."""
 
 from __future__ import annotations
 
@@ -12,37 +12,40 @@ from warploom.llvm.lanes import I1, Value
 from warploom.llvm.vectors import Vectors
 
 Node = Callable[[Vectors, Term, list[Value]], Value]
-"""Lowers a node of a term, where its arguments have these values."""
+"""A function that lowers a node of a term, given the values of its arguments."""
 
 _COUNTING = {"popc": "ctpop", "brev": "bitreverse"}
 
 
 def builder_node(name: str) -> Node:
-    """Returns what lowers a node to an instruction of LLVM on its arguments, by the name that the
-    builder has for it."""
+    """Returns a function that lowers a node to one LLVM instruction, the builder's method
+    `name`."""
     return lambda vectors, _term, args: getattr(vectors.b, name)(*args)
 
 
 def lower_minimum(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns the lesser or the greater of two integers."""
+    """Emits the minimum or maximum of two integers."""
     sign = "s" if term.type.is_signed else "u"
     return vectors.intrinsic(f"{sign}{term.op}", args)
 
 
 def lower_count(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns how many bits are set, or the bits the other way round."""
+    """Emits a population count or a bit reversal."""
     return vectors.intrinsic(_COUNTING[term.op], args)
 
 
 def lower_leading_zeros(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns how many bits are zero before the first one that is set."""
+    """Emits a count of leading zeros; of 0, the number of bits."""
     name = f"llvm.ctlz.{vectors.suffix(args[0])}"
     return vectors.lanes.intrinsic(name, args[0].type, [args[0], I1(0)])
 
 
 def lower_division(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Returns a quotient or a remainder, with the inputs on which a processor traps replaced
-    first."""
+    """Emits a quotient or a remainder, defined for all inputs.
+
+    Division by 0 and the overflow of the lowest number by -1, on which a processor traps, divide by
+    1 instead; by 0, the quotient is all ones and the remainder the dividend.
+    """
     b, (value, by) = vectors.b, args
     zero = b.icmp_unsigned("==", by, vectors.constant(0, term.type))
     unsafe = zero
@@ -62,10 +65,11 @@ def lower_division(vectors: Vectors, term: Term, args: list[Value]) -> Value:
 
 
 def _quotient(vectors: Vectors, type: ScalarType, value: Value, by: Value) -> Value:
-    """Returns value / by towards zero, where it is defined.
+    """Emits value / by, rounded towards zero; `by` is not 0.
 
-    Up to 32 bits by double precision, which no vector unit lacks: the rounding error of the
-    quotient, value/by * 2^-53 < 2^-21 / by, is below its distance 1/by to the next integer.
+    Up to 32 bits it is a division of doubles, which all vector units have, unlike one of integers.
+    It is exact: the rounding error of the quotient, value/by * 2^-53 < 2^-21 / by, is below its
+    distance 1/by to the next integer.
     """
     b = vectors.b
     if type.bits > 32:
@@ -91,4 +95,5 @@ INTEGERS: Mapping[str, Node] = {
     "div": lower_division,
     "rem": lower_division,
 }
-"""What lowers nodes of integers, and `select` of any type, by the node's operation."""
+"""The functions that lower integer operations, and `select` of any type, by the node's
+operation."""

@@ -1,8 +1,11 @@
-"""Terms to LLVM: what one instruction computes, as vector code.
+"""Lowers a term, the definition of an instruction's result (`isa.terms`), to LLVM vector code.
 
-`Lowering` follows the meaning of each node in `warploom.isa.terms` to the letter; where LLVM
-leaves something undefined (division by zero, conversions out of range) it is fenced off by what
-lowers the node: `lower.terms.integers`, `lower.terms.floats`, `lower.terms.conversions`.
+    add(arg 0, mul(arg 1, const 3))   ->   %1 = mul <32 x i32> %b, splat (i32 3)
+                                           %2 = add <32 x i32> %a, %1
+
+Each node has the meaning that `isa.terms` defines. Inputs for which LLVM's operation is undefined
+(division by zero, conversions out of range) are handled by the functions that lower nodes:
+`lower.terms.integers`, `lower.terms.floats`, `lower.terms.conversions`.
 """
 
 from __future__ import annotations
@@ -18,17 +21,18 @@ from warploom.lower.terms.floats import FLOATS
 from warploom.lower.terms.integers import INTEGERS, Node
 
 NODES: Mapping[str, Node] = {**INTEGERS, **FLOATS, **CONVERSIONS}
-"""What lowers a node, by its operation; `arg` and `const` are no operations."""
+"""The functions that lower nodes, by operation; `arg` and `const` are handled by `Lowering`."""
 
 
 class Lowering:
-    """Lowers terms over vectors of `width` lanes at the builder's place."""
+    """Lowers terms over vectors of `width` lanes."""
 
     def __init__(self, lanes: Lanes, width: int) -> None:
         self.vectors = Vectors(lanes, width)
 
     def __call__(self, term: Term, arguments: Sequence[Value]) -> Value:
-        """Return the value of `term`, where operand i is `arguments[i]`, in its computing type."""
+        """Emits a term, whose argument i is `arguments[i]`; returns its value in the type in which
+        it is computed. A node that occurs twice is emitted once."""
         return self._lower(term, arguments, {})
 
     def _lower(self, term: Term, arguments: Sequence[Value], done: dict[Term, Value]) -> Value:
@@ -41,7 +45,7 @@ class Lowering:
         return done[term]
 
     def node(self, term: Term, args: list[Value]) -> Value:
-        """Lower one node, where its arguments have these values."""
+        """Emits one node, given the values of its arguments."""
         if term.op == "const":
             return self.vectors.constant(int(str(term.attr)), term.type)
         return NODES[term.op](self.vectors, term, args)
@@ -51,14 +55,16 @@ BITLESS = frozenset(
     {"fadd", "fsub", "fmul", "fdiv", "fma", "fsqrt", "fmin", "fmax", "is_nan", "canonical"}
     | {"eq", "ne", "lt", "le", "gt", "ge", "round_integral", "float_to_int", "float_to_float"}
 )
-"""Nodes whose result does not depend on which NaN an operand is, but for which NaN they give."""
+"""The nodes whose result does not depend on the bits of an operand that is a NaN, except for the
+bits of a NaN that they return."""
 
 
 def ignores_nan_bits(term: Term) -> frozenset[int]:
-    """Return the operands whose NaN bits cannot show in the term's value.
+    """Returns the arguments whose NaN bits do not influence the term's value, so that they need not
+    be canonicalised (`abi.nans`).
 
-    An operand is one if every path from it to the root meets only `BITLESS` nodes or selects, and
-    the root closes the question (`canonical`, or no float at all).
+    These are the arguments from which every path to the root has only `BITLESS` nodes or selects,
+    in a term whose root is `canonical` or no float; below a comparison, all are.
     """
     if term.type.kind is Kind.FLOAT and term.op != "canonical":
         return frozenset()

@@ -27,7 +27,7 @@ from warploom.abi.range_cache import (
     RUNS,
     STEP,
     WITHIN,
-    CacheLayout,
+    RangeCacheLayout,
     entries_of,
 )
 from warploom.analysis.vector_shape import LANES
@@ -137,7 +137,7 @@ def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
             _store_example(tally.records[row], pattern, first_address, relocation)
 
 
-def _entries(caches: CacheLayout, row: int, words: Words, start: int) -> Words:
+def _entries(caches: RangeCacheLayout, row: int, words: Words, start: int) -> Words:
     """Returns the entries of a cache that starts at word `start`, one per row. The leader's cache
     has entries of the same length as the member's own."""
     shape = entries_of(caches.sets), caches.entry(row)
