@@ -22,7 +22,7 @@ from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
 from warploom.llvm.lanes import I64, LANES, Value, splat_constant, vector
-from warploom.lower.access.affine_access import ShapedAccess
+from warploom.lower.access.affine_access import AffineAccess
 from warploom.lower.access.atomics import AtomicCode
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.control.barriers import BarrierCode
@@ -81,7 +81,7 @@ class InstructionCode:
         self.moves = MoveCode(self.operands)
         self.shaped = ShapedCode(self.operands, reading)
         self.leading = LeadingCode(self.operands, reading)
-        self.shaped_access = ShapedAccess(memory, reading)
+        self.affine_access = AffineAccess(memory, reading)
 
     def emit(
         self, copy: Copy, index: int, made: Instruction, guard: Value | None, on: Value
@@ -114,7 +114,7 @@ class InstructionCode:
         """Emit a store or a copy; False where the instruction is none."""
         name = made.operation.name
         if name == "st":
-            store = self.copies.fill if is_bulk_fill(made.operation) else self.shaped_access.store
+            store = self.copies.fill if is_bulk_fill(made.operation) else self.affine_access.store
             with self.tensor_waits.deferring(late_copy(made), self._sent(made), on):
                 store(index, made, on)
                 self._complete(index, made, on)
@@ -192,7 +192,7 @@ class InstructionCode:
 
     def _loaded(self, index: int, made: Instruction, on: Value) -> list[Result]:
         type = made.operation.modifiers.scalar()
-        values = self.shaped_access.load(index, made, on)
+        values = self.affine_access.load(index, made, on)
         if values is None:
             values = self.memory.load(index, made, on)
         return [(t, v, type) for t, v in zip(elements(made.operands[0]), values, strict=True)]
@@ -201,7 +201,7 @@ class InstructionCode:
         """Emit an instruction whose results all have shapes; False where it is none."""
         if self.shaped.results(made) is None:
             return False
-        leave = self.shaped_access.ways.leave
+        leave = self.affine_access.group_guards.exit_fast_path
         self.by_shape(
             index,
             made,
@@ -218,7 +218,7 @@ class InstructionCode:
         guard, name = self.guards.agreed(made), made.operation.name
         found: list[Result] = []
         if name in ("ld", "ldu"):
-            values = self.shaped_access.load_agreed(index, made, on)
+            values = self.affine_access.load_uniform_runs(index, made, on)
             type = made.operation.modifiers.scalar()
             found = [(t, v, type) for t, v in zip(elements(made.operands[0]), values, strict=True)]
         elif name == "cvta":

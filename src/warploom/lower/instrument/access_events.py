@@ -39,7 +39,7 @@ FEW_ROWS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class LaneRuns:
     """Locates what the lanes of a warp reach: `firsts` has the address of the first lane of each of
     as many equal runs as `shape` has, in which the lanes follow by its stride."""
 
@@ -77,7 +77,7 @@ def emit_event(lanes: Lanes, shape: AccessType, runs: VectorShape) -> None:
     if shape.op != "atomic" and shape.space is not Space.LOCAL:
         exact = b.load(lanes.slot(state, words.EXACT), typ=I64)
         thinned = b.and_(b.icmp_signed("==", exact, I64(0)), I1(shape.op == "load"))
-        steps = _steps(lanes, shape.size, Runs(firsts, runs))
+        steps = _steps(lanes, shape.size, LaneRuns(firsts, runs))
         shown = _shown(lanes, steps.same, mask, thinned)
         heads = _heads(lanes, shape.size, steps.strays, shown)
         if runs.width == LANES and shape.size >= WORD:
@@ -114,7 +114,7 @@ class _Steps:
     even: Value
 
 
-def _steps(lanes: Lanes, size: int, runs: Runs) -> _Steps:
+def _steps(lanes: Lanes, size: int, runs: LaneRuns) -> _Steps:
     """Return how each lane's address follows that of the lane before, where lanes reach `size`
     bytes each."""
     b, firsts, (width, stride) = lanes.b, runs.firsts, (runs.shape.width, runs.shape.stride)

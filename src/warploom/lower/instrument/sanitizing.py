@@ -27,7 +27,7 @@ from warploom.llvm.lanes import (
     vector,
 )
 from warploom.lower.frame.operands import Operands
-from warploom.lower.instrument.access_events import SPACES, Runs, emit_event
+from warploom.lower.instrument.access_events import SPACES, LaneRuns, emit_event
 from warploom.lower.instrument.extents import Extent
 from warploom.lower.instrument.sanitizing_events import EventCode
 from warploom.lower.instrument.uninitialised import (
@@ -45,7 +45,7 @@ RANGE = (PTR, I64, I64, I64)
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class SpaceMemory:
     """Locates a state space: `base` is its first byte on the host, `limit` its length in bytes,
     `data` the buffer that has the operands and results of an access."""
 
@@ -68,7 +68,7 @@ class SanitizingCode:
         """Return whether no access may be put off."""
         return self._wanted.in_order
 
-    def takes(self, index: int, shape: AccessType) -> bool:
+    def must_check(self, index: int, shape: AccessType) -> bool:
         """Returns whether the detector may have to see an access though it may be done."""
         return shape.space in self._wanted.accesses and index not in self._wanted.unchecked
 
@@ -78,13 +78,13 @@ class SanitizingCode:
         shape: AccessType,
         addresses: Value,
         mask: Value,
-        memory: Memory,
+        memory: SpaceMemory,
         do_access: Callable[[Value], Value],
     ) -> Value:
         """Emits an access by `do_access`, a function of the lanes that returns the fault, if any;
         lanes that may not reach there are left out, and load zeros. Returns the fault of the
         others."""
-        if self.takes(index, shape):
+        if self.must_check(index, shape):
             self._clear(shape, memory)
             mask = self.access(index, shape, addresses, mask, memory)
             if index not in self._wanted.aligned | self._wanted.written:
@@ -98,7 +98,7 @@ class SanitizingCode:
         return self._rarely(self.b.icmp_unsigned("!=", fault, I64(0)), again, fault)
 
     def filter(
-        self, index: int, shape: AccessType, addresses: Value, mask: Value, memory: Memory
+        self, index: int, shape: AccessType, addresses: Value, mask: Value, memory: SpaceMemory
     ) -> Value:
         """Emit the event of an access that may lead to other blocks of the cluster; return the
         lanes that may do it. The others load zeros."""
@@ -125,9 +125,9 @@ class SanitizingCode:
         shape: AccessType,
         addresses: Value,
         mask: Value,
-        memory: Memory,
+        memory: SpaceMemory,
         extent: Extent | None = None,
-        runs: Runs | None = None,
+        runs: LaneRuns | None = None,
     ) -> Value:
         """Emit the event of an access of some lanes, if there is to be one; return the lanes that
         may do it. Where that is known: `extent`, in which all lies that they reach, and in which
@@ -135,7 +135,7 @@ class SanitizingCode:
         if shape.space not in SPACES:
             return mask
         to_be_seen = self._condition(index, shape, addresses, mask, memory, extent)
-        runs = runs or Runs(addresses, VECTOR)
+        runs = runs or LaneRuns(addresses, VECTOR)
         event = functools.partial(self._event_of, index, shape, runs, mask, memory)
         return event() if to_be_seen is None else self._rarely(to_be_seen, event, mask)
 
@@ -145,7 +145,7 @@ class SanitizingCode:
         shape: AccessType,
         addresses: Value,
         mask: Value,
-        memory: Memory,
+        memory: SpaceMemory,
         extent: Extent | None,
     ) -> Value | None:
         """Returns whether the detector has to see an access; None where it always has."""
@@ -163,7 +163,7 @@ class SanitizingCode:
         shape: AccessType,
         addresses: Value,
         mask: Value,
-        memory: Memory,
+        memory: SpaceMemory,
         extent: Extent | None,
     ) -> Value:
         """Return whether some lanes reach shared memory that nobody has written, as far as the
@@ -221,7 +221,7 @@ class SanitizingCode:
         return function
 
     def _event_of(
-        self, index: int, shape: AccessType, runs: Runs, mask: Value, memory: Memory
+        self, index: int, shape: AccessType, runs: LaneRuns, mask: Value, memory: SpaceMemory
     ) -> Value:
         """Emits the event of an access of some lanes; returns those that may do it."""
         function = self._event_function(shape, runs.shape)
@@ -245,7 +245,7 @@ class SanitizingCode:
         emit_event(lanes, shape, runs)
         return function
 
-    def _clear(self, shape: AccessType, memory: Memory) -> None:
+    def _clear(self, shape: AccessType, memory: SpaceMemory) -> None:
         """Writes zeros where lanes that are kept from memory find what they load."""
         size, at = shape.parts * shape.part_bytes, {"load": 0, "atomic": 2}.get(shape.op)
         if at is not None:

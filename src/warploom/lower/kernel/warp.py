@@ -210,9 +210,9 @@ class WarpFunction:
             self.sync.before(block)
         self.barriers.begin(block)
         self._count_block(block)
-        self.instructions.shaped_access.begin(block, masked=False)
+        self.instructions.affine_access.begin(block, masked=False)
         self._body(copy, block, block.start)
-        self._entries = self.instructions.shaped_access.ways.slow_path()
+        self._entries = self.instructions.affine_access.group_guards.slow_path()
         if self._entries:
             first = min(self._entries)
             self.b.position_at_end(self.frame.function.append_basic_block("slow_path"))
@@ -228,7 +228,7 @@ class WarpFunction:
         """Emits the instructions of a block that some lanes run under a mask."""
         self._entries, self.memory.diverged = {}, True
         self._count_block(block)
-        self.instructions.shaped_access.begin(block, masked=True)
+        self.instructions.affine_access.begin(block, masked=True)
         self.instructions.shaped.partly = True
         for index in steps(self.program, block):
             self.frame.ahead = block.stop - index

@@ -8,11 +8,11 @@ from warploom.analysis.vector_shape import LANES
 from warploom.ir.access_groups import group_alone
 from warploom.ir.access_plans import Guard, Move
 from warploom.llvm.lanes import I64, Value
-from warploom.lower.access.groups import Group
+from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.loads import load
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.narrow_access import NarrowAccess
-from warploom.lower.access.range_cache import AccessCache
+from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import LaneAddresses, Transfers
 from warploom.ptx.ir import Instruction
@@ -26,15 +26,15 @@ class PartAccess:
 
     def __init__(self, memory: MemoryCode, reading: Reading) -> None:
         self.memory, self.reading, self.b = memory, reading, memory.b
-        self.lanes, self._cache = memory.lanes, AccessCache(memory, reading)
+        self.lanes, self._cache = memory.lanes, RangeCache(memory, reading)
         self._narrow = NarrowAccess(memory.lanes)
         self._transfers = Transfers(memory.lanes, memory.places.pointer)
-        self._groups: dict[int, Group] = {}
+        self._groups: dict[int, GroupValues] = {}
 
     def can_be(self, index: int, made: Instruction) -> bool:
         """Returns whether an access is one of these."""
         group = group_alone(self.memory.accesses, self.reading, index, made)
-        if group is None or group.shape.parts > 1 or group.base.width > 1:
+        if group is None or group.access_type.parts > 1 or group.base.width > 1:
             return False
         return group.plan.guard is Guard.CACHE and group.plan.move in ONE_PLACE_OR_VECTOR
 
@@ -43,14 +43,14 @@ class PartAccess:
         those of the first one."""
         b, found = self.b, group_alone(self.memory.accesses, self.reading, index, made)
         assert found is not None
-        group = Group(found)
-        address = made.operands[0 if group.shape.op == "store" else 1]
+        group = GroupValues(found)
+        address = made.operands[0 if group.access_type.op == "store" else 1]
         base = self.memory.operands.base(address, 1)
         ahead = b.mul(warp, I64(LANES * group.base.stride))
         group.bases = b.add(base, self.lanes.splat(ahead, 1))
         group.firsts = [self.lanes.lane(group.bases, 0)]
         self._groups[index] = group
-        return self._cache.knows(group, self._cache.sets.of_bits(bits))
+        return self._cache.hits(group, self._cache.sets.of_bits(bits))
 
     def count(self, index: int, times: Value) -> None:
         """Count that they went so, once or never."""
@@ -79,4 +79,4 @@ class PartAccess:
         """Returns how an access moves its data, and where lane 0 reaches, or would."""
         group = self._groups[index]
         first = self.b.add(group.firsts[0], I64(group.members[0][1]))
-        return group.plan.move, LaneAddresses(group.shape, [first], on)
+        return group.plan.move, LaneAddresses(group.access_type, [first], on)

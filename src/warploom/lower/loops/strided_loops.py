@@ -31,8 +31,8 @@ from warploom.analysis.shape_transfer import BlockShapes
 from warploom.analysis.strided_loops import StridedLoop, staying_relation
 from warploom.ir.warp_ir import BatchedLoop
 from warploom.llvm.lanes import I32, I64, LANES, Value
-from warploom.lower.access.affine_access import NEIGHBOURS
-from warploom.lower.access.groups import Group
+from warploom.lower.access.affine_access import PREFETCH_WARPS
+from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.lane_sets import LaneSet
 from warploom.lower.control.control import Control
 from warploom.lower.frame.blocks import Copy
@@ -64,24 +64,24 @@ class _Iteration:
     """Holds what one evaluated iteration has shown: its groups, by their first accesses, and the
     operands of comparisons and those that are widened, by instruction and number of the source."""
 
-    groups: dict[int, Group] = field(default_factory=dict[int, Group])
+    groups: dict[int, GroupValues] = field(default_factory=dict[int, GroupValues])
     operands: dict[tuple[int, int], Linear] = field(default_factory=dict[tuple[int, int], Linear])
 
 
 @dataclass(frozen=True)
 class _Batch:
     """A batch about to run: of how many iterations at most; of each group its places in the first
-    iteration, how far it advances, and whether its entry allows these. `fetches`: it asks for what
+    iteration, how far it advances, and whether its entry allows these. `prefetches`: it asks for what
     the next warps access."""
 
     batched: BatchedLoop
     shapes: BlockShapes
     count: Value
     lanes: LaneSet
-    groups: Mapping[int, Group]
+    groups: Mapping[int, GroupValues]
     steps: Mapping[int, Value]
     known: Mapping[int, Value]
-    fetches: Value
+    prefetches: Value
 
 
 class StridedLoopCode:
@@ -98,7 +98,7 @@ class StridedLoopCode:
         self.frame, self.b, self.lanes = control.frame, control.b, control.frame.lanes
         self.program, self.blocks = control.program, control.blocks
         self.instructions, self.guards = instructions, guards
-        self._ways = instructions.shaped_access.ways
+        self._ways = instructions.affine_access.ways
         self._standing, self._end_block = standing, end_block
 
     def emit(self, copy: Copy, batched: BatchedLoop) -> None:
@@ -139,7 +139,7 @@ class StridedLoopCode:
         """Has the next batch find entries of groups for which there are none, or others."""
         for first, group in batch.groups.items():
             with self.b.if_then(self.b.not_(batch.known[first])):
-                self._ways.cache.learn(group, batch.lanes)
+                self._ways.cache.fill(group, batch.lanes)
 
     # ---- the check ------------------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class StridedLoopCode:
         registers.spilled = spilled
         length = sum(map(self._length, loop.blocks))
         limits.bound(b.sub(frame.get(frame.fuel.left), I64(length)), I64(-length))
-        who = self._ways.cache.sets.everyone()
+        who = self._ways.cache.sets.full_warp()
         steps: dict[int, Value] = {}
         known: dict[int, Value] = {}
         for index, group in first.groups.items():
@@ -185,14 +185,14 @@ class StridedLoopCode:
             relation = staying_relation(self.program, loop.blocks, block, index)
             operands = [(first.operands[index, n], second.operands[index, n]) for n in range(2)]
             limits.compare(relation, *operands)
-        count, fetches = limits.count(), self._fetches(steps.values())
-        return _Batch(batched, shapes, count, who, first.groups, steps, known, fetches)
+        count, prefetches = limits.count(), self._fetches(steps.values())
+        return _Batch(batched, shapes, count, who, first.groups, steps, known, prefetches)
 
     def _fetches(self, steps: Iterable[Value]) -> Value:
         """Returns whether the running warp, the first of some, asks for what they access: where
         iterations are so far apart that each is in another page."""
         b = self.b
-        first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(NEIGHBOURS - 1)), I64(0))
+        first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(PREFETCH_WARPS - 1)), I64(0))
         far = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)
         return b.and_(first, reduce(b.or_, far))
 
@@ -239,7 +239,7 @@ class StridedLoopCode:
         return Linear(value, shape, type, moves)
 
     def _bound_group(
-        self, limits: Limits, who: LaneSet, group: Group, later: Group
+        self, limits: Limits, who: LaneSet, group: GroupValues, later: GroupValues
     ) -> tuple[Value, Value]:
         """Bounds the iterations to those in which a group stays inside of what its entry allows;
         returns by how much it advances in each, and whether the entry allows the first."""
@@ -248,9 +248,9 @@ class StridedLoopCode:
         if width > 1:
             moved = b.sub(later.bases, group.bases)
             limits.require(limits.all_equal(moved, step))
-        behind, last, holds = self._ways.cache.window(group, who)
+        behind, last, holds = self._ways.cache.allowed_window(group, who)
         limits.require(holds)
-        limits.require(b.icmp_unsigned("==", b.and_(step, I64(group.shape.size - 1)), I64(0)))
+        limits.require(b.icmp_unsigned("==", b.and_(step, I64(group.access_type.size - 1)), I64(0)))
         limits.stays_between(behind, last, step)
         return step, holds
 
@@ -288,7 +288,7 @@ class StridedLoopCode:
         block = self.program.blocks[loop.blocks[position]]
         inside = range(block.start, block.stop)
         groups = [one for one in batch.batched.groups if one.members[0][0] in inside]
-        self._ways.begin_batch(groups, batch.groups.keys(), batch.fetches)
+        self._ways.begin_batch(groups, batch.groups.keys(), batch.prefetches)
         for at in range(block.start, block.stop):
             made = self.program.instructions[at]
             self.frame.ahead = block.stop - at
@@ -358,7 +358,7 @@ class StridedLoopCode:
             for first, group in batch.groups.items():
                 if block.start <= first < block.stop:
                     self._ways.cache.count_batch(group, batch.lanes, batch.steps[first], times)
-                    if group.shape.op == "store":
+                    if group.access_type.op == "store":
                         stores = b.add(stores, b.mul(times, I64(len(group.members))))
         b.store(b.sub(frame.get(frame.fuel.left), used), frame.fuel.left)
         count_change(self.lanes, frame.environment, stores)

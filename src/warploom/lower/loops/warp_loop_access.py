@@ -9,10 +9,10 @@ from warploom.analysis.warp_loops import WarpLoop
 from warploom.ir.access_groups import find_groups
 from warploom.ir.access_plans import Guard, Move
 from warploom.llvm.lanes import I1, I64, Value
-from warploom.lower.access.groups import Group
+from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.loads import load
 from warploom.lower.access.memory import MemoryCode
-from warploom.lower.access.range_cache import AccessCache
+from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import LaneAddresses, Transfers
 from warploom.lower.frame.block_layout import BlockWide
@@ -36,14 +36,14 @@ class WarpLoopAccess:
     ) -> None:
         self.memory, self.reading, self._block, self.layout = memory, reading, block, layout
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
-        self._cache = AccessCache(memory, reading)
+        self._cache = RangeCache(memory, reading)
         self._transfers = Transfers(memory.lanes, memory.places.pointer)
-        self._groups: dict[int, Group] = {}
+        self._groups: dict[int, GroupValues] = {}
         for index in (*warp_loop.blocks, *warp_loop.own):
             shapes = self.frame.shapes.at(index)
             here = Reading(reading.program, reading.warp_layout, shapes)
             for found in find_groups(memory.accesses, here, self.frame.program.blocks[index]):
-                self._groups |= dict.fromkeys((i for i, _ in found.members), Group(found))
+                self._groups |= dict.fromkeys((i for i, _ in found.members), GroupValues(found))
         self._offsets = {i: offset for g in self._groups.values() for i, offset in g.members}
         self._steps: dict[int, Value] = {}
         """How far each warp reaches behind the one before it, by the first of a group."""
@@ -52,7 +52,7 @@ class WarpLoopAccess:
     @property
     def accesses_memory(self) -> bool:
         """Returns whether some are to global memory."""
-        return any(group.shape.space is Space.GLOBAL for group in self._groups.values())
+        return any(group.access_type.space is Space.GLOBAL for group in self._groups.values())
 
     # ---- for all warps --------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ class WarpLoopAccess:
         b, group = self.b, self._groups[index]
         if group.firsts:
             return I1(1)
-        address = made.operands[0 if group.shape.op == "store" else 1]
+        address = made.operands[0 if group.access_type.op == "store" else 1]
         base = self.memory.operands.base(address, group.base.width)
         if self._block.address(address).width == 1:  # all rows of the block begin there
             base = self.lanes.splat(self.lanes.lane(base, 0), group.base.width)
@@ -70,8 +70,8 @@ class WarpLoopAccess:
         group.firsts = [self.lanes.lane(base, run) for run in range(group.base.width)]
         step = self.layout.step(base, group.base.stride)
         self._steps[group.members[0][0]] = step = I64(0) if step is None else step
-        known = self._cache.holds_until(group, b.mul(b.sub(warps, I64(1)), step))
-        known = b.and_(known, self._cache.keeps_place(group, step))
+        known = self._cache.hits_until(group, b.mul(b.sub(warps, I64(1)), step))
+        known = b.and_(known, self._cache.keeps_counter(group, step))
         return b.or_(known, b.icmp_unsigned("==", warps, I64(0)))
 
     def count(self, index: int, warps: Value) -> None:
@@ -91,7 +91,7 @@ class WarpLoopAccess:
     def store(self, index: int, made: Instruction) -> None:
         """Emit the store of the running warp."""
         group = self._groups[index]
-        value = self.memory.operands.bits(made.operands[1], group.shape.type)
+        value = self.memory.operands.bits(made.operands[1], group.access_type.type)
         store(self._transfers, group.plan.move, self._lane_addresses(index), [value])
 
     def _lane_addresses(self, index: int) -> LaneAddresses:
@@ -99,13 +99,13 @@ class WarpLoopAccess:
         b, group = self.b, self._groups[index]
         ahead = b.mul(self.frame.warp, self._steps[group.members[0][0]])
         ahead = b.add(ahead, I64(self._offsets[index]))
-        return LaneAddresses(group.shape, [b.add(first, ahead) for first in group.firsts])
+        return LaneAddresses(group.access_type, [b.add(first, ahead) for first in group.firsts])
 
 
-def _goes_on(group: Group) -> bool:
+def _goes_on(group: GroupValues) -> bool:
     """Returns whether the look at one warp's access may serve all that reach on by one step."""
     if group.plan.guard is not Guard.CACHE:
         return False
     if group.plan.move is Move.VECTOR:
-        return group.shape.parts == 1 and group.shape.size >= WORD
-    return group.plan.move in (Move.SCALAR, Move.ROWS) and group.shape.op == "load"
+        return group.access_type.parts == 1 and group.access_type.size >= WORD
+    return group.plan.move in (Move.SCALAR, Move.ROWS) and group.access_type.op == "load"

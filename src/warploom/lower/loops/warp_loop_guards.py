@@ -59,7 +59,7 @@ class WarpLoopCheck:
         self.saved, self.instructions = saved, instructions
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
         self.program, self.memory = self.frame.program, instructions.memory
-        self._lanes = instructions.shaped_access.reading
+        self._lanes = instructions.affine_access.reading
         whole = WHOLE[self._lanes.warp_layout]
         self._reading = Reading(self.program, whole, self.frame.facts.block_shapes)
         self.alike = alike(self._reading, self.frame.shapes)
