@@ -144,7 +144,7 @@ class InstructionCode:
             case Unit.TEXTURE:
                 return self.texture.emit(index, made, on)
             case Unit.BARRIER:
-                return [(made.operands[0], *self.barriers.told(made))]
+                return [(made.operands[0], *self.barriers.count_result(made))]
             case _:
                 return self._named_results(index, made, on)
 
@@ -215,7 +215,7 @@ class InstructionCode:
     ) -> None:
         """Emit an instruction whose results all have shapes; what to do is `wrapped`, where a lane
         wraps around that must not."""
-        guard, name = self.guards.agreed(made), made.operation.name
+        guard, name = self.guards.uniform_value(made), made.operation.name
         found: list[Result] = []
         if name in ("ld", "ldu"):
             values = self.affine_access.load_uniform_runs(index, made, on)

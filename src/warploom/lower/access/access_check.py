@@ -42,7 +42,7 @@ class AccessCheck:
             misaligned = b.and_(fold(self.lanes, "or", self.access.addresses, on), inside)
             none = repeated(0, I64, largest.type.count)
             outside = b.or_(outside, b.icmp_unsigned("!=", misaligned, none))
-        any_outside = self.lanes.any_outside(outside)
+        any_outside = self.lanes.some(outside)
         entry = b.block
         slow, done = (self.access.function.append_basic_block(name) for name in ("look", "seen"))
         # A span below zero means that no allocation is cached, or that it is shorter than one

@@ -147,7 +147,7 @@ class AffineAccess:
         self._report_to_detector(index, group, instruction.operands[1], on, [])
         self.group_guards.count(index, group)
         if self.group_guards.prefetches_ahead and _is_global_line(group):
-            first = self.group_addresses.places(group, index)[0]
+            first = self.group_addresses.firsts(group, index)[0]
             self.transfers.prefetch(
                 group.access_type,
                 first,
@@ -165,7 +165,7 @@ class AffineAccess:
             return
         with self.b.if_then(group.prefetches):
             first, extent = (
-                self.group_addresses.places(group, index)[0],
+                self.group_addresses.firsts(group, index)[0],
                 LANES * group.access_type.size,
             )
             self.transfers.prefetch(
@@ -259,6 +259,6 @@ class AffineAccess:
             first_vector = self.operands.host_pointers(
                 base, self.group_addresses.first_vector(group, index)
             )
-        firsts, mask = self.group_addresses.places(group, index), self.group_guards.mask(group, on)
+        firsts, mask = self.group_addresses.firsts(group, index), self.group_guards.mask(group, on)
         stride, step = group.base.stride, group.step
         return LaneAddresses(group.access_type, firsts, mask, stride, step, pointers, first_vector)

@@ -202,7 +202,7 @@ class MemoryCode:
             if self.sanitizing:
                 memory = SpaceMemory(base, limit, self.places.at(0))
                 mask = self.sanitizing.filter(index, access_type, addresses, mask, memory)
-            addresses = self.clusters.places(index, addresses, mask, access_type.size)
+            addresses = self.clusters.offsets_in_cluster(index, addresses, mask, access_type.size)
             base = self.b.inttoptr(self.clusters.start(), PTR)
             limit = self.b.mul(self.frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))
         if self.recording:

@@ -58,12 +58,12 @@ class BarrierCode:
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
 
-    def ends(self, made: Instruction) -> bool:
+    def ends(self, instruction: Instruction) -> bool:
         """Returns whether it is a barrier at which a block ends and the warp leaves."""
-        return made.operation.spec.unit is Unit.BARRIER and not votes(made)
+        return instruction.operation.spec.unit is Unit.BARRIER and not votes(instruction)
 
     def end(
-        self, copy: Copy, block: Block, index: int, made: Instruction, guard: Value | None
+        self, copy: Copy, block: Block, index: int, instruction: Instruction, guard: Value | None
     ) -> None:
         """Wait at a barrier or arrive there, at the end of a block, if some lane gets there."""
         frame, following = self.frame, block.successors[-1]
@@ -73,82 +73,82 @@ class BarrierCode:
             waits, passes = (frame.function.append_basic_block(n) for n in ("wait", "pass"))
             self.b.cbranch(self.lanes.any(on), waits, passes)
             with self.b.goto_block(passes):
-                self.control.edges.go(copy, following, block.index)
+                self.control.edges.jump(copy, following, block.index)
             self.b.position_at_end(waits)
-        if is_cluster_barrier(made.operation):
-            self._end_in_cluster(copy, block, index, made, on)
+        if is_cluster_barrier(instruction.operation):
+            self._end_in_cluster(copy, block, index, instruction, on)
             return
-        number, threads = self._operands(index, made, on)
-        if "arrive" in made.operation.modifiers:
-            self._store(number, threads)
-            self.control.suspension.give_way(Status.ARRIVED_ONLY, following)
+        number, threads = self._operands(index, instruction, on)
+        if "arrive" in instruction.operation.modifiers:
+            self._store_operands(number, threads)
+            self.control.suspension.suspend(Status.ARRIVED_ONLY, following)
         elif copy is Copy.DIVERGENT:
-            if frame.variant.baseline and _simple(made) is not None:
-                with self.b.if_then(self.control.nodes.are_together(), likely=True):
-                    self._wait_together(block, index, made, number, threads)
+            if frame.variant.baseline and _plain_number(instruction) is not None:
+                with self.b.if_then(self.control.simt_stack.are_together(), likely=True):
+                    self._wait_together(block, index, instruction, number, threads)
             self._wait(index, number, threads, following)
-        elif copy is Copy.REGION and _simple(made) is not None:
-            self.control.suspension.hand_over(block.index)
+        elif copy is Copy.REGION and _plain_number(instruction) is not None:
+            self.control.suspension.wait_in_region(block.index)
         else:
-            self._wait_together(block, index, made, number, threads)
+            self._wait_together(block, index, instruction, number, threads)
 
     def _wait_together(
-        self, block: Block, index: int, made: Instruction, number: Value, threads: Value
+        self, block: Block, index: int, instruction: Instruction, number: Value, threads: Value
     ) -> None:
         """Wait at a barrier at the end of a block, all living lanes together."""
-        self.control.suspension.wait_together(block.index, index, _simple(made))
-        self._leave(index, number, threads)
+        self.control.suspension.wait_together(block.index, index, _plain_number(instruction))
+        self._store_barrier(index, number, threads)
         self.frame.leave(Status.BARRIER)
 
     def _end_in_cluster(
-        self, copy: Copy, block: Block, index: int, made: Instruction, on: Value
+        self, copy: Copy, block: Block, index: int, instruction: Instruction, on: Value
     ) -> None:
         """Arrive or wait at the barrier of the cluster, at the end of a block."""
         b, frame, following = self.b, self.frame, block.successors[-1]
-        self._note(index, on, I64(CLUSTER_BARRIER), I64(0))
-        if "arrive" in made.operation.modifiers:
+        self._record_arrival(index, on, I64(CLUSTER_BARRIER), I64(0))
+        if "arrive" in instruction.operation.modifiers:
             at = frame.context.state(CLUSTER_ARRIVED)
             b.store(b.or_(frame.get(at), b.zext(self.lanes.bits(on), I64)), at)
-            self.control.edges.go(copy, following, block.index)
+            self.control.edges.jump(copy, following, block.index)
             return
         waits, passes = (frame.function.append_basic_block(n) for n in ("wait", "pass"))
         b.cbranch(self.clusters.must_wait(on), waits, passes)
         with b.goto_block(passes):
-            self.control.edges.go(copy, following, block.index)
+            self.control.edges.jump(copy, following, block.index)
         b.position_at_end(waits)
         number, threads = I64(CLUSTER_BARRIER), I64(0)
         if copy is Copy.DIVERGENT:
             self._wait(index, number, threads, following)
         else:
             self.control.suspension.wait_together(block.index, index, None)
-            self._leave(index, number, threads)
+            self._store_barrier(index, number, threads)
             frame.leave(Status.BARRIER)
 
     def begin(self, block: Block) -> None:
         """Wait before a barrier that counts, at the begin of a block, with what the lanes add."""
-        made = self.frame.program.instructions[block.start]
-        if not votes(made):
+        instruction = self.frame.program.instructions[block.start]
+        if not votes(instruction):
             return
         b, frame = self.b, self.frame
-        waited = frame.get(frame.context.table(PASS))
+        passed = frame.get(frame.context.table(PASS))
         b.store(I64(0), frame.context.table(PASS))
-        on = self.operands.executing(made)
-        must = b.and_(b.icmp_unsigned("==", waited, I64(0)), self.lanes.any(on))
-        with b.if_then(must):
-            number, threads = self._operands(block.start, made, on)
-            counted = self.operands.read(made.operands[-1], PRED)
-            if made.operation.modifiers["op"] == "and":
+        on = self.operands.executing(instruction)
+        must_wait = b.and_(b.icmp_unsigned("==", passed, I64(0)), self.lanes.any(on))
+        with b.if_then(must_wait):
+            number, threads = self._operands(block.start, instruction, on)
+            counted = self.operands.read(instruction.operands[-1], PRED)
+            if instruction.operation.modifiers["op"] == "and":
                 counted = b.not_(counted)
             lanes = self.lanes.popcount(self.lanes.bits(b.and_(counted, on)))
             b.store(b.add(lanes, I64(1)), frame.context.table(VOTE))
             self._wait(block.start, number, threads, block.index)
 
-    def told(self, made: Instruction) -> tuple[Value, ScalarType]:
+    def count_result(self, instruction: Instruction) -> tuple[Value, ScalarType]:
         """Returns what a barrier has counted, as its destination gets it."""
         b, frame = self.b, self.frame
         total = b.sub(frame.get(frame.context.table(VOTE)), I64(1))
         b.store(I64(0), frame.context.table(VOTE))
-        op = made.operation.modifiers["op"]
+        op = instruction.operation.modifiers["op"]
         if op == "popc":
             return self.lanes.splat(b.trunc(total, I32)), U32
         return self.lanes.splat(b.icmp_signed("==" if op == "and" else ">", total, I64(0))), PRED
@@ -157,37 +157,37 @@ class BarrierCode:
         """Leave, to go on at a block: the whole warp before 7.0, else the lanes that came."""
         if self.frame.variant.independent:
             self.frame.context.set_state(INSTRUCTION, I64(index))
-            self._store(number, threads)
-            self.control.suspension.give_way(Status.SPLIT_BARRIER, block)
+            self._store_operands(number, threads)
+            self.control.suspension.suspend(Status.SPLIT_BARRIER, block)
         else:
-            self._leave(index, number, threads)
-            self.control.suspension.give_way(Status.BARRIER, block)
+            self._store_barrier(index, number, threads)
+            self.control.suspension.suspend(Status.BARRIER, block)
 
-    def _leave(self, index: int, number: Value, threads: Value) -> None:
+    def _store_barrier(self, index: int, number: Value, threads: Value) -> None:
         """Say at which barrier the warp as a whole waits."""
         words = {INSTRUCTION: I64(index), BARRIER: number, BARRIER_THREADS: threads}
         for word, value in words.items():
             self.frame.context.set_state(word, value)
 
-    def _store(self, number: Value, threads: Value) -> None:
+    def _store_operands(self, number: Value, threads: Value) -> None:
         self.b.store(number, self.frame.context.table(ARGUMENT))
         self.b.store(threads, self.frame.context.table(ARGUMENT_2))
 
-    def _operands(self, index: int, made: Instruction, on: Value) -> tuple[Value, Value]:
+    def _operands(self, index: int, instruction: Instruction, on: Value) -> tuple[Value, Value]:
         """Return the number of the barrier and of the threads that it awaits, 0 for all;
         checked."""
         b = self.b
-        given = sources(made)[: -1 if votes(made) else None]
-        number, *count = (self.operands.uniform(operand, on) for operand in given)
+        operands_given = sources(instruction)[: -1 if votes(instruction) else None]
+        number, *count = (self.operands.uniform(operand, on) for operand in operands_given)
         threads = count[0] if count else I64(0)
-        if is_group_barrier(made.operation):
+        if is_group_barrier(instruction.operation):
             number = b.add(number, b.udiv(self.frame.warp, I64(GROUP_WARPS)))
         else:
             self._check(index, on, number, threads)
-        self._note(index, on, number, threads)
+        self._record_arrival(index, on, number, threads)
         return number, threads
 
-    def _note(self, index: int, on: Value, number: Value, threads: Value) -> None:
+    def _record_arrival(self, index: int, on: Value, number: Value, threads: Value) -> None:
         """Emit what takes note of lanes that come to a barrier."""
         for code in self.arrivals:
             code.barrier(index, on, number, threads)
@@ -203,9 +203,9 @@ class BarrierCode:
             self.frame.fault(BAD_BARRIER, index, lane, number, threads)
 
 
-def _simple(made: Instruction) -> int | None:
+def _plain_number(instruction: Instruction) -> int | None:
     """Return the number of a barrier of all threads, if it is a constant."""
-    match made.guard, sources(made):
+    match instruction.guard, sources(instruction):
         case None, (Immediate(number),) if number < BARRIERS:
             return number
         case _:

@@ -45,7 +45,7 @@ class ClusterCode:
         before = p.mul(self.rank, self.frame.slot(Slot.SHARED_STRIDE))
         return p.sub(self.frame.slot(Slot.SHARED_AT), before)
 
-    def places(self, index: int, addresses: Value, mask: Value, size: int) -> Value:
+    def offsets_in_cluster(self, index: int, addresses: Value, mask: Value, size: int) -> Value:
         """Places behind `start` for addresses of shared memory; leaves where one leads nowhere."""
         b, frame = self.b, self.frame
         b.store(addresses, self._buffer, align=64)
@@ -88,11 +88,11 @@ class ClusterCode:
 
     def rank_of(self, address: Value) -> Value:
         """`getctarank`, of 64-bit lanes."""
-        b, every = self.b, self.lanes.splat
-        above = b.and_(b.lshr(address, every(I64(BLOCK_BITS))), every(I64((1 << 8) - 1)))
-        rank = b.sub(above, every(I64(1)))
-        own = b.icmp_unsigned("==", above, every(I64(0)))
-        return b.trunc(b.select(own, every(self.rank), rank), vector(I32))
+        b, splat = self.b, self.lanes.splat
+        block_field = b.and_(b.lshr(address, splat(I64(BLOCK_BITS))), splat(I64((1 << 8) - 1)))
+        rank = b.sub(block_field, splat(I64(1)))
+        is_own = b.icmp_unsigned("==", block_field, splat(I64(0)))
+        return b.trunc(b.select(is_own, splat(self.rank), rank), vector(I32))
 
     @cached_property
     def _buffer(self) -> Value:

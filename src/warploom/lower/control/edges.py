@@ -21,29 +21,29 @@ class Edges:
         self.frame, self.b, self.program = blocks.frame, blocks.frame.lanes.b, blocks.program
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
 
-    def go(self, copy: Copy, index: int, origin: int) -> None:
+    def jump(self, copy: Copy, index: int, origin: int) -> None:
         """Jump from block `origin` to block `index` in a copy; `exit` ends the path."""
-        self.b.branch(self.way(copy, index, origin))
+        self.b.branch(self.block_to(copy, index, origin))
 
-    def way(self, copy: Copy, index: int, origin: int) -> ir.Block:
+    def block_to(self, copy: Copy, index: int, origin: int) -> ir.Block:
         """Returns where to jump to get there, from code for block `origin`."""
         if copy is Copy.DIVERGENT:
-            return self._straight_way(copy, index, origin)
-        before, behind = (self.frame.shapes.around(block) for block in (origin, index))
-        left = [one for one in before if one not in behind and copy is not Copy.REGION]
-        entered = [one for one in behind if one not in before]
+            return self._direct_block(copy, index, origin)
+        before, after = (self.frame.shapes.around(block) for block in (origin, index))
+        left = [region for region in before if region not in after and copy is not Copy.REGION]
+        entered = [region for region in after if region not in before]
         if not (left or entered or self.frame.transfers.becomes_varying(origin, index)):
-            return self._straight_way(copy, index, origin)
+            return self._direct_block(copy, index, origin)
         edge = self.blocks.append(f"edge{origin}.{index}")
         with self.b.goto_block(edge):
             self.frame.transfers.to_varying(origin, index)
             for region in left:
-                self.masked_loops.rest_leaves(region)
+                self.masked_loops.exit_region_together(region)
             self.masked_loops.enter(entered)
-            self.b.branch(self._straight_way(copy, index, origin))
+            self.b.branch(self._direct_block(copy, index, origin))
         return edge
 
-    def _straight_way(self, copy: Copy, index: int, origin: int) -> ir.Block:
+    def _direct_block(self, copy: Copy, index: int, origin: int) -> ir.Block:
         """Return the same, where nothing changes on the way. A way back looks at the fuel first."""
         if index != self.program.exit and index <= origin:
             return self._header(self.blocks.entry_copy(copy, index), index)
@@ -66,11 +66,11 @@ class Edges:
         together = copy is not Copy.DIVERGENT
         if together and self.frame.shapes.around(index):
             with (
-                self.b.if_then(self.masked_loops.have_left(index)),
+                self.b.if_then(self.masked_loops.some_exited(index)),
                 self.frame.registers.standing(index, convergent=True),
             ):
-                self.masked_loops.part(index, self.blocks.live(index))
+                self.masked_loops.diverge(index, self.blocks.live(index))
                 self.frame.registers.convergent = False
-                self.suspension.give_way(Status.TURN_END, index)
+                self.suspension.suspend(Status.TURN_END, index)
         with self.frame.registers.standing(index, convergent=together):
-            self.suspension.give_way(Status.TURN_END, index)
+            self.suspension.suspend(Status.TURN_END, index)

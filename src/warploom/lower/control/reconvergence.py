@@ -9,8 +9,8 @@ from llvmlite import ir
 
 from warploom.abi.environment import Status
 from warploom.llvm.lanes import I32, I64, Value
-from warploom.lower.control.layout_recovery import Reshaping
-from warploom.lower.control.simt_stack import NodeCode
+from warploom.lower.control.layout_recovery import LayoutRecovery
+from warploom.lower.control.simt_stack import SimtStackCode
 from warploom.lower.control.suspension import Suspension
 from warploom.lower.frame.blocks import Blocks, Copy
 from warploom.simt.warp_table import ARRIVED, EXPECTED, OTHER_BLOCK, OTHER_MASK
@@ -22,12 +22,12 @@ class ReconvergenceCode:
     def __init__(
         self,
         blocks: Blocks,
-        nodes: NodeCode,
+        simt_stack: SimtStackCode,
         suspension: Suspension,
-        reshaping: Reshaping,
+        layout_recovery: LayoutRecovery,
     ) -> None:
-        self.blocks, self.nodes = blocks, nodes
-        self.suspension, self.reshaping = suspension, reshaping
+        self.blocks, self.simt_stack = blocks, simt_stack
+        self.suspension, self.layout_recovery = suspension, layout_recovery
         self.frame, self.lanes, self.b = blocks.frame, blocks.frame.lanes, blocks.frame.lanes.b
         self._points = self.frame.facts.reconvergence.points
         self._suspends = self.frame.facts.reconvergence.suspends
@@ -43,34 +43,36 @@ class ReconvergenceCode:
 
     def _arrive(self, index: int, arrival: ir.Block) -> None:
         b, frame = self.b, self.frame
-        meets = self.blocks.append(f"meet{index}")
-        b.cbranch(self.nodes.gathers_at(index), meets, self.blocks.copies[Copy.DIVERGENT, index])
-        b.position_at_end(meets)
-        node = self._gather(index)
+        gathers = self.blocks.append(f"meet{index}")
+        b.cbranch(
+            self.simt_stack.gathers_at(index), gathers, self.blocks.copies[Copy.DIVERGENT, index]
+        )
+        b.position_at_end(gathers)
+        node = self._join_node(index)
         expected = frame.get(frame.nodes.node(node, EXPECTED))
         frame.active.set(b.trunc(expected, I32))
-        self.nodes.count_reconvergence(self.nodes.branch(node), I64(1))
-        self.nodes.pop(node)
+        self.simt_stack.count_reconvergence(self.simt_stack.branch(node), I64(1))
+        self.simt_stack.pop(node)
         together = self.blocks.append(f"together{index}")
         b.cbranch(b.icmp_signed("<", frame.get(frame.nodes.top), I64(0)), together, arrival)
         b.position_at_end(together)
-        whole = b.icmp_unsigned("==", frame.active.bits(), b.load(frame.active.live, typ=I32))
-        everyone = self.blocks.append(f"everyone{index}")
-        b.cbranch(whole, everyone, self.blocks.copies[Copy.DIVERGENT, index])
-        b.position_at_end(everyone)
-        self.reshaping.meet(index)
+        is_full = b.icmp_unsigned("==", frame.active.bits(), b.load(frame.active.live, typ=I32))
+        all_living = self.blocks.append(f"everyone{index}")
+        b.cbranch(is_full, all_living, self.blocks.copies[Copy.DIVERGENT, index])
+        b.position_at_end(all_living)
+        self.layout_recovery.reconverge(index)
 
-    def _gather(self, point: int) -> Value:
+    def _join_node(self, point: int) -> Value:
         """Join the innermost node at its point: begin its other side if that waits, give way if
         lanes are missing, else go on with the node, which is given."""
         b, frame = self.b, self.frame
         node = frame.get(frame.nodes.top)
-        arrived = self.nodes.add_lanes(frame.nodes.node(node, ARRIVED), frame.active.bits())
+        arrived = self.simt_stack.add_lanes(frame.nodes.node(node, ARRIVED), frame.active.bits())
         self._other_side(point, node)
         if self._suspends:
             missing = b.icmp_unsigned("!=", arrived, frame.get(frame.nodes.node(node, EXPECTED)))
             with b.if_then(missing, likely=False):
-                self.suspension.give_way(Status.GATHERS, point)
+                self.suspension.suspend(Status.GATHERS, point)
         return node
 
     def _arrive_at_exit(self) -> None:
@@ -83,16 +85,16 @@ class ReconvergenceCode:
         b.position_at_end(inner)
         b.cbranch(b.icmp_signed(">=", frame.get(frame.nodes.top), I64(0)), inside, outer)
         b.position_at_end(inside)
-        node = self._gather(self.blocks.program.exit)
+        node = self._join_node(self.blocks.program.exit)
         expected = b.trunc(frame.get(frame.nodes.node(node, EXPECTED)), I32)
         frame.active.set(expected)
-        self.nodes.pop(node)
+        self.simt_stack.pop(node)
         b.branch(inner)
         b.position_at_end(outer)
         if self._suspends:
             left = b.icmp_unsigned("!=", b.load(frame.active.live, typ=I32), I32(0))
             with b.if_then(left, likely=False):
-                self.suspension.give_way(Status.GATHERS, self.blocks.program.exit)
+                self.suspension.suspend(Status.GATHERS, self.blocks.program.exit)
         b.branch(self.blocks.ended)
 
     def _other_side(self, point: int, node: Value) -> None:

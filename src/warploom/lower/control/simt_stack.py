@@ -21,7 +21,7 @@ from warploom.simt.warp_table import (
 )
 
 
-class NodeCode:
+class SimtStackCode:
     """Emits what is done to the nodes of one warp."""
 
     def __init__(self, frame: Frame) -> None:

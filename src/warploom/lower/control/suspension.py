@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from warploom.abi.environment import Status
 from warploom.llvm.lanes import I64, Value
-from warploom.lower.control.layout_recovery import Reshaping
+from warploom.lower.control.layout_recovery import LayoutRecovery
 from warploom.lower.control.warp_order import WarpOrder
 from warploom.lower.frame.blocks import Blocks, Copy
 from warploom.lower.frame.spills import Saved
@@ -31,13 +31,13 @@ class Suspension:
         blocks: Blocks,
         saved: Saved,
         warp_order: WarpOrder,
-        reshaping: Reshaping,
+        layout_recovery: LayoutRecovery,
     ) -> None:
-        self.blocks, self.saved, self.warp_order, self.reshaping = (
+        self.blocks, self.saved, self.warp_order, self.layout_recovery = (
             blocks,
             saved,
             warp_order,
-            reshaping,
+            layout_recovery,
         )
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
         self._exits: dict[tuple[Status, bool], ir.Block] = {}
@@ -46,53 +46,55 @@ class Suspension:
         """By the blocks at whose ends the warp as a whole waits, the numbers of the sites: one more
         than that of the block, in any code of a kernel."""
 
-    def give_way(self, status: Status, index: int | Value) -> None:
+    def suspend(self, status: Status, index: int | Value) -> None:
         """Leave with a reason; the running lanes, if they can, go on at block `index` later."""
         b, frame = self.b, self.frame
-        whole = (
+        is_whole = (
             frame.registers.convergent
             and status is not Status.DIVERGED_STATUS
             and isinstance(index, int)
         )
-        if whole:
+        if is_whole:
             # All lanes will go on there: nobody needs anything else.
             assert isinstance(index, int)
             self.saved.save(self.blocks.live(index))
         elif frame.registers.convergent:
-            known = isinstance(index, int)
-            frame.transfers.part(self.blocks.live(index) if known else frame.shared_over_blocks)
-        if (status, whole) not in self._exits:
-            name = f"leave.{status.name.lower()}{'.saved' if whole else ''}"
-            self._exits[status, whole] = self.blocks.append(name)
+            is_constant = isinstance(index, int)
+            frame.transfers.part(
+                self.blocks.live(index) if is_constant else frame.shared_over_blocks
+            )
+        if (status, is_whole) not in self._exits:
+            name = f"leave.{status.name.lower()}{'.saved' if is_whole else ''}"
+            self._exits[status, is_whole] = self.blocks.append(name)
         b.store(I64(index) if isinstance(index, int) else index, frame.context.table(BLOCK))
-        b.branch(self._exits[status, whole])
+        b.branch(self._exits[status, is_whole])
 
     def wait_together(self, block: int, instruction: int, simple: int | None) -> None:
         """Let the warp as a whole wait at a barrier at the end of `block`, all living lanes active.
         `simple` is the barrier's number if that is a constant and it awaits all threads. Code goes
         on where the warp leaves."""
-        with self._entered(block) as behind:
-            self.saved.save_together(self.blocks.live(behind))
+        with self._following_block(block) as following:
+            self.saved.save_together(self.blocks.live(following))
         site = self.sites.setdefault(block, block + 1)
         if simple is not None:
             self.warp_order.wait(site, instruction, simple)
         self.frame.context.set_state(RESUME, I64(site))
 
-    def hand_over(self, block: int) -> None:
+    def wait_in_region(self, block: int) -> None:
         """Emits the wait of a warp in a round, at a simple barrier; code goes on nowhere."""
-        with self._entered(block) as behind:
-            self.saved.save_registers(self.blocks.live(behind))
-            self.warp_order.pass_on(self.sites[block])
+        with self._following_block(block) as following:
+            self.saved.save_registers(self.blocks.live(following))
+            self.warp_order.switch_warp(self.sites[block])
 
     @contextmanager
-    def _entered(self, block: int) -> Generator[int]:
+    def _following_block(self, block: int) -> Generator[int]:
         """Stand in the block behind a barrier at the end of `block`, which is given."""
-        behind = self._behind(block)
-        self.frame.transfers.to_varying(block, behind)
-        with self.frame.registers.standing(behind, convergent=True):
-            yield behind
+        following = self._following(block)
+        self.frame.transfers.to_varying(block, following)
+        with self.frame.registers.standing(following, convergent=True):
+            yield following
 
-    def _behind(self, block: int) -> int:
+    def _following(self, block: int) -> int:
         return self.blocks.program.blocks[block].successors[-1]
 
     def emit_exits(self) -> None:
@@ -106,73 +108,78 @@ class Suspension:
 
     def emit_resumes(self) -> dict[int, ir.Block]:
         """Return the ways back in, by what the state's RESUME says."""
-        ways: dict[int, ir.Block] = {}
+        resumes: dict[int, ir.Block] = {}
         for block, site in self.sites.items():
-            ways[site] = self._resume(self.blocks.main, block)
-        ways[FROM_TABLE] = self._from_table()
-        return ways
+            resumes[site] = self._resume(self.blocks.main, block)
+        resumes[FROM_TABLE] = self._resume_from_table()
+        return resumes
 
     def emit_region_versions(self) -> dict[int, ir.Block]:
         """Return, by site, where the next warp in relay goes on, if that is in a round."""
-        begun = {
-            block: self.blocks.entry_copy(Copy.REGION, self._behind(block)) for block in self.sites
+        copies_by_block = {
+            block: self.blocks.entry_copy(Copy.REGION, self._following(block))
+            for block in self.sites
         }
         return {
             self.sites[block]: self._resume(copy, block)
-            for block, copy in begun.items()
+            for block, copy in copies_by_block.items()
             if copy is Copy.REGION
         }
 
     def _resume(self, copy: Copy, block: int) -> ir.Block:
         """Return the way back in behind a barrier at the end of `block`."""
-        following = self._behind(block)
-        way = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
-        self.b.position_at_end(way)
+        following = self._following(block)
+        resume_block = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
+        self.b.position_at_end(resume_block)
         with self.frame.registers.standing(following, convergent=True):
             self.saved.take_up_together(self.blocks.live(following), whole=copy is Copy.REGION)
-        self.reshaping.masked_loops.enter(self.frame.shapes.around(following))
-        self.reshaping.set_stale(False)
+        self.layout_recovery.masked_loops.enter(self.frame.shapes.around(following))
+        self.layout_recovery.set_stale(False)
         self.b.branch(self.blocks.entrance(copy, following))
-        return way
+        return resume_block
 
-    def _from_table(self) -> ir.Block:
+    def _resume_from_table(self) -> ir.Block:
         """Take up the split that the table names, in the convergent copy if it is everyone."""
         b, frame = self.b, self.frame
-        way = self.blocks.append("take.up")
-        b.position_at_end(way)
+        resume_block = self.blocks.append("take.up")
+        b.position_at_end(resume_block)
         self.saved.restore_head()
         index = frame.get(frame.context.table(BLOCK))
         if frame.variant.baseline:
-            self._take_up(index, self.blocks.main)
-            return way
-        everyone = b.icmp_signed(
+            self._resume_at(index, self.blocks.main)
+            return resume_block
+        all_living = b.icmp_signed(
             "==", frame.get(frame.context.table(MASK)), frame.get(frame.context.table(LIVE))
         )
-        alone = b.icmp_signed("<", frame.get(frame.context.table(TOP)), I64(0))
+        no_nodes = b.icmp_signed("<", frame.get(frame.context.table(TOP)), I64(0))
         copies = Copy.CONVERGENT, Copy.DIVERGENT
         switches = {copy: self.blocks.append(f"take.up.{copy.value}") for copy in copies}
-        b.cbranch(b.and_(everyone, alone), *switches.values())
+        b.cbranch(b.and_(all_living, no_nodes), *switches.values())
         for copy, block in switches.items():
             b.position_at_end(block)
-            self.reshaping.set_stale(True)
-            self._take_up(index, copy)
-        return way
+            self.layout_recovery.set_stale(True)
+            self._resume_at(index, copy)
+        return resume_block
 
-    def _take_up(self, index: Value, copy: Copy) -> None:
+    def _resume_at(self, index: Value, copy: Copy) -> None:
         """Go on in a copy at the block of that number."""
         targets = self.b.switch(index, self.blocks.entrance(copy, self.blocks.program.exit))
-        for place in sorted(self.frame.facts.reconvergence.resumable):
+        for index_after in sorted(self.frame.facts.reconvergence.resumable):
             diverged = copy is Copy.DIVERGENT
-            to = self.blocks.entrance(copy, place) if diverged else self._taken_up(place)
-            targets.add_case(I64(place), to)
+            to = (
+                self.blocks.entrance(copy, index_after)
+                if diverged
+                else self._resume_together(index_after)
+            )
+            targets.add_case(I64(index_after), to)
 
-    def _taken_up(self, place: int) -> ir.Block:
+    def _resume_together(self, index_after: int) -> ir.Block:
         """Emits the block in which all lanes are taken up at a place; returns it."""
-        block = self.blocks.append(f"take.up.{place}")
+        block = self.blocks.append(f"take.up.{index_after}")
         with self.b.goto_block(block):
-            first = self.blocks.program.blocks[place].start
+            first = self.blocks.program.blocks[index_after].start
             if member_mask(self.blocks.program.instructions[first]) is not None:
                 # The convergent copy does not ask whether lanes have waited: they are all there.
                 self.b.store(I64(0), self.frame.context.table(PASS))
-            self.b.branch(self.reshaping.reshape(place))
+            self.b.branch(self.layout_recovery.recover(index_after))
         return block

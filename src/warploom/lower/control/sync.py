@@ -24,24 +24,26 @@ class SyncCode:
     def before(self, block: Block) -> None:
         """Wait before an instruction for the lanes that its member mask names and that live. In the
         convergent copy they are all here."""
-        made = self.program.instructions[block.start]
-        mask = gathering_mask(made)
+        instruction = self.program.instructions[block.start]
+        mask = gathering_mask(instruction)
         if mask is None or not self.frame.variant.independent:
             return
         b, frame = self.b, self.frame
         members = self.operands.uniform(mask, frame.active.mask())
         live = b.zext(b.load(frame.active.live, typ=I32), I64)
-        here = b.zext(frame.active.bits(), I64)
-        missing = b.and_(b.and_(members, live), b.not_(here))
-        waited = frame.get(frame.context.table(PASS))
+        active = b.zext(frame.active.bits(), I64)
+        missing = b.and_(b.and_(members, live), b.not_(active))
+        has_waited = frame.get(frame.context.table(PASS))
         b.store(I64(0), frame.context.table(PASS))
-        must = b.and_(b.icmp_unsigned("!=", missing, I64(0)), b.icmp_unsigned("==", waited, I64(0)))
-        with b.if_then(must, likely=False):
+        must_wait = b.and_(
+            b.icmp_unsigned("!=", missing, I64(0)), b.icmp_unsigned("==", has_waited, I64(0))
+        )
+        with b.if_then(must_wait, likely=False):
             b.store(members, frame.context.table(ARGUMENT))
             frame.context.set_state(INSTRUCTION, I64(block.start))
-            self.control.suspension.give_way(Status.SYNC_WAIT, block.index)
+            self.control.suspension.suspend(Status.SYNC_WAIT, block.index)
 
-    def behind(self, block: Block) -> None:
+    def after(self, block: Block) -> None:
         """Lanes that an instruction brought together may go their own ways again behind it."""
         if (
             not self.frame.variant.mixes
@@ -54,4 +56,4 @@ class SyncCode:
         count = self.lanes.popcount(frame.active.bits())
         several = b.icmp_unsigned(">", count, I64(1))
         with b.if_then(b.and_(adversarial, several)):
-            self.control.suspension.give_way(Status.DIVERGED_STATUS, block.successors[-1])
+            self.control.suspension.suspend(Status.DIVERGED_STATUS, block.successors[-1])

@@ -27,8 +27,8 @@ class WarpOrder:
     def enter(self, site: Value) -> None:
         """Begin the call: its warp goes on from a site."""
         self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self.frame.active.fewer)
-        self.state.begin_round(site)
-        self.b.cbranch(self.state.all_whole(), self.state.warp_loop, self.state.turn)
+        self.state.begin_region(site)
+        self.b.cbranch(self.state.all_full(), self.state.warp_loop, self.state.turn)
 
     def end(self) -> None:
         """End the running warp."""
@@ -42,30 +42,32 @@ class WarpOrder:
     def wait(self, site: int, instruction: int, barrier: int) -> None:
         """Let the running warp, in relay, wait at a barrier of all threads; what it needs later is
         saved. Code goes on where it does not run in relay."""
-        self.sites.note(site, instruction, barrier)
+        self.sites.add(site, instruction, barrier)
         with self.b.if_then(self.state.together):
             self._arrive(site)
 
-    def pass_on(self, site: int) -> None:
+    def switch_warp(self, site: int) -> None:
         """Let the running warp, in a round, wait at a barrier of all threads; what it needs later
         is saved. Where none before it has come elsewhere, the next one goes on."""
         b, frame = self.b, self.frame
-        known = frame.get(self.state.site)
-        first = b.icmp_signed("==", known, I64(NONE))
-        with b.if_then(b.not_(b.or_(first, b.icmp_signed("==", known, I64(site)))), likely=False):
+        waiting_site = frame.get(self.state.site)
+        first = b.icmp_signed("==", waiting_site, I64(NONE))
+        with b.if_then(
+            b.not_(b.or_(first, b.icmp_signed("==", waiting_site, I64(site)))), likely=False
+        ):
             self._arrive(site)
         b.store(I64(site), self.state.site)
-        self.state.pay()
+        self.state.charge_budget()
         following = b.add(frame.warp, I64(1))
         frame.set_warp(following)
-        in_round = b.icmp_unsigned("<", following, frame.get(self.state.whole))
-        b.cbranch(in_round, self.state.round, self.state.behind)
+        in_region = b.icmp_unsigned("<", following, frame.get(self.state.full_warps))
+        b.cbranch(in_region, self.state.region, self.state.after_warp)
 
-    def take_turns(self) -> None:
+    def run_in_order(self) -> None:
         """Let the warps of the round go one after the other, where a sweep cannot be."""
         self.b.branch(self.state.turn)
 
-    def swept(self, site: int, used: Value) -> None:
+    def finish_warp_loop(self, site: int, used: Value) -> None:
         """Note that all warps have come to a site at once, or to the end, with so many
         instructions."""
         b, frame = self.b, self.frame

@@ -13,7 +13,7 @@ class WarpOrderSites:
     def __init__(self) -> None:
         self._waits: dict[int, tuple[int, int]] = {}
 
-    def note(self, site: int, instruction: int, barrier: int) -> None:
+    def add(self, site: int, instruction: int, barrier: int) -> None:
         """Note that warps may wait at a site."""
         self._waits[site] = instruction, barrier
 

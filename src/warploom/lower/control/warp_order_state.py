@@ -22,7 +22,7 @@ class WarpOrderState:
     to, NONE as long as none waits, `at` the one to which the running warp has come. `restarts`
     counts the barriers that they have passed. `together` says whether this call runs the whole
     block, `fewer_before` whether threads of the block may have ended before this round (the frame
-    knows whether so by now). `whole` is how many warps go as in a round: each with all of 32
+    knows whether so by now). `full_warps` is how many warps go as in a round: each with all of 32
     threads. `warp_loops` says whether the blocks of the launch are such that one sweep may do for
     all warps. `scheduled`: the schedule decides what goes on where the relay ends.
     """
@@ -30,20 +30,20 @@ class WarpOrderState:
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.scheduled = scheduled
-        given = frame.slot(Slot.TOGETHER)
-        self.together = frame.prologue.b.icmp_unsigned("!=", given, I64(0))
+        together_slot = frame.slot(Slot.TOGETHER)
+        self.together = frame.prologue.b.icmp_unsigned("!=", together_slot, I64(0))
         self.start, self.site, self.restarts, self.at = (frame.variable(I64) for _ in range(4))
-        self.fewer_before, self.whole = frame.variable(I1), frame.variable(I64)
+        self.fewer_before, self.full_warps = frame.variable(I1), frame.variable(I64)
         names = ("turn", "region", "arrived", "after", "over", "warp_loop")
         blocks = (self.append(f"warp_order.{name}") for name in names)
-        self.turn, self.round, self.arrived, self.behind, self.over, self.warp_loop = blocks
+        self.turn, self.region, self.arrived, self.after_warp, self.over, self.warp_loop = blocks
         self.warp_loops: Value = I1(0)
 
     def append(self, name: str) -> ir.Block:
         """Returns a new block at the end of the function."""
         return self.frame.function.append_basic_block(name)
 
-    def begin_round(self, site: Value) -> None:
+    def begin_region(self, site: Value) -> None:
         """Warps are to go on from a site."""
         b, frame = self.b, self.frame
         fewer = b.load(frame.active.fewer, typ=I1)
@@ -51,15 +51,15 @@ class WarpOrderState:
         b.store(I64(NONE), self.site)
         b.store(fewer, self.fewer_before)
         warps = b.udiv(frame.slot(Slot.THREADS), I64(LANES))
-        b.store(b.select(b.and_(self.together, b.not_(fewer)), warps, I64(0)), self.whole)
+        b.store(b.select(b.and_(self.together, b.not_(fewer)), warps, I64(0)), self.full_warps)
 
-    def all_whole(self) -> Value:
+    def all_full(self) -> Value:
         """Returns whether all warps are in the round, and one sweep may do for them."""
-        whole, b = self.frame.get(self.whole), self.b
-        every = b.icmp_unsigned("==", whole, self.frame.slot(Slot.WARPS))
+        full_warps, b = self.frame.get(self.full_warps), self.b
+        every = b.icmp_unsigned("==", full_warps, self.frame.slot(Slot.WARPS))
         return b.and_(every, self.warp_loops)
 
-    def pay(self) -> None:
+    def charge_budget(self) -> None:
         """Take what the turn used from the budget of the launch."""
         b, frame = self.b, self.frame
         budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))

@@ -24,38 +24,38 @@ class WarpSwitch:
 
     def emit(
         self,
-        ways: Mapping[int, ir.Block],
+        resumes: Mapping[int, ir.Block],
         restarts: Mapping[int, ir.Block],
         warp_loops: Mapping[int, ir.Block],
     ) -> None:
-        """Emit the hand-over. `ways` are the blocks in which a warp goes on, by site; `restarts`
+        """Emit the hand-over. `resumes` are the blocks in which a warp goes on, by site; `restarts`
         those in which one in relay does, `warp_loops` those in which all do at once."""
         b, frame = self.b, self.frame
         b.position_at_end(self.state.turn)
         frame.fuel.begin_turn()
         if restarts:
-            alone = self.state.append("warp_order.alone")
-            in_round = b.icmp_unsigned("<", frame.warp, frame.get(self.state.whole))
-            b.cbranch(in_round, self.state.round, alone)
-            b.position_at_end(alone)
-        self._choose(ways)
-        b.position_at_end(self.state.round)
-        self._choose({**ways, **restarts})
+            partial_warp = self.state.append("warp_order.alone")
+            in_region = b.icmp_unsigned("<", frame.warp, frame.get(self.state.full_warps))
+            b.cbranch(in_region, self.state.region, partial_warp)
+            b.position_at_end(partial_warp)
+        self._dispatch(resumes)
+        b.position_at_end(self.state.region)
+        self._dispatch({**resumes, **restarts})
         b.position_at_end(self.state.warp_loop)
-        self._choose({site: warp_loops.get(site, self.state.turn) for site in ways})
+        self._dispatch({site: warp_loops.get(site, self.state.turn) for site in resumes})
         b.position_at_end(self.state.arrived)
         if self.state.scheduled:
-            self.state.pay()
-            self._note()
-        self._hand_over()
+            self.state.charge_budget()
+            self._record_site()
+        self._next_warp()
 
-    def _choose(self, ways: Mapping[int, ir.Block]) -> None:
-        switch = self.b.switch(self.frame.get(self.state.start), ways[END])
-        for site, block in ways.items():
+    def _dispatch(self, resumes: Mapping[int, ir.Block]) -> None:
+        switch = self.b.switch(self.frame.get(self.state.start), resumes[END])
+        for site, block in resumes.items():
             if site != END:
                 switch.add_case(I64(site), block)
 
-    def _note(self) -> None:
+    def _record_site(self) -> None:
         """Note where the warp is; leave where others that wait have come elsewhere."""
         b, frame = self.b, self.frame
         at, site = frame.get(self.state.at), frame.get(self.state.site)
@@ -71,31 +71,31 @@ class WarpSwitch:
                     frame.leave(Status.BARRIER)
                 b.store(at, self.state.site)
 
-    def _hand_over(self) -> None:
+    def _next_warp(self) -> None:
         """Go on with the next warp that lives, after the last with the first of the next round."""
         b, frame = self.b, self.frame
-        following, known, look = (
+        next_block, check_known, check_ended = (
             self.state.append(f"warp_order.{n}") for n in ("next", "known", "look")
         )
-        b.branch(following)
-        b.position_at_end(following)
+        b.branch(next_block)
+        b.position_at_end(next_block)
         frame.set_warp(b.add(frame.warp, I64(1)))
-        b.branch(self.state.behind)
-        b.position_at_end(self.state.behind)
+        b.branch(self.state.after_warp)
+        b.position_at_end(self.state.after_warp)
         more = b.icmp_unsigned("<", frame.warp, frame.slot(Slot.WARPS))
-        b.cbranch(more, known if self.state.scheduled else self.state.turn, self.state.over)
-        b.position_at_end(known)
-        b.cbranch(b.load(self.state.fewer_before, typ=I1), look, self.state.turn)
-        b.position_at_end(look)
+        b.cbranch(more, check_known if self.state.scheduled else self.state.turn, self.state.over)
+        b.position_at_end(check_known)
+        b.cbranch(b.load(self.state.fewer_before, typ=I1), check_ended, self.state.turn)
+        b.position_at_end(check_ended)
         ended = b.icmp_unsigned("==", frame.get(frame.context.state(STATUS)), I64(Status.ENDED))
-        b.cbranch(ended, following, self.state.turn)
+        b.cbranch(ended, next_block, self.state.turn)
         b.position_at_end(self.state.over)
         if self.state.scheduled:
-            self._next_round()
+            self._next_region()
         else:
             frame.leave(Status.ENDED)
 
-    def _next_round(self) -> None:
+    def _next_region(self) -> None:
         """Go on where all warps have ended, or all that live go on behind the barrier."""
         b, frame = self.b, self.frame
         site = frame.get(self.state.site)
@@ -105,6 +105,6 @@ class WarpSwitch:
         long = b.icmp_unsigned(">", restarts, I64(MOST_RESTARTS))
         with b.if_then(b.or_(none, long)):
             frame.leave(Status.ENDED)
-        self.state.begin_round(site)
+        self.state.begin_region(site)
         frame.set_warp(I64(0))
-        b.cbranch(self.state.all_whole(), self.state.warp_loop, self.state.behind)
+        b.cbranch(self.state.all_full(), self.state.warp_loop, self.state.after_warp)

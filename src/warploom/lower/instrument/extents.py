@@ -9,38 +9,38 @@ from warploom.llvm.lanes import I1, I32, I64, LANES, Lanes, Value
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """Bounds what a warp reaches: from byte `low` to byte `high`; `whole`: whether its lanes that
+class AccessExtent:
+    """Bounds what a warp reaches: from byte `low` to byte `high`; `is_dense`: whether its lanes that
     are on reach every byte of that together."""
 
     low: Value
     high: Value
-    whole: Value
+    is_dense: Value
 
 
 def extent_of(
     lanes: Lanes, size: int, width: int, step: Value, addresses: Value, on: Value
-) -> Extent:
+) -> AccessExtent:
     """Return the extent of what the lanes that are `on` reach, `size` bytes each, where in each of
     `width` runs of lanes addresses follow each other by a step."""
     b = lanes.b
     run = LANES // width
     firsts = [lanes.lane(addresses, lane) for lane in range(0, LANES, run)]
-    first_on, last_on, adjoin = _stretch(lanes, on)
-    low, high = _ends(lanes, [b.add(firsts[0], b.mul(step, at)) for at in (first_on, last_on)])
-    whole = b.and_(adjoin, b.icmp_unsigned("==", step, I64(size)))
+    first_on, last_on, adjoin = _active_range(lanes, on)
+    low, high = _bounds(lanes, [b.add(firsts[0], b.mul(step, at)) for at in (first_on, last_on)])
+    is_dense = b.and_(adjoin, b.icmp_unsigned("==", step, I64(size)))
     if width > 1:
         lasts = [b.add(first, b.mul(step, I64(run - 1))) for first in firsts]
-        lowest, highest = _ends(lanes, [*firsts, *lasts])
+        lowest, highest = _bounds(lanes, [*firsts, *lasts])
         follows: Value = I1(1)
         for last, first in zip(lasts, firsts[1:], strict=False):
             follows = b.and_(follows, b.icmp_unsigned("==", b.add(last, step), first))
         low, high = b.select(follows, low, lowest), b.select(follows, high, highest)
-        whole = b.and_(whole, follows)
-    return Extent(low, b.add(high, I64(size)), whole)
+        is_dense = b.and_(is_dense, follows)
+    return AccessExtent(low, b.add(high, I64(size)), is_dense)
 
 
-def _stretch(lanes: Lanes, on: Value) -> tuple[Value, Value, Value]:
+def _active_range(lanes: Lanes, on: Value) -> tuple[Value, Value, Value]:
     """Return the first and the last lane that is on, and whether all between them are."""
     b, bits = lanes.b, lanes.bits(on)
     first = b.cttz(bits, I1(0))
@@ -50,7 +50,7 @@ def _stretch(lanes: Lanes, on: Value) -> tuple[Value, Value, Value]:
     return b.zext(first, I64), b.zext(last, I64), adjoin
 
 
-def _ends(lanes: Lanes, places: Sequence[Value]) -> tuple[Value, Value]:
+def _bounds(lanes: Lanes, places: Sequence[Value]) -> tuple[Value, Value]:
     """Return the lowest and the highest of some addresses."""
     b, low, high = lanes.b, places[0], places[0]
     for place in places[1:]:

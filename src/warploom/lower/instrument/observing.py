@@ -31,7 +31,7 @@ def has_block_ended(states: Any, warps: int) -> int:
 
 
 def call_observer(
-    lanes: Lanes, table: Value, event: Value, kind: int, given: Mapping[int, Value]
+    lanes: Lanes, table: Value, event: Value, kind: int, fields: Mapping[int, Value]
 ) -> None:
     """Emit the call of one of an observer's functions with an event of these words; `event` is room
     for one."""
@@ -40,7 +40,7 @@ def call_observer(
     def load(word: int, type: ir.Type = PTR) -> Value:
         return b.inttoptr(b.load(lanes.slot(table, word), typ=I64), type)
 
-    for word, value in given.items():
+    for word, value in fields.items():
         b.store(value, lanes.slot(event, word), align=8)
     function = load(kind, ir.PointerType(CALLBACK))
     tables = load(words.LINES_AT), load(words.STATE_AT), lanes.slot(table, words.FAILED)
@@ -64,33 +64,33 @@ class ObservingCode:
         wanted = self._wanted.accesses
         if not wanted or not is_observed_access(self.frame.program, index, access_type.space):
             return
-        there = self.b.select(mask, addresses, splat_constant(0, I64))
-        given = {
+        active_addresses = self.b.select(mask, addresses, splat_constant(0, I64))
+        fields = {
             words.E_FIRST: I64(SPACES[access_type.space]),
             words.E_SECOND: I64(KINDS[access_type.op]),
             words.E_THIRD: I64(access_type.size),
             words.E_LANES: I64(LANES),
-            words.E_ADDRESSES: there,
+            words.E_ADDRESSES: active_addresses,
         }
-        self._call_if_some(words.ACCESS, index, self.lanes.bits(mask), given)
+        self._call_if_some(words.ACCESS, index, self.lanes.bits(mask), fields)
 
-    def branch(self, index: int, made: Instruction, guard: Value | None) -> None:
+    def branch(self, index: int, instruction: Instruction, guard: Value | None) -> None:
         """Emit the event of a branch to which the active lanes come, and that those take in which
         its guard, if it has one, holds."""
-        if self._wanted.branches and is_observed_branch(self.frame.program, index, made):
+        if self._wanted.branches and is_observed_branch(self.frame.program, index, instruction):
             active = self.frame.active.bits()
             on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
-            given = {words.E_FIRST: self.b.zext(on, I64)}
-            self._call_if_some(words.BRANCH, index, active, given)
+            fields = {words.E_FIRST: self.b.zext(on, I64)}
+            self._call_if_some(words.BRANCH, index, active, fields)
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
         """Emit the event of lanes, if there are some, that come to a barrier of that number, which
         awaits so many threads."""
         if self._wanted.barriers:
-            given = {words.E_FIRST: number, words.E_SECOND: threads}
-            self._call_if_some(words.BARRIER, index, self.lanes.bits(on), given)
+            fields = {words.E_FIRST: number, words.E_SECOND: threads}
+            self._call_if_some(words.BARRIER, index, self.lanes.bits(on), fields)
 
-    def _call_if_some(self, kind: int, index: int, bits: Value, given: dict[int, Value]) -> None:
+    def _call_if_some(self, kind: int, index: int, bits: Value, fields: dict[int, Value]) -> None:
         """Emit the event of an instruction, if these lanes are some."""
         frame = self.frame
         common = {
@@ -101,4 +101,4 @@ class ObservingCode:
         }
         with self.b.if_then(self.b.icmp_unsigned("!=", bits, I32(0))):
             table = frame.pointer(Slot.OBSERVER_AT)
-            call_observer(self.lanes, table, self._event, kind, common | given)
+            call_observer(self.lanes, table, self._event, kind, common | fields)

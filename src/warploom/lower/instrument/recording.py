@@ -35,8 +35,15 @@ class RecordingCode:
         warp = self.b.add(self.b.mul(frame.slot(Slot.BLOCK), warps), frame.warp)
         hidden = sum(i in frame.program.hidden for i in range(block.start, block.stop))
         size = block.stop - block.start - hidden
-        places = I64(first), I64(len(layout.branches)), warp, I64(block.index), I64(size)
-        call(self.lanes, "record_block", self._log(), frame.context.at(0), frame.counts, *places)
+        block_arguments = I64(first), I64(len(layout.branches)), warp, I64(block.index), I64(size)
+        call(
+            self.lanes,
+            "record_block",
+            self._log(),
+            frame.context.at(0),
+            frame.counts,
+            *block_arguments,
+        )
 
     def guard(self, instruction: int, lanes: Value) -> None:
         """Record that an instruction's guard holds in these lanes, as bits."""
@@ -46,14 +53,14 @@ class RecordingCode:
         self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
     ) -> None:
         """Record that these lanes, as bits, reach into a space."""
-        given = self._log(), self._scratch, I64(instruction), access_type, addresses, lanes
-        record_access(self.lanes, *given)
+        arguments = self._log(), self._scratch, I64(instruction), access_type, addresses, lanes
+        record_access(self.lanes, *arguments)
 
     def texels(self, instruction: int, row: AccessRow, scratch: Value) -> None:
         """Record that a request touched the sectors that the rules left in `scratch`."""
         kind = SPACES.index(row.space) | OPS.index(row.op) << 8 | SECTOR_BYTES << 16
-        given = scratch, I64(instruction), I64(kind)
-        call(self.lanes, "record_texels", self._log(), *given)
+        arguments = scratch, I64(instruction), I64(kind)
+        call(self.lanes, "record_texels", self._log(), *arguments)
 
     def _log(self) -> Value:
         return self.frame.pointer(Slot.LOG_AT)
@@ -79,5 +86,5 @@ def record_access(
         return
     lanes.b.store(addresses, scratch)
     kind = SPACES.index(access_type.space) | OPS.index(access_type.op) << 8 | access_type.size << 16
-    given = scratch, lanes.b.zext(on, I64), instruction, I64(kind)
-    call(lanes, "record_access", log, *given)
+    arguments = scratch, lanes.b.zext(on, I64), instruction, I64(kind)
+    call(lanes, "record_access", log, *arguments)

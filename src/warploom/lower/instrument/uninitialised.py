@@ -24,7 +24,7 @@ side of one that is written, to know more for later."""
 
 
 @dataclass(frozen=True, slots=True)
-class KnownBlock:
+class DetectorBlock:
     """Locates what the detector keeps of a block. `state`: where its words begin; `number`: what
     they name it, if they are about that block; `written`: where its bits of written bytes begin,
     counted in words from its state."""
@@ -34,7 +34,7 @@ class KnownBlock:
     written: Value
 
 
-def block_of(lanes: Lanes, environment: Value) -> KnownBlock:
+def block_of(lanes: Lanes, environment: Value) -> DetectorBlock:
     """Return where the detector keeps the state of the environment's current block."""
     b = lanes.b
     state, plan = (
@@ -46,10 +46,10 @@ def block_of(lanes: Lanes, environment: Value) -> KnownBlock:
     size = _word(lanes, state, words.SLOT_WORDS)
     start = b.add(_word(lanes, state, words.SLOTS_AT), b.mul(slot, size))
     number = b.add(_word(lanes, environment, int(Slot.BLOCK)), I64(1))
-    return KnownBlock(lanes.slot(state, start), number, _word(lanes, state, words.SLOT_WRITTEN))
+    return DetectorBlock(lanes.slot(state, start), number, _word(lanes, state, words.SLOT_WRITTEN))
 
 
-def is_known_written(lanes: Lanes, block: KnownBlock, low: Value, high: Value) -> Value:
+def is_known_written(lanes: Lanes, block: DetectorBlock, low: Value, high: Value) -> Value:
     """Return whether the bytes from `low` to `high` lie in the range of the block that is known to
     be written."""
     b = lanes.b
@@ -57,10 +57,10 @@ def is_known_written(lanes: Lanes, block: KnownBlock, low: Value, high: Value) -
         _word(lanes, block.state, at) for at in (words.B_WRITTEN_FROM, words.B_WRITTEN_TO)
     )
     within = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
-    return b.and_(is_known(lanes, block), within)
+    return b.and_(is_current(lanes, block), within)
 
 
-def is_known(lanes: Lanes, block: KnownBlock) -> Value:
+def is_current(lanes: Lanes, block: DetectorBlock) -> Value:
     """Return whether the detector's state is about that block."""
     return lanes.b.icmp_signed("==", _word(lanes, block.state, words.B_BLOCK), block.number)
 
@@ -72,14 +72,14 @@ def emit_range_unwritten(lanes: Lanes) -> None:
 
     def check(place: Value, outside: Value) -> Value:
         b = lanes.b
-        found = b.or_(b.load(place, typ=I64), outside)
-        return b.icmp_unsigned("==", b.and_(found, FULL), FULL)
+        loaded = b.or_(b.load(place, typ=I64), outside)
+        return b.icmp_unsigned("==", b.and_(loaded, FULL), FULL)
 
-    def further(first: Value) -> tuple[Value, Value]:
+    def extend(first: Value) -> tuple[Value, Value]:
         _, low, high, limit = lanes.b.function.args
-        return _further(lanes, first, low, high, limit)
+        return _extended_range(lanes, first, low, high, limit)
 
-    _emit_range(lanes, check, further)
+    _emit_range(lanes, check, extend)
 
 
 def emit_range_written(lanes: Lanes) -> None:
@@ -97,37 +97,37 @@ def emit_range_written(lanes: Lanes) -> None:
 
 def _emit_range(
     lanes: Lanes,
-    do: Callable[[Value, Value], Value],
+    visit: Callable[[Value, Value], Value],
     around: Callable[[Value], tuple[Value, Value]],
 ) -> None:
     """Emit the body of a function of a range. It returns 0 where the range lies in that of the
-    block that is known to be written, and where `do` returns true for each word of its bits, given
+    block that is known to be written, and where `visit` returns true for each word of its bits, given
     where the word is and which of its bits lie outside. All of the range is written then, and so is
     that which `around` returns, given where the bits begin."""
     b, function = lanes.b, lanes.b.function
     _, low, high, _ = function.args
-    block, first, unknown = _known_block(lanes, low, high)
+    block, first, unknown = _locate_block(lanes, low, high)
     ends = [lanes.slot(block, word) for word in (words.B_WRITTEN_FROM, words.B_WRITTEN_TO)]
     begin, end = (b.load(at, typ=I64) for at in ends)
-    kept, other = (function.append_basic_block(name) for name in ("kept", "other"))
-    covered = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
-    b.cbranch(covered, kept, other)
-    b.position_at_end(other)
-    _each_word(lanes, low, high, unknown, lambda at, outside: do(lanes.slot(first, at), outside))
+    done_block, check_words = (function.append_basic_block(name) for name in ("kept", "other"))
+    is_covered = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
+    b.cbranch(is_covered, done_block, check_words)
+    b.position_at_end(check_words)
+    _each_word(lanes, low, high, unknown, lambda at, outside: visit(lanes.slot(first, at), outside))
     low, high = around(first)
-    meets = b.and_(b.icmp_unsigned("<=", low, end), b.icmp_unsigned(">=", high, begin))
-    lower = b.select(b.and_(meets, b.icmp_unsigned("<", begin, low)), begin, low)
-    upper = b.select(b.and_(meets, b.icmp_unsigned(">", end, high)), end, high)
+    adjoins = b.and_(b.icmp_unsigned("<=", low, end), b.icmp_unsigned(">=", high, begin))
+    lower = b.select(b.and_(adjoins, b.icmp_unsigned("<", begin, low)), begin, low)
+    upper = b.select(b.and_(adjoins, b.icmp_unsigned(">", end, high)), end, high)
     longer = b.icmp_unsigned(">", b.sub(upper, lower), b.sub(end, begin))
     with b.if_then(longer):
         for at, value in zip(ends, (lower, upper), strict=True):
             b.store(value, at)
-    b.branch(kept)
-    b.position_at_end(kept)
+    b.branch(done_block)
+    b.position_at_end(done_block)
     b.ret(I1(0))
 
 
-def _known_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, ir.Block]:
+def _locate_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, ir.Block]:
     """Look for the current block in a function whose first argument is the environment and whose
     last is the size of shared memory. Return where that block and its bits of written bytes have
     their words, and the code that returns 1, to which it goes where the detector does not know the
@@ -137,7 +137,7 @@ def _known_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, i
     block = block_of(lanes, environment)
     inside = b.and_(b.icmp_unsigned("<", low, high), b.icmp_unsigned("<=", high, limit))
     within, unknown = (function.append_basic_block(name) for name in ("within", "unknown"))
-    b.cbranch(b.and_(is_known(lanes, block), inside), within, unknown)
+    b.cbranch(b.and_(is_current(lanes, block), inside), within, unknown)
     b.position_at_end(unknown)
     b.ret(I1(1))
     b.position_at_end(within)
@@ -163,13 +163,13 @@ def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None, *, wri
     if of_range is not None:
         low = _reduced(lanes, "umin", b.select(mask, places, splat_constant(-1, I32)))
         low = b.zext(low, I64)
-        written, far = (function.append_basic_block(name) for name in ("written", "apart"))
+        written, fallback = (function.append_basic_block(name) for name in ("written", "apart"))
         some = b.icmp_unsigned("!=", bits, I32(0))
-        b.cbranch(b.and_(some, b.call(of_range, (environment, low, end, limit))), far, written)
+        b.cbranch(b.and_(some, b.call(of_range, (environment, low, end, limit))), fallback, written)
         b.position_at_end(written)
         b.ret(I1(0))
-        b.position_at_end(far)
-    _, first, _ = _known_block(lanes, low, end)
+        b.position_at_end(fallback)
+    _, first, _ = _locate_block(lanes, low, end)
     if writes:
         _write_lanes(lanes, first, places, bits, size)
         b.ret(I1(0))
@@ -183,10 +183,14 @@ def _reduced(lanes: Lanes, operation: str, value: Value) -> Value:
 
 
 def _each_word(
-    lanes: Lanes, low: Value, high: Value, far: ir.Block, do: Callable[[Value, Value], Value]
+    lanes: Lanes,
+    low: Value,
+    high: Value,
+    fallback: ir.Block,
+    visit: Callable[[Value, Value], Value],
 ) -> None:
-    """Emit `do` for each word of bits of the bytes from `low` to `high`, with those of its bits
-    that lie outside of the range, as long as it returns true; go `far` where it does not, or the
+    """Emit `visit` for each word of bits of the bytes from `low` to `high`, with those of its bits
+    that lie outside of the range, as long as it returns true; go `fallback` where it does not, or the
     words are too many."""
     b, function = lanes.b, lanes.b.function
     few, following, through = (
@@ -194,14 +198,14 @@ def _each_word(
     )
     begin, last = (b.lshr(at, I64(WORD_SHIFT)) for at in (low, b.sub(high, I64(1))))
     before_loop = b.block
-    b.cbranch(b.icmp_unsigned("<", b.sub(last, begin), I64(MOST_WORDS)), few, far)
+    b.cbranch(b.icmp_unsigned("<", b.sub(last, begin), I64(MOST_WORDS)), few, fallback)
     b.position_at_end(few)
     at = b.phi(I64)
     before = b.shl(I64(1), b.and_(low, I64(31)))
     before = b.select(b.icmp_unsigned("==", at, begin), b.sub(before, I64(1)), I64(0))
     behind = b.shl(I64(-2), b.and_(b.sub(high, I64(1)), I64(31)))
     behind = b.select(b.icmp_unsigned("==", at, last), behind, I64(0))
-    b.cbranch(do(at, b.and_(b.or_(before, behind), FULL)), following, far)
+    b.cbranch(visit(at, b.and_(b.or_(before, behind), FULL)), following, fallback)
     b.position_at_end(following)
     after = b.add(at, I64(1))
     b.cbranch(b.icmp_unsigned("<=", after, last), few, through)
@@ -210,7 +214,7 @@ def _each_word(
     b.position_at_end(through)
 
 
-def _further(
+def _extended_range(
     lanes: Lanes, first: Value, low: Value, high: Value, limit: Value
 ) -> tuple[Value, Value]:
     """Return the ends of a range of written bytes, moved by up to MOST_WORDS words whose bytes
@@ -256,24 +260,24 @@ def _some_unwritten(lanes: Lanes, first: Value, places: Value, mask: Value, size
     b = lanes.b
     words_at = b.lshr(places, splat_constant(WORD_SHIFT, I32))
     at = b.gep(lanes.splat(first), [b.zext(words_at, vector(I64))], source_etype=I64)
-    found = gather(lanes, at, mask, I32)  # the low half of the word, which has all of its bits
+    loaded = gather(lanes, at, mask, I32)  # the low half of the word, which has all of its bits
     within = b.and_(places, splat_constant((1 << WORD_SHIFT) - 1, I32))
     wanted = splat_constant((1 << size) - 1, I32)
-    missing = b.icmp_unsigned("!=", b.and_(b.lshr(found, within), wanted), wanted)
+    missing = b.icmp_unsigned("!=", b.and_(b.lshr(loaded, within), wanted), wanted)
     return lanes.any(b.and_(mask, missing))
 
 
 def _write_lanes(lanes: Lanes, first: Value, places: Value, bits: Value, size: int) -> None:
     """Note that what each lane reaches is written, one lane after the other."""
-    b, kept = lanes.b, lanes.alloca(vector(I32))
-    b.store(places, kept)
+    b, buffer = lanes.b, lanes.alloca(vector(I32))
+    b.store(places, buffer)
     before = b.block
     each, done = (b.append_basic_block(name) for name in ("each", "done"))
     b.cbranch(b.icmp_unsigned("!=", bits, I32(0)), each, done)
     b.position_at_end(each)
     left = b.phi(I32)
     lane = b.cttz(left, I1(1))
-    place = b.zext(b.load(lanes.slot(kept, b.zext(lane, I64), I32), typ=I32), I64)
+    place = b.zext(b.load(lanes.slot(buffer, b.zext(lane, I64), I32), typ=I32), I64)
     at = lanes.slot(first, b.lshr(place, I64(WORD_SHIFT)))
     written = b.shl(I64((1 << size) - 1), b.and_(place, I64((1 << WORD_SHIFT) - 1)))
     b.store(b.or_(b.load(at, typ=I64), written), at)

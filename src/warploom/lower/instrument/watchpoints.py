@@ -62,8 +62,8 @@ class WatchingCode:
             SPACE_CODES[access_type.space] | OP_BITS[access_type.op] << 8 | access_type.size << 16
         )
         warp = b.add(b.mul(frame.slot(Slot.BLOCK), frame.slot(Slot.WARPS)), frame.warp)
-        given = frame.pointer(Slot.WATCH_AT), self._scratch, b.zext(lanes, I64)
-        call(self.lanes, "watch_access", *given, I64(kind), warp)
+        arguments = frame.pointer(Slot.WATCH_AT), self._scratch, b.zext(lanes, I64)
+        call(self.lanes, "watch_access", *arguments, I64(kind), warp)
 
     def texels(self, instruction: int, row: AccessRow, scratch: Value) -> None:
         """Texels and surfaces are not watched."""

@@ -171,7 +171,7 @@ class WarpFunction:
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)
         self.saved.begin(I32(-1) if copy is Copy.REGION else self.members.existing())
-        self.control.reshaping.set_stale(False)
+        self.control.layout_recovery.set_stale(False)
         if frame.registers.spilled:
             self.saved.settle()  # a block before may have left its nodes in the table
         if copy is Copy.REGION:
@@ -222,7 +222,7 @@ class WarpFunction:
         """Emit a block that some lanes run under a mask; registers keep their shapes."""
         self.b.position_at_end(self.control.blocks.beside[copy, block.index])
         self._masked(block)
-        self.control.step_back(copy, block.index)
+        self.control.leave_predicated_block(copy, block.index)
 
     def _masked(self, block: Block) -> None:
         """Emits the instructions of a block that some lanes run under a mask."""
@@ -247,8 +247,8 @@ class WarpFunction:
         if not self.b.block.is_terminated:
             if self.calls is not None:
                 self.calls.flush()
-            self.sync.behind(block)
-            self.control.edges.go(copy, block.successors[0], block.index)
+            self.sync.after(block)
+            self.control.edges.jump(copy, block.successors[0], block.index)
 
     def _count_block(self, block: Block) -> None:
         frame = self.frame
@@ -271,9 +271,9 @@ class WarpFunction:
         if self.observing:
             self.observing.branch(index, made, guard)
         if name == "bra" and guard is None:
-            self.control.edges.go(copy, block.successors[0], block.index)
+            self.control.edges.jump(copy, block.successors[0], block.index)
         elif name == "bra" and self._is_uniform(copy, block):
-            held = self.lanes.lane(self.guards.agreed(made), 0)
+            held = self.lanes.lane(self.guards.uniform_value(made), 0)
             self.control.branch_together(copy, block.index, held)
         elif name == "bra":
             self.control.branch(copy, block.index, guard, index)

@@ -21,7 +21,7 @@ ONE_PLACE_OR_VECTOR = (Move.SCALAR, Move.VECTOR, Move.ROWS)
 """The moves of lanes that reach one address, or consecutive elements."""
 
 
-class PartAccess:
+class PartialAccess:
     """Emits such accesses of one sweep, in blocks with all their threads along x."""
 
     def __init__(self, memory: MemoryCode, reading: Reading) -> None:
@@ -31,23 +31,26 @@ class PartAccess:
         self._transfers = Transfers(memory.lanes, memory.places.pointer)
         self._groups: dict[int, GroupValues] = {}
 
-    def can_be(self, index: int, made: Instruction) -> bool:
+    def supports(self, index: int, instruction: Instruction) -> bool:
         """Returns whether an access is one of these."""
-        group = group_alone(self.memory.accesses, self.reading, index, made)
-        if group is None or group.access_type.parts > 1 or group.base.width > 1:
+        group = group_alone(self.memory.accesses, self.reading, index, instruction)
+        if group is None or group.shape.parts > 1 or group.base.width > 1:
             return False
         return group.plan.guard is Guard.CACHE and group.plan.move in ONE_PLACE_OR_VECTOR
 
-    def look(self, index: int, made: Instruction, warp: Value, bits: Value) -> Value:
+    def check(self, index: int, instruction: Instruction, warp: Value, bits: Value) -> Value:
         """Returns whether those lanes of a warp, an i32, can go the short way; the registers are
         those of the first one."""
-        b, found = self.b, group_alone(self.memory.accesses, self.reading, index, made)
-        assert found is not None
-        group = GroupValues(found)
-        address = made.operands[0 if group.access_type.op == "store" else 1]
+        b, access_group = (
+            self.b,
+            group_alone(self.memory.accesses, self.reading, index, instruction),
+        )
+        assert access_group is not None
+        group = GroupValues(access_group)
+        address = instruction.operands[0 if group.access_type.op == "store" else 1]
         base = self.memory.operands.base(address, 1)
-        ahead = b.mul(warp, I64(LANES * group.base.stride))
-        group.bases = b.add(base, self.lanes.splat(ahead, 1))
+        offset = b.mul(warp, I64(LANES * group.base.stride))
+        group.bases = b.add(base, self.lanes.splat(offset, 1))
         group.firsts = [self.lanes.lane(group.bases, 0)]
         self._groups[index] = group
         return self._cache.hits(group, self._cache.sets.of_bits(bits))
@@ -56,7 +59,7 @@ class PartAccess:
         """Count that they went so, once or never."""
         self._cache.count(self._groups[index], times)
 
-    def load(self, index: int, made: Instruction, on: Value) -> Value:
+    def load(self, index: int, instruction: Instruction, on: Value) -> Value:
         """Returns what they load: in 32 lanes, or in 1 where they agree on a place."""
         move, lane_addresses = self._lane_addresses(index, on)
         if move is Move.VECTOR:
@@ -65,10 +68,10 @@ class PartAccess:
         [value] = load(self._transfers, move, lane_addresses)
         return value
 
-    def store(self, index: int, made: Instruction, on: Value) -> None:
+    def store(self, index: int, instruction: Instruction, on: Value) -> None:
         """Store what they hold."""
         move, lane_addresses = self._lane_addresses(index, on)
-        value = self.memory.operands.bits(made.operands[1], lane_addresses.access_type.type)
+        value = self.memory.operands.bits(instruction.operands[1], lane_addresses.access_type.type)
         if move is Move.VECTOR:
             pointer = self._transfers.pointer(lane_addresses.access_type, lane_addresses.firsts[0])
             self._narrow.store(lane_addresses.access_type, pointer, value, on)

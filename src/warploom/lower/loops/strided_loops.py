@@ -39,7 +39,7 @@ from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.registers import Standing
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.instrument.guards import Guards
-from warploom.lower.loops.iteration_limits import Limits, Linear
+from warploom.lower.loops.iteration_limits import IterationLimits, LinearOperand
 from warploom.program.program import Block
 from warploom.program.uses import writes
 from warploom.ptx.ir import Instruction, Register, spread
@@ -65,7 +65,9 @@ class _Iteration:
     operands of comparisons and those that are widened, by instruction and number of the source."""
 
     groups: dict[int, GroupValues] = field(default_factory=dict[int, GroupValues])
-    operands: dict[tuple[int, int], Linear] = field(default_factory=dict[tuple[int, int], Linear])
+    operands: dict[tuple[int, int], LinearOperand] = field(
+        default_factory=dict[tuple[int, int], LinearOperand]
+    )
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class _Batch:
     lanes: LaneSet
     groups: Mapping[int, GroupValues]
     steps: Mapping[int, Value]
-    known: Mapping[int, Value]
+    hits: Mapping[int, Value]
     prefetches: Value
 
 
@@ -98,7 +100,7 @@ class StridedLoopCode:
         self.frame, self.b, self.lanes = control.frame, control.b, control.frame.lanes
         self.program, self.blocks = control.program, control.blocks
         self.instructions, self.guards = instructions, guards
-        self._ways = instructions.affine_access.ways
+        self._group_guards = instructions.affine_access.group_guards
         self._standing, self._end_block = standing, end_block
 
     def emit(self, copy: Copy, batched: BatchedLoop) -> None:
@@ -108,23 +110,23 @@ class StridedLoopCode:
         b.position_at_end(self.blocks.batches[copy, header])
         shapes = {**self.frame.shapes.at(header), **batched.shapes}
         with self._standing(header, convergent=True):
-            backoff, pause = (self.frame.variable(I64) for _ in range(2))
+            backoff, backoff_length = (self.frame.variable(I64) for _ in range(2))
             self._skip_during_backoff(backoff, ordinary)
-            limits = Limits(self.lanes)
+            limits = IterationLimits(self.lanes)
             self._assume(batched, limits)
         with self._standing(header, convergent=True, shapes=shapes):
-            batch = self._look(batched, shapes, limits)
+            batch = self._check(batched, shapes, limits)
             body, fails = self.blocks.append("batch.body"), self.blocks.append("batch.fails")
             b.cbranch(b.icmp_unsigned(">=", batch.count, I64(LEAST)), body, fails)
             with b.goto_block(fails):
-                self._learn(batch)
-                longer = b.add(b.shl(self.frame.get(pause), I64(1)), I64(1))
+                self._fill_cache(batch)
+                longer = b.add(b.shl(self.frame.get(backoff_length), I64(1)), I64(1))
                 longer = b.and_(longer, I64(LONGEST_BACKOFF))
-                b.store(longer, pause)
+                b.store(longer, backoff_length)
                 b.store(longer, backoff)
                 b.branch(ordinary)
             b.position_at_end(body)
-            b.store(I64(0), pause)
+            b.store(I64(0), backoff_length)
         self._run(copy, batch)
         b.branch(ordinary)
 
@@ -135,15 +137,15 @@ class StridedLoopCode:
             b.store(b.sub(left, I64(1)), backoff)
             b.branch(ordinary)
 
-    def _learn(self, batch: _Batch) -> None:
+    def _fill_cache(self, batch: _Batch) -> None:
         """Has the next batch find entries of groups for which there are none, or others."""
         for first, group in batch.groups.items():
-            with self.b.if_then(self.b.not_(batch.known[first])):
-                self._ways.cache.fill(group, batch.lanes)
+            with self.b.if_then(self.b.not_(batch.hits[first])):
+                self._group_guards.cache.fill(group, batch.lanes)
 
     # ---- the check ------------------------------------------------------------------------------
 
-    def _assume(self, batched: BatchedLoop, limits: Limits) -> None:
+    def _assume(self, batched: BatchedLoop, limits: IterationLimits) -> None:
         """Gives the registers that are live at the header the shapes that they have in a batch, if
         they do."""
         registers, header = self.frame.registers, batched.loop.header
@@ -157,13 +159,13 @@ class StridedLoopCode:
                 differ = self.b.icmp_unsigned("!=", self.lanes.fan(firsts, shape.stride), value)
                 limits.forbid(self.lanes.some(differ))
 
-    def _look(self, batched: BatchedLoop, shapes: BlockShapes, limits: Limits) -> _Batch:
+    def _check(self, batched: BatchedLoop, shapes: BlockShapes, limits: IterationLimits) -> _Batch:
         """Emits the check; the registers are then as before."""
         frame, b, loop = self.frame, self.b, batched.loop
         limits.require(b.icmp_unsigned("==", frame.active.bits(), I32(-1)))
         registers, live = frame.registers, frame.facts.live(loop.header)
-        made = (self.program.instructions[index] for index in loop.advances)
-        changed = sorted({r for one in made for r in writes(one)} & live, key=lambda r: r.name)
+        advancing = (self.program.instructions[index] for index in loop.advances)
+        changed = sorted({r for one in advancing for r in writes(one)} & live, key=lambda r: r.name)
         before = {r: registers.load(r, registers.width(r)) for r in changed}
         spilled, registers.spilled = registers.spilled, {}
         first, second = (self._evaluate(batched, shapes, limits) for _ in range(2))
@@ -172,12 +174,12 @@ class StridedLoopCode:
         registers.spilled = spilled
         length = sum(map(self._length, loop.blocks))
         limits.bound(b.sub(frame.get(frame.fuel.left), I64(length)), I64(-length))
-        who = self._ways.cache.sets.full_warp()
+        lane_set = self._group_guards.cache.sets.full_warp()
         steps: dict[int, Value] = {}
-        known: dict[int, Value] = {}
+        hits: dict[int, Value] = {}
         for index, group in first.groups.items():
-            found = self._bound_group(limits, who, group, second.groups[index])
-            steps[index], known[index] = found
+            found = self._bound_group(limits, lane_set, group, second.groups[index])
+            steps[index], hits[index] = found
         for place in loop.widened:
             limits.stays_in_type(first.operands[place], second.operands[place])
         for index in loop.compared:
@@ -185,16 +187,16 @@ class StridedLoopCode:
             relation = staying_relation(self.program, loop.blocks, block, index)
             operands = [(first.operands[index, n], second.operands[index, n]) for n in range(2)]
             limits.compare(relation, *operands)
-        count, prefetches = limits.count(), self._fetches(steps.values())
-        return _Batch(batched, shapes, count, who, first.groups, steps, known, prefetches)
+        count, prefetches = limits.count(), self._prefetches(steps.values())
+        return _Batch(batched, shapes, count, lane_set, first.groups, steps, hits, prefetches)
 
-    def _fetches(self, steps: Iterable[Value]) -> Value:
+    def _prefetches(self, steps: Iterable[Value]) -> Value:
         """Returns whether the running warp, the first of some, asks for what they access: where
         iterations are so far apart that each is in another page."""
         b = self.b
         first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(PREFETCH_WARPS - 1)), I64(0))
-        far = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)
-        return b.and_(first, reduce(b.or_, far))
+        distant = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)
+        return b.and_(first, reduce(b.or_, distant))
 
     def _block_of(self, loop: StridedLoop, index: int) -> int:
         blocks = self.program.blocks
@@ -205,7 +207,9 @@ class StridedLoopCode:
         block = self.program.blocks[index]
         return sum(i not in self.program.hidden for i in range(block.start, block.stop))
 
-    def _evaluate(self, batched: BatchedLoop, shapes: BlockShapes, limits: Limits) -> _Iteration:
+    def _evaluate(
+        self, batched: BatchedLoop, shapes: BlockShapes, limits: IterationLimits
+    ) -> _Iteration:
         """Emits what addresses and bounds of one iteration are computed from, and returns them."""
         loop = batched.loop
         groups = {group.members[0][0]: group for group in batched.groups}
@@ -215,65 +219,67 @@ class StridedLoopCode:
             block = self.program.blocks[index]
             with self._standing(index, convergent=True, shapes=shapes):
                 for at in range(block.start, block.stop):
-                    made = self.program.instructions[at]
+                    instruction = self.program.instructions[at]
                     if at in accesses:
-                        found.groups[at] = self._ways.place(groups[at])
+                        found.groups[at] = self._group_guards.evaluate(groups[at])
                     sources = {source for where, source in widened if where == at}
                     for source in (0, 1) if at in loop.compared else sources:
-                        found.operands[at, source] = self._operand(made, source, advances)
+                        found.operands[at, source] = self._operand(instruction, source, advances)
                     if at in advances:
                         self.instructions.by_shape(
-                            at, made, self.frame.active.mask(), limits.forbid
+                            at, instruction, self.frame.active.mask(), limits.forbid
                         )
         return found
 
-    def _operand(self, made: Instruction, number: int, advances: set[int]) -> Linear:
+    def _operand(self, instruction: Instruction, number: int, advances: set[int]) -> LinearOperand:
         """Returns a source of an instruction as it is now."""
-        operand = tuple(spread(made.operands[len(made.operation.spec.destinations) :]))[number]
-        type = made.operation.source_types[number]
+        operand = tuple(
+            spread(instruction.operands[len(instruction.operation.spec.destinations) :])
+        )[number]
+        type = instruction.operation.source_types[number]
         assert type is not None
         shape = self.instructions.shaped.reading.shape(operand, type)
         value = self.instructions.operands.read(operand, type, width=shape.width)
         changed = (writes(self.program.instructions[index]) for index in advances)
-        moves = isinstance(operand, Register) and any(operand in each for each in changed)
-        return Linear(value, shape, type, moves)
+        is_loop_variant = isinstance(operand, Register) and any(operand in each for each in changed)
+        return LinearOperand(value, shape, type, is_loop_variant)
 
     def _bound_group(
-        self, limits: Limits, who: LaneSet, group: GroupValues, later: GroupValues
+        self, limits: IterationLimits, lane_set: LaneSet, group: GroupValues, later: GroupValues
     ) -> tuple[Value, Value]:
         """Bounds the iterations to those in which a group stays inside of what its entry allows;
         returns by how much it advances in each, and whether the entry allows the first."""
         b, width = self.b, group.base.width
         step = b.sub(later.firsts[0], group.firsts[0])
         if width > 1:
-            moved = b.sub(later.bases, group.bases)
-            limits.require(limits.all_equal(moved, step))
-        behind, last, holds = self._ways.cache.allowed_window(group, who)
-        limits.require(holds)
+            delta = b.sub(later.bases, group.bases)
+            limits.require(limits.all_equal(delta, step))
+        offset, last, hit = self._group_guards.cache.allowed_window(group, lane_set)
+        limits.require(hit)
         limits.require(b.icmp_unsigned("==", b.and_(step, I64(group.access_type.size - 1)), I64(0)))
-        limits.stays_between(behind, last, step)
-        return step, holds
+        limits.stays_between(offset, last, step)
+        return step, hit
 
     # ---- the batch ------------------------------------------------------------------------------
 
     def _run(self, copy: Copy, batch: _Batch) -> None:
         """Emits the iterations of a batch, and their counts."""
-        b, loop, done = self.b, batch.batched.loop, self.frame.variable(I64)
-        b.store(I64(0), done)
+        b, loop, iterations = self.b, batch.batched.loop, self.frame.variable(I64)
+        b.store(I64(0), iterations)
         inside = self.blocks.append("batch.inside")
         b.branch(inside)
         b.position_at_end(inside)
         for position, index in enumerate(loop.blocks):
             with self._standing(index, convergent=True, shapes=batch.shapes):
-                self._block(copy, batch, done, position)
-        now = b.add(self.frame.get(done), I64(1))
-        b.store(now, done)
+                self._block(copy, batch, iterations, position)
+        now = b.add(self.frame.get(iterations), I64(1))
+        b.store(now, iterations)
         complete = self.blocks.append("batch.done")
         b.cbranch(b.icmp_unsigned("<", now, batch.count), inside, complete)
         b.position_at_end(complete)
         with self._standing(loop.header, convergent=True, shapes=batch.shapes):
             self._to_varying(batch, loop.header, self.frame.facts.live(loop.header))
-        self._count(batch, done, -1)
+        self._count(batch, iterations, -1)
 
     def _to_varying(self, batch: _Batch, index: int, live: frozenset[Register]) -> None:
         """Keeps registers lane by lane that are read behind a batch and have no shape in block
@@ -282,82 +288,87 @@ class StridedLoopCode:
         for register in sorted(live & batch.shapes.keys() - kept.keys(), key=lambda r: r.name):
             registers.put_loose(register, registers.load(register))
 
-    def _block(self, copy: Copy, batch: _Batch, done: Value, position: int) -> None:
+    def _block(self, copy: Copy, batch: _Batch, iterations: Value, position: int) -> None:
         """Emits a block of an iteration, up to where it leads on in the loop."""
         loop = batch.batched.loop
         block = self.program.blocks[loop.blocks[position]]
         inside = range(block.start, block.stop)
         groups = [one for one in batch.batched.groups if one.members[0][0] in inside]
-        self._ways.begin_batch(groups, batch.groups.keys(), batch.prefetches)
+        self._group_guards.begin_batch(groups, batch.groups.keys(), batch.prefetches)
         for at in range(block.start, block.stop):
-            made = self.program.instructions[at]
+            instruction = self.program.instructions[at]
             self.frame.ahead = block.stop - at
-            if made.operation.name != "bra":
-                self._instruction(copy, at, made)
-            elif made.guard is not None and not self._is_bounded(loop, block):
-                self._leave_if_some_do(copy, batch, done, position, made)
+            if instruction.operation.name != "bra":
+                self._instruction(copy, at, instruction)
+            elif instruction.guard is not None and not self._is_bounded(loop, block):
+                self._leave_if_some_do(copy, batch, iterations, position, instruction)
 
     def _is_bounded(self, loop: StridedLoop, block: Block) -> bool:
         """Returns whether no lane leaves a batch at the end of a block."""
         return any(block.start <= index < block.stop for index in loop.compared)
 
-    def _instruction(self, copy: Copy, index: int, made: Instruction) -> None:
+    def _instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
         """Emits an instruction; what has a shape keeps it, as the check has found."""
         code = self.instructions
-        guard, on = self.guards.counted(index, made), self.frame.active.mask()
+        guard, on = self.guards.counted(index, instruction), self.frame.active.mask()
         on = on if guard is None else self.b.and_(on, guard)
-        if code.shaped.results(made) is None or made.operation.spec.preconditions:
-            code.emit(copy, index, made, guard, on)
+        if code.shaped.results(instruction) is None or instruction.operation.spec.preconditions:
+            code.emit(copy, index, instruction, guard, on)
         else:
-            code.by_shape(index, made, on, lambda _: None)
-            code.routines.count(index, made, on)
+            code.by_shape(index, instruction, on, lambda _: None)
+            code.routines.count(index, instruction, on)
 
     def _leave_if_some_do(
-        self, copy: Copy, batch: _Batch, done: Value, position: int, made: Instruction
+        self, copy: Copy, batch: _Batch, iterations: Value, position: int, instruction: Instruction
     ) -> None:
         """Emits the branch at the end of a block, if some lane leaves the loop by it."""
         b, blocks = self.b, batch.batched.loop.blocks
         index, block = blocks[position], self.program.blocks[blocks[position]]
         stays_if_taken = block.successors[0] in blocks
-        if self.guards.agrees(made):
-            held = self.lanes.lane(self.guards.agreed(made), 0)
-            leaves = b.not_(held) if stays_if_taken else held
+        if self.guards.is_uniform(instruction):
+            held = self.lanes.lane(self.guards.uniform_value(instruction), 0)
+            some_exits = b.not_(held) if stays_if_taken else held
         else:
-            bits = self.lanes.bits(self.guards.held(made))
-            leaves = b.icmp_unsigned("!=", bits, I32(-1 if stays_if_taken else 0))
-        exits, further = self.blocks.append("batch.exit"), self.blocks.append("batch.inside")
-        b.cbranch(leaves, exits, further).set_weights([1, 1 << 20])
-        b.position_at_end(exits)
+            bits = self.lanes.bits(self.guards.held(instruction))
+            some_exits = b.icmp_unsigned("!=", bits, I32(-1 if stays_if_taken else 0))
+        exit_block, next_block = (
+            self.blocks.append("batch.exit"),
+            self.blocks.append("batch.inside"),
+        )
+        b.cbranch(some_exits, exit_block, next_block).set_weights([1, 1 << 20])
+        b.position_at_end(exit_block)
         live = map(self.frame.facts.live, block.successors)
-        read = frozenset((made.guard.register,) if made.guard else ())
+        read = frozenset((instruction.guard.register,) if instruction.guard else ())
         self._to_varying(batch, index, read.union(*live))
-        self._count(batch, done, position)
+        self._count(batch, iterations, position)
         with self._standing(index, convergent=True):
-            self._end_block(copy, block, block.stop - 1, made)
-        b.position_at_end(further)
+            self._end_block(copy, block, block.stop - 1, instruction)
+        b.position_at_end(next_block)
 
     # ---- counts ---------------------------------------------------------------------------------
 
-    def _count(self, batch: _Batch, done: Value, left_at: int) -> None:
+    def _count(self, batch: _Batch, iterations: Value, left_at: int) -> None:
         """Counts the iterations that are done, and of one more the blocks up to position `left_at`;
         the branch that ends that one is not counted."""
-        b, frame, whole = self.b, self.frame, self.frame.get(done)
-        one_more = b.add(whole, I64(1)) if left_at >= 0 else whole
+        b, frame, complete_iterations = self.b, self.frame, self.frame.get(iterations)
+        with_partial = b.add(complete_iterations, I64(1)) if left_at >= 0 else complete_iterations
         stores, used = I64(0), I64(0)
         blocks = batch.batched.loop.blocks
         for position, index in enumerate(blocks):
-            times = one_more if position <= left_at else whole
+            times = with_partial if position <= left_at else complete_iterations
             block, threads = self.program.blocks[index], b.mul(times, I64(LANES))
             frame.counters.add(2 * index, times)
             frame.counters.add(2 * index + 1, threads)
             branch = self.program.instructions[block.stop - 1]
             if branch.guard is not None and block.successors[0] in blocks:
-                taken = b.mul(whole, I64(LANES)) if position == left_at else threads
+                taken = b.mul(complete_iterations, I64(LANES)) if position == left_at else threads
                 frame.counters.add(frame.layout.guarded[block.stop - 1], taken)
             used = b.add(used, b.mul(times, I64(self._length(index))))
             for first, group in batch.groups.items():
                 if block.start <= first < block.stop:
-                    self._ways.cache.count_batch(group, batch.lanes, batch.steps[first], times)
+                    self._group_guards.cache.count_batch(
+                        group, batch.lanes, batch.steps[first], times
+                    )
                     if group.access_type.op == "store":
                         stores = b.add(stores, b.mul(times, I64(len(group.members))))
         b.store(b.sub(frame.get(frame.fuel.left), used), frame.fuel.left)

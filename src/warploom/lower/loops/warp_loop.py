@@ -19,7 +19,7 @@ from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.registers import Standing
 from warploom.lower.frame.spills import Saved
 from warploom.lower.instructions import InstructionCode
-from warploom.lower.loops.warp_loop_guards import Found, WarpLoopCheck, leading
+from warploom.lower.loops.warp_loop_guards import WarpLoopPlan, WarpLoopCheck, prefix_mask
 from warploom.program.uses import reads
 from warploom.ptx.ir import Instruction, Register
 
@@ -40,7 +40,7 @@ class WarpLoopBody:
 
     # ---- each warp ------------------------------------------------------------------------------
 
-    def each(
+    def for_each_warp(
         self, first: Value, last: Value, body: Callable[[], None], *, rolled: bool = False
     ) -> None:
         """Emit `for warp in range(first, last): body()`; `rolled`: LLVM is to leave it so."""
@@ -53,111 +53,123 @@ class WarpLoopBody:
         b.position_at_end(inside)
         body()
         frame.set_warp(b.add(frame.warp, I64(1)))
-        again = b.branch(head)
+        back_branch = b.branch(head)
         if rolled:
-            self.lanes.leave_rolled(again)
+            self.lanes.leave_rolled(back_branch)
         b.position_at_end(done)
 
-    def go(self, found: Found, then: Callable[[], None]) -> None:
-        """Let all warps go that have something to do, and end with what `then` emits; not so some
+    def emit_all(self, plan: WarpLoopPlan, finish: Callable[[], None]) -> None:
+        """Let all warps go that have something to do, and end with what `finish` emits; not so some
         threads that have nothing to do but the body."""
-        warp_loop, b = found.warp_loop, self.b
-        if found.goes_whole:
-            self._each_goes(found, I64(0), found.full, warp_loop.own, then)
+        warp_loop, b = plan.warp_loop, self.b
+        if plan.handles_full_warps:
+            self._emit_warps(plan, I64(0), plan.full_warps, warp_loop.own, finish)
         if warp_loop.body is None or warp_loop.asks_all:
             return
-        with b.if_then(b.icmp_unsigned("!=", found.some, I64(0))):
-            self.frame.set_warp(found.full)
-            on = self.lanes.mask(leading(b, found.some))
+        with b.if_then(b.icmp_unsigned("!=", plan.partial_threads, I64(0))):
+            self.frame.set_warp(plan.full_warps)
+            mask = self.lanes.mask(prefix_mask(b, plan.partial_threads))
             if warp_loop.busy:
-                self._go(found, {**dict.fromkeys(warp_loop.blocks), warp_loop.body: on}, then)
+                self._emit_warp(
+                    plan, {**dict.fromkeys(warp_loop.blocks), warp_loop.body: mask}, finish
+                )
             else:
-                self._begin(warp_loop, found.inside)
-                self._through(found, warp_loop.body, on)
+                self._load_registers(warp_loop, plan.inside)
+                self._emit_block(plan, warp_loop.body, mask)
         if warp_loop.busy:
-            first = b.add(found.full, found.partly(b))
-            self._each_goes(found, first, self.frame.slot(Slot.WARPS), (), then)
+            first = b.add(plan.full_warps, plan.partial_warps(b))
+            self._emit_warps(plan, first, self.frame.slot(Slot.WARPS), (), finish)
 
-    def _each_goes(
+    def _emit_warps(
         self,
-        found: Found,
+        plan: WarpLoopPlan,
         first: Value,
         last: Value,
-        own: tuple[int, ...],
-        then: Callable[[], None],
+        body_blocks: tuple[int, ...],
+        finish: Callable[[], None],
     ) -> None:
-        """Warps go all the way, with all their threads; `own` is the body, if they do that."""
+        """Warps go all the way, with all their threads; `body_blocks` is the body, if they do that."""
         # The host's processor asks ahead for each load by its own step, of which a block of few
         # warps shows it one, if each of these has a copy of the load.
-        rolled = found.access.accesses_memory
-        way = dict.fromkeys((*found.warp_loop.blocks, *own))
-        self.each(first, last, lambda: self._go(found, way, then), rolled=rolled)
+        rolled = plan.access.accesses_memory
+        masks = dict.fromkeys((*plan.warp_loop.blocks, *body_blocks))
+        self.for_each_warp(first, last, lambda: self._emit_warp(plan, masks, finish), rolled=rolled)
 
-    def _go(self, found: Found, way: Mapping[int, Value | None], then: Callable[[], None]) -> None:
+    def _emit_warp(
+        self, plan: WarpLoopPlan, masks: Mapping[int, Value | None], finish: Callable[[], None]
+    ) -> None:
         """Let the running warp go through some blocks: with all its threads, or those that are
         on."""
-        warp_loop = found.warp_loop
-        self._begin(warp_loop, found.starts)
-        blocks = [i for i in (*warp_loop.before, *warp_loop.own, *warp_loop.after) if i in way]
+        warp_loop = plan.warp_loop
+        self._load_registers(warp_loop, plan.starts)
+        blocks = [i for i in (*warp_loop.before, *warp_loop.own, *warp_loop.after) if i in masks]
         for block, following in pairwise((*blocks, warp_loop.behind)):
-            self._through(found, block, way[block])
+            self._emit_block(plan, block, masks[block])
             with self._standing(block, convergent=True):
                 self.frame.transfers.to_varying(block, following)
-        then()
+        finish()
 
-    def _begin(self, warp_loop: WarpLoop, registers: Mapping[Register, Value]) -> None:
+    def _load_registers(self, warp_loop: WarpLoop, registers: Mapping[Register, Value]) -> None:
         """Give the running warp those registers which lie to the first one's, and those of its own
         that it reads."""
-        self.set(registers)
-        self._fetch(warp_loop)
+        self.set_registers(registers)
+        self._load_spilled(warp_loop)
 
-    def _through(self, found: Found, block: int, on: Value | None) -> None:
-        """Let the running warp go through a block; where only lanes `on` do, it is the body, and
+    def _emit_block(self, plan: WarpLoopPlan, block: int, mask: Value | None) -> None:
+        """Let the running warp go through a block; where only lanes `mask` do, it is the body, and
         nobody reads what the others compute."""
-        warp_loop = found.warp_loop
+        warp_loop = plan.warp_loop
         with self._standing(block, convergent=True):
             for index in warp_loop.steps((block,)):
-                kind, made = warp_loop.kinds[index], self.program.instructions[index]
+                kind, instruction = warp_loop.kinds[index], self.program.instructions[index]
                 self.frame.ahead = self.program.blocks[block].stop - index
                 if kind is Kind.SHAPED:
-                    self.loop_check.by_shape(index, made, lambda _: None)  # it has been looked at
+                    self.loop_check.by_shape(
+                        index, instruction, lambda _: None
+                    )  # it has been looked at
                 elif kind is Kind.COMPUTED:
-                    running = self.frame.active.mask() if on is None else on
-                    self.instructions.emit(Copy.REGION, index, made, None, running)
-                elif kind is Kind.ACCESS and made.operation.name == "st":
-                    self._store(index, made, found, on)
+                    running = self.frame.active.mask() if mask is None else mask
+                    self.instructions.emit(Copy.REGION, index, instruction, None, running)
+                elif kind is Kind.ACCESS and instruction.operation.name == "st":
+                    self._store(index, instruction, plan, mask)
                 elif kind is Kind.ACCESS:
-                    self._load(index, made, found, on)
+                    self._load(index, instruction, plan, mask)
 
-    def _store(self, index: int, made: Instruction, found: Found, on: Value | None) -> None:
-        if on is None:
-            found.access.store(index, made)
+    def _store(
+        self, index: int, instruction: Instruction, plan: WarpLoopPlan, mask: Value | None
+    ) -> None:
+        if mask is None:
+            plan.access.store(index, instruction)
         else:
-            found.part.store(index, made, on)
+            plan.partial.store(index, instruction, mask)
 
-    def _load(self, index: int, made: Instruction, found: Found, on: Value | None) -> None:
+    def _load(
+        self, index: int, instruction: Instruction, plan: WarpLoopPlan, mask: Value | None
+    ) -> None:
         """Emit a load; what lanes or rows agree on comes in 1 lane or in 2."""
-        type = made.operation.modifiers.scalar()
-        whole = on is None
-        values = found.access.load(index) if whole else [found.part.load(index, made, on)]
-        for target, value in zip(elements(made.operands[0]), values, strict=True):
+        type = instruction.operation.modifiers.scalar()
+        is_full = mask is None
+        values = (
+            plan.access.load(index) if is_full else [plan.partial.load(index, instruction, mask)]
+        )
+        for target, value in zip(elements(instruction.operands[0]), values, strict=True):
             if value.type.count < LANES:
                 self.instructions.shaped.write(target, value, type, None)
             else:
                 self.instructions.write(Copy.REGION, None, [(target, value, type)])
 
-    def set(self, registers: Mapping[Register, Value]) -> None:
+    def set_registers(self, registers: Mapping[Register, Value]) -> None:
         """Registers of the running warp, from what they are in the first one."""
         for register, value in registers.items():
             stride = self.frame.registers.here[register].stride
             self.frame.registers.store(register, self.loop_check.layout.ahead(value, stride))
 
-    def _fetch(self, warp_loop: WarpLoop) -> None:
+    def _load_spilled(self, warp_loop: WarpLoop) -> None:
         """Load the running warp's other registers that it reads."""
         if warp_loop.site is None:
             return
-        behind = self.program.blocks[warp_loop.site].successors[-1]
+        following = self.program.blocks[warp_loop.site].successors[-1]
         steps = warp_loop.steps((*warp_loop.blocks, *warp_loop.own))
         read = {r for i in steps for r in reads(self.program.instructions[i])}
-        live = self.frame.facts.live(behind) & read
+        live = self.frame.facts.live(following) & read
         self.saved.fetch_together(live - self.loop_check.alike)

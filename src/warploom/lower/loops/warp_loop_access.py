@@ -24,7 +24,7 @@ WORD = 4
 
 class WarpLoopAccess:
     """Emits the accesses of one sweep. `reading` says what is known of operands in warps, `block`
-    what in whole blocks. `goes_on` are those of which the first warp says where all reach."""
+    what in whole blocks. `extrapolated` are those of which the first warp says where all reach."""
 
     def __init__(
         self,
@@ -41,13 +41,19 @@ class WarpLoopAccess:
         self._groups: dict[int, GroupValues] = {}
         for index in (*warp_loop.blocks, *warp_loop.own):
             shapes = self.frame.shapes.at(index)
-            here = Reading(reading.program, reading.warp_layout, shapes)
-            for found in find_groups(memory.accesses, here, self.frame.program.blocks[index]):
-                self._groups |= dict.fromkeys((i for i, _ in found.members), GroupValues(found))
+            block_reading = Reading(reading.program, reading.warp_layout, shapes)
+            for access_group in find_groups(
+                memory.accesses, block_reading, self.frame.program.blocks[index]
+            ):
+                self._groups |= dict.fromkeys(
+                    (i for i, _ in access_group.members), GroupValues(access_group)
+                )
         self._offsets = {i: offset for g in self._groups.values() for i, offset in g.members}
         self._steps: dict[int, Value] = {}
         """How far each warp reaches behind the one before it, by the first of a group."""
-        self.goes_on = frozenset(i for i, group in self._groups.items() if _goes_on(group))
+        self.extrapolated = frozenset(
+            i for i, group in self._groups.items() if _extrapolates(group)
+        )
 
     @property
     def accesses_memory(self) -> bool:
@@ -56,13 +62,13 @@ class WarpLoopAccess:
 
     # ---- for all warps --------------------------------------------------------------------------
 
-    def look(self, index: int, made: Instruction, warps: Value) -> Value:
+    def check(self, index: int, instruction: Instruction, warps: Value) -> Value:
         """Returns whether so many warps, the first ones, can go the short way. The first one's
         registers say where."""
         b, group = self.b, self._groups[index]
         if group.firsts:
             return I1(1)
-        address = made.operands[0 if group.access_type.op == "store" else 1]
+        address = instruction.operands[0 if group.access_type.op == "store" else 1]
         base = self.memory.operands.base(address, group.base.width)
         if self._block.address(address).width == 1:  # all rows of the block begin there
             base = self.lanes.splat(self.lanes.lane(base, 0), group.base.width)
@@ -70,9 +76,9 @@ class WarpLoopAccess:
         group.firsts = [self.lanes.lane(base, run) for run in range(group.base.width)]
         step = self.layout.step(base, group.base.stride)
         self._steps[group.members[0][0]] = step = I64(0) if step is None else step
-        known = self._cache.hits_until(group, b.mul(b.sub(warps, I64(1)), step))
-        known = b.and_(known, self._cache.keeps_counter(group, step))
-        return b.or_(known, b.icmp_unsigned("==", warps, I64(0)))
+        hit = self._cache.hits_until(group, b.mul(b.sub(warps, I64(1)), step))
+        hit = b.and_(hit, self._cache.keeps_counter(group, step))
+        return b.or_(hit, b.icmp_unsigned("==", warps, I64(0)))
 
     def count(self, index: int, warps: Value) -> None:
         """Count the warps that have gone the short way; the last access of a group counts for
@@ -88,21 +94,21 @@ class WarpLoopAccess:
         agree."""
         return load(self._transfers, self._groups[index].plan.move, self._lane_addresses(index))
 
-    def store(self, index: int, made: Instruction) -> None:
+    def store(self, index: int, instruction: Instruction) -> None:
         """Emit the store of the running warp."""
         group = self._groups[index]
-        value = self.memory.operands.bits(made.operands[1], group.access_type.type)
+        value = self.memory.operands.bits(instruction.operands[1], group.access_type.type)
         store(self._transfers, group.plan.move, self._lane_addresses(index), [value])
 
     def _lane_addresses(self, index: int) -> LaneAddresses:
         """Returns where the running warp's first lane, or that of each row, reaches."""
         b, group = self.b, self._groups[index]
-        ahead = b.mul(self.frame.warp, self._steps[group.members[0][0]])
-        ahead = b.add(ahead, I64(self._offsets[index]))
-        return LaneAddresses(group.access_type, [b.add(first, ahead) for first in group.firsts])
+        offset = b.mul(self.frame.warp, self._steps[group.members[0][0]])
+        offset = b.add(offset, I64(self._offsets[index]))
+        return LaneAddresses(group.access_type, [b.add(first, offset) for first in group.firsts])
 
 
-def _goes_on(group: GroupValues) -> bool:
+def _extrapolates(group: GroupValues) -> bool:
     """Returns whether the look at one warp's access may serve all that reach on by one step."""
     if group.plan.guard is not Guard.CACHE:
         return False

@@ -39,7 +39,7 @@ class GroupSums:
         self.operands, self.frame = memory.operands, memory.frame
         self.lanes, self.b = memory.lanes, memory.b
         self._sites, self._blocks = sites, SharedBlocks(memory)
-        size = max((ProductBuffer(each.product).bytes for each in sites.values()), default=0)
+        size = max((ProductBuffer(site.product).bytes for site in sites.values()), default=0)
         self._buffer = (
             self.frame.prologue.alloca(ir.ArrayType(I8, size), align=64) if size else None
         )
@@ -47,19 +47,19 @@ class GroupSums:
     def emit(self, entry: Entry, index: int) -> list[Result]:
         """Returns the sums of a product of instruction `index`; its operands as of now."""
         b, operands = self.b, self._sites[index]
-        places = ProductBuffer(operands.product)
-        self._store(places.d, self._scaled(operands, entry.scaled))
-        self._store(places.a, self._multiplicand(operands, entry, index))
+        layout = ProductBuffer(operands.product)
+        self._store(layout.d, self._scaled(operands, entry.scaled))
+        self._store(layout.a, self._multiplicand(operands, entry, index))
         if operands.metadata is not None:
             selector, sparsity = operands.metadata[1], operands.product.product.sparsity
             assert sparsity is not None
-            self._store(places.metadata, [self._metadata(entry, sparsity, selector)])
-        self._load_b(places, operands.product.shared_b, entry.descriptors[1], index)
+            self._store(layout.metadata, [self._metadata(entry, sparsity, selector)])
+        self._load_b(layout, operands.product.shared_b, entry.descriptors[1], index)
         opcode = self.frame.program.instructions[index].operation.opcode
         b.call(group_product_function(self.lanes.module, opcode, operands.product), [self._buffer])
         type = register_type(operands.product.product.d)
         return [
-            (register, b.load(self._at(places.d + n), typ=vector(I32), align=64), type)
+            (register, b.load(self._at(layout.d + n), typ=vector(I32), align=64), type)
             for n, register in enumerate(elements(operands.d))
         ]
 
@@ -86,19 +86,19 @@ class GroupSums:
         return self._blocks.load(shared, entry.descriptors[0], block, index, whole=True)
 
     def _load_b(
-        self, places: ProductBuffer, operand: SharedOperand, descriptor: Value, index: int
+        self, layout: ProductBuffer, operand: SharedOperand, descriptor: Value, index: int
     ) -> None:
         """Put the words of B into the buffer, block by block."""
         words = operand.requests * WORDS
 
         def load(block: Value) -> None:
-            found = self._blocks.load(
+            loaded = self._blocks.load(
                 operand, descriptor, block, index, whole=operand.rows % operand.block_rows == 0
             )
-            first = self.b.add(I64(places.b), self.b.mul(block, I64(words)))
-            for number, word in enumerate(found):
-                place = self.b.add(first, I64(number))
-                self.b.store(word, vector_at(self.b, self._buffer, place), align=64)
+            first = self.b.add(I64(layout.b), self.b.mul(block, I64(words)))
+            for number, word in enumerate(loaded):
+                slot = self.b.add(first, I64(number))
+                self.b.store(word, vector_at(self.b, self._buffer, slot), align=64)
 
         counted_loop(self.b, operand.blocks, load)
 
@@ -106,5 +106,5 @@ class GroupSums:
         for number, word in enumerate(words):
             self.b.store(word, self._at(first + number), align=64)
 
-    def _at(self, place: int) -> Value:
-        return self.b.gep(self._buffer, [I64(place * VECTOR_BYTES)], source_etype=I8)
+    def _at(self, slot: int) -> Value:
+        return self.b.gep(self._buffer, [I64(slot * VECTOR_BYTES)], source_etype=I8)

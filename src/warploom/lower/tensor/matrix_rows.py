@@ -26,73 +26,73 @@ class MatrixRowCode:
         self.memory, self.operands = memory, memory.operands
         self.lanes, self.b = memory.lanes, memory.b
 
-    def emit(self, index: int, made: Instruction, on: Value) -> Results:
+    def emit(self, index: int, instruction: Instruction, on: Value) -> Results:
         """Emit one of them, by name."""
-        if made.operation.name == "movmatrix":
-            word = self.operands.read(made.operands[1], B32)
-            return [(made.operands[0], self._transposed(word), B32)]
-        load = made.operation.name == "ldmatrix"
-        return (self._load_rows if load else self._store_rows)(index, made, on)
+        if instruction.operation.name == "movmatrix":
+            word = self.operands.read(instruction.operands[1], B32)
+            return [(instruction.operands[0], self._transposed(word), B32)]
+        load = instruction.operation.name == "ldmatrix"
+        return (self._load_rows if load else self._store_rows)(index, instruction, on)
 
-    def _load_rows(self, index: int, made: Instruction, on: Value) -> Results:
+    def _load_rows(self, index: int, instruction: Instruction, on: Value) -> Results:
         """`ldmatrix`: lanes point at rows, and each gets parts of several."""
-        found = row_matrices(made.operation)
-        access_type = AccessType("load", space_of(made), B32, WORDS)
-        some = self._pointing(found, on)
+        matrices = row_matrices(instruction.operation)
+        access_type = AccessType("load", space_of(instruction), B32, WORDS)
+        pointing = self._pointing(matrices, on)
         words = self.memory.load_at(
-            index, access_type, self.operands.address(made.operands[1]), some
+            index, access_type, self.operands.address(instruction.operands[1]), pointing
         )
-        if found.packed_bits:
+        if matrices.packed_bits:
             lower = Lowering(self.lanes, LANES)
-            words = [lower(term, list(words)) for term in unpacked_words(found.packed_bits)]
+            words = [lower(term, list(words)) for term in unpacked_words(matrices.packed_bits)]
         return [
-            (register, self._held(found, number, list(words)), B32)
-            for number, register in enumerate(elements(made.operands[0]))
+            (register, self._register_of(matrices, number, list(words)), B32)
+            for number, register in enumerate(elements(instruction.operands[0]))
         ]
 
-    def _store_rows(self, index: int, made: Instruction, on: Value) -> Results:
+    def _store_rows(self, index: int, instruction: Instruction, on: Value) -> Results:
         """`stmatrix`, the opposite."""
-        found = row_matrices(made.operation)
-        registers = [self.operands.read(r, B32) for r in elements(made.operands[1])]
-        words = [self._row_word(found, registers, word) for word in range(WORDS)]
-        access_type = AccessType("store", space_of(made), B32, WORDS)
-        address = self.operands.address(made.operands[0])
-        self.memory.store_at(index, access_type, address, words, self._pointing(found, on))
+        matrices = row_matrices(instruction.operation)
+        registers = [self.operands.read(r, B32) for r in elements(instruction.operands[1])]
+        words = [self._row_word(matrices, registers, word) for word in range(WORDS)]
+        access_type = AccessType("store", space_of(instruction), B32, WORDS)
+        address = self.operands.address(instruction.operands[0])
+        self.memory.store_at(index, access_type, address, words, self._pointing(matrices, on))
         return []
 
-    def _pointing(self, found: RowMatrices, on: Value) -> Value:
+    def _pointing(self, matrices: RowMatrices, on: Value) -> Value:
         """Return the lanes whose addresses are used."""
-        return self.b.and_(on, self.lanes.mask(I32((1 << found.rows) - 1)))
+        return self.b.and_(on, self.lanes.mask(I32((1 << matrices.rows) - 1)))
 
-    def _held(self, found: RowMatrices, register: int, words: list[Value]) -> Value:
+    def _register_of(self, matrices: RowMatrices, register: int, words: list[Value]) -> Value:
         """Return a register of the matrices, from the words of the rows at which lanes point."""
         parts: list[Value] = []
-        for unit in range(found.units):
-            places = [found.place(lane, register, unit) for lane in range(LANES)]
-            picked = pick(self.lanes, words, [(p // found.units, row) for row, p in places])
-            parts.append(self._part(picked, found, [p % found.units for _, p in places]))
-        return self._joined(parts, found)
+        for unit in range(matrices.units):
+            places = [matrices.place(lane, register, unit) for lane in range(LANES)]
+            picked = pick(self.lanes, words, [(p // matrices.units, row) for row, p in places])
+            parts.append(self._part(picked, matrices, [p % matrices.units for _, p in places]))
+        return self._joined(parts, matrices)
 
-    def _row_word(self, found: RowMatrices, registers: list[Value], word: int) -> Value:
+    def _row_word(self, matrices: RowMatrices, registers: list[Value], word: int) -> Value:
         """Return a word of every row, from the registers of the matrices."""
         parts: list[Value] = []
-        for unit in range(found.units):
-            place = word * found.units + unit
-            holders = [found.holders[row, place] for row in range(found.rows)]
-            holders += [(0, 0, 0)] * (LANES - found.rows)
+        for unit in range(matrices.units):
+            place = word * matrices.units + unit
+            holders = [matrices.holders[row, place] for row in range(matrices.rows)]
+            holders += [(0, 0, 0)] * (LANES - matrices.rows)
             picked = pick(self.lanes, registers, [(r, lane) for lane, r, _ in holders])
-            parts.append(self._part(picked, found, [unit for *_, unit in holders]))
-        return self._joined(parts, found)
+            parts.append(self._part(picked, matrices, [unit for *_, unit in holders]))
+        return self._joined(parts, matrices)
 
-    def _part(self, words: Value, found: RowMatrices, units: list[int]) -> Value:
+    def _part(self, words: Value, matrices: RowMatrices, units: list[int]) -> Value:
         """Return that unit of each lane's word."""
-        bits = BYTE_BITS * found.unit_bytes
+        bits = BYTE_BITS * matrices.unit_bytes
         moved = self.b.lshr(words, constant([bits * unit for unit in units], I32))
         return self.b.and_(moved, splat_constant((1 << bits) - 1, I32))
 
-    def _joined(self, parts: list[Value], found: RowMatrices) -> Value:
+    def _joined(self, parts: list[Value], matrices: RowMatrices) -> Value:
         """Return words of units."""
-        bits, word = BYTE_BITS * found.unit_bytes, parts[0]
+        bits, word = BYTE_BITS * matrices.unit_bytes, parts[0]
         for number, part in enumerate(parts[1:], 1):
             moved = self.b.shl(part, splat_constant(bits * number, I32))
             word = self.b.or_(word, moved)

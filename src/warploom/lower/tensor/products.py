@@ -85,35 +85,35 @@ class SumCode:
 
     def numbers(self, fragment: Fragment, words: list[Value]) -> list[Value]:
         """Returns the elements of a fragment, each in 32 lanes, from its registers."""
-        type, found = register_type(fragment), list[Value]()
+        type, result = register_type(fragment), list[Value]()
         for element in range(fragment.count):
             register, inside = divmod(element, fragment.packed)
             shift = splat_constant(inside * fragment.bits, ir.IntType(type.bits))
             bits = self.b.lshr(words[register], shift)
-            found.append(self.lower(number(fragment.type), [bits]))
-        return found
+            result.append(self.lower(number(fragment.type), [bits]))
+        return result
 
-    def at(self, fragment: Fragment, values: list[Value], places: list[Place]) -> Value:
+    def elements_at(self, fragment: Fragment, values: list[Value], places: list[Place]) -> Value:
         """Returns the elements at those places, lane by lane."""
         holders = [fragment.holders[place] for place in places]
         return pick(self.lanes, values, [(element, lane) for lane, element in holders])
 
-    def choice(self, sparsity: Sparsity, metadata: Value, rows: list[int], k: int) -> Value:
+    def selector(self, sparsity: Sparsity, metadata: Value, rows: list[int], k: int) -> Value:
         """Returns where in their chunks the k-th elements of these rows stand."""
         held = [sparsity.place(row, k) for row in rows]
         moved = pick(self.lanes, [metadata], [(0, lane) for lane, _ in held])
         index = self.b.lshr(moved, constant([bit for _, bit in held], I32))
         return self.b.and_(index, splat_constant(sparsity.choices - 1, I32))
 
-    def chosen(self, chosen: Value, choices: list[Value]) -> Value:
+    def select(self, selectors: Value, choices: list[Value]) -> Value:
         """Returns in each lane that of the values whose number is chosen."""
-        found = choices[0]
+        result = choices[0]
         for choice, value in enumerate(choices[1:], 1):
-            here = self.b.icmp_unsigned("==", chosen, splat_constant(choice, I32))
-            found = self.lanes.blend(here, value, found)
-        return found
+            here = self.b.icmp_unsigned("==", selectors, splat_constant(choice, I32))
+            result = self.lanes.blend(here, value, result)
+        return result
 
-    def first(self, start: Value) -> Value:
+    def initial(self, start: Value) -> Value:
         """Returns what the first step adds to: integers are added to C in the end."""
         return ir.Constant(vector(I32), None) if self.type.is_integer else start
 
@@ -123,16 +123,16 @@ class SumCode:
             return self.lower.vectors.intrinsic("fma", [left, right, total])
         if not self.product.logic:
             return self.b.add(total, self.b.mul(left, right))
-        meet = self.b.xor if self.product.logic == "xor" else self.b.and_
-        return self.b.add(total, self.lower.vectors.intrinsic("ctpop", [meet(left, right)]))
+        combine = self.b.xor if self.product.logic == "xor" else self.b.and_
+        return self.b.add(total, self.lower.vectors.intrinsic("ctpop", [combine(left, right)]))
 
     def scaled_step(self, left: Value, right: Value, scale: Value, total: Value) -> Value:
         """Returns a sum with one more product times a scale (.f64), rounded once to .f32: the
         product with its scale is exact in double precision."""
         b, wide, narrow = self.b, vector(DOUBLE), vector(FLOAT)
         product = b.fpext(b.fmul(left, right), wide)
-        found = self.lower.vectors.intrinsic("fma", [product, scale, b.fpext(total, wide)])
-        return b.fptrunc(found, narrow)
+        result = self.lower.vectors.intrinsic("fma", [product, scale, b.fpext(total, wide)])
+        return b.fptrunc(result, narrow)
 
     def scale(self, type: str, words: Value, lanes: list[int], block: int) -> Value:
         """Returns the scales of a block in these lanes' words, as .f64."""
@@ -140,7 +140,7 @@ class SumCode:
         bits = self.b.lshr(held, splat_constant(BYTE_BITS * block, I32))
         return self.b.fpext(self.lower(scale_number(type), [bits]), vector(DOUBLE))
 
-    def last(self, start: Value, total: Value) -> Value:
+    def finish(self, start: Value, total: Value) -> Value:
         """Returns a sum with C."""
         if not self.type.is_integer:
             return total
@@ -151,7 +151,7 @@ class SumCode:
 
     def registers(self, fragment: Fragment, sums: list[Value]) -> list[Value]:
         """Returns the registers of a fragment that holds these sums."""
-        type, found = register_type(fragment), list[Value]()
+        type, result = register_type(fragment), list[Value]()
         for register in range(fragment.registers):
             word: Value = ir.Constant(register_vector(type), None)
             for inside in range(fragment.packed):
@@ -160,8 +160,8 @@ class SumCode:
                 )
                 shift = splat_constant(inside * fragment.bits, ir.IntType(type.bits))
                 word = self.b.or_(word, self.b.shl(bits, shift))
-            found.append(word)
-        return found
+            result.append(word)
+        return result
 
 
 class _ProductBody:
@@ -195,18 +195,18 @@ class _ProductBody:
         """Return one element of D: what C has there, then every product in rising k."""
         p, code = self.product, self.code
         places = [p.d.place(lane, element) for lane in range(LANES)]
-        start = code.at(p.c, c, places)
-        total = code.first(start)
+        start = code.elements_at(p.c, c, places)
+        total = code.initial(start)
         scales = self._scales(places)
         for k in range(p.depth):
-            left = code.at(p.a, a, [(row, k) for row, _ in places])
-            right = self._met(b, places, k)
+            left = code.elements_at(p.a, a, [(row, k) for row, _ in places])
+            right = self._right_operand(b, places, k)
             if p.scales is None:
                 total = code.step(left, right, total)
             else:
                 scale = scales[p.scales.block(k, p.depth)]
                 total = code.scaled_step(left, right, scale, total)
-        return code.last(start, total)
+        return code.finish(start, total)
 
     def _scales(self, places: list[Place]) -> list[Value]:
         """Return the product of A's and B's scales for each block, at places of D."""
@@ -224,15 +224,15 @@ class _ProductBody:
             for block in range(p.scales.count)
         ]
 
-    def _met(self, b: list[Value], places: list[Place], k: int) -> Value:
+    def _right_operand(self, b: list[Value], places: list[Place], k: int) -> Value:
         """Returns what the k-th element of A's rows meets of B."""
         p, code, sparsity = self.product, self.code, self.product.sparsity
         if sparsity is None:
-            return code.at(p.b, b, [(column, k) for _, column in places])
+            return code.elements_at(p.b, b, [(column, k) for _, column in places])
         choices = [
-            code.at(p.b, b, [(column, sparsity.column(k, choice)) for _, column in places])
+            code.elements_at(p.b, b, [(column, sparsity.column(k, choice)) for _, column in places])
             for choice in range(sparsity.choices)
         ]
         (metadata,) = self._words(p.a, p.sources - 1, 1)
         rows = [row for row, _ in places]
-        return code.chosen(code.choice(sparsity, metadata, rows, k), choices)
+        return code.select(code.selector(sparsity, metadata, rows, k), choices)

@@ -28,12 +28,12 @@ class SharedBlocks:
         access_type = AccessType("load", Space.SHARED, B32, WORDS)
         for request in range(operand.requests):
             units = self._units(operand, block, request)
-            given = [self.lanes.splat(descriptor), *units]
-            where = self.operands.lower(unit_address(operand.transposed), given)
+            operands = [self.lanes.splat(descriptor), *units]
+            address = self.operands.lower(unit_address(operand.transposed), operands)
             mask = self.lanes.mask(I32(-1))
             if not whole:
                 mask = self._inside(operand, block, request)
-            words += self.memory.load_any(index, access_type, where, mask)
+            words += self.memory.load_any(index, access_type, address, mask)
         return words
 
     def _units(self, operand: SharedOperand, block: Value, request: int) -> tuple[Value, Value]:

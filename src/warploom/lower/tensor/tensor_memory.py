@@ -46,46 +46,50 @@ class TensorMemoryCode:
         self.flight, self.delays = FlightCode(tensors.frame), delays
         self.loads = [
             index
-            for index, made in enumerate(self.frame.program.instructions)
-            if is_tensor_load(made.operation)
+            for index, instruction in enumerate(self.frame.program.instructions)
+            if is_tensor_load(instruction.operation)
         ]
 
-    def emit(self, index: int, made: Instruction, on: Value) -> list[Result]:
+    def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
         """Emit any of them that does something."""
-        asked, b = memory_request(made), self.b
-        loads = part(asked.request, OP) == LOAD
-        self._fill({row: self._input((row, operand, type)) for row, operand, type in asked.inputs})
-        for number, register in enumerate(() if loads else asked.registers):
+        request, b = memory_request(instruction), self.b
+        loads = part(request.request, OP) == LOAD
+        self._fill(
+            {row: self._input((row, operand, type)) for row, operand, type in request.inputs}
+        )
+        for number, register in enumerate(() if loads else request.registers):
             b.store(self.operands.read(register, U32), self._register(number), align=64)
         bits = b.zext(self.lanes.bits(on), I64)
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
-            self.tensors.place()
-            given = self.tensors.host_memory, self._row(0), self.tensors.scratch(0)
+            self.tensors.store_context()
+            arguments = self.tensors.host_memory, self._row(0), self.tensors.scratch(0)
             if self.tensors.memory.sanitizing is not None:
-                self.tensors.memory.sanitizing.events.tensor_memory(index, on, given, asked.request)
+                self.tensors.memory.sanitizing.events.tensor_memory(
+                    index, on, arguments, request.request
+                )
             recording = self.tensors.memory.copy_recording
-            if recording is not None and part(asked.request, OP) == COMMIT:
+            if recording is not None and part(request.request, OP) == COMMIT:
                 recording.commits(index, bits, self._row(0), self.tensors.scratch(0))
             if loads and self.delays:
                 with b.if_else(self.flight.is_late()) as (late, at_once):
                     with late:
-                        self._deferring(index, asked, on)
+                        self._defer_load(index, request, on)
                     with at_once:
-                        self._issue(index, asked, bits)
+                        self._issue(index, request, bits)
             else:
-                self._issue(index, asked, bits)
-        return self._loaded(asked) if loads else []
+                self._issue(index, request, bits)
+        return self._load_results(request) if loads else []
 
-    def wait(self, made: Instruction, on: Value) -> None:
+    def wait(self, instruction: Instruction, on: Value) -> None:
         """Emit what any instruction waits for, where loads and stores may complete late."""
-        if not self.delays or not is_tensor_memory_operation(made.operation):
+        if not self.delays or not is_tensor_memory_operation(instruction.operation):
             return
-        if waits_for_loads(made.operation):
+        if waits_for_loads(instruction.operation):
             self.lanes.when(self.lanes.any(on), self._complete_loads)
-        elif waits_for_stores(made.operation):
+        elif waits_for_stores(instruction.operation):
             self.lanes.when(self.lanes.any(on), self._complete_stores)
 
-    def _issue(self, index: int, asked: MemoryRequest, bits: Value) -> None:
+    def _issue(self, index: int, request: MemoryRequest, bits: Value) -> None:
         """Emit the call of the rules; operands are in their rows."""
         b, frame, tensors = self.b, self.frame, self.tensors
         failed = call(
@@ -100,22 +104,22 @@ class TensorMemoryCode:
             frame.pointer(Slot.QUEUE_AT),
             tensors.work,
             bits,
-            I64(asked.request),
+            I64(request.request),
             I64(index),
         )
         with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
             tensors.fail(index)
 
-    def _loaded(self, asked: MemoryRequest) -> list[Result]:
+    def _load_results(self, request: MemoryRequest) -> list[Result]:
         """Return what a load gives its registers."""
         return [
             (register, self.b.load(self._register(number), typ=vector(I32), align=64), B32)
-            for number, register in enumerate(asked.registers)
+            for number, register in enumerate(request.registers)
         ]
 
     # ---- what completes late --------------------------------------------------------------------
 
-    def _deferring(self, index: int, asked: MemoryRequest, on: Value) -> None:
+    def _defer_load(self, index: int, request: MemoryRequest, on: Value) -> None:
         """Keep a load for when its warp waits: until then its registers hold nothing of use."""
         first = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         address, split = (self._operand(row, first) for row in (D_ROW, A_ROW))
@@ -123,7 +127,7 @@ class TensorMemoryCode:
             self._complete_loads()
         entry = Entry(I64(index), I64(0), self.lanes.bits(on), I32(0), (address, split), None)
         self.flight.append(entry)
-        for number in range(len(asked.registers)):
+        for number in range(len(request.registers)):
             self.b.store(splat_constant(NOT_LOADED, I32), self._register(number), align=64)
 
     def _operand(self, row: int, lane: Value) -> Value:
@@ -136,27 +140,27 @@ class TensorMemoryCode:
         self.flight.complete(lambda _: I1(1), self.loads, self._complete)
 
     def _complete(self, entry: Entry, index: int) -> None:
-        asked = memory_request(self.frame.program.instructions[index])
+        request = memory_request(self.frame.program.instructions[index])
         address, split = entry.descriptors
         self._fill({D_ROW: self.lanes.splat(address), A_ROW: self.lanes.splat(split)})
-        self.tensors.place()
-        self._issue(index, asked, self.b.zext(entry.on, I64))
+        self.tensors.store_context()
+        self._issue(index, request, self.b.zext(entry.on, I64))
         mask = self.lanes.mask(entry.on)
-        for register, value, type in self._loaded(asked):
+        for register, value, type in self._load_results(request):
             self.operands.write(register, value, type, mask)
 
     def _complete_stores(self) -> None:
         """Complete the stores of the warp."""
         tensors, pointer = self.tensors, self.frame.pointer
-        tensors.place()
+        tensors.store_context()
         lists = pointer(Slot.PLAN_AT), pointer(Slot.QUEUE_AT)
         call(self.lanes, "wait_stores", tensors.host_memory, tensors.scratch(0), *lists)
 
     # ---- operands -------------------------------------------------------------------------------
 
-    def _input(self, given: Input) -> Value:
+    def _input(self, arguments: Input) -> Value:
         """Return the 32 words of a row."""
-        _, operand, type = given
+        _, operand, type = arguments
         if type is None:
             return self.operands.address(operand)
         value = self.operands.read(operand, type)

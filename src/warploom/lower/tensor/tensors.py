@@ -51,36 +51,36 @@ class TensorCode:
         self.memory, self.operands = memory, memory.operands
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 
-    def emit(self, index: int, made: Instruction, on: Value) -> None:
+    def emit(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emit any operation of `isa.ops.tensors`."""
-        asked, b, frame = tensor_request(made), self.b, self.frame
-        rows = {each[0]: self._input(each, asked.map_space) for each in asked.inputs}
+        request, b, frame = tensor_request(instruction), self.b, self.frame
+        rows = {each[0]: self._input(each, request.map_space) for each in request.inputs}
         self.fill(rows)
         bits = b.zext(self.lanes.bits(on), I64)
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
-            self.place()
-            given = (
+            self.store_context()
+            arguments = (
                 self.host_memory,
                 self.row(0),
                 self.scratch(0),
                 frame.pointer(Slot.ALLOCATIONS_AT),
             )
             if self.memory.sanitizing is not None:
-                self.memory.sanitizing.events.copies(index, on, given, asked.request)
+                self.memory.sanitizing.events.copies(index, on, arguments, request.request)
             if self.memory.copy_recording is not None:
                 row, scratch = self.row(0), self.scratch(0)
-                self.memory.copy_recording.copies(index, bits, row, scratch, asked.request)
+                self.memory.copy_recording.copies(index, bits, row, scratch, request.request)
             failed = call(
                 self.lanes,
                 "issue_copies",
-                *given,
+                *arguments,
                 self.counts(index, Space.GLOBAL),
                 self.counts(index, Space.SHARED),
                 frame.pointer(Slot.PLAN_AT),
                 frame.pointer(Slot.QUEUE_AT),
                 self.work,
                 bits,
-                I64(asked.request),
+                I64(request.request),
             )
             with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
                 self.fail(index)
@@ -89,18 +89,18 @@ class TensorCode:
         """Record the fault and leave."""
         b, frame = self.b, self.frame
         in_shared = b.load(self.scratch(entries.FAULT_IN_SHARED), typ=I64)
-        near = b.icmp_unsigned("!=", in_shared, I64(0))
+        is_shared = b.icmp_unsigned("!=", in_shared, I64(0))
         spaces = (I64(SPACE_CODES[space]) for space in (Space.SHARED, Space.GLOBAL))
         frame.record(Slot.FAULT_INSTRUCTION, I64(index))
         frame.record(Slot.FAULT_WARP, frame.warp)
-        frame.record(Slot.FAULT_SPACE, b.select(near, *spaces))
+        frame.record(Slot.FAULT_SPACE, b.select(is_shared, *spaces))
         for slot, word in RECORD.items():
             frame.record(slot, b.load(self.scratch(word), typ=I64))
         frame.leave(Status.FAULT)
 
-    def _input(self, given: Input, map_space: Space) -> Value:
+    def _input(self, arguments: Input, map_space: Space) -> Value:
         """Return the 32 words of a row."""
-        row, operand, type = given
+        row, operand, type = arguments
         if type is None:
             window = WINDOWS.get(map_space, 0) if row == MAP_ROW else 0
             address = self.operands.address(operand)
@@ -116,7 +116,7 @@ class TensorCode:
         for row in range(DATA_ROWS):
             self.b.store(rows.get(row, zero), self.row(row), align=64)
 
-    def place(self) -> None:
+    def store_context(self) -> None:
         """Store what the rules know of the warp (`entries.ALLOCATIONS` and those behind it)."""
         b, frame = self.b, self.frame
         block = frame.slot(Slot.BLOCK)
@@ -140,7 +140,7 @@ class TensorCode:
         reads."""
         if (index, space) in self.memory.places.rows:
             return self.memory.places.row(index, space)
-        return self._unread
+        return self._discarded_counts
 
     # ---- places ---------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class TensorCode:
         return self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS), align=64)
 
     @cached_property
-    def _unread(self) -> Value:
+    def _discarded_counts(self) -> Value:
         return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
 
 
@@ -186,11 +186,11 @@ class TensorWaitCode:
         self.frame, self.lanes, self.b = tensors.frame, tensors.lanes, tensors.b
         self.delays = delays
 
-    def emit(self, made: Instruction, on: Value) -> None:
+    def emit(self, instruction: Instruction, on: Value) -> None:
         """Emit it for any instruction; most have nothing."""
         if not self.delays:
             return
-        wait, group = wait_request(made), group_request(made)
+        wait, group = wait_request(instruction), group_request(instruction)
         if wait is not None:
             self._when_pending(on, lambda bits: self._wait(wait, bits))
         elif group is not None:
@@ -200,17 +200,17 @@ class TensorWaitCode:
         """Emit code for where copies are kept, with the lanes as bits."""
         b = self.b
         bits = b.zext(self.lanes.bits(on), I64)
-        kept = b.add(
+        pending = b.add(
             b.load(self.lanes.slot(self.frame.pointer(Slot.QUEUE_AT), COUNT), typ=I64),
             b.load(self.lanes.slot(self.frame.pointer(Slot.HELD_AT), HELD_COUNT), typ=I64),
         )
         some = b.icmp_unsigned("!=", bits, I64(0))
-        with b.if_then(b.and_(some, b.icmp_unsigned("!=", kept, I64(0)))):
+        with b.if_then(b.and_(some, b.icmp_unsigned("!=", pending, I64(0)))):
             emit(bits)
 
     def _state(self) -> tuple[Value, ...]:
         """Return the arguments that the helpers have in common, behind memory and operands."""
-        self.tensors.place()
+        self.tensors.store_context()
         slots = Slot.PLAN_AT, Slot.QUEUE_AT, Slot.HELD_AT
         lists = (self.frame.pointer(slot) for slot in slots)
         return self.tensors.scratch(0), *lists, self.tensors.work
@@ -226,9 +226,9 @@ class TensorWaitCode:
             yield
             return
         b, frame, pointer = self.b, self.frame, self.frame.pointer
-        missing = {BARRIER_ROW: splat_constant(-1, I64)}
-        self.tensors.fill({**missing, **rows})
-        self.tensors.place()
+        defaults = {BARRIER_ROW: splat_constant(-1, I64)}
+        self.tensors.fill({**defaults, **rows})
+        self.tensors.store_context()
         held = call(
             self.lanes,
             "hold_copies",
@@ -242,13 +242,13 @@ class TensorWaitCode:
             I64(copy.what),
             I64(copy.groups),
         )
-        kept = frame.variable(I64)
-        b.store(held, kept)
+        pending = frame.variable(I64)
+        b.store(held, pending)
         yield
-        some = b.icmp_unsigned("!=", b.load(kept, typ=I64), I64(0))
+        some = b.icmp_unsigned("!=", b.load(pending, typ=I64), I64(0))
         with b.if_then(some):
-            given = pointer(Slot.PLAN_AT), pointer(Slot.HELD_AT)
-            call(self.lanes, "defer_copies", self.tensors.host_memory, *given)
+            arguments = pointer(Slot.PLAN_AT), pointer(Slot.HELD_AT)
+            call(self.lanes, "defer_copies", self.tensors.host_memory, *arguments)
 
     def _wait(self, wait: WaitRequest, bits: Value) -> None:
         value = self.operands.read(wait.value, wait.type)
@@ -256,10 +256,10 @@ class TensorWaitCode:
             value = self.b.zext(value, vector(I64))
         address = self.operands.address(wait.barrier)
         self.tensors.fill({BARRIER_ROW: address, VALUE_ROW: value})
-        given = (self.tensors.row(0), *self._state(), bits, I64(int(wait.by_parity)))
-        call(self.lanes, "wait_copies", self.tensors.host_memory, *given)
+        arguments = (self.tensors.row(0), *self._state(), bits, I64(int(wait.by_parity)))
+        call(self.lanes, "wait_copies", self.tensors.host_memory, *arguments)
 
     def _group(self, group: GroupRequest, bits: Value) -> None:
         numbers = (I64(n) for n in (group.action, group.left, group.groups))
-        given = (*self._state(), bits, *numbers)
-        call(self.lanes, "group_copies", self.tensors.host_memory, *given)
+        arguments = (*self._state(), bits, *numbers)
+        call(self.lanes, "group_copies", self.tensors.host_memory, *arguments)

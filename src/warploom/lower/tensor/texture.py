@@ -61,26 +61,26 @@ class TextureCode:
         self.memory, self.operands = memory, memory.operands
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 
-    def emit(self, index: int, made: Instruction, on: Value) -> list[Result]:
+    def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
         """Return the destinations of an instruction, and what they get."""
-        asked = texel_request(made)
-        rows = {HANDLE_ROW: self._handle(asked.handle, on)}
-        if asked.sampler is not None:
-            rows[SAMPLER_ROW] = self._handle(asked.sampler, on)
-        for row, operand, type in asked.inputs:
+        request = texel_request(instruction)
+        rows = {HANDLE_ROW: self._handle(request.handle, on)}
+        if request.sampler is not None:
+            rows[SAMPLER_ROW] = self._handle(request.sampler, on)
+        for row, operand, type in request.inputs:
             bits = self.b.bitcast(self.operands.read(operand, type), vector(ir.IntType(type.bits)))
             rows[row] = self.b.zext(bits, vector(I64)) if type.bits < 64 else bits
         zero = splat_constant(0, I64)
         for row in (*rows, *range(X_ROW, VALUE_ROW)):
             self.b.store(rows.get(row, zero), self._row(row), align=64)
-        self._serve(index, asked.request, on)
+        self._serve(index, request.request, on)
         results = [
             (target, self._result(RESULT_ROW + i, type), type)
-            for i, (target, type) in enumerate(asked.results)
+            for i, (target, type) in enumerate(request.results)
         ]
-        if asked.resident is not None:
-            everyone = ir.Constant(lane_type(PRED), [1] * LANES)
-            results.append((asked.resident, everyone, PRED))
+        if request.resident is not None:
+            all_true = ir.Constant(lane_type(PRED), [1] * LANES)
+            results.append((request.resident, all_true, PRED))
         return results
 
     def _handle(self, operand: Operand, on: Value) -> Value:
@@ -108,13 +108,13 @@ class TextureCode:
         path = frame.layout.rules.path(space.value, row.op) if row else None
         table = frame.pointer(Slot.TEXTURES_AT)
         start = b.load(self.lanes.slot(table, BASE), typ=I64)
-        given = table, b.inttoptr(start, PTR), self._row(0), self._scratch(0)
+        arguments = table, b.inttoptr(start, PTR), self._row(0), self._scratch(0)
         if self.memory.sanitizing is not None:
-            self.memory.sanitizing.events.texels(index, on, given, request)
+            self.memory.sanitizing.events.texels(index, on, arguments, request)
         failed = call(
             self.lanes,
             "serve_texels",
-            *given,
+            *arguments,
             self.memory.places.row(index, space),
             frame.pointer(Slot.HIERARCHY_AT),
             frame.pointer(Slot.PLAN_AT),

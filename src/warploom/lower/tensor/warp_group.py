@@ -32,24 +32,24 @@ class WarpGroupCode:
         self.lanes, self.b = memory.lanes, memory.b
         self.flight, self.delays = FlightCode(memory.frame), delays
         self.sites = {
-            index: group_operands(made)
-            for index, made in enumerate(self.frame.program.instructions)
-            if is_group_product(made.operation)
+            index: group_operands(instruction)
+            for index, instruction in enumerate(self.frame.program.instructions)
+            if is_group_product(instruction.operation)
         }
         self.sums = GroupSums(memory, self.sites)
 
-    def emit(self, index: int, made: Instruction, on: Value) -> list[Result]:
+    def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
         """Emit any of them but the fence; gives the sums of a product that completes where it
         stands."""
-        if is_group_product(made.operation):
+        if is_group_product(instruction.operation):
             return self._issue(index, on)
         if self.delays and self.sites:
-            if "commit_group" in made.operation.modifiers:
+            if "commit_group" in instruction.operation.modifiers:
                 self.lanes.when(self.lanes.any(on), lambda: self.flight.add(Word.GROUP))
             else:
-                left = made.operands[0]
-                assert isinstance(left, Immediate)
-                self.lanes.when(self.lanes.any(on), lambda: self._wait(left.value))
+                newest = instruction.operands[0]
+                assert isinstance(newest, Immediate)
+                self.lanes.when(self.lanes.any(on), lambda: self._wait(newest.value))
         return []
 
     # ---- issue ----------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ class WarpGroupCode:
     def _entry(self, index: int, on: Value) -> Entry:
         """Return a product as it is issued."""
         operands = self.sites[index]
-        lane = self._first(on)
+        lane = self._lowest_lane(on)
         a, b = (
             self.lanes.lane(self.operands.read(operand, U64), lane)
             for operand in operands.descriptors
@@ -86,7 +86,7 @@ class WarpGroupCode:
             None if operands.metadata is None else self.operands.read(operands.metadata[0], U32),
         )
 
-    def _first(self, on: Value) -> Value:
+    def _lowest_lane(self, on: Value) -> Value:
         """Return the lowest lane of a mask, as an i32."""
         return self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
 
@@ -103,16 +103,16 @@ class WarpGroupCode:
 
     def _fault_where(self, bad: Value, kind: int, index: int, on: Value) -> None:
         with self.b.if_then(bad, likely=False):
-            self.frame.fault(kind, index, self._first(on), I64(0), I64(0))
+            self.frame.fault(kind, index, self._lowest_lane(on), I64(0), I64(0))
 
     # ---- completion -----------------------------------------------------------------------------
 
-    def _wait(self, left: int) -> None:
-        """Complete, oldest first, the products of all committed groups but the newest `left`."""
+    def _wait(self, newest: int) -> None:
+        """Complete, oldest first, the products of all committed groups but the newest `newest`."""
         b, flight = self.b, self.flight
 
         def is_committed(entry: Entry) -> Value:
-            return b.icmp_unsigned("<", b.add(entry.group, I64(left)), flight.get(Word.GROUP))
+            return b.icmp_unsigned("<", b.add(entry.group, I64(newest)), flight.get(Word.GROUP))
 
         flight.complete(is_committed, self.sites, self._complete)
 
