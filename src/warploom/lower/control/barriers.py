@@ -1,8 +1,13 @@
-"""Barriers of a block in a warp's code: arriving, waiting, and what a counting barrier tells (PTX
+"""Emits the barriers of a thread block: arrival, waiting, and the results of counting barriers (PTX
 ISA, "Parallel Synchronization and Communication: bar, barrier").
 
-Their number and count are those of the lowest lane that gets there. Who is let go when is for
-`simt.scheduling`.
+A barrier ends a basic block. In code for all lanes together, `bar.sync 0` saves the live registers
+and leaves the warp function with `Status.BARRIER`; the call after that resumes in the next block.
+Where all warps of a block run in order, the wait is a jump to the next warp instead
+(`lower.control.warp_order`).
+
+Number and thread count of a barrier are those of the lowest lane that arrives. `simt.scheduling`
+decides when waiting warps continue.
 """
 
 from __future__ import annotations
@@ -35,11 +40,11 @@ from warploom.simt.schedule_layout import (
 from warploom.simt.warp_table import ARGUMENT, ARGUMENT_2, PASS, VOTE
 
 BAD_BARRIER = 7
-"""What the record of a fault calls it (`machine.faults.fault_errors`)."""
+"""The kind of a fault at an invalid barrier (`machine.faults.fault_errors`)."""
 
 
 class ArrivalCode(Protocol):
-    """Emits code that takes note of lanes that come to a barrier."""
+    """Emits code that records lanes which arrive at a barrier."""
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None: ...
 
@@ -59,13 +64,15 @@ class BarrierCode:
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
 
     def ends(self, instruction: Instruction) -> bool:
-        """Returns whether it is a barrier at which a block ends and the warp leaves."""
+        """Returns true if the instruction is a barrier that ends its basic block: all but those
+        that return a count."""
         return instruction.operation.spec.unit is Unit.BARRIER and not votes(instruction)
 
     def end(
         self, copy: Copy, block: Block, index: int, instruction: Instruction, guard: Value | None
     ) -> None:
-        """Wait at a barrier or arrive there, at the end of a block, if some lane gets there."""
+        """Emits the barrier at the end of a basic block: arrival or wait of the lanes that execute
+        it, if there are any."""
         frame, following = self.frame, block.successors[-1]
         on = frame.active.mask()
         if guard is not None:
@@ -95,7 +102,7 @@ class BarrierCode:
     def _wait_together(
         self, block: Block, index: int, instruction: Instruction, number: Value, threads: Value
     ) -> None:
-        """Wait at a barrier at the end of a block, all living lanes together."""
+        """Emits the wait at a barrier of all living lanes together."""
         self.control.suspension.wait_together(block.index, index, _plain_number(instruction))
         self._store_barrier(index, number, threads)
         self.frame.leave(Status.BARRIER)
@@ -103,7 +110,7 @@ class BarrierCode:
     def _end_in_cluster(
         self, copy: Copy, block: Block, index: int, instruction: Instruction, on: Value
     ) -> None:
-        """Arrive or wait at the barrier of the cluster, at the end of a block."""
+        """Emits the arrival or wait at the cluster's barrier, at the end of a basic block."""
         b, frame, following = self.b, self.frame, block.successors[-1]
         self._record_arrival(index, on, I64(CLUSTER_BARRIER), I64(0))
         if "arrive" in instruction.operation.modifiers:
@@ -125,7 +132,8 @@ class BarrierCode:
             frame.leave(Status.BARRIER)
 
     def begin(self, block: Block) -> None:
-        """Wait before a barrier that counts, at the begin of a block, with what the lanes add."""
+        """Emits the wait before a counting barrier, at the beginning of its basic block, with the
+        number of lanes that this warp adds."""
         instruction = self.frame.program.instructions[block.start]
         if not votes(instruction):
             return
@@ -144,7 +152,7 @@ class BarrierCode:
             self._wait(block.start, number, threads, block.index)
 
     def count_result(self, instruction: Instruction) -> tuple[Value, ScalarType]:
-        """Returns what a barrier has counted, as its destination gets it."""
+        """Returns what a counting barrier has counted, as its destination's value and type."""
         b, frame = self.b, self.frame
         total = b.sub(frame.get(frame.context.table(VOTE)), I64(1))
         b.store(I64(0), frame.context.table(VOTE))
@@ -154,7 +162,8 @@ class BarrierCode:
         return self.lanes.splat(b.icmp_signed("==" if op == "and" else ">", total, I64(0))), PRED
 
     def _wait(self, index: int, number: Value, threads: Value, block: int) -> None:
-        """Leave, to go on at a block: the whole warp before 7.0, else the lanes that came."""
+        """Emits the exit that waits at a barrier and continues at a basic block: of the whole warp
+        before compute capability 7.0, else of the lanes that arrived."""
         if self.frame.variant.independent:
             self.frame.context.set_state(INSTRUCTION, I64(index))
             self._store_operands(number, threads)
@@ -164,18 +173,19 @@ class BarrierCode:
             self.control.suspension.suspend(Status.BARRIER, block)
 
     def _store_barrier(self, index: int, number: Value, threads: Value) -> None:
-        """Say at which barrier the warp as a whole waits."""
+        """Stores the barrier at which the warp as a whole waits."""
         words = {INSTRUCTION: I64(index), BARRIER: number, BARRIER_THREADS: threads}
         for word, value in words.items():
             self.frame.context.set_state(word, value)
 
     def _store_operands(self, number: Value, threads: Value) -> None:
+        """Stores the barrier at which the running split waits."""
         self.b.store(number, self.frame.context.table(ARGUMENT))
         self.b.store(threads, self.frame.context.table(ARGUMENT_2))
 
     def _operands(self, index: int, instruction: Instruction, on: Value) -> tuple[Value, Value]:
-        """Return the number of the barrier and of the threads that it awaits, 0 for all;
-        checked."""
+        """Returns the barrier's number and the number of threads that it waits for, 0 for all;
+        checks both."""
         b = self.b
         operands_given = sources(instruction)[: -1 if votes(instruction) else None]
         number, *count = (self.operands.uniform(operand, on) for operand in operands_given)
@@ -188,12 +198,13 @@ class BarrierCode:
         return number, threads
 
     def _record_arrival(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emit what takes note of lanes that come to a barrier."""
+        """Emits the code that records arrivals."""
         for code in self.arrivals:
             code.barrier(index, on, number, threads)
 
     def _check(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Stop the launch at a barrier that no block has, or that awaits part of a warp."""
+        """Emits the fault at a barrier number that does not exist, or a thread count that is not a
+        multiple of 32."""
         b = self.b
         unknown = b.icmp_unsigned(">=", number, I64(BARRIERS))
         uneven = b.icmp_unsigned("!=", b.and_(threads, I64(LANES - 1)), I64(0))
@@ -204,7 +215,7 @@ class BarrierCode:
 
 
 def _plain_number(instruction: Instruction) -> int | None:
-    """Return the number of a barrier of all threads, if it is a constant."""
+    """Returns the number of an unguarded barrier of all threads, if it is a constant; else None."""
     match instruction.guard, sources(instruction):
         case None, (Immediate(number),) if number < BARRIERS:
             return number

@@ -1,12 +1,17 @@
-"""Emits the control flow of lanes: where they branch, diverge and end.
+"""Emits the control flow of lanes at the ends of basic blocks.
 
-A branch of the convergent copy on which all lanes agree is a plain jump. One on which they part
-makes a node in the warp's table and goes on in the divergent copy (`lower.control.divergence`);
-there a block that is some branch's reconvergence point first asks the table
-(`lower.control.reconvergence`).
+Each basic block is emitted in several copies (`lower.frame.blocks`): convergent, for all living
+lanes together, and divergent. A branch on which all lanes agree is a plain jump in its copy. One on
+which they diverge is lowered, in the convergent copy, in one of three ways that passes have chosen:
 
-Who meets whom is decided by the rules of `machine.reference.splits`; nodes themselves are for
-`lower.control.simt_stack`. Where a warp cannot go on so, it leaves (`lower.control.suspension`).
+    exit of a masked loop   lanes that leave are masked off   (`lower.control.masked_loops`)
+    predicated block        the short side runs under a mask, the other lanes wait
+    anything else           push a node on the SIMT stack, jump to the divergent copy
+                            (`lower.control.divergence`)
+
+In the divergent copy a reconvergence point tests the stack first (`lower.control.reconvergence`).
+Which lanes reconverge with which is defined by `machine.reference.splits`. Where the schedule has
+to decide, the warp function returns (`lower.control.suspension`).
 """
 
 from __future__ import annotations
@@ -30,8 +35,8 @@ from warploom.simt.warp_table import ARRIVED
 
 
 class Control:
-    """Holds the blocks of a warp function in all copies with the ways between them, and emits what
-    lanes do at the ends of blocks."""
+    """Holds the basic blocks of a warp function in all copies and the edges between them, and emits
+    what lanes do at the ends of blocks."""
 
     def __init__(self, frame: Frame, saved: Saved) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -50,11 +55,11 @@ class Control:
         self.edges = Edges(self.blocks, self.masked_loops, self.suspension)
         self.divergence = Divergence(self.edges, self.simt_stack, self.layout_recovery)
         self._before_predicated = frame.variable(I32)
-        """The lanes that run together, or wait for those that have stepped aside."""
+        """The active lanes before a predicated block: those in it and those that wait."""
 
     def finish(self) -> dict[int, ir.Block]:
-        """Emit what the blocks lead to beside each other; gives the ways back in by the sites at
-        which a warp waits."""
+        """Emits the code that blocks share. Returns the entries of a resumed warp, by the site at
+        which it waited."""
         with self.b.goto_block(self.blocks.ended):
             self.warp_order.end()
         self.reconvergence.emit()
@@ -65,8 +70,8 @@ class Control:
     # ---- branches -------------------------------------------------------------------------------
 
     def branch(self, copy: Copy, block: int, guard: Value, instruction: int) -> None:
-        """Emit a guarded branch at the end of `block`; active lanes in which the guard holds take
-        it."""
+        """Emits a guarded branch at the end of `block`, taken by the active lanes in which the
+        guard holds."""
         target, following = self.program.blocks[block].successors
         b, lanes = self.b, self.lanes
         active = self.frame.active.bits()
@@ -96,7 +101,7 @@ class Control:
     def _exit_region(
         self, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Let some lanes leave a region, and wait behind it for those that go on."""
+        """Emits the exit of some lanes from a masked loop, where they wait for the others."""
         region = self.masked_loops.region_left_at(block)
         assert region is not None
         target, following = self.program.blocks[block].successors
@@ -112,24 +117,28 @@ class Control:
     def _enter_predicated_block(
         self, copy: Copy, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Let some lanes run a block, and meet the others right behind it."""
+        """Emits the entry of some lanes into a predicated block, after which the others join
+        again."""
         target, following = self.program.blocks[block].successors
         body = self.frame.facts.predicated_blocks[block]
         self.frame.counters.add(self.frame.layout.branches[instruction] + 1, I64(1))
         lanes = taken_lanes if body == target else other_lanes
         for successor in (target, following):
+            # Registers that lose their shape after the block must be stored lane by lane before,
+            # while all lanes are active.
             self.frame.transfers.to_varying(block, successor)
         self.b.store(self.frame.active.bits(), self._before_predicated)
         self.frame.active.set(lanes)
         self.b.branch(self.blocks.beside[self.blocks.entry_copy(copy, body), body])
 
     def leave_predicated_block(self, copy: Copy, index: int) -> None:
-        """End such a block: all lanes that run together go on behind it."""
+        """Ends a predicated block: restores the mask before it, and jumps to the block that
+        follows."""
         self.frame.active.set(self.b.load(self._before_predicated, typ=I32))
         self.edges.jump(copy, self.program.blocks[index].successors[0], index)
 
     def branch_together(self, copy: Copy, block: int, taken: Value) -> None:
-        """Emit a branch at the end of `block` that all lanes take, or none."""
+        """Emits a uniform branch at the end of `block`."""
         target, following = self.program.blocks[block].successors
         self.b.cbranch(
             taken,
@@ -137,8 +146,8 @@ class Control:
         )
 
     def leave_lanes(self, copy: Copy, block: int, exiting: Value | None) -> None:
-        """`ret` or `exit` at the end of `block`, for some lanes or (None) for all active ones.
-        A warp that has lost lanes has left the round."""
+        """Emits `ret` or `exit` at the end of `block`, for some lanes or (None) for all active
+        ones. The rest continues outside of the region version, which is for full warps."""
         if exiting is None:
             self.edges.jump(copy, self.program.exit, block)
             return

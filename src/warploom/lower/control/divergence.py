@@ -1,5 +1,10 @@
-"""Emits how lanes that are together diverge: one side goes on in the divergent copy of the blocks,
-the other waits in a node of the warp's table (`lower.control.simt_stack`)."""
+"""Emits the divergence of lanes: one side continues in the divergent copy of the blocks, the other
+waits in a node of the SIMT stack (`lower.control.simt_stack`).
+
+    @%p bra B5;   reconvergence point B6, fall-through B4
+    ->  push node(point = B6, other side = B5 with the lanes of %p)
+        active mask = lanes of not %p;  jump to B4 (divergent copy)
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ from warploom.simt.warp_table import ARRIVED, NONE
 
 
 class Divergence:
-    """Emits the places of one warp function at which lanes diverge."""
+    """Emits the divergence in one warp function."""
 
     def __init__(
         self, edges: Edges, simt_stack: SimtStackCode, layout_recovery: LayoutRecovery
@@ -34,12 +39,13 @@ class Divergence:
         self.frame, self.lanes, self.b = edges.frame, edges.frame.lanes, edges.b
         self.program, self._variant = edges.program, edges.frame.variant
         self.steps: dict[int, ir.Block] = {}
-        """By instruction, where the divergent copy is stepped into in the middle of a block."""
+        """By instruction, the entry of the divergent copy in the middle of a basic block."""
 
     def split(
         self, copy: Copy, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Let active lanes go both ways: one side first, the other waits in a node."""
+        """Emits the divergence of the active lanes: one side runs first, the other waits in a
+        node."""
         b = self.b
         self.store_live_lanes(block)
         target, following = self.program.blocks[block].successors
@@ -52,6 +58,9 @@ class Divergence:
             if point == target
             else (target, taken_lanes, other_lanes)
         )
+        # One side goes straight to the reconvergence point: its lanes arrive at once. If the
+        # innermost node is for that point already, as in a loop that lanes leave one by one, they
+        # join it.
         gathers = self.simt_stack.gathers_at(point)
         new_node, joined = self.blocks.append("push"), self.blocks.append("joined")
         b.cbranch(gathers, joined, new_node)
@@ -67,8 +76,8 @@ class Divergence:
     def _split_sides(
         self, block: int, taken: tuple[int, Value], through: tuple[int, Value], instruction: int
     ) -> None:
-        """Part two sides of a branch, each a block and its lanes, which meet at neither: one
-        waits."""
+        """Emits the divergence into two sides, each a block and its lanes, of which neither begins
+        at the reconvergence point. A policy may choose which side waits."""
         b, frame = self.b, self.frame
         point = self.program.reconvergence[block]
         if not self._variant.chooses:
@@ -88,6 +97,8 @@ class Divergence:
         self._run_diverged(through[1], through[0], block)
 
     def _run_diverged(self, bits: Value, index: int, origin: int) -> None:
+        """Runs lanes at a block in the divergent copy, or suspends them if the schedule mixes
+        diverged lanes."""
         self.frame.active.set(bits)
         if self._variant.mixes:
             self.edges.suspension.suspend(Status.DIVERGED_STATUS, index)
@@ -95,7 +106,8 @@ class Divergence:
             self.edges.jump(Copy.DIVERGENT, index, origin)
 
     def store_live_lanes(self, block: int) -> None:
-        """Lanes may part at the end of a block: keep lane by lane what they will read."""
+        """Stores the registers that successors of a block read lane by lane, before lanes may
+        diverge at its end."""
         if self.frame.registers.convergent:
             successors = self.program.blocks[block].successors
             live = frozenset[Register]().union(
@@ -104,8 +116,9 @@ class Divergence:
             self.edges.masked_loops.diverge(block, live)
 
     def diverge_within(self, index: int, condition: Value, leave: Callable[[], None]) -> None:
-        """Go on with an instruction in the divergent copy if a condition holds. Its guard has been
-        counted; `leave` emits what else is to be before."""
+        """Emits the exit to the divergent copy before an instruction, taken if a condition holds
+        (an affine value that wraps around). The guard of that instruction has been counted; `leave`
+        emits what must happen before."""
         if index not in self.steps:
             self.steps[index] = self.blocks.append(f"step{index}")
         block = next(b for b in self.program.blocks if b.start <= index < b.stop)

@@ -1,5 +1,5 @@
-"""Emits the ways between the blocks of a warp function: what changes on them, and the looks at the
-fuel where they lead back."""
+"""Emits the edges between the basic blocks of a warp function: changes of register layouts, entries
+and exits of masked loops, and the fuel test of back edges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warploom.lower.frame.blocks import Blocks, Copy
 
 
 class Edges:
-    """Emits the ways between the blocks of one warp function, in each copy."""
+    """Emits the edges of one warp function, in each copy."""
 
     def __init__(
         self, blocks: Blocks, masked_loops: MaskedLoopCode, suspension: Suspension
@@ -22,11 +22,13 @@ class Edges:
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
 
     def jump(self, copy: Copy, index: int, origin: int) -> None:
-        """Jump from block `origin` to block `index` in a copy; `exit` ends the path."""
+        """Emits a jump from block `origin` to block `index` in a copy; `program.exit` ends the
+        lanes."""
         self.b.branch(self.block_to(copy, index, origin))
 
     def block_to(self, copy: Copy, index: int, origin: int) -> ir.Block:
-        """Returns where to jump to get there, from code for block `origin`."""
+        """Returns the LLVM block to which code of block `origin` jumps to continue at block
+        `index`."""
         if copy is Copy.DIVERGENT:
             return self._direct_block(copy, index, origin)
         before, after = (self.frame.shapes.around(block) for block in (origin, index))
@@ -44,13 +46,15 @@ class Edges:
         return edge
 
     def _direct_block(self, copy: Copy, index: int, origin: int) -> ir.Block:
-        """Return the same, where nothing changes on the way. A way back looks at the fuel first."""
+        """Returns the LLVM block of an edge on which no layout changes; a back edge goes through
+        the fuel test."""
         if index != self.program.exit and index <= origin:
             return self._header(self.blocks.entry_copy(copy, index), index)
         return self.blocks.entrance(copy, index)
 
     def _header(self, copy: Copy, index: int) -> ir.Block:
-        """Return the block through which loops come back: there a turn ends that is used up."""
+        """Returns the LLVM block of a loop's back edges: it ends the warp's turn if its
+        instructions are used up, and enters batches of iterations."""
         if (copy, index) not in self._headers:
             header = self.blocks.append(f"back.{copy.value}{index}")
             self._headers[copy, index] = header
@@ -62,7 +66,9 @@ class Edges:
         return self._headers[copy, index]
 
     def _end_turn(self, copy: Copy, index: int) -> None:
-        """Let the running lanes go on at a block when it is their turn again."""
+        """Suspends the running lanes; they continue at a block in their next turn."""
+        # In a masked loop that some lanes have left, those inside are a split of their own: the
+        # context must hold it as the SIMT stack would.
         together = copy is not Copy.DIVERGENT
         if together and self.frame.shapes.around(index):
             with (

@@ -1,7 +1,9 @@
-"""Indexed branches: each lane goes where its own index says.
+"""Emits indexed branches (`brx.idx`), in which each lane jumps to the target that its index
+selects.
 
-Lanes that agree, as they mostly do, take one native switch. Where they part, `simt.indexed_branch`
-makes the simt_stack, and the lanes that it names first go on in the divergent copy.
+Lanes with one index, the common case, take a native `switch`. Where indices differ,
+`simt.indexed_branch` pushes the nodes, and the lanes that it selects first continue in the
+divergent copy.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from warploom.ptx.ir import Instruction
 from warploom.simt.warp_table import ARGUMENT, MASK, NONE
 
 BAD_INDEX = 5
-"""What the record of a fault calls it (`machine.faults.fault_errors`)."""
+"""The kind of a fault at an index without a target (`machine.faults.fault_errors`)."""
 
 
 class IndexedBranchCode:
@@ -35,7 +37,7 @@ class IndexedBranchCode:
     def branch(
         self, copy: Copy, block: Block, index: int, instruction: Instruction, guard: Value | None
     ) -> None:
-        """Emit the branch at the end of `block`."""
+        """Emits the branch at the end of `block`."""
         b, lanes = self.b, self.lanes
         targets = ways(instruction, self.frame.program.targets)
         table = self._table(index, targets)
@@ -63,12 +65,12 @@ class IndexedBranchCode:
         return self.frame.function.append_basic_block(name)
 
     def _lowest(self, mask: Value) -> Value:
+        """Returns the lowest lane of a mask, as an i32."""
         arguments = [self.lanes.bits(mask), I1(0)]
         return self.lanes.intrinsic("llvm.cttz.i32", I32, arguments)
 
     def _table(self, index: int, targets: tuple[int, ...]) -> Value:
-        """Return a constant of the module: the block of each index. Both copies of the branch use
-        it."""
+        """Returns a constant array: the block of each index. Both copies of the branch use it."""
         name = f"ways{index}"
         if name not in self.frame.module.globals:
             type = ir.ArrayType(I64, len(targets))
@@ -89,7 +91,8 @@ class IndexedBranchCode:
         target: Value,
         jump_block: ir.Block,
     ) -> None:
-        """Lanes that do not all choose alike, though they may still go to one block."""
+        """Emits the branch of lanes with different indices, though all of these may select one
+        block."""
         b, frame, lanes = self.b, self.frame, self.lanes
         goals = self._target_buffer()
         b.store(b.zext(indices, vector(I64)), goals, align=64)
@@ -130,13 +133,14 @@ class IndexedBranchCode:
             self._switch(Copy.DIVERGENT, block, target_block, index)
 
     def _target_buffer(self) -> Value:
-        """Return room for a word of each lane."""
+        """Returns a buffer with a 64-bit word for each lane."""
         if not hasattr(self, "_room"):
             self._targets = self.frame.prologue.alloca(vector(I64), align=64)
         return self._targets
 
     def _switch(self, copy: Copy, block: Block, target: Value, index: int) -> None:
-        """Jump to a block that is known only now; where there is none, the index is to blame."""
+        """Emits the jump to a block whose number is known only at run time; a number without a
+        successor faults."""
         b, wrong = self.b, self._append("no.target")
         jump = b.switch(target, wrong)
         for successor in dict.fromkeys(block.successors):
@@ -147,6 +151,6 @@ class IndexedBranchCode:
         self._fault(index, indices, self._lowest(self.frame.active.mask()))
 
     def _fault(self, index: int, indices: Value, lane: Value) -> None:
-        """Stop the launch where the index of a lane (an i32) chooses no target."""
+        """Emits the fault of a lane (an i32) whose index selects no target."""
         number = self.b.zext(self.lanes.lane(indices, lane), I64)
         self.frame.fault(BAD_INDEX, index, lane, number, I64(0))

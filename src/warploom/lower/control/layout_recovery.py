@@ -1,4 +1,11 @@
-"""From registers lane by lane back to registers by shape, where all living lanes meet."""
+"""Emits the transition from divergent code, which keeps registers lane by lane, to convergent code,
+which keeps them by their vector shapes.
+
+After lanes have diverged and reconverged, %r4 = tid is 32 values in the context. A helper
+(`helpers.layout_recovery`) checks that they still are 0, 1, 2, ... and stores the first one, from
+which convergent code computes the rest. If a register has lost its shape, the warp stays in
+divergent code until its next reconvergence.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +22,8 @@ from warploom.ptx.ir import Register
 
 
 class LayoutRecovery:
-    """Emits the ways from the divergent copy of a block to the convergent one.
-
-    A flag tells whether registers may have lost their shapes since lanes were together last.
-    """
+    """Emits the transitions to the convergent copy. A flag, *stale*, is set where registers may
+    have lost their shapes since lanes were last together."""
 
     def __init__(self, blocks: Blocks, saved: Saved, masked_loops: MaskedLoopCode) -> None:
         self.blocks, self.saved, self.masked_loops = blocks, saved, masked_loops
@@ -28,11 +33,11 @@ class LayoutRecovery:
         self._settled_blocks: dict[int, ir.Block] = {}
 
     def set_stale(self, stale: bool) -> None:
-        """Say whether registers may have lost their shapes."""
+        """Stores the flag."""
         self.b.store(I1(int(stale)), self._stale)
 
     def reconverge(self, index: int) -> None:
-        """Go on with a block, all living lanes together."""
+        """Emits a jump to a block for all living lanes together."""
         if self.frame.variant.baseline:
             self.b.branch(self.blocks.copies[self.blocks.main, index])
             return
@@ -40,8 +45,8 @@ class LayoutRecovery:
         self.b.cbranch(stale, self.recover(index), self._settled(index))
 
     def recover(self, index: int) -> ir.Block:
-        """Returns where all living lanes go on together at a block, and registers were kept lane by
-        lane: in the convergent copy if they still have their shapes."""
+        """Returns the LLVM block in which all living lanes continue at a block after registers were
+        kept lane by lane: in the convergent copy if these have their shapes."""
         if not self.frame.shapes or index == self.blocks.program.exit:
             return self._settled(index)
         if index not in self._recoveries:
@@ -56,8 +61,8 @@ class LayoutRecovery:
         return self._recoveries[index]
 
     def _recover_shapes(self, index: int) -> Value:
-        """Emits what finds the shapes again that live registers have in a block; returns whether
-        they have them (an i1)."""
+        """Emits the helper's call for the live registers of a block that have a shape there.
+        Returns true (an i1) if all of them have it."""
         frame, shaped = self.frame, self.frame.context_layout.shaped
         here = self.blocks.live(index) & frame.registers.here.keys() & shaped.keys()
         words = [
@@ -75,8 +80,8 @@ class LayoutRecovery:
         return self.b.icmp_signed("!=", recovered, I64(0))
 
     def _descriptor_of(self, register: Register) -> list[int]:
-        """Returns the words about a register, or the two halves of one, in a table of
-        `helpers.layout_recovery`."""
+        """Returns the words of a register in the helper's table; a 128-bit register has an entry
+        for each half."""
         frame, bits = self.frame, register.type.bits
         shape, places = frame.registers.here[register], frame.context_layout
         by_lane, shaped = 8 * places.by_lane[register], 8 * places.shaped[register]
@@ -92,8 +97,8 @@ class LayoutRecovery:
         ]
 
     def _settled(self, index: int) -> ir.Block:
-        """Returns where all living lanes go on together at a block, and all registers have their
-        shapes."""
+        """Returns the LLVM block in which all living lanes continue at a block, and registers have
+        their shapes."""
         regions = self.frame.shapes.around(index)
         if index == self.blocks.program.exit:
             return self.blocks.entrance(Copy.CONVERGENT, index)

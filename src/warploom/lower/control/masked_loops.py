@@ -1,8 +1,11 @@
-"""Regions that lanes leave one by one (`analysis.masked_loops`), in the convergent copy.
+"""Emits regions that lanes leave one by one (`analysis.masked_loops`), in the convergent copy.
 
-Those that are still inside go on together, with registers by their shapes; nothing is blended for
-the others. A lane that leaves leaves behind what is read behind the region. The warp's table hears
-of it only if the lanes inside part in another way, or if the warp's turn ends.
+    loop: ...; @%p bra done; bra loop;     lanes with different trip counts
+
+Lanes that leave are only masked off. Those inside stay in convergent code, with registers by their
+vector shapes and without blends. For a lane that leaves, the registers that are read after the
+region are stored; the exit of the last lanes merges them. The SIMT stack gets a node for the region
+only if the lanes inside diverge otherwise, or if the warp's turn ends.
 """
 
 from __future__ import annotations
@@ -18,42 +21,43 @@ from warploom.simt.warp_table import ARRIVED, NONE
 
 
 class MaskedLoopCode:
-    """Emits what is done where lanes enter such regions and leave them."""
+    """Emits the entries and exits of masked loops."""
 
     def __init__(self, frame: Frame, simt_stack: SimtStackCode) -> None:
         self.frame, self.simt_stack = frame, simt_stack
         self.lanes, self.b = frame.lanes, frame.lanes.b
         left = frame.shapes.left
         self._entered = {region: frame.variable(I32) for region in left}
-        """The lanes that came to a region, as bits."""
+        """By region, the lanes that entered it, as bits."""
         self._first_exit = {region: frame.variable(I64) for region in left}
-        """The branch at which the first of them left."""
+        """By region, the branch at which its first lanes left."""
         self._exited_values = {
             region: {r: frame.variable(storage_type(r.type)) for r in _sorted(region.kept)}
             for region in left
         }
-        """What those that have left hold."""
+        """By region and register, the values of lanes that have left."""
 
     def region_left_at(self, block: int) -> Region | None:
-        """Return the region that lanes leave at the end of a block while others may stay."""
+        """Returns the region that some lanes leave at the end of a block while others may stay;
+        None if there is none."""
         return next((region for region in self.frame.shapes.left if block in region.exits), None)
 
     def enter(self, regions: Iterable[Region]) -> None:
-        """Let the active lanes come to regions."""
+        """Records the active lanes as those that enter regions."""
         for region in regions:
             self.b.store(self.frame.active.bits(), self._entered[region])
 
     def reenter(self, regions: Iterable[Region]) -> None:
-        """Let all lanes come to regions from where they had parted: none has left these, and what
-        some had left behind when they parted is forgotten."""
+        """Records that all lanes enter regions after they had diverged inside: none has left, and
+        values stored by lanes that left before are reset."""
         for region in regions:
             for register, place in self._exited_values[region].items():
                 self.b.store(zero(storage_type(register.type)), place)
         self.enter(regions)
 
     def exit_lanes(self, region: Region, bits: Value, branch: int) -> None:
-        """Let some of the active lanes, as bits, leave a region at a branch. They stay active
-        here."""
+        """Stores the values of active lanes, as bits, that leave a region at a branch. The caller
+        masks them off."""
         b, gone = self.b, self.lanes.mask(bits)
         for register, place in self._exited_values[region].items():
             held = b.load(place, typ=storage_type(register.type))
@@ -66,7 +70,8 @@ class MaskedLoopCode:
         b.store(first, self._first_exit[region])
 
     def exit_region_together(self, region: Region) -> None:
-        """Let all active lanes leave a region, and meet those that have left it before."""
+        """Emits the reconvergence at a region's exit: merges the registers that earlier lanes
+        stored, and restores the mask that entered."""
         b, frame = self.b, self.frame
         for register, place in self._exited_values[region].items():
             held = b.load(place, typ=storage_type(register.type))
@@ -77,19 +82,22 @@ class MaskedLoopCode:
         frame.active.set(self._entered_lanes(region))
 
     def diverge(self, block: int, live: frozenset[Register]) -> None:
-        """Let lanes that were together in a block part, which will read these registers."""
+        """Emits what precedes the divergence of lanes in a block, for the registers that they will
+        read."""
         self.frame.transfers.part(live)
         if self.frame.shapes.around(block):
             self._push_exited(block, live)
 
     def _push_exited(self, block: int, live: frozenset[Register]) -> None:
-        """Note where the active lanes, in a block inside of regions, are about to part in another
-        way, or to wait, with the `live` registers put where code for parted lanes finds them: note
-        in the warp's table who has left, and what those lanes hold."""
+        """Pushes a node on the SIMT stack for each region around a block that lanes have
+        left, and stores their values in the context, since the lanes inside are about to
+        diverge or to wait."""
         b, frame = self.b, self.frame
         around = frame.shapes.around(block)
         inside = frame.active.bits()
         masks = [*(self._entered_lanes(region) for region in around), inside]
+        # Outermost first, as the stack nests: the lanes inside a region are those that entered the
+        # next inner one.
         for region, entered_lanes, stay in zip(around, masks, masks[1:], strict=False):
             gone = b.and_(entered_lanes, b.not_(stay))
             with b.if_then(b.icmp_unsigned("!=", gone, I32(0))):
@@ -102,8 +110,8 @@ class MaskedLoopCode:
         frame.active.set(inside)
 
     def _store_exited(self, region: Region, live: frozenset[Register], gone: Value) -> None:
-        """Put what the lanes that are `gone` hold where code for parted lanes finds it: what is
-        read behind the region, and of the `live` registers, which others read, anything."""
+        """Stores the registers of lanes that have left to the context: those that are read after
+        the region; for other live registers, zeros."""
         b, frame = self.b, self.frame
         read = region.kept | region.written & live
         for register in _sorted(read & frame.shared_over_blocks):
@@ -113,11 +121,12 @@ class MaskedLoopCode:
             frame.homes.write(register, self.lanes.blend(gone, held, frame.homes.read(register)))
 
     def some_exited(self, block: int) -> Value:
-        """Returns whether some lanes have left a region around a block that has one."""
+        """Returns true (an i1) if some lanes have left a region around a block that has one."""
         return self._any_exited(self.frame.shapes.around(block)[0])
 
     def _any_exited(self, region: Region) -> Value:
-        """Returns whether lanes have left a region, or one around the block inside of it."""
+        """Returns true (an i1) if lanes have left a region, or one inside of it around the same
+        block."""
         return self.b.icmp_unsigned("!=", self._entered_lanes(region), self.frame.active.bits())
 
     def _entered_lanes(self, region: Region) -> Value:

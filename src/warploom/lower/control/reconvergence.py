@@ -1,6 +1,8 @@
-"""Emits the divergent copy's meetings: the points at which lanes wait for each other.
+"""Emits reconvergence in the divergent copy: the points at which lanes wait for each other.
 
-When all living lanes have met, code returns to the convergent copy.
+At a point, lanes join the innermost node of the SIMT stack if it is for this point. If its other
+side has not run, that side begins; once all its lanes have arrived, the node is popped. When the
+stack is empty and all living lanes are active, code returns to the convergent copy.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from warploom.simt.warp_table import ARRIVED, EXPECTED, OTHER_BLOCK, OTHER_MASK
 
 
 class ReconvergenceCode:
-    """Emits what lanes do that come to a possible meeting point."""
+    """Emits what lanes do that arrive at a possible reconvergence point."""
 
     def __init__(
         self,
@@ -33,7 +35,8 @@ class ReconvergenceCode:
         self._suspends = self.frame.facts.reconvergence.suspends
 
     def emit(self) -> None:
-        """Emit the blocks in which the divergent copy reaches a possible meeting point."""
+        """Emits the blocks through which the divergent copy enters possible reconvergence
+        points."""
         for index, block in self.blocks.arrivals.items():
             self.b.position_at_end(block)
             if index == self.blocks.program.exit:
@@ -63,8 +66,8 @@ class ReconvergenceCode:
         self.layout_recovery.reconverge(index)
 
     def _join_node(self, point: int) -> Value:
-        """Join the innermost node at its point: begin its other side if that waits, give way if
-        lanes are missing, else go on with the node, which is given."""
+        """Emits the arrival at the innermost node's point: runs its other side if that waits,
+        suspends if lanes are missing, else continues. Returns the node."""
         b, frame = self.b, self.frame
         node = frame.get(frame.nodes.top)
         arrived = self.simt_stack.add_lanes(frame.nodes.node(node, ARRIVED), frame.active.bits())
@@ -76,8 +79,9 @@ class ReconvergenceCode:
         return node
 
     def _arrive_at_exit(self) -> None:
-        """Go on, where the path's lanes are gone, with whoever waits. Only nodes that gather at the
-        exit can be left: a point that post-dominates a branch is passed before the exit."""
+        """Emits the end of the running lanes, and continues with lanes that wait. Only nodes with
+        the exit as their point can be left: any other reconvergence point post-dominates its
+        branch, and is passed before the exit."""
         b, frame = self.b, self.frame
         frame.active.forget(frame.active.bits())
         inner, inside, outer = (self.blocks.append(name) for name in ("inner", "inside", "outer"))
@@ -98,7 +102,7 @@ class ReconvergenceCode:
         b.branch(self.blocks.ended)
 
     def _other_side(self, point: int, node: Value) -> None:
-        """Switch to the lanes that wait in the node, if any do."""
+        """Switches to the lanes that wait in a node for their side, if there are any."""
         b, frame, blocks = self.b, self.frame, self._points[point]
         if not blocks:
             return

@@ -1,8 +1,9 @@
-"""Emits the ways by which a warp leaves before its end and comes back.
+"""Emits the exits and entries by which a warp suspends and resumes.
 
-Where a warp cannot go on — its turn is used up, lanes wait for others that another split holds — it
-leaves with the reason; `simt.scheduling` then says which split it takes up next, and it comes back
-there.
+Where a warp cannot continue (its turn is used up, or lanes wait for others in another split), it
+saves its state and returns a reason from the warp function. `simt.scheduling` selects the split to
+run next, and a later call resumes there. An exit between two turns saves registers either by their
+vector shapes, if all lanes are together, or lane by lane.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from warploom.simt.warp_table import BLOCK, LIVE, MASK, PASS, TOP
 
 
 class Suspension:
-    """Emits the ways out of one warp function and back in."""
+    """Emits the exits and entries of one warp function."""
 
     def __init__(
         self,
@@ -41,13 +42,14 @@ class Suspension:
         )
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
         self._exits: dict[tuple[Status, bool], ir.Block] = {}
-        """Where a warp leaves, by the reason, and whether it has saved its registers."""
+        """The blocks that leave the function, by reason and by whether they have saved their
+        registers."""
         self.sites: dict[int, int] = {}
-        """By the blocks at whose ends the warp as a whole waits, the numbers of the sites: one more
-        than that of the block, in any code of a kernel."""
+        """By the basic blocks at whose ends the warp as a whole waits, the numbers of the sites:
+        the block's number plus one, in baseline and optimised code alike."""
 
     def suspend(self, status: Status, index: int | Value) -> None:
-        """Leave with a reason; the running lanes, if they can, go on at block `index` later."""
+        """Emits the exit with a reason; the running lanes can continue at block `index` later."""
         b, frame = self.b, self.frame
         is_whole = (
             frame.registers.convergent
@@ -55,6 +57,7 @@ class Suspension:
             and isinstance(index, int)
         )
         if is_whole:
+            # All lanes will continue there, so only its live registers are needed.
             # All lanes will go on there: nobody needs anything else.
             assert isinstance(index, int)
             self.saved.save(self.blocks.live(index))
@@ -70,9 +73,9 @@ class Suspension:
         b.branch(self._exits[status, is_whole])
 
     def wait_together(self, block: int, instruction: int, simple: int | None) -> None:
-        """Let the warp as a whole wait at a barrier at the end of `block`, all living lanes active.
-        `simple` is the barrier's number if that is a constant and it awaits all threads. Code goes
-        on where the warp leaves."""
+        """Emits the wait of the warp as a whole at a barrier at the end of `block`. `simple` is the
+        barrier's number if that is a constant and it waits for all threads. Code continues where
+        the warp returns to the schedule."""
         with self._following_block(block) as following:
             self.saved.save_together(self.blocks.live(following))
         site = self.sites.setdefault(block, block + 1)
@@ -81,14 +84,15 @@ class Suspension:
         self.frame.context.set_state(RESUME, I64(site))
 
     def wait_in_region(self, block: int) -> None:
-        """Emits the wait of a warp in a round, at a simple barrier; code goes on nowhere."""
+        """Emits the wait of a warp in a region version, at a barrier of all threads: the next warp
+        runs. No code follows."""
         with self._following_block(block) as following:
             self.saved.save_registers(self.blocks.live(following))
             self.warp_order.switch_warp(self.sites[block])
 
     @contextmanager
     def _following_block(self, block: int) -> Generator[int]:
-        """Stand in the block behind a barrier at the end of `block`, which is given."""
+        """Emits code as in the block after a barrier at the end of `block`; yields that block."""
         following = self._following(block)
         self.frame.transfers.to_varying(block, following)
         with self.frame.registers.standing(following, convergent=True):
@@ -98,7 +102,7 @@ class Suspension:
         return self.blocks.program.blocks[block].successors[-1]
 
     def emit_exits(self) -> None:
-        """Emit the blocks through which a warp leaves."""
+        """Emits the blocks through which a warp leaves."""
         for (status, saved), block in self._exits.items():
             self.b.position_at_end(block)
             if not saved:
@@ -107,7 +111,8 @@ class Suspension:
             self.frame.leave(status)
 
     def emit_resumes(self) -> dict[int, ir.Block]:
-        """Return the ways back in, by what the state's RESUME says."""
+        """Emits the entries of a resumed warp, and returns them by the RESUME value in its
+        state."""
         resumes: dict[int, ir.Block] = {}
         for block, site in self.sites.items():
             resumes[site] = self._resume(self.blocks.main, block)
@@ -115,7 +120,7 @@ class Suspension:
         return resumes
 
     def emit_region_versions(self) -> dict[int, ir.Block]:
-        """Return, by site, where the next warp in relay goes on, if that is in a round."""
+        """Emits the entries of region versions, and returns them by site."""
         copies_by_block = {
             block: self.blocks.entry_copy(Copy.REGION, self._following(block))
             for block in self.sites
@@ -127,7 +132,7 @@ class Suspension:
         }
 
     def _resume(self, copy: Copy, block: int) -> ir.Block:
-        """Return the way back in behind a barrier at the end of `block`."""
+        """Emits the entry after a barrier at the end of `block`; returns it."""
         following = self._following(block)
         resume_block = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(resume_block)
@@ -139,7 +144,8 @@ class Suspension:
         return resume_block
 
     def _resume_from_table(self) -> ir.Block:
-        """Take up the split that the table names, in the convergent copy if it is everyone."""
+        """Emits the entry that resumes the split which the warp's table names, in the convergent
+        copy if that is all living lanes."""
         b, frame = self.b, self.frame
         resume_block = self.blocks.append("take.up")
         b.position_at_end(resume_block)
@@ -162,24 +168,26 @@ class Suspension:
         return resume_block
 
     def _resume_at(self, index: Value, copy: Copy) -> None:
-        """Go on in a copy at the block of that number."""
+        """Emits the switch to a block by its number, in a copy."""
         targets = self.b.switch(index, self.blocks.entrance(copy, self.blocks.program.exit))
-        for index_after in sorted(self.frame.facts.reconvergence.resumable):
+        for block_index in sorted(self.frame.facts.reconvergence.resumable):
             diverged = copy is Copy.DIVERGENT
             to = (
-                self.blocks.entrance(copy, index_after)
+                self.blocks.entrance(copy, block_index)
                 if diverged
-                else self._resume_together(index_after)
+                else self._resume_together(block_index)
             )
-            targets.add_case(I64(index_after), to)
+            targets.add_case(I64(block_index), to)
 
-    def _resume_together(self, index_after: int) -> ir.Block:
-        """Emits the block in which all lanes are taken up at a place; returns it."""
-        block = self.blocks.append(f"take.up.{index_after}")
+    def _resume_together(self, block_index: int) -> ir.Block:
+        """Emits the block in which all living lanes resume at a basic block; returns it."""
+        block = self.blocks.append(f"take.up.{block_index}")
         with self.b.goto_block(block):
-            first = self.blocks.program.blocks[index_after].start
+            first = self.blocks.program.blocks[block_index].start
             if member_mask(self.blocks.program.instructions[first]) is not None:
+                # The convergent copy does not test whether lanes have waited for their member mask:
+                # all are active.
                 # The convergent copy does not ask whether lanes have waited: they are all there.
                 self.b.store(I64(0), self.frame.context.table(PASS))
-            self.b.branch(self.layout_recovery.recover(index_after))
+            self.b.branch(self.layout_recovery.recover(block_index))
         return block

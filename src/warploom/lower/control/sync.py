@@ -1,4 +1,5 @@
-"""Lanes that wait for those that an instruction's member mask names, and part again behind it."""
+"""Emits the waits of lanes before instructions with a member mask (`shfl.sync`, `bar.warp.sync`),
+and their divergence after."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from warploom.simt.warp_table import ARGUMENT, PASS
 
 
 class SyncCode:
-    """Emits what stands before and behind an instruction with a member mask."""
+    """Emits what precedes and follows an instruction with a member mask."""
 
     def __init__(self, control: Control, operands: Operands) -> None:
         self.control, self.operands = control, operands
@@ -22,8 +23,8 @@ class SyncCode:
         self.program = control.program
 
     def before(self, block: Block) -> None:
-        """Wait before an instruction for the lanes that its member mask names and that live. In the
-        convergent copy they are all here."""
+        """Emits the wait for the living lanes of the member mask. In the convergent copy all of
+        them are active."""
         instruction = self.program.instructions[block.start]
         mask = gathering_mask(instruction)
         if mask is None or not self.frame.variant.independent:
@@ -44,7 +45,8 @@ class SyncCode:
             self.control.suspension.suspend(Status.SYNC_WAIT, block.index)
 
     def after(self, block: Block) -> None:
-        """Lanes that an instruction brought together may go their own ways again behind it."""
+        """Emits the suspension after such an instruction, under a schedule that lets its lanes
+        diverge again."""
         if (
             not self.frame.variant.mixes
             or member_mask(self.program.instructions[block.start]) is None

@@ -1,5 +1,4 @@
-"""The state of warps in relay (`lower.control.warp_order`): where they are, and the blocks of its
-code."""
+"""Holds the variables and blocks of warp order (`lower.control.warp_order`)."""
 
 from __future__ import annotations
 
@@ -11,20 +10,20 @@ from warploom.lower.frame.frame import Frame
 from warploom.simt.warp_table import NONE
 
 END = 0
-"""The site at which a warp ends; where it ends none waits. Others are numbered from 1, as in a
-state's RESUME."""
+"""The site at which a warp ends. Other sites are numbered from 1, as in the RESUME value of a
+warp's state."""
 
 
 class WarpOrderState:
-    """Holds the variables of the relay in one warp function, and the blocks to which its code goes.
+    """Holds the variables of warp order in one warp function, and the LLVM blocks of its code.
 
-    `start` is the site from which the warps of this round go, `site` the one that they have come
-    to, NONE as long as none waits, `at` the one to which the running warp has come. `restarts`
-    counts the barriers that they have passed. `together` says whether this call runs the whole
-    block, `fewer_before` whether threads of the block may have ended before this round (the frame
-    knows whether so by now). `full_warps` is how many warps go as in a round: each with all of 32
-    threads. `warp_loops` says whether the blocks of the launch are such that one sweep may do for
-    all warps. `scheduled`: the schedule decides what goes on where the relay ends.
+    `start` is the site from which the warps of this region continue, `site` the one at which they
+    wait, NONE while none waits, `at` the one at which the running warp has arrived. `restarts`
+    counts the barriers that they have passed. `together` says that this call runs the whole thread
+    block, `fewer_before` that threads of the block may have ended before this region
+    (`frame.active.fewer` says so for now). `full_warps` is the number of warps that run region
+    versions: those with 32 threads. `warp_loops` says that the launch's block size permits warp
+    loops. `scheduled`: the schedule decides what runs where warp order ends.
     """
 
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:
@@ -40,11 +39,11 @@ class WarpOrderState:
         self.warp_loops: Value = I1(0)
 
     def append(self, name: str) -> ir.Block:
-        """Returns a new block at the end of the function."""
+        """Returns a new LLVM block at the end of the function."""
         return self.frame.function.append_basic_block(name)
 
     def begin_region(self, site: Value) -> None:
-        """Warps are to go on from a site."""
+        """Emits the start of a region: warps continue from a site."""
         b, frame = self.b, self.frame
         fewer = b.load(frame.active.fewer, typ=I1)
         b.store(site, self.start)
@@ -54,13 +53,14 @@ class WarpOrderState:
         b.store(b.select(b.and_(self.together, b.not_(fewer)), warps, I64(0)), self.full_warps)
 
     def all_full(self) -> Value:
-        """Returns whether all warps are in the round, and one sweep may do for them."""
+        """Returns true (an i1) if all warps are full and a warp loop may run them."""
         full_warps, b = self.frame.get(self.full_warps), self.b
         every = b.icmp_unsigned("==", full_warps, self.frame.slot(Slot.WARPS))
         return b.and_(every, self.warp_loops)
 
     def charge_budget(self) -> None:
-        """Take what the turn used from the budget of the launch."""
+        """Subtracts the instructions of the turn from the launch's budget; leaves if that is used
+        up."""
         b, frame = self.b, self.frame
         budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))
         used = b.sub(frame.slot(Slot.FUEL), frame.get(frame.fuel.left))
@@ -71,7 +71,8 @@ class WarpOrderState:
             frame.leave(Status.LIMIT)
 
     def record(self) -> None:
-        """Tell the caller how far the relay has come; it looks only where there was one."""
+        """Records the progress of warp order for the caller, which reads it only where there was
+        one."""
         frame = self.frame
         frame.record(Slot.WARP, frame.warp)
         frame.record(Slot.SITE, frame.get(self.site))

@@ -1,4 +1,4 @@
-"""Emits how one warp in relay hands over to the next (`lower.control.warp_order`)."""
+"""Emits the switch from one warp to the next in warp order (`lower.control.warp_order`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from warploom.simt.schedule_layout import STATUS
 from warploom.simt.warp_table import NONE
 
 MOST_RESTARTS = 64
-"""Barriers that a block may pass before the schedule looks whether others should go on."""
+"""Barriers that a block may pass before the schedule considers other blocks."""
 
 
 class WarpSwitch:
-    """Emits the blocks of the relay in which no warp runs: from the end of one to the next."""
+    """Emits the blocks between the end of one warp's turn and the start of the next one's."""
 
     def __init__(self, state: WarpOrderState) -> None:
         self.state, self.frame, self.b = state, state.frame, state.b
@@ -28,8 +28,8 @@ class WarpSwitch:
         restarts: Mapping[int, ir.Block],
         warp_loops: Mapping[int, ir.Block],
     ) -> None:
-        """Emit the hand-over. `resumes` are the blocks in which a warp goes on, by site; `restarts`
-        those in which one in relay does, `warp_loops` those in which all do at once."""
+        """Emits the switch. `resumes` are the entries of a warp, by site; `restarts` those of
+        region versions, `warp_loops` those that run all warps at once."""
         b, frame = self.b, self.frame
         b.position_at_end(self.state.turn)
         frame.fuel.begin_turn()
@@ -50,13 +50,15 @@ class WarpSwitch:
         self._next_warp()
 
     def _dispatch(self, resumes: Mapping[int, ir.Block]) -> None:
+        """Emits the jump to the entry of the region's start site."""
         switch = self.b.switch(self.frame.get(self.state.start), resumes[END])
         for site, block in resumes.items():
             if site != END:
                 switch.add_case(I64(site), block)
 
     def _record_site(self) -> None:
-        """Note where the warp is; leave where others that wait have come elsewhere."""
+        """Records where the warp waits or that it ended; leaves warp order if other warps wait at
+        another site."""
         b, frame = self.b, self.frame
         at, site = frame.get(self.state.at), frame.get(self.state.site)
         with b.if_else(b.icmp_unsigned("==", at, I64(END)), likely=False) as (ended, waits):
@@ -72,7 +74,8 @@ class WarpSwitch:
                 b.store(at, self.state.site)
 
     def _next_warp(self) -> None:
-        """Go on with the next warp that lives, after the last with the first of the next round."""
+        """Emits the jump to the next living warp, and after the last one to the first one of the
+        next region."""
         b, frame = self.b, self.frame
         next_block, check_known, check_ended = (
             self.state.append(f"warp_order.{n}") for n in ("next", "known", "look")
@@ -96,7 +99,8 @@ class WarpSwitch:
             frame.leave(Status.ENDED)
 
     def _next_region(self) -> None:
-        """Go on where all warps have ended, or all that live go on behind the barrier."""
+        """Emits the start of the next region, or the exit if all warps have ended or the schedule
+        must run."""
         b, frame = self.b, self.frame
         site = frame.get(self.state.site)
         restarts = b.add(frame.get(self.state.restarts), I64(1))

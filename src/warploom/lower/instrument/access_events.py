@@ -1,4 +1,15 @@
-"""Code that has the detector (`detector`) take an access of a warp."""
+"""Emits the call that passes one access of a warp to the race detector (`detector`).
+
+The detector works on runs of memory, not on lanes: the code computes which lanes begin a run
+(*heads*) before the call. With 4-byte elements:
+
+    lanes 0..31 at 0x100 + 4l                   heads 0x00000001: one run of 128 bytes
+    lanes 0..15 at 0x100 + 4l, 16.. at 0x800    heads 0x00010001: two runs
+    all lanes at 0x100, loads                   lanes 0 and 31 reported for all
+
+Accesses of few runs take the quick path `detect_rows`; lanes with a constant larger stride, atomics
+and local memory take `detect_event`.
+"""
 
 from __future__ import annotations
 
@@ -30,28 +41,28 @@ from warploom.llvm.lanes import (
 from warploom.ptx.ir import Space
 
 SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}
-"""How the detector numbers spaces; in local memory it only checks bounds."""
+"""Numbers of state spaces in the detector; in local memory it only checks bounds."""
 
 OPS = ("load", "store", "atomic")
 
 FEW_RUNS = 4
-"""So many rows of lanes of one access `detect_rows` is always asked to take."""
+"""Number of runs up to which an access always takes the quick path, `detect_rows`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneRuns:
-    """Locates what the lanes of a warp reach: `firsts` has the address of the first lane of each of
-    as many equal runs as `access_type` has, in which the lanes follow by its stride."""
+    """Holds a warp's addresses as lane runs: `firsts` is the address of the first lane of each run
+    (a vector), and `layout` the number of runs and the stride within each."""
 
     firsts: Value
     layout: VectorShape
 
 
 def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None:
-    """Emit a function that has the detector take an access of that shape, and returns the lanes
-    that may do it, an i32. It is given the environment, the warp, the instruction, the addresses of
-    the first lanes of `runs` and the lanes that are on, where the data are that they store, and of
-    their memory the first byte on the host and the length."""
+    """Emits the body of a function that passes an access to the detector, and returns the lanes
+    that may perform it (an i32). Its arguments are the environment, the warp, the instruction, the
+    addresses of the first lanes of `runs`, the active lanes, the stored data, and the host address
+    and length of the state space."""
     environment, warp, index, firsts, mask, data, base, limit = lanes.b.function.args
     b, event = lanes.b, lanes.alloca(ir.ArrayType(I64, words.EVENT_WORDS))
     places = lanes.alloca(vector(I64))
@@ -76,6 +87,9 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
     state, plan = (b.inttoptr(slot(n), PTR) for n in (Slot.DETECTOR_AT, Slot.PLAN_AT))
     if access_type.op != "atomic" and access_type.space is not Space.LOCAL:
         exact = b.load(lanes.slot(state, words.EXACT), typ=I64)
+        # Where only barriers of whole blocks and warps synchronise (EXACT is 0), two reads of one
+        # address make those of all lanes between redundant: no later write is ordered after both
+        # and not after the others.
         thinned = b.and_(b.icmp_signed("==", exact, I64(0)), I1(access_type.op == "load"))
         steps = _steps(lanes, access_type.size, LaneRuns(firsts, runs))
         reported = _reported_lanes(lanes, steps.same, mask, thinned)
@@ -105,9 +119,9 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Masks, i32: the lanes that reach the `same` address as the lane before; the `breaks`, which
-    do not reach what follows its bytes; and those that are as far behind it as it is behind the one
-    before, in `strided` steps of a run (`words.MOST_STRIDE`)."""
+    """Holds masks (i32) of how each lane's address follows that of the lane before: `same` address;
+    `breaks`, not adjacent to its bytes; `strided`, as far after it as that one is after its own
+    predecessor (up to `words.MOST_STRIDE`)."""
 
     same: Value
     breaks: Value
@@ -115,9 +129,11 @@ class _Steps:
 
 
 def _steps(lanes: Lanes, size: int, runs: LaneRuns) -> _Steps:
-    """Return how each lane's address follows that of the lane before, where lanes reach `size`
-    bytes each."""
+    """Returns how each lane's address follows that of the lane before, for accesses of `size` bytes
+    a lane."""
     b, firsts, (width, stride) = lanes.b, runs.firsts, (runs.layout.width, runs.layout.stride)
+    # One bit at the first lane of each run; within a run the constant stride decides, and only
+    # these lanes are compared at run time.
     begins = ((1 << LANES) - 1) // ((1 << LANES // width) - 1)
     inside = begins ^ ((1 << LANES) - 1)
     same, breaks = I32(inside * (stride == 0)), I32(inside * (stride != size) | 1)
@@ -140,8 +156,8 @@ def _steps(lanes: Lanes, size: int, runs: LaneRuns) -> _Steps:
 
 
 def _prefer_runs(lanes: Lanes, heads: Value, steps: _Steps) -> Value:
-    """Return whether lanes are better taken by rows, of which they have these heads: where they are
-    few, and where not most of them follow each other in even steps, which is one run for
+    """Returns true (an i1) if the access should be detected by runs, which begin at the lanes
+    `heads`: if there are few, or if not most of them are strided. Strided lanes are a single run in
     `detect_event`."""
     b = lanes.b
     count, strided = b.ctpop(heads), b.ctpop(b.and_(heads, steps.strided))
@@ -150,7 +166,8 @@ def _prefer_runs(lanes: Lanes, heads: Value, steps: _Steps) -> Value:
 
 
 def _first_lanes(lanes: Lanes, runs: Value) -> Value:
-    """Return the first lanes of some runs, given as a vector of booleans, an i32."""
+    """Returns the first lanes of those runs whose element in a vector of booleans is true, as an
+    i32."""
     width = runs.type.count
     if width == LANES:
         return lanes.bits(runs)
@@ -161,8 +178,8 @@ def _first_lanes(lanes: Lanes, runs: Value) -> Value:
 
 
 def _reported_lanes(lanes: Lanes, same: Value, mask: Value, thinned: Value) -> Value:
-    """Return the lanes of an access that stand for those of a mask: where `thinned`, two lanes for
-    those between them that reach the same (`cells.keep_read`)."""
+    """Returns the lanes that the detector records for those of a mask. If `thinned`, only the first
+    and the last of neighbouring lanes at one address are kept (`cells.keep_read`)."""
     b = lanes.b
     same = b.and_(same, b.and_(mask, b.shl(mask, I32(1))))
     between = b.and_(same, b.lshr(same, I32(1)))
@@ -170,12 +187,15 @@ def _reported_lanes(lanes: Lanes, same: Value, mask: Value, thinned: Value) -> V
 
 
 def _heads(lanes: Lanes, size: int, breaks: Value, reported: Value) -> Value:
-    """Return which of some lanes do not reach what follows the one before, with the lanes between
-    the two missing; of less than a word, none may be missing."""
+    """Returns the reported lanes that begin a run: those not adjacent to the reported lane before,
+    nor to the lanes between the two that are not reported. For elements of less than a word no lane
+    between may be missing."""
     b = lanes.b
     missing = b.not_(reported)
     if size < WORD:
         breaks = b.or_(breaks, b.and_(reported, b.shl(missing, I32(1))))
+    # A break at a lane that is not reported makes the next reported lane a head: adding the break
+    # to the mask of missing lanes carries through them to that lane's bit.
     # What strays where a lane is missing makes the next one that is not a head: the sum carries.
     carried = b.add(b.and_(breaks, missing), missing)
     first = b.and_(reported, b.neg(reported))
@@ -183,9 +203,10 @@ def _heads(lanes: Lanes, size: int, breaks: Value, reported: Value) -> Value:
 
 
 def _one_head(lanes: Lanes, size: int, addresses: Value, reported: Value, heads: Value) -> Value:
-    """Return the first of some lanes where all of them reach `size` bytes of one row, whatever the
-    addresses of the lanes between them; else these heads."""
+    """Returns the first reported lane if all of them access consecutive bytes of one run, whatever
+    the addresses of inactive lanes between; else returns `heads`."""
     b = lanes.b
+    # With an empty mask cttz gives 32; any lane serves, but the extraction needs a valid index.
     # Without any lane that is shown, some lane is as good as another.
     first = b.and_(lanes.intrinsic("llvm.cttz.i32", I32, [reported, I1(0)]), I32(LANES - 1))
     begins = b.sub(addresses, lane_numbers(I64, size))
@@ -196,6 +217,6 @@ def _one_head(lanes: Lanes, size: int, addresses: Value, reported: Value, heads:
 
 
 def fill_event(lanes: Lanes, event: Value, fields: dict[int, Value]) -> None:
-    """Emit the stores of an event's words."""
+    """Stores words of an event."""
     for word, value in fields.items():
         lanes.b.store(value, lanes.slot(event, word))

@@ -1,4 +1,8 @@
-"""Emits the range of memory in which all lies that a warp reaches by an access."""
+"""Emits the range of memory that a warp accesses, from affine addresses.
+
+4-byte elements at 0x100 + 4l, lanes 0..15 active: [0x100, 0x140), dense
+4-byte elements at 0x100 + 8l, all active:         [0x100, 0x1fc), not dense
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,8 @@ from warploom.llvm.lanes import I1, I32, I64, LANES, Lanes, Value
 
 @dataclass(frozen=True, slots=True)
 class AccessExtent:
-    """Bounds what a warp reaches: from byte `low` to byte `high`; `is_dense`: whether its lanes that
-    are on reach every byte of that together."""
+    """Holds the range of bytes that a warp accesses, from `low` up to `high`; `is_dense` (an i1)
+    says that its active lanes together access every byte of it."""
 
     low: Value
     high: Value
@@ -21,8 +25,8 @@ class AccessExtent:
 def extent_of(
     lanes: Lanes, size: int, width: int, step: Value, addresses: Value, on: Value
 ) -> AccessExtent:
-    """Return the extent of what the lanes that are `on` reach, `size` bytes each, where in each of
-    `width` runs of lanes addresses follow each other by a step."""
+    """Returns the extent of the lanes `on`, of `size` bytes each, whose addresses have a stride of
+    `step` in each of `width` lane runs."""
     b = lanes.b
     run = LANES // width
     firsts = [lanes.lane(addresses, lane) for lane in range(0, LANES, run)]
@@ -41,7 +45,8 @@ def extent_of(
 
 
 def _active_range(lanes: Lanes, on: Value) -> tuple[Value, Value, Value]:
-    """Return the first and the last lane that is on, and whether all between them are."""
+    """Returns the numbers of the first and the last active lane (i64), and true (an i1) if all
+    lanes between are active."""
     b, bits = lanes.b, lanes.bits(on)
     first = b.cttz(bits, I1(0))
     last = b.sub(I32(LANES - 1), b.ctlz(bits, I1(0)))
@@ -51,7 +56,7 @@ def _active_range(lanes: Lanes, on: Value) -> tuple[Value, Value, Value]:
 
 
 def _bounds(lanes: Lanes, places: Sequence[Value]) -> tuple[Value, Value]:
-    """Return the lowest and the highest of some addresses."""
+    """Returns the lowest and the highest of some addresses."""
     b, low, high = lanes.b, places[0], places[0]
     for place in places[1:]:
         low = b.select(b.icmp_unsigned("<", place, low), place, low)

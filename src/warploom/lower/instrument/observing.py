@@ -1,5 +1,4 @@
-"""Code that calls the functions of an observer (`simt.event_layout`) by address, in kernels
-compiled for one. Kernels that are not observed have none of it."""
+"""Emits calls of an observer's callbacks (`simt.event_layout`), in kernels compiled for one."""
 
 from __future__ import annotations
 
@@ -19,11 +18,11 @@ from warploom.simt import event_layout as words
 from warploom.simt.schedule_layout import ENDED, STATE_WORDS, STATUS
 
 CALLBACK = ir.FunctionType(ir.VoidType(), [PTR, PTR, PTR, PTR])
-"""`callback(event, source lines, state, failed)`."""
+"""The signature `callback(event, source lines, state, failed)`."""
 
 
 def has_block_ended(states: Any, warps: int) -> int:
-    """Return 1 if all warps of a block have ended, 0 if not, by their states."""
+    """Returns 1 if all warps of a thread block have ended, 0 if not, from their states."""
     for warp in range(warps):
         if states[warp * STATE_WORDS + STATUS] != ENDED:
             return 0
@@ -33,8 +32,8 @@ def has_block_ended(states: Any, warps: int) -> int:
 def call_observer(
     lanes: Lanes, table: Value, event: Value, kind: int, fields: Mapping[int, Value]
 ) -> None:
-    """Emit the call of one of an observer's functions with an event of these words; `event` is room
-    for one."""
+    """Emits the call of one of an observer's callbacks with an event of these words; `event` is the
+    address of its buffer."""
     b = lanes.b
 
     def load(word: int, type: ir.Type = PTR) -> Value:
@@ -48,7 +47,7 @@ def call_observer(
 
 
 def event_buffer(lanes: Lanes) -> Value:
-    """Emit room for an event; return its address."""
+    """Emits a buffer for an event; returns its address."""
     return lanes.alloca(ir.ArrayType(I64, words.E_ADDRESSES + LANES), align=64)
 
 
@@ -60,7 +59,8 @@ class ObservingCode:
         self._wanted, self._event = wanted, event_buffer(frame.prologue)
 
     def access(self, index: int, access_type: AccessType, addresses: Value, mask: Value) -> None:
-        """Emit the event of an access that lanes, if there are some, have made."""
+        """Emits the event of an access that the lanes of a mask have performed, unless the mask is
+        empty."""
         wanted = self._wanted.accesses
         if not wanted or not is_observed_access(self.frame.program, index, access_type.space):
             return
@@ -75,8 +75,7 @@ class ObservingCode:
         self._call_if_some(words.ACCESS, index, self.lanes.bits(mask), fields)
 
     def branch(self, index: int, instruction: Instruction, guard: Value | None) -> None:
-        """Emit the event of a branch to which the active lanes come, and that those take in which
-        its guard, if it has one, holds."""
+        """Emits the event of a branch: the active lanes, and those that take it."""
         if self._wanted.branches and is_observed_branch(self.frame.program, index, instruction):
             active = self.frame.active.bits()
             on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
@@ -84,14 +83,14 @@ class ObservingCode:
             self._call_if_some(words.BRANCH, index, active, fields)
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emit the event of lanes, if there are some, that come to a barrier of that number, which
-        awaits so many threads."""
+        """Emits the event of the lanes `on`, unless there are none, arriving at a barrier;
+        `threads` is how many it waits for."""
         if self._wanted.barriers:
             fields = {words.E_FIRST: number, words.E_SECOND: threads}
             self._call_if_some(words.BARRIER, index, self.lanes.bits(on), fields)
 
     def _call_if_some(self, kind: int, index: int, bits: Value, fields: dict[int, Value]) -> None:
-        """Emit the event of an instruction, if these lanes are some."""
+        """Emits the event of an instruction, unless the lanes in `bits` are none."""
         frame = self.frame
         common = {
             words.E_BLOCK: frame.slot(Slot.BLOCK),

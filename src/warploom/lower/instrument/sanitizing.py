@@ -1,5 +1,11 @@
-"""Emits what has the detector (`detector`) take each access of a warp, in kernels
-compiled for that. Kernels that are not sanitized have none of it.
+"""Emits calls that pass each access of a warp to the race detector (`detector`), in kernels
+compiled for that.
+
+An access that static analysis has found safe is not passed. One that is safe if shared memory is
+written, or if all threads use one barrier, tests that first:
+
+    written = [low, high) of the access lies in the block's range of written bytes
+    br written, access, rare;   rare: call @event.load.shared.b32x1...
 """
 
 from __future__ import annotations
@@ -41,13 +47,13 @@ from warploom.lower.instrument.uninitialised import (
 from warploom.ptx.ir import Space
 
 RANGE = (PTR, I64, I64, I64)
-"""What functions of ranges of shared memory are given: environment, first byte, end, limit."""
+"""The parameters of functions for ranges of shared memory: environment, first byte, end, limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceMemory:
-    """Locates a state space: `base` is its first byte on the host, `limit` its length in bytes,
-    `data` the buffer that has the operands and results of an access."""
+    """Holds the host address of a state space (`base`), its length in bytes (`limit`), and the
+    buffer of an access's operands and results (`data`)."""
 
     base: Value
     limit: Value
@@ -55,7 +61,8 @@ class SpaceMemory:
 
 
 class SanitizingCode:
-    """Emits the calls that have one warp's accesses taken; `events` those of all else."""
+    """Emits the calls that pass one warp's accesses to the detector; `events` emits all other
+    events."""
 
     def __init__(self, operands: Operands, wanted: Sanitizing) -> None:
         self.operands, self.frame = operands, operands.frame
@@ -65,11 +72,12 @@ class SanitizingCode:
 
     @property
     def in_order(self) -> bool:
-        """Return whether no access may be put off."""
+        """Returns true if accesses must be performed in program order, so that none may be
+        deferred."""
         return self._wanted.in_order
 
     def must_check(self, index: int, access_type: AccessType) -> bool:
-        """Returns whether the detector may have to see an access though it may be done."""
+        """Returns true if the detector may have to check an access that is certain not to fault."""
         return access_type.space in self._wanted.accesses and index not in self._wanted.unchecked
 
     def do_access(
@@ -81,8 +89,8 @@ class SanitizingCode:
         memory: SpaceMemory,
         do_access: Callable[[Value], Value],
     ) -> Value:
-        """Emits an access by `do_access`, a function of the lanes that returns the fault, if any;
-        lanes that may not reach there are left out, and load zeros. Returns the fault of the
+        """Emits an access, `do_access`, which takes a mask and returns the fault code. Lanes that
+        the detector does not permit are left out, and load zeros. Returns the fault code of the
         others."""
         if self.must_check(index, access_type):
             self._zero_results(access_type, memory)
@@ -90,6 +98,8 @@ class SanitizingCode:
             if index not in self._wanted.aligned | self._wanted.written:
                 return do_access(mask)
 
+        # An access that was not passed to the detector may fault. It is retried with its event, so
+        # that the detector can report the fault and exclude the lane.
         def retry() -> Value:
             self._zero_results(access_type, memory)
             return do_access(self.access(index, access_type, addresses, mask, memory))
@@ -105,15 +115,16 @@ class SanitizingCode:
         mask: Value,
         memory: SpaceMemory,
     ) -> Value:
-        """Emit the event of an access that may lead to other blocks of the cluster; return the
-        lanes that may do it. The others load zeros."""
+        """Emits the event of an access that may be to another thread block of the cluster; returns
+        the lanes that may perform it. The others load zeros."""
         self._zero_results(access_type, memory)
         return self.access(index, access_type, addresses, mask, memory)
 
     def _select_rarely(
         self, rare_condition: Value, emit: Callable[[], Value], usual: Value
     ) -> Value:
-        """Return what `emit` gives where `rare_condition` holds, which is rare, else the usual value."""
+        """Returns the value that `emit` returns if a condition holds, which is rare, else the usual
+        value."""
         b, before = self.b, self.b.block
         rare, done = (b.append_basic_block(name) for name in ("rare", "done"))
         b.cbranch(rare_condition, rare, done).set_weights([1, 1 << 20])
@@ -136,9 +147,8 @@ class SanitizingCode:
         extent: AccessExtent | None = None,
         runs: LaneRuns | None = None,
     ) -> Value:
-        """Emit the event of an access of some lanes, if there is to be one; return the lanes that
-        may do it. Where that is known: `extent`, in which all lies that they reach, and in which
-        `runs` their addresses lie."""
+        """Emits the event of an access, if it needs one; returns the lanes that may perform it.
+        `extent` and `runs` describe its addresses where they are affine."""
         if access_type.space not in SPACES:
             return mask
         condition = self._condition(index, access_type, addresses, mask, memory, extent)
@@ -155,7 +165,7 @@ class SanitizingCode:
         memory: SpaceMemory,
         extent: AccessExtent | None,
     ) -> Value | None:
-        """Returns whether the detector has to see an access; None where it always has."""
+        """Returns true (an i1) if the detector must see an access; None if it always must."""
         conditions: list[Value] = []
         if index in self._wanted.aligned:
             state = self.frame.pointer(Slot.DETECTOR_AT)
@@ -173,9 +183,9 @@ class SanitizingCode:
         memory: SpaceMemory,
         extent: AccessExtent | None,
     ) -> Value:
-        """Return whether some lanes reach shared memory that nobody has written, as far as the
-        detector knows, or none of the block; lane by lane only where their extent does not tell.
-        A store writes it, where the detector keeps no more of it."""
+        """Returns true (an i1) if some lanes access shared memory that is not known to be written,
+        or is outside of the block's. Checks lane by lane only if their extent does not decide. A
+        store marks its bytes as written where the detector keeps nothing else of it."""
         b, environment = self.b, self.frame.environment
         writes = access_type.op == "store" and not self.in_order
 
@@ -199,16 +209,16 @@ class SanitizingCode:
 
     @functools.cached_property
     def _detector_block(self) -> DetectorBlock:
-        """Return where the detector keeps the current block's state."""
+        """Returns the location of the current thread block's state in the detector."""
         return block_of(self.frame.prologue, self.frame.environment)
 
     def _range_function(self) -> ir.Function:
-        """Return the function that looks at a range of shared memory."""
+        """Returns the function that checks a range of shared memory."""
         return self._function("unwritten", RANGE, emit_range_unwritten)
 
     def _lanes_function(self, size: int, ranged: bool, writes: bool) -> ir.Function:
-        """Return the function that looks at what each lane reaches; where `ranged`, first at the
-        range of them all. Where `writes`, it notes that this is written."""
+        """Returns the function that checks each lane's bytes; if `ranged`, it first checks their
+        whole range. If `writes`, it marks them as written."""
         of_range = self._range_function() if ranged else None
         emit = functools.partial(emit_unwritten, size=size, of_range=of_range, writes=writes)
         name = f"{'write' if writes else 'unwritten'}.{'any' if ranged else 'lanes'}.{size}"
@@ -217,7 +227,7 @@ class SanitizingCode:
     def _function(
         self, name: str, arguments: Sequence[ir.Type], emit: Callable[[Lanes], None]
     ) -> ir.Function:
-        """Return the function of that name, which tells whether something holds."""
+        """Returns the predicate function of a name; emits it on first use."""
         module = self.frame.module
         if name in module.globals:
             return module.globals[name]
@@ -230,7 +240,8 @@ class SanitizingCode:
     def _call_detector(
         self, index: int, access_type: AccessType, runs: LaneRuns, mask: Value, memory: SpaceMemory
     ) -> Value:
-        """Emits the event of an access of some lanes; returns those that may do it."""
+        """Emits the call that passes an access to the detector; returns the mask of lanes that may
+        perform it."""
         function = self._event_function(access_type, runs.layout)
         arguments = self.frame.environment, self.frame.warp, I64(index), runs.firsts
         memory_arguments = memory.data, memory.base, memory.limit
@@ -239,10 +250,12 @@ class SanitizingCode:
         )
 
     def _event_function(self, access_type: AccessType, runs: VectorShape) -> ir.Function:
-        """Returns the function that has the detector take an access of that shape by runs of
-        lanes."""
+        """Returns the function that passes accesses of a type to the detector, by lane runs."""
         module = self.frame.module
-        suffix = f"{access_type.op}.{access_type.space.value}.{access_type.type.name}x{access_type.parts}"
+        suffix = (
+            f"{access_type.op}.{access_type.space.value}"
+            f".{access_type.type.name}x{access_type.parts}"
+        )
         name = f"event.{suffix}.{runs.width}x{runs.stride}"
         if name in module.globals:
             return module.globals[name]
@@ -255,7 +268,8 @@ class SanitizingCode:
         return function
 
     def _zero_results(self, access_type: AccessType, memory: SpaceMemory) -> None:
-        """Writes zeros where lanes that are kept from memory find what they load."""
+        """Stores zeros in the data buffer, where lanes that may not perform an access read its
+        results."""
         size, at = (
             access_type.parts * access_type.part_bytes,
             {"load": 0, "atomic": 2}.get(access_type.op),

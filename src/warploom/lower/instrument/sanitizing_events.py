@@ -1,5 +1,5 @@
-"""Emits what has the detector (`detector`) take the events of a warp that are no loads
-or stores: barriers, what else synchronises, and what lanes issue by requests."""
+"""Emits calls that pass events to the race detector (`detector`) other than loads and stores:
+barriers and other synchronisation, and asynchronous requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from warploom.ptx.ir import Instruction
 
 
 class EventCode:
-    """Emits the calls that have such events taken."""
+    """Emits the calls that pass such events."""
 
     def __init__(self, operands: Operands, wanted: Sanitizing) -> None:
         self.operands, self.frame, self._wanted = operands, operands.frame, wanted
@@ -35,7 +35,7 @@ class EventCode:
         self._masks = prologue.alloca(vector(I64))
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emit the event of lanes that come to a barrier of the block."""
+        """Emits the event of lanes that arrive at a barrier of their thread block."""
         instruction = self.frame.program.instructions[index]
         kind = event_of(instruction) or 0
 
@@ -49,11 +49,13 @@ class EventCode:
             record_event()
 
     def _count_passed_barrier(self, on: Value, record_event: Callable[[], None]) -> None:
-        """Count a barrier as passed by the warp, if all its lanes come there and the detector knows
-        of its block; else have the event taken."""
+        """Increments the warp's count of passed barriers, if all its lanes arrive and the
+        detector's state is that of its block; else emits the event by `record_event`."""
         b, whole = self.b, self.b.icmp_unsigned("==", self.lanes.bits(on), I32((1 << LANES) - 1))
         counts = b.and_(whole, is_current(self.lanes, self._block))
         with b.if_else(counts, likely=True) as (count, other):
+            # No event is needed: all threads come to the same barriers of the whole block, so that
+            # their order follows from the count.
             with count:
                 state = self.frame.pointer(Slot.DETECTOR_AT)
                 warps = b.load(self.lanes.slot(state, words.SLOT_WARPS), typ=I64)
@@ -66,7 +68,7 @@ class EventCode:
                 record_event()
 
     def instruction(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emit the event of lanes that execute an instruction which may synchronise."""
+        """Emits the event of lanes that execute an instruction which may synchronise."""
         kind = event_of(instruction)
         if kind is None or kind in words.AT_BARRIERS:
             return
@@ -83,21 +85,21 @@ class EventCode:
         self._record(index, kind, on, arguments)
 
     def copies(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
-        """Emit the event of copies of tensors; `arguments` are memory, rows of operands, the words that
+        """Emits the event of tensor copies. `arguments` are memory, operand rows, the words that
         `asynchronous.issue.tensor_copies` works with, and the allocations."""
         self._issue("detect_copies", index, on, arguments, request)
 
     def tensor_memory(
         self, index: int, on: Value, arguments: Sequence[Value], request: int
     ) -> None:
-        """Emit the event of a `tcgen05`; `arguments` are memory, rows of operands, and the words that
-        `asynchronous.issue.tensor_memory` works with."""
+        """Emits the event of a `tcgen05` instruction. `arguments` are memory, operand rows, and the
+        words that `asynchronous.issue.tensor_memory` works with."""
         self._issue("detect_tensor_memory", index, on, arguments, request)
 
     def _issue(
         self, helper: str, index: int, on: Value, arguments: Sequence[Value], request: int
     ) -> None:
-        """Emit the event of what lanes issue by a request, which a helper takes."""
+        """Emits the call of a helper that records a request."""
         if not self._wanted.accesses:
             return
         all_memory = ir.Constant(PTR, None)
@@ -106,8 +108,8 @@ class EventCode:
         call(self.lanes, helper, *issued_arguments, I64(request))
 
     def texels(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
-        """Emit the event of accesses to textures or surfaces; `arguments` are the table, memory, rows
-        of operands and the words that `texture.requests` works with."""
+        """Emits the event of accesses to textures or surfaces. `arguments` are the descriptor
+        table, memory, operand rows, and the words that `texture.requests` works with."""
         if not self._wanted.accesses:
             return
         issued_arguments = (
@@ -119,8 +121,8 @@ class EventCode:
         call(self.lanes, "detect_texels", *issued_arguments, self._values, I64(request))
 
     def _issued(self, index: int, on: Value) -> tuple[Value, Value, Value]:
-        """Emit the event of what lanes issue by a request; return the detector's state, the event
-        and the plan."""
+        """Stores the event of a request; returns the detector's state, the event and the
+        schedule."""
         frame = self.frame
         fill_event(
             self.lanes,
@@ -137,16 +139,16 @@ class EventCode:
 
     @functools.cached_property
     def _counts(self) -> Value:
-        """Return room for the counts of an access, which nobody reads."""
+        """Returns a buffer for the counts of an access, which are discarded."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
 
     @functools.cached_property
     def _values(self) -> Value:
-        """Return room for what lanes store."""
+        """Returns a buffer for the values that lanes store."""
         return self.frame.prologue.alloca(ir.ArrayType(I8, LANES * PIECE))
 
     def _record(self, index: int, kind: int, on: Value, arguments: dict[int, Value]) -> None:
-        """Emits the event of some lanes that is no access."""
+        """Emits an event that is not an access."""
         frame = self.frame
         arguments |= {
             words.E_KIND: I64(kind),
@@ -162,7 +164,7 @@ class EventCode:
         call(self.lanes, "detect_event", state, self._event, plan, none, self._masks, none)
 
     def _existing_lanes(self) -> Value:
-        """Return the lanes of the warp that have a thread."""
+        """Returns the lanes of the warp that have a thread (bits of an i64)."""
         b, frame = self.b, self.frame
         remaining = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(32)))
         full = b.icmp_signed(">=", remaining, I64(32))
@@ -171,5 +173,5 @@ class EventCode:
 
     @functools.cached_property
     def _block(self) -> DetectorBlock:
-        """Return where the detector keeps the current block's state."""
+        """Returns the location of the current thread block's state in the detector."""
         return block_of(self.frame.prologue, self.frame.environment)

@@ -19,7 +19,7 @@ from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.registers import Standing
 from warploom.lower.frame.spills import Saved
 from warploom.lower.instructions import InstructionCode
-from warploom.lower.loops.warp_loop_guards import WarpLoopPlan, WarpLoopCheck, prefix_mask
+from warploom.lower.loops.warp_loop_guards import WarpLoopCheck, WarpLoopPlan, prefix_mask
 from warploom.program.uses import reads
 from warploom.ptx.ir import Instruction, Register
 

@@ -25,7 +25,7 @@ from warploom.lower.frame.spills import Saved
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.loops.warp_loop import WarpLoopBody
 from warploom.lower.loops.warp_loop_counts import WarpLoopCounts
-from warploom.lower.loops.warp_loop_guards import WarpLoopPlan, WarpLoopCheck
+from warploom.lower.loops.warp_loop_guards import WarpLoopCheck, WarpLoopPlan
 from warploom.ptx.ir import Register
 from warploom.simt.schedule_layout import STATUS
 
