@@ -55,9 +55,9 @@ class AccessCosts:
 
         `bits` is the active mask as an i64. `places` is the address of the offsets in memory, if
         they are already stored there. Returns the offset of the lowest active lane, and the stride
-        from lane to lane (`cost.pattern_table`), NO_STEP where it is not constant or not known.
-        `move`, given these two, moves the data before the rules are called: a load from the host's
-        memory may take longer than they do, and so overlaps with them.
+        from lane to lane (`cost.pattern_table`), NO_STEP if it varies or was not computed. `move`,
+        given these two, moves the data before the rules are called: a load from the host's memory
+        may take longer than they do, and so overlaps with them.
         """
         b = self.b
         first = self._first(bits, offsets)
@@ -194,7 +194,7 @@ class AccessCosts:
         with b.if_then(b.icmp_signed(">", b.sub(now, before), worst), likely=False):
             # Accesses that are still in the deferred list came before this one, and one of them may
             # be costlier: count them first.
-            if self.access.deferred:  # which came before
+            if self.access.deferred:
                 call(self.lanes, "count_deferred_access", scratch, bits, I64(0), row)
                 after = b.load(self.lanes.slot(row, TRANSACTIONS), typ=I64)
                 before = b.add(before, b.sub(after, now))

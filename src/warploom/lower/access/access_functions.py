@@ -102,6 +102,7 @@ class AccessFunctions:
         )
 
     def _get(self, name: str, access_type: AccessType, update: AtomicUpdate | None) -> Value:
+        """Returns the function of a name; emits or declares it on first use."""
         if self._shared is not None:
             return self._declare_shared(self._shared, name, access_type, update)
         if name not in self.module.globals:
@@ -143,6 +144,7 @@ def _name_of(
 def _emit(access: AccessCall, update: AtomicUpdate | None) -> None:
     """Emits the body of an access function: check, count, move."""
     b, access_type, moves = access.lanes.b, access.access_type, AccessMoves(access)
+    # No lane is on: nothing is counted, and the checks below may assume a lowest lane.
     with b.if_then(b.icmp_unsigned("==", access.bits, I32(0))):
         b.ret(I64(0))
     wide = b.zext(access.bits, I64)
@@ -153,13 +155,14 @@ def _emit(access: AccessCall, update: AtomicUpdate | None) -> None:
     places = access.store_lanes(offsets) if update is not None else None
     first_and_step: tuple[Value, Value] | None = None
     counted = access.plan.cost is not Cost.NONE
+    # A load moves its data before the costs are counted, so that a cache miss of the host overlaps
+    # with the counting.
     move_early = moves.move if counted and access_type.op == "load" else None
     if counted:
         costs = AccessCosts(access)
         if access_type.op == "store" and places is not None:
             # The record's patterns belong to the copy that this completes, whose element size
             # differs: a match would count the wrong costs.
-            # The patterns of the row are those of the copy that this completes, of another size.
             costs.count_without_pattern(wide, places)
         else:
             first_and_step = costs.count(wide, offsets, places, move_early)

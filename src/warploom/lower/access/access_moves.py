@@ -75,8 +75,7 @@ class AccessMoves:
         MOVES[self.access.plan.move](self, first_and_step)
 
     def by_pattern(self, first_and_step: tuple[Value, Value] | None) -> None:
-        """Moves one vector if the pattern says that lanes are consecutive, else moves lane by
-        lane."""
+        """Moves one vector if lanes are consecutive by their pattern, else moves lane by lane."""
         assert first_and_step is not None
         b, (first, step) = self.b, first_and_step
         size = self.access.access_type.size
@@ -107,6 +106,7 @@ class AccessMoves:
             store(self._transfers, Move.VECTOR, lane_addresses, values)
 
     def _host_pointer(self, _: AccessType, first: Value) -> Value:
+        """Returns the host pointer of an address, as `Transfers` needs it."""
         return self.pointer(first)
 
     def _part_buffer(self, part: int) -> Value:

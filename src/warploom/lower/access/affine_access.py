@@ -1,15 +1,15 @@
 """Emits loads and stores whose addresses are uniform or affine, inlined in the code of a warp.
 
-For such an access the address of the first lane of each lane run says where all lanes are, so no
-lane has to be compared with another. `ld.global.f32 %f1, [%rd2]` with affine addresses (stride 4)
-becomes
+For such an access the address of the first lane of each lane run determines those of all lanes, so
+no lane has to be compared with another. `ld.global.f32 %f1, [%rd2]` with affine addresses (stride
+4) becomes
 
     hit = range cache has an entry for %rd2 of lane 0   (`lower.access.range_cache`)
     hit:  v = load <32 x i32>, ptr %rd2[0]; count += 1  (`lower.access.loads`)
     miss: v = call @access.load.global.f32x1.(...)      (`lower.access.memory`)
 
 Where a basic block has a slow version, the miss branches there instead (`group_guards`). Accesses
-at any other addresses go to the access function at once.
+at any other addresses call the access function at once.
 """
 
 from __future__ import annotations
@@ -173,6 +173,7 @@ class AffineAccess:
             )
 
     def _either(self, *incoming: tuple[Value, ir.Block]) -> Value:
+        """Emits the phi node of two values and the blocks that they come from."""
         result = self.b.phi(incoming[0][0].type)
         for value, block in incoming:
             result.add_incoming(value, block)

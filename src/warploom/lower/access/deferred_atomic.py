@@ -76,12 +76,11 @@ def emit_deferred(access: AccessCall, update: AtomicUpdate, *, uniform: bool) ->
     b.store(following, lanes.slot(row, DEFERRED))
 
     def places_from(lane: Value) -> list[Value]:
-        # From memory: LLVM would lower extractions from a vector with a variable index to a spill
-        # in each iteration. The load is atomic so that LLVM does not forward the stored vector to
-        # it.
-        # Out of memory, where LLVM would take a vector apart, which costs more.
+        # Reads the stored keys again: extracting lanes from the vector costs more. The load is
+        # atomic so that LLVM does not turn it into extractions.
         packed = b.load_atomic(lanes.slot(keys, lane, I8), "monotonic", KEYS_AT_ONCE, typ=I64)
         shifted = [b.lshr(packed, I64(8 * n)) for n in range(KEYS_AT_ONCE)]
+        # Bits of the next lanes' keys remain after the shift.
         keys_of_lanes = [b.and_(key, I64(WINDOW_WORDS - 1)) for key in shifted]
         return [b.shl(key, I64(WORD_BITS)) for key in keys_of_lanes]
 

@@ -65,6 +65,7 @@ class GroupGuards:
         self.cache.sets.begin(single_entry=True)
         self.groups.clear()
         self._slow_paths.clear()
+        # Divergent code keeps registers lane by lane, so no address is affine.
         if not self.frame.registers.convergent:
             self.prefetches_ahead = False
             return
@@ -117,7 +118,7 @@ class GroupGuards:
         return dict(self._slow_paths)
 
     def _forget(self) -> None:
-        """Resets what is known of earlier code: no counted access, pending store or mask test
+        """Resets the facts about earlier code: no counted access, pending store or mask test
         dominates the code that is emitted next."""
         self._uncounted.clear()
         self.store_batch.reset()
@@ -202,6 +203,8 @@ class GroupGuards:
         """Returns true (an i1) if the fast path can continue: the group hits, all lanes are active,
         and its loads are disjoint from pending stores."""
         b = self.b
+        # The lookup by the full lane set needs no hash of the mask; that the mask is full is a
+        # separate condition, tested once in a block.
         holds = self.cache.hits(group, self.cache.sets.full_warp())
         if not self._all_on or instruction.guard is not None:
             holds = b.and_(holds, b.icmp_unsigned("==", self.lanes.bits(on), I32(-1)))
@@ -232,8 +235,9 @@ class GroupGuards:
         assert isinstance(address.base, Register)
         holds = self.store_batch.begin(group, self.memory.operands.read(address.base, unsigned(64)))
         holds = b.and_(holds, b.icmp_unsigned("==", self.lanes.bits(on), I32(-1)))
-        # Loads that come later look themselves.
         loads = map(self.groups.__getitem__, group.accesses.crossed)
+        # Loads between the first and the last store: those emitted before are compared here, later
+        # ones in their own guards.
         for crossed in {id(one): one for one in loads}.values():
             disjoint = self.store_batch.disjoint(crossed) if crossed.hit is not None else None
             holds = holds if disjoint is None else b.and_(holds, disjoint)

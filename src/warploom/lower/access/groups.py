@@ -14,7 +14,7 @@ from warploom.llvm.lanes import Value
 @dataclass
 class GroupValues:
     """Holds the values that code has computed for a group, `accesses`. After the guard at the first
-    access, `hit` says whether the range cache has all of them (`lower.access.range_cache`); `bases`
+    access, `hit` is true if the range cache has all of them (`lower.access.range_cache`); `bases`
     (a vector) and `firsts` (scalars) are the base address in the first lane of each lane run."""
 
     accesses: AccessGroup
@@ -32,7 +32,7 @@ class GroupValues:
     counter_key: tuple[Value, Value] | None = None
     """The number of the lane set, and that of the count in its entry."""
     separate_member: int | None = None
-    """In a slow version, the member that this stands for: it is counted separately."""
+    """In a slow version, the member that this group is for: it is counted separately."""
     miss_flag: Value = None
     """A variable that is true if the first access missed this time: then all members miss, and the
     rules count each."""

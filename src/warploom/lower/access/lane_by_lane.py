@@ -44,8 +44,8 @@ PlacesFrom = Callable[[Value], list[Value]]
 @dataclass(frozen=True, slots=True)
 class AtomicUpdate:
     """Describes the change of one atomic to memory: `combine` computes the new value from the old
-    one and the operands, `need` is a precondition on the old one, and `returns_old` says whether
-    old values are results."""
+    one and the operands, `need` is a precondition on the old one, and `returns_old` is true if old
+    values are results."""
 
     combine: Term
     need: Precondition | None
@@ -75,9 +75,8 @@ class LaneByLane:
         b = self.b
 
         def place_of(lane: Value) -> Value:
-            # From memory: LLVM would spill a vector in each iteration to extract a lane with a
-            # variable index. The load is atomic so that LLVM does not forward the vector to it.
-            # Out of memory, where LLVM would take a vector apart, which costs more.
+            # Reads the offset from memory: extracting a lane from the vector costs more. The load
+            # is atomic so that LLVM does not turn it into an extraction.
             return b.load_atomic(self.lanes.slot(places, lane), "monotonic", 8, typ=I64)
 
         self._begin()
@@ -106,6 +105,7 @@ class LaneByLane:
         self._end()
 
     def _begin(self) -> None:
+        """Resets the counter of changed elements."""
         if self._changed is not None:
             self.b.store(I64(0), self._changed)
 
@@ -237,6 +237,7 @@ class LaneByLane:
         )
 
     def _operand(self, part: int, lane: Value, type: ir.Type) -> Value:
+        """Returns one operand element of a lane."""
         if self._uniform_operand is not None:
             return self.b.bitcast(self.lanes.splat(self._uniform_operand, 1), type)
         return self.b.load(self._place(part, lane), typ=type, align=1)

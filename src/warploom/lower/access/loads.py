@@ -45,6 +45,7 @@ def load(transfers: Transfers, move: Move, lane_addresses: LaneAddresses) -> lis
 def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads one address for each lane run, without a mask."""
     b, access_type = transfers.b, lane_addresses.access_type
+    # Runs without active lanes have a safe address (`GroupValues.safe_firsts`).
     pointers = [transfers.pointer(access_type, first) for first in lane_addresses.firsts]
     values: list[Value] = []
     for part in range(access_type.parts):
@@ -140,8 +141,7 @@ def load_gathered(transfers: Transfers, lane_addresses: LaneAddresses) -> list[V
 
 
 def load_by_step(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads vectors if the step, which is known only at run time, is the size of an element; else
-    gathers."""
+    """Loads vectors if the step, a run-time value, is the size of an element; else gathers."""
     consecutive = transfers.b.icmp_unsigned(
         "==", lane_addresses.step, I64(lane_addresses.access_type.size)
     )

@@ -128,6 +128,7 @@ class MemoryCode:
         def load_some(part: Space, offsets: Value, active: Value) -> None:
             values = self.load_any(index, replace(access_type, space=part), offsets, active)
             for result, value in zip(results, values, strict=True):
+                # Lanes of other spaces keep the value that their own load gave.
                 old = self.b.load(result, typ=value.type)
                 self.b.store(self.lanes.blend(active, value, old), result)
 
@@ -198,6 +199,8 @@ class MemoryCode:
         fault."""
         base, limit = self.places.space(access_type.space)
         in_cluster = self._is_in_cluster(index, access_type)
+        # Accesses to another block's shared memory are relative to the first block's, and checked
+        # against the whole cluster.
         if in_cluster:
             if self.sanitizing:
                 memory = SpaceMemory(base, limit, self.places.at(0))

@@ -72,6 +72,7 @@ class NarrowAccess:
         return blocks, b.append_basic_block("behind")
 
     def _widened(self, narrow: Value) -> Value:
+        """Returns a vector widened to 32 lanes with zeros."""
         count = narrow.type.count
         lanes = [*range(count), *[count] * (LANES - count)]
         zeros = ir.Constant(narrow.type, None)
@@ -80,6 +81,7 @@ class NarrowAccess:
         )
 
     def _narrowed(self, value: Value, width: int) -> Value:
+        """Returns the first `width` lanes of a vector."""
         lanes = ir.Constant(ir.VectorType(I32, width), [I32(n) for n in range(width)])
         return self.b.shuffle_vector(value, value, lanes)
 

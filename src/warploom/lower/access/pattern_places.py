@@ -35,7 +35,6 @@ def pattern_slot(lanes: Lanes, rules: AccessRules, bits: Value, first: Value) ->
     b = lanes.b
     # The cost of a single lane does not depend on its address, so all such accesses share a pattern
     # with offset 0.
-    # What one lane alone costs does not depend on where it is.
     single_lane = b.icmp_unsigned("==", b.and_(bits, b.sub(bits, I64(1))), I64(0))
     base = b.select(single_lane, first, b.and_(first, I64(-rules.unit)))
     begin = b.sub(first, base)

@@ -74,6 +74,8 @@ class RangeCache:
             group.step = self._word(self._entry(group, lane_set), STEP)
         elif group.base.width > 1:
             entry = self._entry(group, lane_set)
+            # Some lanes of a run may be off. If all its lanes have one address, a run without
+            # active lanes can be read at another run's address, so the load needs no mask.
             uniform = group.step is None and group.base.stride == 0 and not lane_set.is_full
             group.first_vector = self._safe_addresses(entry, group) if uniform else group.bases
             runs = range(group.base.width)
@@ -108,7 +110,6 @@ class RangeCache:
         b = self.b
         # WITHIN has bits of the unit alone: where LLVM can prove that a step is a multiple of the
         # unit, the comparison folds to true.
-        # WITHIN has bits of the unit alone: where LLVM knows that a step is whole units, all folds.
         in_unit = b.and_(step, I64(self._layout.unit - 1))
         within = self._word(self._entry(group, FULL_WARP), WITHIN)
         return b.icmp_unsigned("==", b.and_(in_unit, within), I64(0))
@@ -157,7 +158,7 @@ class RangeCache:
         return self.b.and_(counter_key, self._word(entry, WITHIN))
 
     def _has_pitches(self, entry: Value, group: GroupValues) -> Value:
-        """Returns true (an i1) if each lane run is as far from the first run as the entry says."""
+        """Returns true (an i1) if each lane run is as far from the first run as in the entry."""
         b, width, first = self.b, group.base.width, group.firsts[0]
         # One scalar comparison: the first run's distance from itself is 0.
         if width == 2:
@@ -183,15 +184,18 @@ class RangeCache:
         return self.places.number(group.members[0][0], group.access_type.space)
 
     def _entries(self, row: int) -> Value:
+        """Returns the address of the first entry of a record's cache."""
         begin = self._begin + self._layout.places[row] + HEADER
         return self.lanes.slot(self.frame.rows, begin)
 
     def _entry(self, group: GroupValues, lane_set: LaneSet) -> Value:
+        """Returns the address of a lane set's entry in the cache of a group."""
         row = self._leader(group)
         offset = self.b.mul(lane_set.number, I64(self._layout.entry(row)))
         return self.lanes.slot(self._entries(row), offset)
 
     def _count_at(self, row: int, lane_set: LaneSet, counter: Value) -> Value:
+        """Returns the address of one counter in a lane set's entry."""
         b = self.b
         offset = b.add(
             b.mul(lane_set.number, I64(self._layout.entry(row))), I64(self._layout.counts)
@@ -199,6 +203,7 @@ class RangeCache:
         return self.lanes.slot(self._entries(row), b.add(offset, counter))
 
     def _word(self, entry: Value, word: int) -> Value:
+        """Returns one 64-bit word of an entry."""
         return self.b.load(self.lanes.slot(entry, word), typ=I64)
 
     def fill(self, group: GroupValues, lane_set: LaneSet) -> Value:

@@ -4,7 +4,7 @@ Where a warp writes columns, each lane writes to a cache line of its own, and po
 map all lines to a few sets of the host's cache: by the next store the line has been evicted. All
 words of one lane, stored together, use the line while it is present:
 
-    st [%rd1], a; st [%rd1+4], b     lanes 4096 bytes apart
+    st [%rd1], a; st [%rd1+4], b     stride of 4096 bytes
     ->  for lane in 0..31:  store a[lane], b[lane] at %rd1[0] + 4096 * lane
 
 Stores are deferred only if all lanes are active, their addresses are strided and disjoint (so that
@@ -86,6 +86,8 @@ class StoreBatch:
         begin = b.add(first, I64(start))
         conditions = [
             b.not_(self.lanes.any(other)),
+            # The step is at least as long as the bytes that a lane stores, so lanes do not overlap,
+            # and too short for a sum to wrap around.
             b.icmp_unsigned("<", b.sub(step, I64(stop - start)), I64(FURTHEST)),
             self.memory.places.is_within(index, group.access_type.space, begin, extent),
         ]
@@ -123,8 +125,6 @@ class StoreBatch:
         overlap_span = b.add(pending.extent, b.sub(b.sub(stop, start), I64(1)))
         # Ranges overlap exactly if the load's last byte is less than both lengths together, minus
         # one, after the first stored byte (modulo 2^64).
-        # How far a last byte lies behind the first that is stored to: less than both together are
-        # long, where they meet.
         lasts = [b.add(first, b.sub(stop, I64(1))) for first in group.firsts]
         conditions = [b.icmp_unsigned(">=", b.sub(last, begin), overlap_span) for last in lasts]
         return reduce(b.and_, conditions)
@@ -149,7 +149,6 @@ class StoreBatch:
         offsets = [offset for _, offset in members[: pending.count]]
         # On an early exit, which is rare, stores go one after the other: a function for every
         # prefix of the group would be more code.
-        # Where code leaves too early, they go one after the other: that is rare.
         together = pending.count == len(members)
         parts = [offsets] if together else [[offset] for offset in offsets]
         for number, part in enumerate(parts):

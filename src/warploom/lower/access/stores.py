@@ -31,6 +31,8 @@ def store_scalar(
     highest: Value = I32(LANES - 1)
     if lane_addresses.on is not None:
         zeros = lanes.intrinsic("llvm.ctlz.i32", I32, [lanes.bits(lane_addresses.on), I1(0)])
+        # The guard has established that some lane is active; the mask keeps the index valid without
+        # one.
         highest = b.and_(b.sub(I32(LANES - 1), zeros), I32(LANES - 1))
     pointer = transfers.pointer(access_type, lane_addresses.firsts[0])
     for part, value in enumerate(values):
@@ -100,8 +102,7 @@ def store_pairs(
 def store_by_step(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Stores vectors if the step, which is known only at run time, is the size of an element; else
-    scatters."""
+    """Stores vectors if the step, a run-time value, is the size of an element; else scatters."""
     b = transfers.b
     consecutive = b.icmp_unsigned("==", lane_addresses.step, I64(lane_addresses.access_type.size))
     with b.if_else(consecutive) as (then, otherwise):

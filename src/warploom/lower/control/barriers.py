@@ -90,6 +90,8 @@ class BarrierCode:
             self._store_operands(number, threads)
             self.control.suspension.suspend(Status.ARRIVED_ONLY, following)
         elif copy is Copy.DIVERGENT:
+            # Baseline code has the divergent copy alone: its warps may still be together, and then
+            # wait as a whole.
             if frame.variant.baseline and _plain_number(instruction) is not None:
                 with self.b.if_then(self.control.simt_stack.are_together(), likely=True):
                     self._wait_together(block, index, instruction, number, threads)
@@ -141,6 +143,7 @@ class BarrierCode:
         passed = frame.get(frame.context.table(PASS))
         b.store(I64(0), frame.context.table(PASS))
         on = self.operands.executing(instruction)
+        # PASS is set when the lanes resume here after the wait.
         must_wait = b.and_(b.icmp_unsigned("==", passed, I64(0)), self.lanes.any(on))
         with b.if_then(must_wait):
             number, threads = self._operands(block.start, instruction, on)

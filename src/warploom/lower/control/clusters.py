@@ -20,8 +20,8 @@ from warploom.simt.address_windows import BLOCK_BITS
 
 
 class ClusterCode:
-    """Emits cluster operations of a warp function. `several` says that the launch's clusters have
-    several blocks."""
+    """Emits cluster operations of a warp function. `several`: the launch's clusters have several
+    blocks."""
 
     def __init__(self, frame: Frame, *, several: bool) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b

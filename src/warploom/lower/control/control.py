@@ -1,8 +1,9 @@
 """Emits the control flow of lanes at the ends of basic blocks.
 
 Each basic block is emitted in several copies (`lower.frame.blocks`): convergent, for all living
-lanes together, and divergent. A branch on which all lanes agree is a plain jump in its copy. One on
-which they diverge is lowered, in the convergent copy, in one of three ways that passes have chosen:
+lanes together, and divergent. A branch on which all lanes agree is a plain jump in its copy. A
+branch on which they diverge is lowered, in the convergent copy, to one of three forms that passes
+have chosen:
 
     exit of a masked loop   lanes that leave are masked off   (`lower.control.masked_loops`)
     predicated block        the short side runs under a mask, the other lanes wait

@@ -130,5 +130,7 @@ class Divergence:
             )
             live_after = live_after.union(*(reads(instruction) for instruction in rest))
             self.edges.masked_loops.diverge(block.index, live_after)
+            # The wrapped value has lost its affine form: shapes must be checked when the lanes
+            # reconverge.
             self.layout_recovery.set_stale(True)
             self.b.branch(self.steps[index])

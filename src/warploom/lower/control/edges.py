@@ -36,6 +36,8 @@ class Edges:
         entered = [region for region in after if region not in before]
         if not (left or entered or self.frame.transfers.becomes_varying(origin, index)):
             return self._direct_block(copy, index, origin)
+        # An edge that changes layouts or masks gets a block of its own: neither end may do it for
+        # all its other edges.
         edge = self.blocks.append(f"edge{origin}.{index}")
         with self.b.goto_block(edge):
             self.frame.transfers.to_varying(origin, index)
@@ -46,7 +48,7 @@ class Edges:
         return edge
 
     def _direct_block(self, copy: Copy, index: int, origin: int) -> ir.Block:
-        """Returns the LLVM block of an edge on which no layout changes; a back edge goes through
+        """Returns the LLVM block of an edge on which no layout changes; a back edge passes through
         the fuel test."""
         if index != self.program.exit and index <= origin:
             return self._header(self.blocks.entry_copy(copy, index), index)

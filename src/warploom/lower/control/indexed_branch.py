@@ -99,9 +99,8 @@ class IndexedBranchCode:
         before = b.zext(frame.active.bits(), I64)
         self.control.suspension.saved.save_head()
         reconvergence = frame.program.reconvergence[block.index]
-        following = (
-            block.successors[-1] if block.successors else reconvergence
-        )  # no target: every lane faults
+        # Without any target every lane faults, and the fall-through block is never used.
+        following = block.successors[-1] if block.successors else reconvergence
         numbers = (count, following, reconvergence, index)
         count_at, *rest = (I64(number) for number in numbers)
         level = I64(0) if frame.program.depth is None else call_depth(frame)
@@ -139,8 +138,8 @@ class IndexedBranchCode:
         return self._targets
 
     def _switch(self, copy: Copy, block: Block, target: Value, index: int) -> None:
-        """Emits the jump to a block whose number is known only at run time; a number without a
-        successor faults."""
+        """Emits the jump to a block whose number is a run-time value; a number without a successor
+        faults."""
         b, wrong = self.b, self._append("no.target")
         jump = b.switch(target, wrong)
         for successor in dict.fromkeys(block.successors):

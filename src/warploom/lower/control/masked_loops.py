@@ -64,6 +64,7 @@ class MaskedLoopCode:
             b.store(self.lanes.blend(gone, self.frame.registers.load(register), held), place)
         first = I64(branch)
         if len(region.exits) > 1:
+            # Reconvergence is counted for the branch at which the first lanes left.
             first = b.select(
                 self._any_exited(region), self.frame.get(self._first_exit[region]), first
             )
@@ -130,6 +131,7 @@ class MaskedLoopCode:
         return self.b.icmp_unsigned("!=", self._entered_lanes(region), self.frame.active.bits())
 
     def _entered_lanes(self, region: Region) -> Value:
+        """Returns the lanes that entered a region, as bits."""
         return self.b.load(self._entered[region], typ=I32)
 
 

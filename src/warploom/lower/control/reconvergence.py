@@ -45,6 +45,8 @@ class ReconvergenceCode:
                 self._arrive(index, block)
 
     def _arrive(self, index: int, arrival: ir.Block) -> None:
+        """Emits the arrival of the running lanes at a point: they join the innermost node if that
+        is its point, else continue."""
         b, frame = self.b, self.frame
         gathers = self.blocks.append(f"meet{index}")
         b.cbranch(
@@ -56,6 +58,7 @@ class ReconvergenceCode:
         frame.active.set(b.trunc(expected, I32))
         self.simt_stack.count_reconvergence(self.simt_stack.branch(node), I64(1))
         self.simt_stack.pop(node)
+        # Nodes nest: the popped node's lanes may be expected at this point by the next one, too.
         together = self.blocks.append(f"together{index}")
         b.cbranch(b.icmp_signed("<", frame.get(frame.nodes.top), I64(0)), together, arrival)
         b.position_at_end(together)

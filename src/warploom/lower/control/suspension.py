@@ -58,7 +58,6 @@ class Suspension:
         )
         if is_whole:
             # All lanes will continue there, so only its live registers are needed.
-            # All lanes will go on there: nobody needs anything else.
             assert isinstance(index, int)
             self.saved.save(self.blocks.live(index))
         elif frame.registers.convergent:
@@ -99,6 +98,7 @@ class Suspension:
             yield following
 
     def _following(self, block: int) -> int:
+        """Returns the block after a barrier at the end of `block`."""
         return self.blocks.program.blocks[block].successors[-1]
 
     def emit_exits(self) -> None:
@@ -159,6 +159,7 @@ class Suspension:
         )
         no_nodes = b.icmp_signed("<", frame.get(frame.context.table(TOP)), I64(0))
         copies = Copy.CONVERGENT, Copy.DIVERGENT
+        # All living lanes are together if the split has all of them and no node waits for any.
         switches = {copy: self.blocks.append(f"take.up.{copy.value}") for copy in copies}
         b.cbranch(b.and_(all_living, no_nodes), *switches.values())
         for copy, block in switches.items():
@@ -187,7 +188,6 @@ class Suspension:
             if member_mask(self.blocks.program.instructions[first]) is not None:
                 # The convergent copy does not test whether lanes have waited for their member mask:
                 # all are active.
-                # The convergent copy does not ask whether lanes have waited: they are all there.
                 self.b.store(I64(0), self.frame.context.table(PASS))
             self.b.branch(self.layout_recovery.recover(block_index))
         return block

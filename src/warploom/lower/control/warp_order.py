@@ -86,5 +86,6 @@ class WarpOrder:
         b.branch(self.state.over)
 
     def _arrive(self, site: int) -> None:
+        """Jumps to the code that switches warps, after the arrival at a site."""
         self.b.store(I64(site), self.state.at)
         self.b.branch(self.state.arrived)

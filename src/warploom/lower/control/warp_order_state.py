@@ -19,11 +19,11 @@ class WarpOrderState:
 
     `start` is the site from which the warps of this region continue, `site` the one at which they
     wait, NONE while none waits, `at` the one at which the running warp has arrived. `restarts`
-    counts the barriers that they have passed. `together` says that this call runs the whole thread
-    block, `fewer_before` that threads of the block may have ended before this region
-    (`frame.active.fewer` says so for now). `full_warps` is the number of warps that run region
-    versions: those with 32 threads. `warp_loops` says that the launch's block size permits warp
-    loops. `scheduled`: the schedule decides what runs where warp order ends.
+    counts the barriers that they have passed. `together` is true if this call runs the whole thread
+    block, `fewer_before` if threads of the block may have ended before this region
+    (`frame.active.fewer`: by now). `full_warps` is the number of warps that run region versions:
+    those with 32 threads. `warp_loops` is true if the launch's block size permits warp loops.
+    `scheduled`: the schedule decides what runs where warp order ends.
     """
 
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:

@@ -196,7 +196,6 @@ def _heads(lanes: Lanes, size: int, breaks: Value, reported: Value) -> Value:
         breaks = b.or_(breaks, b.and_(reported, b.shl(missing, I32(1))))
     # A break at a lane that is not reported makes the next reported lane a head: adding the break
     # to the mask of missing lanes carries through them to that lane's bit.
-    # What strays where a lane is missing makes the next one that is not a head: the sum carries.
     carried = b.add(b.and_(breaks, missing), missing)
     first = b.and_(reported, b.neg(reported))
     return b.or_(first, b.and_(reported, b.or_(breaks, carried)))
@@ -207,7 +206,6 @@ def _one_head(lanes: Lanes, size: int, addresses: Value, reported: Value, heads:
     the addresses of inactive lanes between; else returns `heads`."""
     b = lanes.b
     # With an empty mask cttz gives 32; any lane serves, but the extraction needs a valid index.
-    # Without any lane that is shown, some lane is as good as another.
     first = b.and_(lanes.intrinsic("llvm.cttz.i32", I32, [reported, I1(0)]), I32(LANES - 1))
     begins = b.sub(addresses, lane_numbers(I64, size))
     elsewhere = b.icmp_unsigned("!=", begins, lanes.splat(b.extract_element(begins, first)))

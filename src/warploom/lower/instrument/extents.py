@@ -14,8 +14,8 @@ from warploom.llvm.lanes import I1, I32, I64, LANES, Lanes, Value
 
 @dataclass(frozen=True, slots=True)
 class AccessExtent:
-    """Holds the range of bytes that a warp accesses, from `low` up to `high`; `is_dense` (an i1)
-    says that its active lanes together access every byte of it."""
+    """Holds the range of bytes that a warp accesses, from `low` up to `high`; `is_dense` (an i1) is
+    true if its active lanes together access every byte of it."""
 
     low: Value
     high: Value

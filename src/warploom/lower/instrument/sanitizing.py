@@ -183,9 +183,9 @@ class SanitizingCode:
         memory: SpaceMemory,
         extent: AccessExtent | None,
     ) -> Value:
-        """Returns true (an i1) if some lanes access shared memory that is not known to be written,
-        or is outside of the block's. Checks lane by lane only if their extent does not decide. A
-        store marks its bytes as written where the detector keeps nothing else of it."""
+        """Returns true (an i1) if some lanes access shared memory that may be unwritten, or outside
+        of the block's. Checks lane by lane only if their extent does not decide. A store marks its
+        bytes as written where the detector keeps nothing else of it."""
         b, environment = self.b, self.frame.environment
         writes = access_type.op == "store" and not self.in_order
 

@@ -1,8 +1,8 @@
 """Emits functions that check whether lanes access shared memory that no thread has written, from
 the detector's bitmap of written bytes (`detector.memory_words.check_written`).
 
-The bitmap has one bit a byte, 32 in each 64-bit word. The block's longest range known to be written
-is kept beside it and answers most checks with two comparisons:
+The bitmap has one bit a byte, 32 in each 64-bit word. The block's longest written range is kept
+beside it and answers most checks with two comparisons:
 
     range [0, 0x400), load of [0x80, 0x100): covered
     load of [0x400, 0x480): bits of words 0x20..0x23 are tested; if all are set, the range
@@ -274,7 +274,8 @@ def _some_unwritten(lanes: Lanes, first: Value, places: Value, mask: Value, size
     # words: the shift then leaves zeros, and it counts as unwritten, which the detector decides.
     words_at = b.lshr(places, splat_constant(WORD_SHIFT, I32))
     at = b.gep(lanes.splat(first), [b.zext(words_at, vector(I64))], source_etype=I64)
-    loaded = gather(lanes, at, mask, I32)  # the low half of the word, which has all of its bits
+    # A 32-bit gather reads the low half of the word, in which all its bits are.
+    loaded = gather(lanes, at, mask, I32)
     within = b.and_(places, splat_constant((1 << WORD_SHIFT) - 1, I32))
     wanted = splat_constant((1 << size) - 1, I32)
     missing = b.icmp_unsigned("!=", b.and_(b.lshr(loaded, within), wanted), wanted)

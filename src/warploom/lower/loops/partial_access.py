@@ -1,5 +1,9 @@
-"""Loads and stores of one warp of which some threads go through the body of a sweep
-(`lower.loops.warp_loop`): looked at from the first warp of the block, then done at once."""
+"""Emits loads and stores of the one warp of which only some threads run the body of a warp loop
+(`lower.loops.warp_loop`): of `if (tid < 100)`, warp 3 with 4 threads.
+
+The addresses are extrapolated from the registers of the block's first warp, checked before the
+loop, and accessed without a check in it.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,11 @@ from warploom.lower.access.transfers import LaneAddresses, Transfers
 from warploom.ptx.ir import Instruction
 
 ONE_PLACE_OR_VECTOR = (Move.SCALAR, Move.VECTOR, Move.ROWS)
-"""The moves of lanes that reach one address, or consecutive elements."""
+"""The moves of uniform addresses and of consecutive elements."""
 
 
 class PartialAccess:
-    """Emits such accesses of one sweep, in blocks with all their threads along x."""
+    """Emits such accesses of one warp loop, in thread blocks with all threads along x."""
 
     def __init__(self, memory: MemoryCode, reading: Reading) -> None:
         self.memory, self.reading, self.b = memory, reading, memory.b
@@ -32,15 +36,15 @@ class PartialAccess:
         self._groups: dict[int, GroupValues] = {}
 
     def supports(self, index: int, instruction: Instruction) -> bool:
-        """Returns whether an access is one of these."""
+        """Returns true if an access has a form that this class handles."""
         group = group_alone(self.memory.accesses, self.reading, index, instruction)
         if group is None or group.shape.parts > 1 or group.base.width > 1:
             return False
         return group.plan.guard is Guard.CACHE and group.plan.move in ONE_PLACE_OR_VECTOR
 
     def check(self, index: int, instruction: Instruction, warp: Value, bits: Value) -> Value:
-        """Returns whether those lanes of a warp, an i32, can go the short way; the registers are
-        those of the first one."""
+        """Emits the lookup for lanes of a warp (bits of an i32), with the registers of the first
+        warp; returns true (an i1) on a hit."""
         b, access_group = (
             self.b,
             group_alone(self.memory.accesses, self.reading, index, instruction),
@@ -56,11 +60,11 @@ class PartialAccess:
         return self._cache.hits(group, self._cache.sets.of_bits(bits))
 
     def count(self, index: int, times: Value) -> None:
-        """Count that they went so, once or never."""
+        """Counts `times` accesses, 0 or 1."""
         self._cache.count(self._groups[index], times)
 
     def load(self, index: int, instruction: Instruction, on: Value) -> Value:
-        """Returns what they load: in 32 lanes, or in 1 where they agree on a place."""
+        """Returns the loaded elements: in 32 lanes, or in 1 for a uniform address."""
         move, lane_addresses = self._lane_addresses(index, on)
         if move is Move.VECTOR:
             pointer = self._transfers.pointer(lane_addresses.access_type, lane_addresses.firsts[0])
@@ -69,7 +73,7 @@ class PartialAccess:
         return value
 
     def store(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Store what they hold."""
+        """Emits the store."""
         move, lane_addresses = self._lane_addresses(index, on)
         value = self.memory.operands.bits(instruction.operands[1], lane_addresses.access_type.type)
         if move is Move.VECTOR:
@@ -79,7 +83,7 @@ class PartialAccess:
             store(self._transfers, move, lane_addresses, [value])
 
     def _lane_addresses(self, index: int, on: Value) -> tuple[Move, LaneAddresses]:
-        """Returns how an access moves its data, and where lane 0 reaches, or would."""
+        """Returns an access's move, and the address of its lane 0, active or not."""
         group = self._groups[index]
         first = self.b.add(group.firsts[0], I64(group.members[0][1]))
         return group.plan.move, LaneAddresses(group.access_type, [first], on)

@@ -1,21 +1,21 @@
 """Emits batches of iterations of a loop whose addresses advance by strides
-(`analysis.strided_loops`): one check and one count for many iterations, and in between neither.
+(`analysis.strided_loops`): one check and one count for many iterations, and none in between.
 
     back edge:      ends the turn if its instructions are used up
-    batch:          evaluates two iterations ahead; from the places of the first and how far the
-                    second has advanced follows for how many iterations, `count`,
-                      - every group of accesses stays inside of what its cache entry allows,
+    batch:          evaluates two iterations in advance, by index arithmetic alone. Their values
+                    and differences give the number of iterations, `count`, in which
+                      - every access group stays inside of the range of its cache entry,
                       - no widened operand wraps around,
                       - no lane leaves by a comparison of linear values,
                       - the instructions of the turn suffice;
-                    fewer than LEAST: goes on with an ordinary iteration
+                    fewer than LEAST: continues with an ordinary iteration
     batch.body:     the blocks of the loop, accesses unchecked and uncounted; other exits are
-                    evaluated, and lead out through `batch.exit` with what has passed counted
-    batch.done:     counts all of it, and goes on with an ordinary iteration
+                    evaluated, and leave through `batch.exit` after counting
+    batch.done:     counts all iterations, and continues with an ordinary one
 
-The iteration in which a lane leaves, and those for which no cache entry holds, are ordinary: they
-fault, diverge and fill the caches as without this. A loop in which a batch fails waits for twice
-as many iterations before the next attempt.
+Ordinary iterations are those in which a lane leaves, or for which no cache entry hits: they fault,
+diverge and fill the caches as without batches. After a failed batch, a loop waits for twice as many
+iterations until its next attempt.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ from warploom.program.uses import writes
 from warploom.ptx.ir import Instruction, Register, spread
 
 LEAST = 3
-"""Iterations of the smallest batch: what its check costs, some 15 instructions for each group and
-bound, two iterations without their checks make up for."""
+"""Iterations of the smallest batch. Its check takes some 15 instructions for each group and bound,
+as much as the checks of two ordinary iterations."""
 
 PAGE = 4096
-"""Bytes of a page of the host, beyond which its processor does not look for the next lines."""
+"""Bytes of a page of the host; its hardware prefetcher does not cross pages."""
 
 LONGEST_BACKOFF = 1023
-"""Iterations after which a loop whose batches fail tries again, at most."""
+"""Iterations between two attempts at most, after batches have failed."""
 
 
 EndBlock = Callable[[Copy, Block, int, Instruction], bool]
-"""Emits the instruction that ends a block, as outside of a batch."""
+"""Emits the instruction that ends a basic block, as outside of a batch."""
 
 
 @dataclass
 class _Iteration:
-    """Holds what one evaluated iteration has shown: its groups, by their first accesses, and the
-    operands of comparisons and those that are widened, by instruction and number of the source."""
+    """Holds what one evaluated iteration has computed: its groups, by their first accesses, and the
+    operands of comparisons and widening instructions, by instruction and source number."""
 
     groups: dict[int, GroupValues] = field(default_factory=dict[int, GroupValues])
     operands: dict[tuple[int, int], LinearOperand] = field(
@@ -72,9 +72,9 @@ class _Iteration:
 
 @dataclass(frozen=True)
 class _Batch:
-    """A batch about to run: of how many iterations at most; of each group its places in the first
-    iteration, how far it advances, and whether its entry allows these. `prefetches`: it asks for what
-    the next warps access."""
+    """Describes a batch: the greatest number of iterations; for each group its addresses in the
+    first iteration, its step, and whether its entry hits (`hits`). `prefetches` (an i1): it
+    prefetches what the next warps access."""
 
     batched: BatchedLoop
     shapes: BlockShapes
@@ -131,14 +131,14 @@ class StridedLoopCode:
         b.branch(ordinary)
 
     def _skip_during_backoff(self, backoff: Value, ordinary: ir.Block) -> None:
-        """Goes on with an ordinary iteration until the next attempt is due."""
+        """Continues with an ordinary iteration until the next attempt is due."""
         b, left = self.b, self.frame.get(backoff)
         with b.if_then(b.icmp_unsigned("!=", left, I64(0))):
             b.store(b.sub(left, I64(1)), backoff)
             b.branch(ordinary)
 
     def _fill_cache(self, batch: _Batch) -> None:
-        """Has the next batch find entries of groups for which there are none, or others."""
+        """Fills the cache entries of groups that missed, so that the next attempt may hit."""
         for first, group in batch.groups.items():
             with self.b.if_then(self.b.not_(batch.hits[first])):
                 self._group_guards.cache.fill(group, batch.lanes)
@@ -146,8 +146,8 @@ class StridedLoopCode:
     # ---- the check ------------------------------------------------------------------------------
 
     def _assume(self, batched: BatchedLoop, limits: IterationLimits) -> None:
-        """Gives the registers that are live at the header the shapes that they have in a batch, if
-        they do."""
+        """Gives the registers that are live at the header the vector shapes that they have in a
+        batch, and adds the condition that they have them."""
         registers, header = self.frame.registers, batched.loop.header
         live = self.frame.facts.live(header) & batched.shapes.keys()
         values = {r: registers.load(r) for r in sorted(live, key=lambda r: r.name)}
@@ -160,13 +160,15 @@ class StridedLoopCode:
                 limits.forbid(self.lanes.some(differ))
 
     def _check(self, batched: BatchedLoop, shapes: BlockShapes, limits: IterationLimits) -> _Batch:
-        """Emits the check; the registers are then as before."""
+        """Emits the check of a batch; the registers are then as before."""
         frame, b, loop = self.frame, self.b, batched.loop
         limits.require(b.icmp_unsigned("==", frame.active.bits(), I32(-1)))
         registers, live = frame.registers, frame.facts.live(loop.header)
         advancing = (self.program.instructions[index] for index in loop.advances)
         changed = sorted({r for one in advancing for r in writes(one)} & live, key=lambda r: r.name)
         before = {r: registers.load(r, registers.width(r)) for r in changed}
+        # The evaluated values are not those of the current iteration: do not store them in the
+        # context.
         spilled, registers.spilled = registers.spilled, {}
         first, second = (self._evaluate(batched, shapes, limits) for _ in range(2))
         for register, value in before.items():
@@ -191,26 +193,28 @@ class StridedLoopCode:
         return _Batch(batched, shapes, count, lane_set, first.groups, steps, hits, prefetches)
 
     def _prefetches(self, steps: Iterable[Value]) -> Value:
-        """Returns whether the running warp, the first of some, asks for what they access: where
-        iterations are so far apart that each is in another page."""
+        """Returns true (an i1) if the running warp is the first of PREFETCH_WARPS, and addresses
+        advance by a page or more."""
         b = self.b
         first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(PREFETCH_WARPS - 1)), I64(0))
         distant = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)
         return b.and_(first, reduce(b.or_, distant))
 
     def _block_of(self, loop: StridedLoop, index: int) -> int:
+        """Returns the block of the loop that contains an instruction."""
         blocks = self.program.blocks
         return next(one for one in loop.blocks if blocks[one].start <= index < blocks[one].stop)
 
     def _length(self, index: int) -> int:
-        """Returns how many instructions of a turn a block takes."""
+        """Returns the instructions of the turn that a block takes."""
         block = self.program.blocks[index]
         return sum(i not in self.program.hidden for i in range(block.start, block.stop))
 
     def _evaluate(
         self, batched: BatchedLoop, shapes: BlockShapes, limits: IterationLimits
     ) -> _Iteration:
-        """Emits what addresses and bounds of one iteration are computed from, and returns them."""
+        """Emits the index arithmetic of one iteration, and returns the addresses and bounds that it
+        computes."""
         loop = batched.loop
         groups = {group.members[0][0]: group for group in batched.groups}
         found, widened = _Iteration(), set(loop.widened)
@@ -232,7 +236,7 @@ class StridedLoopCode:
         return found
 
     def _operand(self, instruction: Instruction, number: int, advances: set[int]) -> LinearOperand:
-        """Returns a source of an instruction as it is now."""
+        """Returns a source of an instruction with its current value."""
         operand = tuple(
             spread(instruction.operands[len(instruction.operation.spec.destinations) :])
         )[number]
@@ -247,8 +251,8 @@ class StridedLoopCode:
     def _bound_group(
         self, limits: IterationLimits, lane_set: LaneSet, group: GroupValues, later: GroupValues
     ) -> tuple[Value, Value]:
-        """Bounds the iterations to those in which a group stays inside of what its entry allows;
-        returns by how much it advances in each, and whether the entry allows the first."""
+        """Limits the iterations to those in which a group stays inside of its entry's range.
+        Returns the group's step, and whether the entry allows the first iteration."""
         b, width = self.b, group.base.width
         step = b.sub(later.firsts[0], group.firsts[0])
         if width > 1:
@@ -256,6 +260,7 @@ class StridedLoopCode:
             limits.require(limits.all_equal(delta, step))
         offset, last, hit = self._group_guards.cache.allowed_window(group, lane_set)
         limits.require(hit)
+        # A step that is no multiple of the element's size would make later accesses misaligned.
         limits.require(b.icmp_unsigned("==", b.and_(step, I64(group.access_type.size - 1)), I64(0)))
         limits.stays_between(offset, last, step)
         return step, hit
@@ -282,14 +287,14 @@ class StridedLoopCode:
         self._count(batch, iterations, -1)
 
     def _to_varying(self, batch: _Batch, index: int, live: frozenset[Register]) -> None:
-        """Keeps registers lane by lane that are read behind a batch and have no shape in block
-        `index`, where it ends."""
+        """Stores registers lane by lane that are read after a batch and have no vector shape in
+        block `index`, where it ends."""
         registers, kept = self.frame.registers, self.frame.shapes.at(index)
         for register in sorted(live & batch.shapes.keys() - kept.keys(), key=lambda r: r.name):
             registers.put_loose(register, registers.load(register))
 
     def _block(self, copy: Copy, batch: _Batch, iterations: Value, position: int) -> None:
-        """Emits a block of an iteration, up to where it leads on in the loop."""
+        """Emits a block of an iteration, up to the branch to the next block of the loop."""
         loop = batch.batched.loop
         block = self.program.blocks[loop.blocks[position]]
         inside = range(block.start, block.stop)
@@ -304,11 +309,13 @@ class StridedLoopCode:
                 self._leave_if_some_do(copy, batch, iterations, position, instruction)
 
     def _is_bounded(self, loop: StridedLoop, block: Block) -> bool:
-        """Returns whether no lane leaves a batch at the end of a block."""
+        """Returns true if the exit at the end of a block is one that limits the batch, so that no
+        lane takes it."""
         return any(block.start <= index < block.stop for index in loop.compared)
 
     def _instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
-        """Emits an instruction; what has a shape keeps it, as the check has found."""
+        """Emits an instruction; results with a vector shape keep it, as the check has
+        established."""
         code = self.instructions
         guard, on = self.guards.counted(index, instruction), self.frame.active.mask()
         on = on if guard is None else self.b.and_(on, guard)
@@ -321,7 +328,7 @@ class StridedLoopCode:
     def _leave_if_some_do(
         self, copy: Copy, batch: _Batch, iterations: Value, position: int, instruction: Instruction
     ) -> None:
-        """Emits the branch at the end of a block, if some lane leaves the loop by it."""
+        """Emits the branch at the end of a block if some lane leaves the loop there."""
         b, blocks = self.b, batch.batched.loop.blocks
         index, block = blocks[position], self.program.blocks[blocks[position]]
         stays_if_taken = block.successors[0] in blocks
@@ -348,8 +355,8 @@ class StridedLoopCode:
     # ---- counts ---------------------------------------------------------------------------------
 
     def _count(self, batch: _Batch, iterations: Value, left_at: int) -> None:
-        """Counts the iterations that are done, and of one more the blocks up to position `left_at`;
-        the branch that ends that one is not counted."""
+        """Counts the complete iterations, and of one more the blocks up to position `left_at` (-1:
+        none). The branch that ends that iteration is counted where it is emitted."""
         b, frame, complete_iterations = self.b, self.frame, self.frame.get(iterations)
         with_partial = b.add(complete_iterations, I64(1)) if left_at >= 0 else complete_iterations
         stores, used = I64(0), I64(0)

@@ -1,8 +1,12 @@
-"""Emits the work of a block's warps in a sweep (`analysis.warp_loops`), once a survey
-(`lower.loops.warp_loop_guards`) has found where all of them reach.
+"""Emits the code between two barriers as a loop over all warps of a thread block
+(`analysis.warp_loops`), after the checks of `lower.loops.warp_loop_guards`.
 
-Those of which every thread works go through a short loop, one after the other; then, at once, those
-threads of the next one that work.
+    if (tid < n) part[tid] += part[tid + n];  __syncthreads();
+    ->  for warp in 0 .. n / 32: 32-lane load, add, store     without masks or checks
+        the n % 32 threads of the next warp, under a mask
+
+Affine registers of each warp are computed from the first warp's, and accesses are counted once for
+the loop.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from warploom.ptx.ir import Instruction, Register
 
 
 class WarpLoopBody:
-    """Emits the work of sweeps. `standing` has code made as in a block."""
+    """Emits the bodies of warp loops. `standing` makes code be emitted as in a basic block."""
 
     def __init__(
         self,
@@ -43,7 +47,7 @@ class WarpLoopBody:
     def for_each_warp(
         self, first: Value, last: Value, body: Callable[[], None], *, rolled: bool = False
     ) -> None:
-        """Emit `for warp in range(first, last): body()`; `rolled`: LLVM is to leave it so."""
+        """Emits `for warp in range(first, last): body()`; `rolled` keeps LLVM from unrolling it."""
         b, frame = self.b, self.frame
         head, inside, done = (b.append_basic_block(f"warps.{n}") for n in ("head", "body", "done"))
         frame.set_warp(first)
@@ -59,8 +63,8 @@ class WarpLoopBody:
         b.position_at_end(done)
 
     def emit_all(self, plan: WarpLoopPlan, finish: Callable[[], None]) -> None:
-        """Let all warps go that have something to do, and end with what `finish` emits; not so some
-        threads that have nothing to do but the body."""
+        """Emits the code of all warps that have work, each followed by what `finish` emits; without
+        `finish` for a partial warp that has no work outside of the body."""
         warp_loop, b = plan.warp_loop, self.b
         if plan.handles_full_warps:
             self._emit_warps(plan, I64(0), plan.full_warps, warp_loop.own, finish)
@@ -88,9 +92,9 @@ class WarpLoopBody:
         body_blocks: tuple[int, ...],
         finish: Callable[[], None],
     ) -> None:
-        """Warps go all the way, with all their threads; `body_blocks` is the body, if they do that."""
-        # The host's processor asks ahead for each load by its own step, of which a block of few
-        # warps shows it one, if each of these has a copy of the load.
+        """Emits the loop over full warps; `body_blocks` is the body, if they run it."""
+        # The host's hardware prefetcher learns a stride for each load instruction. In an unrolled
+        # loop over few warps, each copy of a load would run once and show none.
         rolled = plan.access.accesses_memory
         masks = dict.fromkeys((*plan.warp_loop.blocks, *body_blocks))
         self.for_each_warp(first, last, lambda: self._emit_warp(plan, masks, finish), rolled=rolled)
@@ -98,8 +102,8 @@ class WarpLoopBody:
     def _emit_warp(
         self, plan: WarpLoopPlan, masks: Mapping[int, Value | None], finish: Callable[[], None]
     ) -> None:
-        """Let the running warp go through some blocks: with all its threads, or those that are
-        on."""
+        """Emits the blocks that are keys of `masks` for the running warp: with all its threads
+        (None) or under a mask."""
         warp_loop = plan.warp_loop
         self._load_registers(warp_loop, plan.starts)
         blocks = [i for i in (*warp_loop.before, *warp_loop.own, *warp_loop.after) if i in masks]
@@ -110,23 +114,22 @@ class WarpLoopBody:
         finish()
 
     def _load_registers(self, warp_loop: WarpLoop, registers: Mapping[Register, Value]) -> None:
-        """Give the running warp those registers which lie to the first one's, and those of its own
-        that it reads."""
+        """Sets the running warp's registers: those extrapolated from the first warp, and its own
+        from the context."""
         self.set_registers(registers)
         self._load_spilled(warp_loop)
 
     def _emit_block(self, plan: WarpLoopPlan, block: int, mask: Value | None) -> None:
-        """Let the running warp go through a block; where only lanes `mask` do, it is the body, and
-        nobody reads what the others compute."""
+        """Emits a block for the running warp. Under a `mask` it is the loop's body, and values of
+        inactive lanes are not read later."""
         warp_loop = plan.warp_loop
         with self._standing(block, convergent=True):
             for index in warp_loop.steps((block,)):
                 kind, instruction = warp_loop.kinds[index], self.program.instructions[index]
                 self.frame.ahead = self.program.blocks[block].stop - index
                 if kind is Kind.SHAPED:
-                    self.loop_check.by_shape(
-                        index, instruction, lambda _: None
-                    )  # it has been looked at
+                    # Wraparound was checked for all warps at once.
+                    self.loop_check.by_shape(index, instruction, lambda _: None)
                 elif kind is Kind.COMPUTED:
                     running = self.frame.active.mask() if mask is None else mask
                     self.instructions.emit(Copy.REGION, index, instruction, None, running)
@@ -146,7 +149,8 @@ class WarpLoopBody:
     def _load(
         self, index: int, instruction: Instruction, plan: WarpLoopPlan, mask: Value | None
     ) -> None:
-        """Emit a load; what lanes or rows agree on comes in 1 lane or in 2."""
+        """Emits a load; its result has 1 lane for a uniform address, or 2 for uniform
+        half-warps."""
         type = instruction.operation.modifiers.scalar()
         is_full = mask is None
         values = (
@@ -159,13 +163,14 @@ class WarpLoopBody:
                 self.instructions.write(Copy.REGION, None, [(target, value, type)])
 
     def set_registers(self, registers: Mapping[Register, Value]) -> None:
-        """Registers of the running warp, from what they are in the first one."""
+        """Sets registers of the running warp, given their values in the first one: adds its number
+        times the step from warp to warp."""
         for register, value in registers.items():
             stride = self.frame.registers.here[register].stride
             self.frame.registers.store(register, self.loop_check.layout.ahead(value, stride))
 
     def _load_spilled(self, warp_loop: WarpLoop) -> None:
-        """Load the running warp's other registers that it reads."""
+        """Loads the other registers of the running warp that it reads from its context."""
         if warp_loop.site is None:
             return
         following = self.program.blocks[warp_loop.site].successors[-1]

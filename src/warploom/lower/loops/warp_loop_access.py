@@ -1,5 +1,8 @@
-"""Loads and stores of all warps of a block at once (`lower.loops.warp_loop`): looked at from the
-first and the last of them, then done warp by warp.
+"""Emits loads and stores of all warps of a thread block (`lower.loops.warp_loop`): checked for the
+first and the last warp, then performed warp by warp.
+
+    part[tid], 8 warps: the first warp at 0x1000, step 128 bytes from warp to warp
+    ->  one check that the entry allows 0x1000 and 0x1000 + 7 * 128
 """
 
 from __future__ import annotations
@@ -19,12 +22,14 @@ from warploom.lower.frame.block_layout import BlockWide
 from warploom.ptx.ir import Instruction, Space
 
 WORD = 4
-"""Bytes from which on consecutive accesses of all warps begin alike: 32 lanes reach a line."""
+"""Bytes from which on consecutive elements of all warps have equal costs: 32 lanes then access
+whole lines."""
 
 
 class WarpLoopAccess:
-    """Emits the accesses of one sweep. `reading` says what is known of operands in warps, `block`
-    what in whole blocks. `extrapolated` are those of which the first warp says where all reach."""
+    """Emits the accesses of one warp loop. `reading` has the vector shapes of operands in a warp,
+    `block` those in a whole thread block. `extrapolated` are the accesses whose addresses in all
+    warps follow from the first one."""
 
     def __init__(
         self,
@@ -50,21 +55,21 @@ class WarpLoopAccess:
                 )
         self._offsets = {i: offset for g in self._groups.values() for i, offset in g.members}
         self._steps: dict[int, Value] = {}
-        """How far each warp reaches behind the one before it, by the first of a group."""
+        """Bytes from one warp's address to the next one's, by the first access of a group."""
         self.extrapolated = frozenset(
             i for i, group in self._groups.items() if _extrapolates(group)
         )
 
     @property
     def accesses_memory(self) -> bool:
-        """Returns whether some are to global memory."""
+        """Returns true if some accesses are to global memory."""
         return any(group.access_type.space is Space.GLOBAL for group in self._groups.values())
 
     # ---- for all warps --------------------------------------------------------------------------
 
     def check(self, index: int, instruction: Instruction, warps: Value) -> Value:
-        """Returns whether so many warps, the first ones, can go the short way. The first one's
-        registers say where."""
+        """Emits the check that the first `warps` warps hit, with the registers of the first one;
+        returns an i1."""
         b, group = self.b, self._groups[index]
         if group.firsts:
             return I1(1)
@@ -81,8 +86,7 @@ class WarpLoopAccess:
         return b.or_(hit, b.icmp_unsigned("==", warps, I64(0)))
 
     def count(self, index: int, warps: Value) -> None:
-        """Count the warps that have gone the short way; the last access of a group counts for
-        all."""
+        """Counts the accesses of `warps` warps; the last access of a group counts for all."""
         group = self._groups[index]
         if index == group.members[-1][0]:
             self._cache.count(group, warps)
@@ -90,18 +94,18 @@ class WarpLoopAccess:
     # ---- for each -------------------------------------------------------------------------------
 
     def load(self, index: int) -> list[Value]:
-        """Returns what the running warp loads, part by part: in 1 lane or in 2 where lanes or rows
-        agree."""
+        """Returns the elements that the running warp loads, part by part: in 1 lane for a uniform
+        address, or in 2 for uniform half-warps."""
         return load(self._transfers, self._groups[index].plan.move, self._lane_addresses(index))
 
     def store(self, index: int, instruction: Instruction) -> None:
-        """Emit the store of the running warp."""
+        """Emits the store of the running warp."""
         group = self._groups[index]
         value = self.memory.operands.bits(instruction.operands[1], group.access_type.type)
         store(self._transfers, group.plan.move, self._lane_addresses(index), [value])
 
     def _lane_addresses(self, index: int) -> LaneAddresses:
-        """Returns where the running warp's first lane, or that of each row, reaches."""
+        """Returns the running warp's addresses."""
         b, group = self.b, self._groups[index]
         offset = b.mul(self.frame.warp, self._steps[group.members[0][0]])
         offset = b.add(offset, I64(self._offsets[index]))
@@ -109,7 +113,8 @@ class WarpLoopAccess:
 
 
 def _extrapolates(group: GroupValues) -> bool:
-    """Returns whether the look at one warp's access may serve all that reach on by one step."""
+    """Returns true if one check can cover all accesses of a group at a constant step from warp to
+    warp."""
     if group.plan.guard is not Guard.CACHE:
         return False
     if group.plan.move is Move.VECTOR:

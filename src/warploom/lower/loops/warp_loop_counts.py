@@ -1,4 +1,4 @@
-"""Counts at once the instructions of a block's warps in sweeps (`lower.loops.warp_loop`)."""
+"""Emits the counts of warp loops (`lower.loops.warp_loop`), once for all warps."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from warploom.lower.loops.warp_loop_guards import WarpLoopPlan
 
 
 class WarpLoopCounts:
-    """Emits the counting of sweeps in one warp function."""
+    """Emits the counts of warp loops in one warp function."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.program = frame.program
 
     def count(self, plans: Sequence[WarpLoopPlan]) -> Value:
-        """Count what all warps have done in one sweep after the other; gives their instructions."""
+        """Counts what all warps have executed in consecutive warp loops; returns the number of
+        instructions."""
         with self.frame.counters.adding_up():
             used = reduce(self.b.add, map(self._count, plans))
         changes = reduce(self.b.add, (n for plan in plans for n in self._changes(plan)), I64(0))
@@ -30,6 +31,7 @@ class WarpLoopCounts:
         return used
 
     def _count(self, plan: WarpLoopPlan) -> Value:
+        """Counts one warp loop; returns its number of instructions."""
         b, frame, warp_loop = self.b, self.frame, plan.warp_loop
         warps, threads = frame.slot(Slot.WARPS), frame.slot(Slot.THREADS)
         for block in warp_loop.blocks:
@@ -58,8 +60,8 @@ class WarpLoopCounts:
     def _count_block(
         self, plan: WarpLoopPlan, block: int, full_warps: Value, warps: Value, threads: Value
     ) -> None:
-        """Count those that have gone through a block, `full_warps` of the warps with all their
-        threads."""
+        """Counts the executions of a block: `warps` and `threads` entered it, `full_warps` of the
+        warps with all their threads."""
         self.frame.counters.add(2 * block, warps)
         self.frame.counters.add(2 * block + 1, threads)
         for index in plan.warp_loop.steps((block,)):
@@ -67,7 +69,7 @@ class WarpLoopCounts:
                 plan.access.count(index, full_warps)
 
     def _changes(self, plan: WarpLoopPlan) -> Iterator[Value]:
-        """Yield how often warps have stored."""
+        """Yields the number of stores of warps."""
         warp_loop = plan.warp_loop
         entered_warps = self.b.add(plan.full_warps, plan.partial_warps(self.b))
         for blocks, warps in (
@@ -80,8 +82,8 @@ class WarpLoopCounts:
                     yield warps
 
     def _count_part(self, plan: WarpLoopPlan, branch: int, partial_warps: Value) -> None:
-        """Once or never, some threads of a warp have gone through the body: they part from the
-        others before it, and meet again behind it."""
+        """Counts the warp of which only some threads have run the body, if there is one: its
+        divergence and reconvergence at the body's branch, and its accesses."""
         for count in (branch, branch + 1):
             self.frame.counters.add(count, partial_warps)
         for index in plan.warp_loop.steps(plan.warp_loop.own):

@@ -1,5 +1,10 @@
-"""Surveys a sweep (`lower.loops.warp_loop`) before it begins: from the first warp's registers,
-where all warps reach, and how many threads have something to do.
+"""Emits the checks that precede a warp loop (`lower.loops.warp_loop`): whether the addresses of all
+warps, extrapolated from the first warp's registers, hit the range cache, and how many threads run
+the loop's body.
+
+For `if (tid < n) ...` in a block of 256 threads, n = 100: three full warps, 4 threads of warp 3,
+and nothing for the others. If a check fails, nothing has been executed, and the warps run in order
+instead.
 """
 
 from __future__ import annotations
@@ -24,11 +29,11 @@ from warploom.ptx.ir import Instruction, Register
 
 @dataclass
 class WarpLoopPlan:
-    """The result of a survey. `starts`, `inside` and `ends` are the first warp's registers, those
-    with shapes, as it begins, before its body and in the end. `full_warps` is how many warps go through
-    the body with all their threads, `partial_threads` how many threads of the next one do; both i64. All that
-    `holds` has to be true. `access` and `part` make the accesses, of whole warps and of that
-    one."""
+    """Holds the results of the checks. `starts`, `inside` and `ends` are the first warp's affine
+    registers at the beginning, before the body and at the end. `full_warps` is how many warps run
+    the body with all their threads, `partial_threads` how many threads of the next warp do; both
+    i64. All `conditions` (i1) must hold. `access` and `partial` emit the accesses of full warps and
+    of that next one."""
 
     warp_loop: WarpLoop
     access: WarpLoopAccess
@@ -41,19 +46,20 @@ class WarpLoopPlan:
     conditions: list[Value] = field(default_factory=list[Value])
 
     def partial_warps(self, b: Value) -> Value:
-        """Returns how many warps go through the body with some of their threads: one or none."""
+        """Returns the number of warps that run the body with some of their threads: 0 or 1 (an
+        i64)."""
         return b.zext(b.icmp_unsigned("!=", self.partial_threads, I64(0)), I64)
 
     @property
     def handles_full_warps(self) -> bool:
-        """Returns whether whole warps can go all the way: all its accesses are such as go on."""
+        """Returns true if full warps can run the loop: all its accesses are extrapolated."""
         kinds = self.warp_loop.kinds.items()
         return self.access.extrapolated.issuperset(i for i, kind in kinds if kind is Kind.ACCESS)
 
 
 class WarpLoopCheck:
-    """Emits the looks at first warps in one warp function. `alike` are the registers of which these
-    say what others hold, `layout` says how."""
+    """Emits the checks on the first warp in one warp function. `alike` are the registers whose
+    values in all warps follow from those in the first one; `layout` computes them."""
 
     def __init__(self, saved: Saved, instructions: InstructionCode) -> None:
         self.saved, self.instructions = saved, instructions
@@ -67,9 +73,9 @@ class WarpLoopCheck:
         self._prefix_masks = LeadingCode(self.memory.operands, self._reading)
 
     def supports(self, warp_loop: WarpLoop) -> bool:
-        """Returns whether code can look at a sweep: its accesses are of forms that go on from warp
-        to warp, and the first threads go through the body, if there is one. What only the first
-        warp can access, some of its threads may."""
+        """Returns true if the loop can be checked: its accesses are extrapolated, and the threads
+        that run its body, if it has one, are the first ones of the block. An access in the body
+        that is not extrapolated is possible if only threads of the first warp run the body."""
         instructions, access, part = (
             self.program.instructions,
             self._access(warp_loop),
@@ -91,13 +97,15 @@ class WarpLoopCheck:
         return self._prefix_masks.leads(comparison, opposite=negated, one=not warp_loop.asks_all)
 
     def _access(self, warp_loop: WarpLoop) -> WarpLoopAccess:
+        """Returns the accesses of full warps."""
         return WarpLoopAccess(self.memory, self._lanes, self._reading, self.layout, warp_loop)
 
     def _part(self) -> PartialAccess:
+        """Returns the accesses of the partial warp."""
         return PartialAccess(self.memory, self._lanes)
 
     def resume_first_warp(self, warp_loop: WarpLoop) -> None:
-        """Begin the first warp, or let it go on."""
+        """Begins the first warp, or resumes it."""
         self.frame.set_warp(I64(0))
         if warp_loop.site is None:
             self.saved.begin(I32(-1))
@@ -106,8 +114,8 @@ class WarpLoopCheck:
             self.saved.take_up_together(self.frame.facts.live(following), whole=True)
 
     def make_plan(self, warp_loop: WarpLoop) -> WarpLoopPlan:
-        """Ask of the first warp, whose registers are in place, what all are to do; they are then
-        as behind the sweep."""
+        """Emits the checks of a loop, with the first warp's registers loaded; these are then as
+        after the loop."""
         warps = self.frame.slot(Slot.WARPS)
         starts = self._registers(self.alike)
         plan = WarpLoopPlan(warp_loop, self._access(warp_loop), self._part(), warps, I64(0), starts)
@@ -126,7 +134,7 @@ class WarpLoopCheck:
         return plan
 
     def _count_body_threads(self, warp_loop: WarpLoop, plan: WarpLoopPlan) -> None:
-        """Return how many threads go through the body."""
+        """Emits how many threads run the body, into the plan."""
         b, threads = self.b, self.frame.slot(Slot.THREADS)
         negated, instruction = self._body_condition(warp_loop)
         count, is_prefix = self._prefix_masks.holds_first(instruction, threads, opposite=negated)
@@ -140,7 +148,7 @@ class WarpLoopCheck:
     def _check_block(
         self, warp_loop: WarpLoop, block: int, warps: Value, plan: WarpLoopPlan
     ) -> None:
-        """Go through a block; so many warps are to."""
+        """Emits the checks of a block that the first `warps` warps run."""
         for index in warp_loop.steps((block,)):
             instruction = self.program.instructions[index]
             if warp_loop.kinds[index] is Kind.SHAPED:
@@ -161,6 +169,8 @@ class WarpLoopCheck:
     def _check_access(
         self, index: int, instruction: Instruction, warps: Value, plan: WarpLoopPlan
     ) -> None:
+        """Adds the condition that an access of full warps hits; one that is not extrapolated needs
+        `warps` to be 0."""
         if index in plan.access.extrapolated:
             plan.conditions.append(plan.access.check(index, instruction, warps))
         else:
@@ -169,6 +179,7 @@ class WarpLoopCheck:
     def _check_partial_access(
         self, index: int, instruction: Instruction, plan: WarpLoopPlan
     ) -> None:
+        """Adds the condition that an access of the partial warp hits, if there is such a warp."""
         b = self.b
         hit = plan.partial.check(
             index, instruction, plan.full_warps, prefix_mask(b, plan.partial_threads)
@@ -176,15 +187,15 @@ class WarpLoopCheck:
         plan.conditions.append(b.or_(hit, b.icmp_unsigned("==", plan.partial_threads, I64(0))))
 
     def _registers(self, registers: Iterable[Register]) -> dict[Register, Value]:
-        """Returns what registers hold now, those that lie in the whole block as in a warp."""
+        """Returns the current values of those registers that are affine in the whole block."""
         block_affine = sorted(self.alike & set(registers), key=lambda register: register.name)
         return {
             r: self.frame.registers.load(r, self.frame.registers.width(r)) for r in block_affine
         }
 
     def _body_condition(self, warp_loop: WarpLoop) -> tuple[bool, Instruction]:
-        """Return which comparison says who goes through the body, and whether where it does not
-        hold."""
+        """Returns the comparison that selects the threads of the body, and true first if it selects
+        them where it does not hold."""
         block = self.program.blocks[warp_loop.before[-1]]
         instruction, guard = comparison_of(self.program, block), last_of(self.program, block).guard
         assert instruction is not None
@@ -194,11 +205,11 @@ class WarpLoopCheck:
     def by_shape(
         self, index: int, instruction: Instruction, wrapped: Callable[[Value], None]
     ) -> None:
-        """Emit an instruction that is SHAPED; what to do is `wrapped`, where a lane wraps around
-        that must not."""
+        """Emits an instruction with affine results; `wrapped` gets the condition (an i1) that a
+        lane wraps around where it must not."""
         self.instructions.by_shape(index, instruction, self.frame.active.mask(), wrapped)
 
 
 def prefix_mask(b: Value, count: Value) -> Value:
-    """Return the first lanes, so many (an i64, below 32), as an i32."""
+    """Returns a mask of the first `count` lanes (an i64 below 32), as an i32."""
     return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)

@@ -1,9 +1,11 @@
-"""Sweeps and courses of blocks as ways through a warp function: what they ask before they begin,
-and where they lead.
+"""Emits warp loops (`analysis.warp_loops`), and static schedules of several such loops
+(`analysis.static_schedule`), as entries of a warp function.
 
-Where all warps of a block can go one way (`analysis.warp_loops`), or it is known all that it does
-(`analysis.static_schedule`), that is done at once; where not, nothing has happened yet, and the
-warps take their turns (`lower.control.warp_order`).
+    region check for site 2:  br (all conditions), warp loop, run warps in order
+    static schedule:          br (conditions of all loops), loop 1, loop 2, ..., end of block
+
+If a condition fails, nothing has been executed yet, and warps run in order
+(`lower.control.warp_order`).
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ from warploom.simt.schedule_layout import STATUS
 
 
 class WarpLoopCode:
-    """Emits the sweeps and the course of one warp function. `standing` has code made as in a
-    block."""
+    """Emits the warp loops and the static schedule of one warp function. `standing` makes code be
+    emitted as in a basic block."""
 
     def __init__(
         self, saved: Saved, warp_order: WarpOrder, instructions: InstructionCode, standing: Standing
@@ -44,7 +46,8 @@ class WarpLoopCode:
         self._counts, self._standing = WarpLoopCounts(self.frame), standing
 
     def emit(self, warp_loops: Iterable[WarpLoop], sites: Mapping[int, int]) -> dict[int, ir.Block]:
-        """Emit what can be; gives where they begin, by site. `sites` numbers those by blocks."""
+        """Emits the warp loops that are supported; returns their entries by site. `sites` has the
+        numbers of sites by block."""
         entries: dict[int, ir.Block] = {}
         for warp_loop in warp_loops:
             if self._supports(warp_loop, sites):
@@ -54,16 +57,16 @@ class WarpLoopCode:
         return entries
 
     def _supports(self, warp_loop: WarpLoop, sites: Mapping[int, int]) -> bool:
-        """Returns whether code can look at a sweep, and it leads to the end or to where warps in
-        relay may wait."""
+        """Returns true if a warp loop can be checked, and leads to the end or to a site at which
+        warps may wait."""
         waits = sites.get(warp_loop.blocks[-1]) in self.warp_order.sites
         return (warp_loop.ends or waits) and self.loop_check.supports(warp_loop)
 
     def emit_static_schedule(
         self, static_schedule: StaticSchedule, sites: Mapping[int, int], otherwise: ir.Block | None
     ) -> ir.Block | None:
-        """Emit all that a block does, if that can be; gives where it begins. Where a block cannot
-        go so, it goes `otherwise`, or its warps take their turns."""
+        """Emits the static schedule of a thread block, if it is supported; returns its entry. If a
+        check fails at run time, it branches to `otherwise`, or warps run in order."""
         if not static_schedule or not all(
             self._supports(warp_loop, sites) for warp_loop in static_schedule
         ):
@@ -72,19 +75,23 @@ class WarpLoopCode:
         plans = self._make_plans(static_schedule, otherwise)
         for plan in plans:
             with self._at_beginning(plan.warp_loop):
+                # Between loops only the warp's own results need its context: affine registers are
+                # recomputed from the first warp's.
                 self._body.emit_all(plan, partial(self._save_own, plan))
         self._body.for_each_warp(I64(0), self.frame.slot(Slot.WARPS), self._end_warp)
         self.warp_order.finish_warp_loop(END, self._counts.count(plans))
         return begin
 
     def _begin_block(self, name: str) -> ir.Block:
+        """Returns a new LLVM block, at which code continues."""
         block = self.frame.function.append_basic_block(name)
         self.b.position_at_end(block)
         return block
 
     @contextmanager
     def _at_beginning(self, warp_loop: WarpLoop) -> Generator[None]:
-        """Have code made as where a sweep begins. What is steady need not be so before its end."""
+        """Emits code as at the beginning of a warp loop. Registers that are normally spilled on
+        each write need not be before the loop's end."""
         spilled, self.frame.registers.spilled = self.frame.registers.spilled, {}
         with self._standing(warp_loop.blocks[0], convergent=True):
             yield
@@ -93,7 +100,7 @@ class WarpLoopCode:
     def _make_plans(
         self, warp_loops: Sequence[WarpLoop], otherwise: ir.Block | None
     ) -> list[WarpLoopPlan]:
-        """Ask what all warps are to do in one sweep after the other; go on where they can."""
+        """Emits the checks of consecutive warp loops; code continues if all hold."""
         b, plans = self.b, list[WarpLoopPlan]()
         with self._at_beginning(warp_loops[0]):
             self.loop_check.resume_first_warp(warp_loops[0])
@@ -112,8 +119,8 @@ class WarpLoopCode:
         return plans
 
     def _fuel_suffices(self, warp_loops: Sequence[WarpLoop]) -> list[Value]:
-        """Returns whether there are instructions enough for all warps, in the turn and in the
-        launch."""
+        """Returns conditions (i1) that the instructions left in the turn and in the launch suffice
+        for all warps."""
         if not self.warp_order.state.scheduled:
             return [I1(1)]
         b, frame = self.b, self.frame
@@ -129,6 +136,7 @@ class WarpLoopCode:
     # ---- one sweep ------------------------------------------------------------------------------
 
     def _warp_loop(self, warp_loop: WarpLoop, site: int) -> None:
+        """Emits one warp loop, which ends at a site."""
         [plan] = self._make_plans([warp_loop], None)
         with self._at_beginning(warp_loop):
             self._body.emit_all(plan, partial(self._finish_warp, plan))
@@ -144,7 +152,7 @@ class WarpLoopCode:
             self.warp_order.finish_warp_loop(site, self._counts.count([plan]))
 
     def _finish_warp(self, plan: WarpLoopPlan) -> None:
-        """Take the running warp past the barrier, or to its end."""
+        """Saves the running warp as after the barrier, or ends it."""
         if plan.warp_loop.ends:
             self._end_warp()
             return
@@ -154,17 +162,18 @@ class WarpLoopCode:
         self._save(plan, plan.warp_loop.changed)
 
     def _end_warp(self) -> None:
-        """End the running warp."""
+        """Ends the running warp."""
         if self.warp_order.state.scheduled:
             self.frame.context.set_state(STATUS, I64(Status.ENDED))
 
     # ---- one of several -------------------------------------------------------------------------
 
     def _save_own(self, plan: WarpLoopPlan) -> None:
-        """Keep what the running warp has computed itself."""
+        """Saves registers that do not follow from the first warp's."""
         self._save(plan, plan.warp_loop.changed - self.loop_check.alike)
 
     def _save(self, plan: WarpLoopPlan, registers: Iterable[Register]) -> None:
+        """Saves registers of the running warp for the code after the loop."""
         if not plan.warp_loop.ends:
             with self._standing(plan.warp_loop.behind, convergent=True):
                 self.saved.keep_together(registers)

@@ -1,7 +1,11 @@
-"""`cp.async` and `st.bulk` in a warp's code: the bytes go between global and shared memory as they
-are issued, and where they complete late, what was there is put back (`asynchronous.late_copies`).
+"""Emits `cp.async`, `cp.async.bulk` and `st.bulk`. The bytes are copied between global and shared
+memory when the copy is issued; where it completes late, the old bytes are put back meanwhile
+(`asynchronous.late_copies`).
 
-Lanes that copy a part only take it byte by byte, so that nothing beyond it is reached.
+A lane that copies less than its full size (`src-size`) copies byte by byte, so that nothing beyond
+is read:
+
+    cp.async.ca.shared.global [d], [a], 16, 5    bytes 0..4 of lane copied, 5..15 are zeros
 """
 
 from __future__ import annotations
@@ -40,7 +44,8 @@ class CopyCode:
         self.lanes, self.b = atomics.lanes, atomics.b
 
     def copy(self, index: int, instruction: Instruction, on: Value) -> None:
-        """`[d] = [a]`, `size` bytes a lane, of which some come as zeros (PTX ISA, cp.async)."""
+        """Emits `[d] = [a]` of `size` bytes a lane, of which some may be zeros (PTX ISA,
+        cp.async)."""
         if is_bulk_copy(instruction.operation):
             self._bulk(index, instruction, on)
             return
@@ -56,7 +61,7 @@ class CopyCode:
     def _operand_rows(
         self, target: Value, source: Value, byte_counts: Value | None, size: int
     ) -> dict[int, Value]:
-        """Returns the operands of `asynchronous.late_copies` of a `cp.async`."""
+        """Returns the operand rows of a `cp.async` for `asynchronous.late_copies`."""
         whole = splat_constant(size, I64)
         if byte_counts is None:
             return {SHARED_ROW: target, GLOBAL_ROW: source, SIZE_ROW: whole}
@@ -74,7 +79,7 @@ class CopyCode:
         size: int,
         on: Value,
     ) -> None:
-        """Emit the load from the first and the store to the second of two places."""
+        """Emits the load from the first of two addresses and the store to the second."""
         b, (source, target) = self.b, places
         load, whole = AccessType("load", Space.GLOBAL, B32, size // 4), on
         if byte_counts is not None:
@@ -88,8 +93,8 @@ class CopyCode:
         self.memory.store_any(index, store, target, values, on)
 
     def _bulk(self, index: int, instruction: Instruction, on: Value) -> None:
-        """`cp.async.bulk`: every lane copies `size` bytes of its own, piece by piece; then an
-        mbarrier hears of them, where one is named. What it hears is one more store."""
+        """Emits `cp.async.bulk`: each lane copies `size` bytes, in a loop over pieces; then it
+        signals an mbarrier, if one is named, which counts as one more store."""
         b, operands = self.b, self.operands
         target_address, source = (operands.address(operand) for operand in instruction.operands[:2])
         byte_counts = b.zext(operands.read(instruction.operands[2], U32), vector(I64))
@@ -116,7 +121,7 @@ class CopyCode:
     def _record(
         self, index: int, rows: dict[int, Value], on: Value, *, source: Space, target: Space
     ) -> None:
-        """Emit the record of what a bulk copy moves."""
+        """Emits the log record of a bulk copy."""
         assert self.memory.copy_recording is not None
         tensors, bits = self.waits.tensors, self.b.zext(self.lanes.bits(on), I64)
         tensors.fill({BARRIER_ROW: splat_constant(-1, I64), **rows})
@@ -124,7 +129,7 @@ class CopyCode:
         self.memory.copy_recording.bulk(index, bits, data, source=source, target=target)
 
     def fill(self, index: int, instruction: Instruction, on: Value) -> None:
-        """`st.bulk`: every lane fills `size` bytes of its own with zeros, piece by piece."""
+        """Emits `st.bulk`: each lane fills `size` bytes with zeros, in a loop over pieces."""
         target_address, size = instruction.operands[:2]
         start, byte_counts = self.operands.address(target_address), self.operands.read(size, U64)
         store, zeros = AccessType("store", space_of(instruction), U64), splat_constant(0, I64)
@@ -137,8 +142,8 @@ class CopyCode:
     def _pieces(
         self, byte_counts: Value, on: Value, step: int, each: Callable[[Value, Value], None]
     ) -> None:
-        """Emit `each` over the pieces of so many bytes: how far they are behind the first, and the
-        lanes that have one there."""
+        """Emits a loop of `each` over pieces of `step` bytes, with their offset and the lanes that
+        have one there."""
         b, done_bytes = self.b, self.operands.frame.variable(I64)
         b.store(I64(0), done_bytes)
         head, body, done = (b.append_basic_block(name) for name in ("bulk", "piece", "copied"))
@@ -155,7 +160,8 @@ class CopyCode:
         b.position_at_end(done)
 
     def _counts(self, instruction: Instruction, size: int) -> Value | None:
-        """Returns how many bytes each lane takes from global memory; None where all take all."""
+        """Returns how many bytes each lane copies from global memory; None if all copy their full
+        size."""
         optional = instruction.operands[3:]
         if "L2::cache_hint" in instruction.operation.modifiers:
             optional = optional[:-1]
@@ -173,7 +179,7 @@ class CopyCode:
     def _with_partial(
         self, index: int, source: Value, values: list[Value], byte_counts: Value, partial: Value
     ) -> list[Value]:
-        """Return the values with the bytes of those lanes put in that copy a part."""
+        """Returns the words of a copy, with those of the lanes in `partial` loaded byte by byte."""
         b, words = self.b, [self.operands.frame.variable(vector(I32)) for _ in values]
         for word, value in zip(words, values, strict=True):
             b.store(value, word)

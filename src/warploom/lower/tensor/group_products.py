@@ -1,8 +1,9 @@
-"""The function of a warp group's product: the 16 rows of one warp, in vector code.
+"""Emits the function that computes 16 rows of a warp group's product (`wgmma`) in vector code.
 
-B comes as words that lanes have read from shared memory, in blocks of 32 columns. It becomes
-numbers first, in rows of one k; then every eight columns of D are summed in the registers in which
-their lanes hold them. Made once for each opcode and each kind of operands.
+B is read from shared memory in blocks of 32 columns and converted to numbers once, one row of each
+k. D is then summed in groups of eight columns, in the registers in which lanes hold them: for each
+k, a multiply-add of A's element in the lane's row and B's element in its column. There is one
+function for each opcode and each kind of operands.
 """
 
 from __future__ import annotations
@@ -20,57 +21,63 @@ from warploom.llvm.lanes import I8, I32, I64, LANES, PTR, Lanes, Value, element_
 from warploom.lower.tensor.products import SumCode
 
 WORDS = 4
-"""Words of a unit, and registers of a warp's part of A."""
+"""Words of a unit (16 bytes) of shared memory, and registers of a warp's part of A."""
 
 VECTOR_BYTES = 4 * LANES
 COLUMNS = 8
-"""Columns of D whose elements have one pattern over the lanes: two neighbours in each lane, in each
-of the two groups of eight rows."""
+"""Columns of D whose elements have one pattern over the lanes: two adjacent ones in each lane, in
+each half of eight rows."""
 
 HALVES = ROWS // 8
 
 
 @dataclass(frozen=True)
 class ProductBuffer:
-    """Places the operands of a product in its buffer, counted in vectors of 32 words: the
-    registers of D, those of A, metadata, the words of B, and room for the numbers of B."""
+    """Locates the operands of a product in its buffer, in vectors of 32 words: the registers of D
+    and of A, the metadata, the words of B, and B converted to numbers."""
 
     group_product: GroupProduct
 
     @property
     def d(self) -> int:
+        """Returns the position of D's registers."""
         return 0
 
     @property
     def a(self) -> int:
+        """Returns the position of A's registers."""
         return self.group_product.product.d.registers
 
     @property
     def metadata(self) -> int:
+        """Returns the position of the metadata."""
         return self.a + WORDS
 
     @property
     def b(self) -> int:
+        """Returns the position of the words of B."""
         return self.metadata + 1
 
     @property
     def numbers(self) -> int:
+        """Returns the position of B converted to numbers."""
         operand = self.group_product.shared_b
         return self.b + operand.blocks * operand.requests * WORDS
 
     @property
     def bytes(self) -> int:
+        """Returns the size of the buffer."""
         operand = self.group_product.shared_b
         return (self.numbers + operand.columns * operand.blocks) * VECTOR_BYTES
 
 
 def vector_at(b: Value, buffer: Value, place: Value) -> Value:
-    """Emits the address of a vector of the buffer of a product; `place` is an i64."""
+    """Emits the address of a vector of a product's buffer; `place` is its number, an i64."""
     return b.gep(buffer, [b.mul(place, I64(VECTOR_BYTES))], source_etype=I8)
 
 
 def counted_loop(b: Value, count: int, body: Callable[[Value], None]) -> None:
-    """Emits `body` for the numbers from 0 up to `count`, as i64."""
+    """Emits a loop of `body` over the numbers from 0 up to `count`, as i64."""
     if count == 1:
         body(I64(0))
         return
@@ -87,7 +94,8 @@ def counted_loop(b: Value, count: int, body: Callable[[Value], None]) -> None:
 
 
 def group_product_function(module: ir.Module, opcode: str, group_product: GroupProduct) -> Value:
-    """Returns `void(buffer)`, which reads D, A, metadata and the words of B, and leaves D."""
+    """Returns the function `void(buffer)`, which reads D, A, metadata and the words of B, and
+    stores D."""
     a = group_product.shared_a
     kinds = (
         "registers" if a is None else "transposed" if a.transposed else "rows",
@@ -122,7 +130,7 @@ class _GroupProductBody:
         self.b.ret_void()
 
     def _words(self, first: Value, count: int) -> list[Value]:
-        """Vectors of the buffer, from one on."""
+        """Loads `count` vectors of the buffer, beginning with `first`."""
         b = self.b
         layout = [b.add(first, I64(n)) for n in range(count)]
         return [
@@ -130,7 +138,7 @@ class _GroupProductBody:
         ]
 
     def _number_block(self, block: Value) -> None:
-        """Writes the elements of a block of B as numbers: by k, its 32 columns."""
+        """Converts a block of B to numbers and stores them: for each k, its 32 columns."""
         b, operand = self.b, self.group_product.shared_b
         words = operand.requests * WORDS
         first = b.add(I64(self.layout.b), b.mul(block, I64(words)))
@@ -141,7 +149,7 @@ class _GroupProductBody:
             b.store(row, vector_at(b, self.buffer, place), align=64)
 
     def _rows(self) -> list[list[Value]]:
-        """Return a by k and half: in each lane the element of the row that the lane has of D."""
+        """Returns A by k and half: in each lane the element in the row that the lane has of D."""
         operand: SharedOperand | None = self.group_product.shared_a
         fragment: Fragment = self.product.a if operand is None else operand.fragment
         numbers = self.code.numbers(fragment, self._words(I64(self.layout.a), WORDS))
@@ -154,7 +162,8 @@ class _GroupProductBody:
         ]  # fmt: skip
 
     def _selectors(self) -> list[list[Value]]:
-        """Returns where in their chunks stored elements stand, likewise; empty for a dense A."""
+        """Returns by k and half which element of its chunk each stored one is; empty for a
+        dense A."""
         sparsity = self.product.sparsity
         if sparsity is None:
             return []
@@ -165,7 +174,7 @@ class _GroupProductBody:
         ]
 
     def _sum(self, column: Value, rows: list[list[Value]], selectors: list[list[Value]]) -> None:
-        """Sums eight columns of D."""
+        """Emits the sums of eight columns of D."""
         b, code = self.b, self.code
         fragment = accumulator(self.product.d.type, ROWS, COLUMNS)
         first = b.mul(column, I64(fragment.registers))
@@ -184,8 +193,9 @@ class _GroupProductBody:
             b.store(word, vector_at(b, self.buffer, place), align=64)
 
     def _columns(self, column: Value, k: int) -> list[tuple[Value, Value]]:
-        """Returns what the k-th stored elements of A can meet in eight columns of B: for each
-        choice, the even and the odd ones of its row of B, as the lanes of D have them."""
+        """Returns the elements of eight columns of B that the k-th stored elements of A may
+        multiply: for each possible position in the chunk, those of the even and of the odd columns
+        in the lanes of D."""
         b, operand, sparsity = self.b, self.group_product.shared_b, self.product.sparsity
         rows = [k] if sparsity is None else [sparsity.column(k, c) for c in range(sparsity.choices)]
         pairs: list[tuple[Value, Value]] = []
@@ -201,10 +211,10 @@ class _GroupProductBody:
 
 
 def _rows_of(half: int) -> list[int]:
-    """Return the rows that lanes have in a half of a warp's 16 rows."""
+    """Returns the row of each lane in one half of a warp's 16 rows."""
     return [8 * half + lane // 4 for lane in range(LANES)]
 
 
 def _lane_columns(inside: int) -> ir.Constant:
-    """Return the columns of eight that lanes have, as a constant: the even or the odd ones."""
+    """Returns each lane's column of eight as a constant: the even or the odd one."""
     return ir.Constant(vector(I32), [I32(2 * (lane % 4) + inside) for lane in range(LANES)])

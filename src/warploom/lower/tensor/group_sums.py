@@ -1,5 +1,5 @@
-"""Computes the products of warp groups (`lower.tensor.warp_group`): puts their operands into a
-buffer, and calls the function that multiplies."""
+"""Emits the computation of warp group products (`lower.tensor.warp_group`): stores the operands in
+a buffer, and calls the function that multiplies (`lower.tensor.group_products`)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ from warploom.simt.schedule_layout import GROUP_WARPS
 
 
 class GroupSums:
-    """Emits the computation of the products in one warp function; `sites` are their operands by
-    instruction."""
+    """Emits the products of one warp function; `sites` are their operands by instruction."""
 
     def __init__(self, memory: MemoryCode, sites: Mapping[int, GroupOperands]) -> None:
         self.operands, self.frame = memory.operands, memory.frame
@@ -45,7 +44,8 @@ class GroupSums:
         )
 
     def emit(self, entry: Entry, index: int) -> list[Result]:
-        """Returns the sums of a product of instruction `index`; its operands as of now."""
+        """Returns the sums of the product of instruction `index`, with the operands' current
+        values."""
         b, operands = self.b, self._sites[index]
         layout = ProductBuffer(operands.product)
         self._store(layout.d, self._scaled(operands, entry.scaled))
@@ -64,7 +64,7 @@ class GroupSums:
         ]
 
     def _scaled(self, operands: GroupOperands, scaled: Value) -> list[Value]:
-        """Return the registers of D, zeros where it is not added."""
+        """Returns the registers of D, zeros if the product is not added to them."""
         words = [self.operands.read(register, U32) for register in elements(operands.d)]
         if isinstance(operands.scale_d, Immediate) and operands.scale_d.value:
             return words
@@ -72,13 +72,13 @@ class GroupSums:
         return [self.lanes.blend(mask, word, splat_constant(0, I32)) for word in words]
 
     def _metadata(self, entry: Entry, sparsity: Sparsity, selector: Operand) -> Value:
-        """Return the metadata, moved to the lanes that have them with selector 0."""
+        """Returns the metadata, moved to the lanes that hold them with selector 0."""
         assert isinstance(selector, Immediate)
         holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
         return pick(self.lanes, [entry.metadata], [(0, holder) for holder in holders])
 
     def _multiplicand(self, operands: GroupOperands, entry: Entry, index: int) -> list[Value]:
-        """Return the words of A: registers, or the 16 rows of the warp in shared memory."""
+        """Returns the words of A: registers, or the warp's 16 rows in shared memory."""
         shared = operands.product.shared_a
         if shared is None:
             return [self.operands.read(register, U32) for register in elements(operands.a)]
@@ -88,7 +88,7 @@ class GroupSums:
     def _load_b(
         self, layout: ProductBuffer, operand: SharedOperand, descriptor: Value, index: int
     ) -> None:
-        """Put the words of B into the buffer, block by block."""
+        """Stores the words of B in the buffer, block by block."""
         words = operand.requests * WORDS
 
         def load(block: Value) -> None:

@@ -1,4 +1,5 @@
-"""Emits matrix instructions of a warp: `wmma` loads and stores, and the calls of products."""
+"""Emits the matrix instructions of a warp: calls of product functions for `mma` and `wmma.mma`
+(`lower.tensor.products`), and the loads and stores of `wmma`."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ class MatrixCode:
         self.groups = WarpGroupCode(memory, delays=memory.functions.shuffles)
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """Emit any of them, by name."""
+        """Emits a matrix instruction, selected by its name; returns its results."""
         name = instruction.operation.name
         if name == "wgmma":
             return self.groups.emit(index, instruction, on)
@@ -59,6 +60,7 @@ class MatrixCode:
     # ---- products -------------------------------------------------------------------------------
 
     def _multiply(self, instruction: Instruction) -> Results:
+        """Emits `mma`: stores operands in a buffer, calls the product function, and loads D."""
         product = product_of(instruction.operation)
         function = product_function(self.lanes.module, instruction.operation.opcode, product)
         d, *sources = instruction.operands
@@ -85,14 +87,14 @@ class MatrixCode:
         ]
 
     def _metadata(self, sparsity: Sparsity, metadata: Operand, selector: Operand) -> Value:
-        """Return the metadata, moved to the lanes that have them with selector 0."""
+        """Returns the metadata, moved to the lanes that hold them with selector 0."""
         assert isinstance(selector, Immediate)
         holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
         word = self.operands.read(metadata, U32)
         return pick(self.lanes, [word], [(0, holder) for holder in holders])
 
     def _scales(self, side: ScaleSide, scales: Operand, selectors: Operand) -> Value:
-        """Return the scales, moved to the lanes and the bytes that have them with selectors 0."""
+        """Returns the scales, moved to the lanes and the bytes that hold them with selectors 0."""
         b, word = self.b, self.operands.read(scales, U32)
         byte, thread = (
             b.zext(self.operands.read(s, U16), vector(I32)) for s in elements(selectors)
@@ -111,10 +113,11 @@ class MatrixCode:
         return self.b.icmp_unsigned("==", self._below(value, count), splat_constant(number, I32))
 
     def _below(self, value: Value, count: int) -> Value:
-        """Return a number modulo a power of two."""
+        """Returns a number modulo a power of two."""
         return self.b.and_(value, splat_constant(count - 1, I32))
 
     def _buffer(self) -> Value:
+        """Returns the buffer of products."""
         if not hasattr(self, "_data"):
             prologue = self.operands.frame.prologue
             self._data = prologue.alloca(ir.ArrayType(I8, BUFFER_BYTES), align=64)
@@ -123,7 +126,7 @@ class MatrixCode:
     # ---- wmma.load and wmma.store ---------------------------------------------------------------
 
     def _move(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """Move the elements that each lane holds, piece by piece."""
+        """Emits the load or store of a fragment, in pieces that each lane holds."""
         b, move = self.b, matrix_move(instruction.operation)
         first, second, *stride = instruction.operands
         address, register_operand = (first, second) if move.stores else (second, first)
@@ -152,7 +155,7 @@ class MatrixCode:
         return [] if move.stores else [(r, w, type) for r, w in zip(registers, words, strict=True)]
 
     def _offsets(self, piece: Piece, stride: Value) -> Value:
-        """Bytes from the start of the matrix to each lane's piece."""
+        """Returns the bytes from the start of the matrix to each lane's piece."""
         steps = [piece.steps(lane) for lane in range(LANES)]
         strides, offsets = (constant([s[n] for s in steps], I64) for n in (0, 1))
         offset = self.b.add(self.b.mul(strides, stride), offsets)
@@ -160,6 +163,7 @@ class MatrixCode:
         return self.b.lshr(bits, splat_constant(3, I64))
 
     def _resized(self, value: Value, type: ScalarType) -> Value:
+        """Returns a register's words truncated or zero-extended to a type."""
         have = value.type.element.width
         if have == type.bits:
             return value

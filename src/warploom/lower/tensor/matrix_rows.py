@@ -1,4 +1,10 @@
-"""Emits the loads and stores of matrices whose rows lanes point at, and `movmatrix`."""
+"""Emits `ldmatrix`, `stmatrix` and `movmatrix`: matrices of which each row is at the address
+of one lane.
+
+For `ldmatrix.x1.b16`, lanes 0 to 7 have the addresses of 8 rows of 16 bytes; lane l gets
+elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. Rows are loaded as vectors, and
+redistributed by shuffles.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +22,7 @@ from warploom.program.accesses import space_of
 from warploom.ptx.ir import Instruction, Operand
 
 Results = list[tuple[Operand, Value, ScalarType]]
-"""What an instruction gives: destination, value, type."""
+"""The results of an instruction: destination, value, type."""
 
 
 class MatrixRowCode:
@@ -27,7 +33,7 @@ class MatrixRowCode:
         self.lanes, self.b = memory.lanes, memory.b
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """Emit one of them, by name."""
+        """Emits one of these instructions, selected by its name."""
         if instruction.operation.name == "movmatrix":
             word = self.operands.read(instruction.operands[1], B32)
             return [(instruction.operands[0], self._transposed(word), B32)]
@@ -35,7 +41,7 @@ class MatrixRowCode:
         return (self._load_rows if load else self._store_rows)(index, instruction, on)
 
     def _load_rows(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """`ldmatrix`: lanes point at rows, and each gets parts of several."""
+        """Emits `ldmatrix`."""
         matrices = row_matrices(instruction.operation)
         access_type = AccessType("load", space_of(instruction), B32, WORDS)
         pointing = self._pointing(matrices, on)
@@ -51,7 +57,7 @@ class MatrixRowCode:
         ]
 
     def _store_rows(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """`stmatrix`, the opposite."""
+        """Emits `stmatrix`."""
         matrices = row_matrices(instruction.operation)
         registers = [self.operands.read(r, B32) for r in elements(instruction.operands[1])]
         words = [self._row_word(matrices, registers, word) for word in range(WORDS)]
@@ -61,11 +67,12 @@ class MatrixRowCode:
         return []
 
     def _pointing(self, matrices: RowMatrices, on: Value) -> Value:
-        """Return the lanes whose addresses are used."""
+        """Returns the lanes whose addresses are used."""
         return self.b.and_(on, self.lanes.mask(I32((1 << matrices.rows) - 1)))
 
     def _register_of(self, matrices: RowMatrices, register: int, words: list[Value]) -> Value:
-        """Return a register of the matrices, from the words of the rows at which lanes point."""
+        """Returns a register of the matrices, from the words of rows as the lanes that have their
+        addresses hold them."""
         parts: list[Value] = []
         for unit in range(matrices.units):
             places = [matrices.place(lane, register, unit) for lane in range(LANES)]
@@ -74,7 +81,7 @@ class MatrixRowCode:
         return self._joined(parts, matrices)
 
     def _row_word(self, matrices: RowMatrices, registers: list[Value], word: int) -> Value:
-        """Return a word of every row, from the registers of the matrices."""
+        """Returns a word of each row, from the registers of the matrices."""
         parts: list[Value] = []
         for unit in range(matrices.units):
             place = word * matrices.units + unit
@@ -85,13 +92,13 @@ class MatrixRowCode:
         return self._joined(parts, matrices)
 
     def _part(self, words: Value, matrices: RowMatrices, units: list[int]) -> Value:
-        """Return that unit of each lane's word."""
+        """Returns one unit of each lane's word, shifted down."""
         bits = BYTE_BITS * matrices.unit_bytes
         moved = self.b.lshr(words, constant([bits * unit for unit in units], I32))
         return self.b.and_(moved, splat_constant((1 << bits) - 1, I32))
 
     def _joined(self, parts: list[Value], matrices: RowMatrices) -> Value:
-        """Return words of units."""
+        """Returns words, given their units."""
         bits, word = BYTE_BITS * matrices.unit_bytes, parts[0]
         for number, part in enumerate(parts[1:], 1):
             moved = self.b.shl(part, splat_constant(bits * number, I32))
@@ -99,7 +106,8 @@ class MatrixRowCode:
         return word
 
     def _transposed(self, word: Value) -> Value:
-        """`movmatrix`: what `ldmatrix` with .trans gives of the rows that `word` holds."""
+        """Emits `movmatrix`: returns the rows that `word` holds, transposed as `ldmatrix` with
+        .trans does."""
         halves: list[Value] = []
         for element in (0, 1):
             places = [(2 * (lane % 4) + element, lane // 4) for lane in range(LANES)]

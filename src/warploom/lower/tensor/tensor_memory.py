@@ -1,4 +1,5 @@
-"""`tcgen05` in a warp's code: operands into rows, registers beside them, a call of the rules."""
+"""Emits `tcgen05` instructions as calls of the rules (`asynchronous.issue.tensor_memory`): operands
+pass in rows of 32 words, registers in an array beside them."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ VECTOR_BYTES = 4 * LANES
 
 
 class TensorMemoryCode:
-    """Emits the `tcgen05` of one warp function. `delays`: its code is for orders under which loads
-    and stores may complete late."""
+    """Emits the `tcgen05` instructions of one warp function. `delays`: the code is for schedules in
+    which loads and stores may complete late."""
 
     def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
         self.tensors, self.operands, self.frame = tensors, tensors.operands, tensors.frame
@@ -51,7 +52,8 @@ class TensorMemoryCode:
         ]
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emit any of them that does something."""
+        """Emits a `tcgen05` instruction other than a fence or wait; returns the results of a
+        load."""
         request, b = memory_request(instruction), self.b
         loads = part(request.request, OP) == LOAD
         self._fill(
@@ -81,7 +83,8 @@ class TensorMemoryCode:
         return self._load_results(request) if loads else []
 
     def wait(self, instruction: Instruction, on: Value) -> None:
-        """Emit what any instruction waits for, where loads and stores may complete late."""
+        """Emits the completion of loads or stores for which an instruction waits, where they may
+        complete late."""
         if not self.delays or not is_tensor_memory_operation(instruction.operation):
             return
         if waits_for_loads(instruction.operation):
@@ -90,7 +93,7 @@ class TensorMemoryCode:
             self.lanes.when(self.lanes.any(on), self._complete_stores)
 
     def _issue(self, index: int, request: MemoryRequest, bits: Value) -> None:
-        """Emit the call of the rules; operands are in their rows."""
+        """Emits the call of the rules; operands are in their rows."""
         b, frame, tensors = self.b, self.frame, self.tensors
         failed = call(
             self.lanes,
@@ -111,7 +114,7 @@ class TensorMemoryCode:
             tensors.fail(index)
 
     def _load_results(self, request: MemoryRequest) -> list[Result]:
-        """Return what a load gives its registers."""
+        """Returns the registers of a load and their values."""
         return [
             (register, self.b.load(self._register(number), typ=vector(I32), align=64), B32)
             for number, register in enumerate(request.registers)
@@ -120,7 +123,8 @@ class TensorMemoryCode:
     # ---- what completes late --------------------------------------------------------------------
 
     def _defer_load(self, index: int, request: MemoryRequest, on: Value) -> None:
-        """Keep a load for when its warp waits: until then its registers hold nothing of use."""
+        """Appends a load to those in flight, until its warp waits; its registers hold a marker
+        meanwhile."""
         first = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         address, split = (self._operand(row, first) for row in (D_ROW, A_ROW))
         with self.b.if_then(self.flight.is_full(), likely=False):
@@ -131,15 +135,16 @@ class TensorMemoryCode:
             self.b.store(splat_constant(NOT_LOADED, I32), self._register(number), align=64)
 
     def _operand(self, row: int, lane: Value) -> Value:
-        """Return the word of a lane in a row of operands."""
+        """Returns one lane's word in an operand row."""
         values = self.b.load(self._row(row), typ=vector(I64), align=64)
         return self.lanes.lane(values, lane)
 
     def _complete_loads(self) -> None:
-        """Complete the loads of the warp, and write their registers."""
+        """Completes the warp's loads in flight, and writes their registers."""
         self.flight.complete(lambda _: I1(1), self.loads, self._complete)
 
     def _complete(self, entry: Entry, index: int) -> None:
+        """Issues a deferred load with the operands of its entry, and writes its registers."""
         request = memory_request(self.frame.program.instructions[index])
         address, split = entry.descriptors
         self._fill({D_ROW: self.lanes.splat(address), A_ROW: self.lanes.splat(split)})
@@ -150,7 +155,7 @@ class TensorMemoryCode:
             self.operands.write(register, value, type, mask)
 
     def _complete_stores(self) -> None:
-        """Complete the stores of the warp."""
+        """Completes the warp's stores in flight."""
         tensors, pointer = self.tensors, self.frame.pointer
         tensors.store_context()
         lists = pointer(Slot.PLAN_AT), pointer(Slot.QUEUE_AT)
@@ -159,7 +164,7 @@ class TensorMemoryCode:
     # ---- operands -------------------------------------------------------------------------------
 
     def _input(self, arguments: Input) -> Value:
-        """Return the 32 words of a row."""
+        """Returns the 32 words of an operand row."""
         _, operand, type = arguments
         if type is None:
             return self.operands.address(operand)
@@ -169,7 +174,7 @@ class TensorMemoryCode:
         return value if type.bits == 64 else self.b.zext(value, vector(I64))
 
     def _fill(self, rows: dict[int, Value]) -> None:
-        """Store rows of operands, and zeros in the others."""
+        """Stores operand rows, and zeros in the others."""
         zero = splat_constant(0, I64)
         for row in range(DATA_ROWS):
             self.b.store(rows.get(row, zero), self._row(row), align=64)

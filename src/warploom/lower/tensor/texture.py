@@ -1,7 +1,5 @@
-"""Textures and surfaces in a warp's code: operands into rows, a call of the rules, results out.
-
-What an instruction asks is for `program.requests.texture`, what it does for `texture.requests`.
-"""
+"""Emits accesses to textures and surfaces as calls of the rules (`texture.requests`): operands and
+results pass in rows of 32 words. `program.requests.texture` decodes the instructions."""
 
 from __future__ import annotations
 
@@ -49,20 +47,20 @@ RECORD = {
     Slot.FAULT_ADDRESS: FAULT_ADDRESS,
     Slot.FAULT_SIZE: FAULT_SIZE,
 }
-"""Where the rules leave what an environment records of a fault."""
+"""The words in which the rules report a fault, by the environment's slot of its record."""
 
 Result = tuple[Operand, Value, ScalarType]
 
 
 class TextureCode:
-    """Emits the instructions of textures and surfaces of one warp function."""
+    """Emits the texture and surface instructions of one warp function."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Return the destinations of an instruction, and what they get."""
+        """Emits an instruction; returns its destinations with their values."""
         request = texel_request(instruction)
         rows = {HANDLE_ROW: self._handle(request.handle, on)}
         if request.sampler is not None:
@@ -84,7 +82,8 @@ class TextureCode:
         return results
 
     def _handle(self, operand: Operand, on: Value) -> Value:
-        """Returns what an operand names: a value, the address of a variable, or a parameter."""
+        """Returns the handle of a texture or surface: a register's value, a variable's address, or
+        a parameter."""
         if not isinstance(operand, Address):
             return self.operands.read(operand, U64)
         if isinstance(operand.base, Symbol):
@@ -94,6 +93,7 @@ class TextureCode:
         return self.operands.address(operand)
 
     def _result(self, row: int, type: ScalarType) -> Value:
+        """Returns a result row as a value of a type."""
         value = self.b.load(self._row(row), typ=vector(I64), align=64)
         if type == PRED:
             return self.b.icmp_unsigned("!=", value, splat_constant(0, I64))
@@ -101,7 +101,7 @@ class TextureCode:
         return self.b.trunc(value, narrow) if type.bits < 64 else value
 
     def _serve(self, index: int, request: int, on: Value) -> None:
-        """Call the rules, and leave where they report a fault."""
+        """Emits the call of the rules, and the exit on a fault."""
         b, frame = self.b, self.frame
         row = next((r for r in frame.layout.rows if r.instruction == index), None)
         space = row.space if row else Space.TEXTURE
@@ -136,7 +136,7 @@ class TextureCode:
     # ---- places ---------------------------------------------------------------------------------
 
     def _row(self, row: int) -> Value:
-        """Return a row of operands or results."""
+        """Returns the address of a row of operands or results."""
         return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
 
     def _scratch(self, word: int) -> Value:

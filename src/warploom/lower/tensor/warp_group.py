@@ -1,8 +1,8 @@
-"""`wgmma` in a warp's code: each warp of a group multiplies its own 16 rows.
+"""Emits `wgmma` instructions: each warp of a warp group multiplies its own 16 rows.
 
-A product completes where it stands. In code that follows other orders than the default it may
-also complete where the warp waits for it (`simt.product_groups`), with what registers and shared
-memory hold then.
+By default a product completes when it is issued. Code for other schedules may complete it where the
+warp waits for it (`simt.product_groups`), with the contents that registers and shared memory have
+then.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ PART_OF_A_WARP_GROUP, TOO_MANY_IN_FLIGHT = 21, 22
 
 
 class WarpGroupCode:
-    """Emits the `wgmma` of one warp function. `delays`: its code is for orders under which products
-    may complete late."""
+    """Emits the `wgmma` instructions of one warp function. `delays`: the code is for schedules in
+    which products may complete late."""
 
     def __init__(self, memory: MemoryCode, *, delays: bool) -> None:
         self.memory, self.operands, self.frame = memory, memory.operands, memory.frame
@@ -39,8 +39,8 @@ class WarpGroupCode:
         self.sums = GroupSums(memory, self.sites)
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emit any of them but the fence; gives the sums of a product that completes where it
-        stands."""
+        """Emits a `wgmma` instruction other than the fence; returns the sums of a product that
+        completes at once."""
         if is_group_product(instruction.operation):
             return self._issue(index, on)
         if self.delays and self.sites:
@@ -55,6 +55,7 @@ class WarpGroupCode:
     # ---- issue ----------------------------------------------------------------------------------
 
     def _issue(self, index: int, on: Value) -> list[Result]:
+        """Emits the product, or appends it to those in flight."""
         if not self.delays:
             self._check_group(index, on)
             return self.sums.emit(self._entry(index, on), index)
@@ -70,7 +71,7 @@ class WarpGroupCode:
         return []
 
     def _entry(self, index: int, on: Value) -> Entry:
-        """Return a product as it is issued."""
+        """Returns the description of a product in flight."""
         operands = self.sites[index]
         lane = self._lowest_lane(on)
         a, b = (
@@ -87,28 +88,29 @@ class WarpGroupCode:
         )
 
     def _lowest_lane(self, on: Value) -> Value:
-        """Return the lowest lane of a mask, as an i32."""
+        """Returns the lowest lane of a mask, as an i32."""
         return self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
 
     def _check_group(self, index: int, on: Value) -> None:
-        """Stop the launch where the block has only some warps of the group."""
+        """Emits the fault of a block that has only some warps of the group."""
         b = self.b
         last = b.or_(self.frame.warp, I64(GROUP_WARPS - 1))
         missing = b.icmp_unsigned(">=", last, self.frame.slot(Slot.WARPS))
         self._fault_where(missing, PART_OF_A_WARP_GROUP, index, on)
 
     def _check_registers(self, index: int, on: Value) -> None:
-        """Stop the launch where no more products can be kept."""
+        """Emits the fault of too many products in flight."""
         self._fault_where(self.flight.is_full(), TOO_MANY_IN_FLIGHT, index, on)
 
     def _fault_where(self, bad: Value, kind: int, index: int, on: Value) -> None:
+        """Emits a fault of the lowest lane, if a condition holds."""
         with self.b.if_then(bad, likely=False):
             self.frame.fault(kind, index, self._lowest_lane(on), I64(0), I64(0))
 
     # ---- completion -----------------------------------------------------------------------------
 
     def _wait(self, newest: int) -> None:
-        """Complete, oldest first, the products of all committed groups but the newest `newest`."""
+        """Completes, oldest first, the products of all committed groups but the `newest` ones."""
         b, flight = self.b, self.flight
 
         def is_committed(entry: Entry) -> Value:
@@ -117,7 +119,7 @@ class WarpGroupCode:
         flight.complete(is_committed, self.sites, self._complete)
 
     def _complete(self, entry: Entry, index: int) -> None:
-        """Compute a product, and write its sums."""
+        """Computes a product, and writes its sums."""
         mask = self.lanes.mask(entry.on)
         for operand, value, type in self.sums.emit(entry, index):
             self.operands.write(operand, value, type, mask)
