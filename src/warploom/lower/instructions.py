@@ -26,7 +26,7 @@ from warploom.lower.access.affine_access import AffineAccess
 from warploom.lower.access.atomics import AtomicCode
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.control.barriers import BarrierCode
-from warploom.lower.control.control import Control
+from warploom.lower.control.control import ControlFlow
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.instrument.guards import Guards
 from warploom.lower.operations.affine import ShapedCode
@@ -56,7 +56,7 @@ class InstructionCode:
 
     def __init__(
         self,
-        control: Control,
+        control: ControlFlow,
         barriers: BarrierCode,
         memory: MemoryCode,
         guards: Guards,

@@ -62,10 +62,10 @@ class AccessCall:
         facts = Facts(fixed=not self.shuffles, deferred=self.rules.lists_words)
         return select(self.access_type, ANYWHERE, facts).cost is Cost.LIST
 
-    def store_lanes(self, places: Value) -> Value:
+    def store_lanes(self, values: Value) -> Value:
         """Stores 64-bit lanes to the function's scratch vector, for a helper that reads them one by
         one; returns its address."""
-        self.lanes.b.store(places, self._scratch)
+        self.lanes.b.store(values, self._scratch)
         return self._scratch
 
     def slot(self, slot: Slot) -> Value:

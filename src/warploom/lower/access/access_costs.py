@@ -49,37 +49,48 @@ class AccessCosts:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
     def count(
-        self, bits: Value, offsets: Value, places: Value | None, move: MoveData | None = None
+        self,
+        bits: Value,
+        offsets: Value,
+        stored_offsets: Value | None,
+        move: MoveData | None = None,
     ) -> tuple[Value, Value]:
         """Counts the access: as a repetition of a stored pattern, or by the device's rules.
 
-        `bits` is the active mask as an i64. `places` is the address of the offsets in memory, if
-        they are already stored there. Returns the offset of the lowest active lane, and the stride
-        from lane to lane (`cost.pattern_table`), NO_STEP if it varies or was not computed. `move`,
-        given these two, moves the data before the rules are called: a load from the host's memory
-        may take longer than they do, and so overlaps with them.
+        `bits` is the active mask as an i64. `stored_offsets` is the address of the offsets in
+        memory, if they are already there. Returns the offset of the lowest active lane, and the
+        stride from lane to lane (`cost.pattern_table`), NO_STEP if it varies or was not computed.
+        `move`, given these two, moves the data before the rules are called: a load from the host's
+        memory may take longer than they do, and so overlaps with them.
         """
         b = self.b
         first = self._first(bits, offsets)
-        place = pattern_slot(self.lanes, self.access.rules, bits, first)
-        pattern = self.lanes.slot(self.access.row, place.at)
-        relative = b.sub(offsets, self.lanes.splat(place.base))
-        with b.if_else(self._differs(pattern, bits, relative), likely=False) as (new, again):
+        table_slot = pattern_slot(self.lanes, self.access.rules, bits, first)
+        pattern = self.lanes.slot(self.access.row, table_slot.at)
+        relative = b.sub(offsets, self.lanes.splat(table_slot.base))
+        with b.if_else(self._differs(pattern, bits, relative), likely=False) as (new, repeated):
             with new:
                 if move is not None:
                     move((first, I64(NO_STEP)))
-                scratch = places or self.access.store_lanes(offsets)
-                keeps = self._should_keep(pattern)
-                with b.if_then(keeps):
+                scratch = stored_offsets or self.access.store_lanes(offsets)
+                should_keep = self._should_keep(pattern)
+                with b.if_then(should_keep):
                     if self.access.deferred:
                         arguments = scratch, bits, self.access.limit, self.access.row
                         call(self.lanes, "place_window", *arguments)
-                    call(self.lanes, "settle_pattern", scratch, bits, place.slot, self.access.row)
+                    call(
+                        self.lanes,
+                        "settle_pattern",
+                        scratch,
+                        bits,
+                        table_slot.slot,
+                        self.access.row,
+                    )
                 self._count_by_rules(scratch, bits)
-                with b.if_then(keeps):
-                    self._record_pattern(scratch, bits, place)
+                with b.if_then(should_keep):
+                    self._record_pattern(scratch, bits, table_slot)
                 after_new = b.block
-            with again:
+            with repeated:
                 self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
                 recorded = b.load(self.lanes.slot(pattern, STEP), typ=I64)
                 if move is not None:
@@ -90,19 +101,19 @@ class AccessCosts:
         step.add_incoming(recorded, after_again)
         return first, step
 
-    def count_without_pattern(self, bits: Value, places: Value) -> None:
+    def count_without_pattern(self, bits: Value, stored_offsets: Value) -> None:
         """Counts an access by the device's rules without a look at the stored patterns."""
-        self._count_by_rules(places, bits)
+        self._count_by_rules(stored_offsets, bits)
 
-    def _record_pattern(self, scratch: Value, bits: Value, place: PatternSlot) -> None:
+    def _record_pattern(self, scratch: Value, bits: Value, table_slot: PatternSlot) -> None:
         """Stores the pattern of the access that was just counted. Reads the offsets back from
         `scratch`: as an SSA value they would stay live, and be spilled, on every path."""
         b = self.b
         offsets = b.load(scratch, typ=vector(I64))
-        relative = self.access.store_lanes(b.sub(offsets, self.lanes.splat(place.base)))
-        call(self.lanes, "keep_pattern", relative, bits, place.slot, self.access.row)
+        relative = self.access.store_lanes(b.sub(offsets, self.lanes.splat(table_slot.base)))
+        call(self.lanes, "keep_pattern", relative, bits, table_slot.slot, self.access.row)
         self.access.store_lanes(
-            b.add(b.load(scratch, typ=vector(I64)), self.lanes.splat(place.base))
+            b.add(b.load(scratch, typ=vector(I64)), self.lanes.splat(table_slot.base))
         )
 
     def _differs(self, pattern: Value, bits: Value, relative: Value) -> Value:
@@ -116,13 +127,13 @@ class AccessCosts:
             b.icmp_unsigned("!=", first_lanes, zero(first_lanes.type)), ir.IntType(COMPARED_FIRST)
         )
         some = b.and_(some, b.trunc(bits, ir.IntType(COMPARED_FIRST)))
-        other = b.icmp_unsigned("!=", b.load(self.lanes.slot(pattern, MASK), typ=I64), bits)
-        other = b.or_(other, b.icmp_unsigned("!=", some, ir.IntType(COMPARED_FIRST)(0)))
+        mismatch = b.icmp_unsigned("!=", b.load(self.lanes.slot(pattern, MASK), typ=I64), bits)
+        mismatch = b.or_(mismatch, b.icmp_unsigned("!=", some, ir.IntType(COMPARED_FIRST)(0)))
         before = b.block
         same_first, done = (
             self.access.function.append_basic_block(name) for name in ("like", "told")
         )
-        b.cbranch(other, done, same_first)
+        b.cbranch(mismatch, done, same_first)
         b.position_at_end(same_first)
         difference = fold(self.lanes, "or", difference, self.lanes.wide_mask(self.access.bits))
         difference = self.lanes.some(b.icmp_unsigned("!=", difference, zero(difference.type)))
@@ -133,25 +144,25 @@ class AccessCosts:
         differs.add_incoming(difference, same_first)
         return differs
 
-    def _first(self, bits: Value, places: Value) -> Value:
+    def _first(self, bits: Value, stored_offsets: Value) -> Value:
         """Returns the offset of the lowest active lane."""
         b, names = self.b, ("lowest", "other", "first")
         # Lane 0 is active nearly always, and its element is an extract with a constant index; a
         # variable index would go through memory on every access.
-        lowest, other, done = (self.access.function.append_basic_block(name) for name in names)
+        lowest, mismatch, done = (self.access.function.append_basic_block(name) for name in names)
         on = b.icmp_unsigned("!=", b.and_(bits, I64(1)), I64(0))
-        b.cbranch(on, lowest, other)
+        b.cbranch(on, lowest, mismatch)
         b.position_at_end(lowest)
-        zero = self.lanes.lane(places, 0)
+        zero = self.lanes.lane(stored_offsets, 0)
         b.branch(done)
-        b.position_at_end(other)
+        b.position_at_end(mismatch)
         lane = self.lanes.intrinsic("llvm.cttz.i64", I64, [bits, ir.Constant(ir.IntType(1), 1)])
-        found = b.load(self.lanes.slot(self.access.store_lanes(places), lane), typ=I64)
+        element = b.load(self.lanes.slot(self.access.store_lanes(stored_offsets), lane), typ=I64)
         b.branch(done)
         b.position_at_end(done)
         first = b.phi(I64)
         first.add_incoming(zero, lowest)
-        first.add_incoming(found, other)
+        first.add_incoming(element, mismatch)
         return first
 
     def _should_keep(self, pattern: Value) -> Value:

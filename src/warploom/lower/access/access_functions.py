@@ -152,7 +152,7 @@ def _emit(access: AccessCall, update: AtomicUpdate | None) -> None:
     with b.if_then(b.icmp_unsigned("!=", fault, I64(0))):
         b.ret(fault)
     offsets = moves.physical(access.addresses)
-    places = access.store_lanes(offsets) if update is not None else None
+    stored_offsets = access.store_lanes(offsets) if update is not None else None
     first_and_step: tuple[Value, Value] | None = None
     counted = access.plan.cost is not Cost.NONE
     # A load moves its data before the costs are counted, so that a cache miss of the host overlaps
@@ -160,15 +160,15 @@ def _emit(access: AccessCall, update: AtomicUpdate | None) -> None:
     move_early = moves.move if counted and access_type.op == "load" else None
     if counted:
         costs = AccessCosts(access)
-        if access_type.op == "store" and places is not None:
+        if access_type.op == "store" and stored_offsets is not None:
             # The record's patterns belong to the copy that this completes, whose element size
             # differs: a match would count the wrong costs.
-            costs.count_without_pattern(wide, places)
+            costs.count_without_pattern(wide, stored_offsets)
         else:
-            first_and_step = costs.count(wide, offsets, places, move_early)
+            first_and_step = costs.count(wide, offsets, stored_offsets, move_early)
         costs.count_in_caches(wide, offsets)
-    if update is not None and places is not None:
-        LaneByLane(access, moves, update).emit(wide, places)
+    if update is not None and stored_offsets is not None:
+        LaneByLane(access, moves, update).emit(wide, stored_offsets)
     elif move_early is None:
         selected = access.shuffles and access_type.space is not Space.LOCAL
         if access_type.op == "store" and selected:

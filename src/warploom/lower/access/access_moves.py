@@ -130,7 +130,7 @@ class AccessMoves:
         """Stores one element of each lane out of the data buffer, the lowest lane first. The loop
         is as fast as the host's scatter instructions, and these have no form for 8 or 16 bits."""
         b, element = self.b, self.access.access_type.element
-        places = self.access.store_lanes(offsets)
+        stored_offsets = self.access.store_lanes(offsets)
         head, body, done = (self.access.function.append_basic_block() for _ in range(3))
         before = b.block
         b.branch(head)
@@ -140,9 +140,9 @@ class AccessMoves:
         b.cbranch(b.icmp_unsigned("!=", remaining, I32(0)), body, done)
         b.position_at_end(body)
         lane = b.zext(self.lanes.intrinsic("llvm.cttz.i32", I32, [remaining, I1(1)]), I64)
-        place = b.load(self.lanes.slot(places, lane), typ=I64)
+        lane_offset = b.load(self.lanes.slot(stored_offsets, lane), typ=I64)
         value = b.load(self.lanes.slot(at, lane, element), typ=element)
-        b.store(value, self.pointer(place), align=element.width // 8)
+        b.store(value, self.pointer(lane_offset), align=element.width // 8)
         remaining.add_incoming(b.and_(remaining, b.sub(remaining, I32(1))), b.block)
         b.branch(head)
         b.position_at_end(done)

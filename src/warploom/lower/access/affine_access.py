@@ -130,13 +130,13 @@ class AffineAccess:
         after_short = b.block
         b.branch(done)
         b.position_at_end(on_miss)
-        others = load_any()
+        miss_values = load_any()
         after_other = b.block
         b.branch(done)
         b.position_at_end(done)
         return [
-            self._either((one, after_short), (two, after_other))
-            for one, two in zip(values, others, strict=True)
+            self._either((hit_value, after_short), (miss_value, after_other))
+            for hit_value, miss_value in zip(values, miss_values, strict=True)
         ]
 
     def _load_hit(

@@ -59,7 +59,7 @@ class AtomicCode:
 
         narrow = space is not Space.GENERIC and _is_narrow(address)
 
-        def apply(part: Space, offsets: Value, there: Value) -> None:
+        def apply(part: Space, offsets: Value, active: Value) -> None:
             access_type = AccessType("atomic", part, type, parts)
             count, returns_old = len(sources), bool(results_read)
             functions = self.memory.functions
@@ -67,18 +67,18 @@ class AtomicCode:
             def emit_general() -> None:
                 self._store_operands(access_type, values)
                 function = functions.atomic(access_type, operation, count, returns_old=returns_old)
-                self.memory.call(index, access_type, function, offsets, there)
+                self.memory.call(index, access_type, function, offsets, active)
 
             if select(access_type, ANYWHERE, self.memory.facts).cost is not Cost.LIST:
                 emit_general()
                 return
             row = self.memory.places.row(index, part)
             places = self.b.trunc(offsets, vector(I32)) if narrow else offsets
-            words = window_keys(self.lanes, row, places, there)
+            words = window_keys(self.lanes, row, places, active)
             with self.b.if_else(words.inside, likely=True) as (on_hit, on_miss):
                 with on_hit:
                     uniform = len(values) == 1 and isinstance(sources[0], Immediate)
-                    self._report_to_detector(index, access_type, values, offsets, there)
+                    self._report_to_detector(index, access_type, values, offsets, active)
                     self._store_operands(
                         access_type, [self.lanes.lane(values[0], 0)] if uniform else values
                     )
@@ -137,8 +137,8 @@ class AtomicCode:
         """Signals arrived bytes, `amounts` of each lane, to the mbarriers at an address."""
         self.b.store(amounts, self.memory.places.at(0), align=16)
         access_type = AccessType("store", Space.SHARED, U64)
-        where = self.operands.address(address)
-        self.memory.call(index, access_type, self.memory.functions.completion(), where, mask)
+        addresses = self.operands.address(address)
+        self.memory.call(index, access_type, self.memory.functions.completion(), addresses, mask)
 
 
 def _is_narrow(address: Operand) -> bool:

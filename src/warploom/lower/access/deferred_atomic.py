@@ -75,7 +75,7 @@ def emit_deferred(access: AccessCall, update: AtomicUpdate, *, uniform: bool) ->
     following = b.add(count, I64(1))
     b.store(following, lanes.slot(row, DEFERRED))
 
-    def places_from(lane: Value) -> list[Value]:
+    def offsets_from(lane: Value) -> list[Value]:
         # Reads the stored keys again: extracting lanes from the vector costs more. The load is
         # atomic so that LLVM does not turn it into extractions.
         packed = b.load_atomic(lanes.slot(keys, lane, I8), "monotonic", KEYS_AT_ONCE, typ=I64)
@@ -84,7 +84,7 @@ def emit_deferred(access: AccessCall, update: AtomicUpdate, *, uniform: bool) ->
         keys_of_lanes = [b.and_(key, I64(WINDOW_WORDS - 1)) for key in shifted]
         return [b.shl(key, I64(WORD_BITS)) for key in keys_of_lanes]
 
-    turns.emit_whole(places_from, uniform=uniform)
+    turns.emit_whole(offsets_from, uniform=uniform)
     with b.if_then(b.icmp_unsigned("==", following, I64(LENGTH)), likely=False):
         call(lanes, "count_deferred_access", row, I64(ALL_LANES), I64(0), row)
     b.ret(I64(0))

@@ -34,10 +34,10 @@ AT_ONCE = 4
 """Lanes in one iteration of the loop, if all are active."""
 
 
-PlaceOf = Callable[[Value], Value]
+OffsetOf = Callable[[Value], Value]
 """Returns the offset of one lane's element."""
 
-PlacesFrom = Callable[[Value], list[Value]]
+OffsetsFrom = Callable[[Value], list[Value]]
 """Returns the offsets of several lanes' elements, beginning with a lane."""
 
 
@@ -69,31 +69,31 @@ class LaneByLane:
         self._uniform_operand: Value | None = None
         """The operand of all lanes, where it is uniform."""
 
-    def emit(self, bits: Value, places: Value) -> None:
-        """Emits the update of each active lane, the lowest first unless a policy chooses; `places`
+    def emit(self, bits: Value, offsets: Value) -> None:
+        """Emits the update of each active lane, the lowest first unless a policy chooses; `offsets`
         is the address of the lanes' offsets in memory."""
         b = self.b
 
-        def place_of(lane: Value) -> Value:
+        def offset_of(lane: Value) -> Value:
             # Reads the offset from memory: extracting a lane from the vector costs more. The load
             # is atomic so that LLVM does not turn it into an extraction.
-            return b.load_atomic(self.lanes.slot(places, lane), "monotonic", 8, typ=I64)
+            return b.load_atomic(self.lanes.slot(offsets, lane), "monotonic", 8, typ=I64)
 
         self._begin()
         if self.access.shuffles:
-            self._policy_order(bits, places, place_of)
+            self._policy_order(bits, offsets, offset_of)
         else:
             all_on = b.icmp_unsigned("==", self.access.bits, I32(ALL_LANES))
             with b.if_else(all_on) as (whole, part):
                 with whole:
                     self._all_lanes(
-                        lambda lane: [place_of(b.add(lane, I64(n))) for n in range(AT_ONCE)]
+                        lambda lane: [offset_of(b.add(lane, I64(n))) for n in range(AT_ONCE)]
                     )
                 with part:
-                    self._lowest_first(place_of)
+                    self._lowest_first(offset_of)
         self._end()
 
-    def emit_whole(self, places_from: PlacesFrom, *, uniform: bool) -> None:
+    def emit_whole(self, offsets_from: OffsetsFrom, *, uniform: bool) -> None:
         """Emits the update of all lanes, which are active, in order. If `uniform`, one operand
         serves all lanes."""
         if uniform:
@@ -101,7 +101,7 @@ class LaneByLane:
                 self.access.data, typ=self.access.access_type.element
             )
         self._begin()
-        self._all_lanes(places_from)
+        self._all_lanes(offsets_from)
         self._end()
 
     def _begin(self) -> None:
@@ -129,7 +129,9 @@ class LaneByLane:
             return b.select(some, I64(LANES), I64(0))
         counts: list[Value] = []
         for part in range(access_type.parts):
-            operands = b.load(self._place(part, I64(0)), typ=vector(access_type.element), align=16)
+            operands = b.load(
+                self._buffer_address(part, I64(0)), typ=vector(access_type.element), align=16
+            )
             changes = b.icmp_unsigned("!=", operands, zero(vector(access_type.element)))
             some = b.and_(self.lanes.bits(changes), self.access.bits)
             counts.append(self.lanes.popcount(some))
@@ -145,63 +147,63 @@ class LaneByLane:
         number = b.phi(type)
         number.add_incoming(first, entry)
 
-        def again(following: Value, condition: Value) -> None:
+        def continue_loop(following: Value, condition: Value) -> None:
             number.add_incoming(following, b.block)
             b.cbranch(condition, body, done)
             b.position_at_end(done)
 
-        return number, again
+        return number, continue_loop
 
-    def _all_lanes(self, places_from: PlacesFrom) -> None:
+    def _all_lanes(self, offsets_from: OffsetsFrom) -> None:
         """Emits the loop for full masks, several lanes an iteration."""
-        lane, again = self._loop(I64, I64(0))
-        places = places_from(lane)
-        for offset, place in enumerate(places):
-            self._one_lane(place, self.b.add(lane, I64(offset)))
-        following = self.b.add(lane, I64(len(places)))
-        again(following, self.b.icmp_unsigned("<", following, I64(LANES)))
+        lane, continue_loop = self._loop(I64, I64(0))
+        offsets = offsets_from(lane)
+        for number, address in enumerate(offsets):
+            self._one_lane(address, self.b.add(lane, I64(number)))
+        following = self.b.add(lane, I64(len(offsets)))
+        continue_loop(following, self.b.icmp_unsigned("<", following, I64(LANES)))
 
-    def _lowest_first(self, place_of: PlaceOf) -> None:
+    def _lowest_first(self, offset_of: OffsetOf) -> None:
         """Emits the loop over the set bits of a partial mask."""
-        remaining, again = self._loop(I32, self.access.bits)
+        remaining, continue_loop = self._loop(I32, self.access.bits)
         next_lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [remaining, I1(1)])
         lane = self.b.zext(next_lane, I64)
-        self._one_lane(place_of(lane), lane)
+        self._one_lane(offset_of(lane), lane)
         rest = self.b.and_(remaining, self.b.sub(remaining, I32(1)))
-        again(rest, self.b.icmp_unsigned("!=", rest, I32(0)))
+        continue_loop(rest, self.b.icmp_unsigned("!=", rest, I32(0)))
 
-    def _policy_order(self, bits: Value, places: Value, place_of: PlaceOf) -> None:
+    def _policy_order(self, bits: Value, offsets: Value, offset_of: OffsetOf) -> None:
         """Emits the loop in the order that `cost.atomics.lane_order` returns: its low five bits are
         the first lane, the rest is the step."""
         b, block = self.b, self.access.slot(Slot.BLOCK)
         plan = b.inttoptr(self.access.slot(Slot.PLAN_AT), PTR)
-        order = call(self.lanes, "lane_order", places, bits, plan, block)
-        turn, again = self._loop(I64, I64(0))
+        order = call(self.lanes, "lane_order", offsets, bits, plan, block)
+        turn, continue_loop = self._loop(I64, I64(0))
         step = b.mul(turn, b.lshr(order, I64(5)))
         lane = b.and_(b.add(order, step), I64(LANES - 1))
         with b.if_then(b.trunc(b.lshr(bits, lane), I1)):
-            self._one_lane(place_of(lane), lane)
+            self._one_lane(offset_of(lane), lane)
         following = b.add(turn, I64(1))
-        again(following, b.icmp_unsigned("<", following, I64(LANES)))
+        continue_loop(following, b.icmp_unsigned("<", following, I64(LANES)))
 
-    def _one_lane(self, place: Value, lane: Value) -> None:
+    def _one_lane(self, address: Value, lane: Value) -> None:
         """Emits the update of all elements of one lane."""
         b = self.b
-        at = self._moves.pointer(place)
+        at = self._moves.pointer(address)
         for part in range(self.access.access_type.parts):
             element_at = b.gep(
                 at, [I64(part * self.access.access_type.type.bytes)], source_etype=I8
             )
-            self._combine(element_at, part, lane, place)
+            self._combine(element_at, part, lane, address)
 
-    def _combine(self, at: Value, part: int, lane: Value, place: Value) -> None:
+    def _combine(self, at: Value, part: int, lane: Value, address: Value) -> None:
         """Emits the update of one element of one lane: reads, combines, writes, and stores the old
         value if that is a result."""
         b, count = self.b, self.access.access_type.parts
         single = lane_type(self.access.access_type.type, 1)
         old = b.load(at, typ=single, align=1)
         if self._update.need is not None:
-            self._require(self._update.need, old, lane, place)
+            self._require(self._update.need, old, lane, address)
         operands = [self._operand(n * count + part, lane, single) for n in (0, 1)]
         new = Lowering(self.lanes, 1)(self._update.combine, [old, *operands])
         b.store(new, at, align=1)
@@ -210,9 +212,9 @@ class LaneByLane:
             differs = b.icmp_unsigned("!=", b.bitcast(old, bits), b.bitcast(new, bits))
             self.lanes.add_to(self._changed, b.zext(self.lanes.lane(differs, 0), I64))
         if self._update.returns_old:
-            b.store(old, self._place(2 * count + part, lane), align=1)
+            b.store(old, self._buffer_address(2 * count + part, lane), align=1)
 
-    def _require(self, need: Precondition, old: Value, lane: Value, place: Value) -> None:
+    def _require(self, need: Precondition, old: Value, lane: Value, address: Value) -> None:
         """Emits the exit with a fault record if the word in memory breaks the precondition."""
         b, lanes = self.b, self.lanes
         holds = lanes.lane(Lowering(lanes, 1)(need.of_memory, [old]), 0)
@@ -220,14 +222,14 @@ class LaneByLane:
             record = {
                 Slot.FAULT_KIND: I64(need.number),
                 Slot.FAULT_LANE: lane,
-                Slot.FAULT_ADDRESS: place,
+                Slot.FAULT_ADDRESS: address,
                 Slot.FAULT_SIZE: I64(self.access.access_type.size),
             }
             for slot, value in record.items():
                 b.store(value, lanes.slot(self.access.environment, int(slot)))
             b.ret(I64(1))
 
-    def _place(self, part: int, lane: Value) -> Value:
+    def _buffer_address(self, part: int, lane: Value) -> Value:
         """Returns the address of one element of a lane in the data buffer."""
         offset = self.b.mul(lane, I64(self.access.access_type.type.bytes))
         return self.b.gep(
@@ -240,7 +242,7 @@ class LaneByLane:
         """Returns one operand element of a lane."""
         if self._uniform_operand is not None:
             return self.b.bitcast(self.lanes.splat(self._uniform_operand, 1), type)
-        return self.b.load(self._place(part, lane), typ=type, align=1)
+        return self.b.load(self._buffer_address(part, lane), typ=type, align=1)
 
 
 def _changes_by_operand(combine: Term) -> bool:

@@ -89,7 +89,7 @@ def _concatenated(b: Value, runs: list[Value]) -> Value:
     while len(runs) > 1:
         order = selection(range(2 * runs[0].type.count))
         pairs = zip(runs[::2], runs[1::2], strict=True)
-        runs = [b.shuffle_vector(element, two, order) for element, two in pairs]
+        runs = [b.shuffle_vector(element, next_run, order) for element, next_run in pairs]
     return runs[0]
 
 
@@ -113,7 +113,7 @@ def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Valu
     blocks = [b.append_basic_block(name) for name in ("alone", "pairs", "moved")]
     b.cbranch(differ, *blocks[:2]).set_weights([1, 99])
     b.position_at_end(blocks[0])
-    [alone] = load_gathered(transfers, lane_addresses)
+    [single_words] = load_gathered(transfers, lane_addresses)
     after_alone = b.block
     b.branch(blocks[2])
     b.position_at_end(blocks[1])
@@ -122,7 +122,7 @@ def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Valu
     b.branch(blocks[2])
     b.position_at_end(blocks[2])
     result = b.phi(vector(access_type.element))
-    result.add_incoming(alone, after_alone)
+    result.add_incoming(single_words, after_alone)
     result.add_incoming(pairs, after_pairs)
     return [result]
 

@@ -139,8 +139,8 @@ class RangeCache:
         within, counter_key = self._word(entry, WITHIN), self._counted_offset(entry, group)
         counts = self._count_at(self._leader(group), lane_set, I64(0))
         shift = I64(group.access_type.size.bit_length() - 1)
-        same = b.icmp_unsigned("==", b.and_(step, within), I64(0))
-        with b.if_else(same, likely=True) as (together, others):
+        same_counter = b.icmp_unsigned("==", b.and_(step, within), I64(0))
+        with b.if_else(same_counter, likely=True) as (together, others):
             with together:
                 self.lanes.add_to(self.lanes.slot(counts, b.lshr(counter_key, shift)), times)
             with others:
@@ -167,8 +167,8 @@ class RangeCache:
             )
         type = ir.VectorType(I64, width)
         hit = b.load(self.lanes.slot(entry, PITCHES), typ=type, align=8)
-        other = b.xor(b.sub(group.bases, self.lanes.splat(first, width)), hit)
-        some = self.lanes.intrinsic(f"llvm.vector.reduce.or.v{width}i64", I64, [other])
+        difference = b.xor(b.sub(group.bases, self.lanes.splat(first, width)), hit)
+        some = self.lanes.intrinsic(f"llvm.vector.reduce.or.v{width}i64", I64, [difference])
         return b.icmp_unsigned("==", some, I64(0))
 
     def _safe_addresses(self, entry: Value, group: GroupValues) -> Value:
@@ -223,8 +223,8 @@ class RangeCache:
         get one less, or this member gets one more."""
         if index == group.members[0][0]:
             self.count(group, I64(1))
-            for other, _ in group.members[1:]:
-                self._add_difference(group, other, -1)
+            for difference, _ in group.members[1:]:
+                self._add_difference(group, difference, -1)
         else:
             self._add_difference(group, index, 1)
 

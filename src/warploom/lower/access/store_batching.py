@@ -101,9 +101,9 @@ class StoreBatch:
         index, offset = pending.group.members[number]
         first_byte = self.b.add(pending.first, I64(offset))
         rules = self.frame.layout.rules
-        place = pattern_slot(self.lanes, rules, I64(ALL_LANES), first_byte)
+        location = pattern_slot(self.lanes, rules, I64(ALL_LANES), first_byte)
         row = self.memory.places.row(index, pending.group.access_type.space)
-        return self.lanes.slot(row, place.at), self.b.sub(first_byte, place.base)
+        return self.lanes.slot(row, location.at), self.b.sub(first_byte, location.base)
 
     def _pattern_matches(self, pending: _Pending, number: int) -> list[Value]:
         """Returns conditions (i1) that hold if the record has counted this store's pattern."""
@@ -192,13 +192,13 @@ def _emit_lane_loop(
     b.position_at_end(start)
     b.branch(loop_block)
     b.position_at_end(loop_block)
-    lane, place = b.phi(I32), b.phi(PTR)
+    lane, location = b.phi(I32), b.phi(PTR)
     for number, offset in enumerate(offsets):
         at = b.add(lane, I32(number * LANES))
         value = b.load(b.gep(data, [at], source_etype=element), typ=element)
-        b.store(value, b.gep(place, [I64(offset)], source_etype=I8), align=element.width // 8)
-    following, next_pointer = b.add(lane, I32(1)), b.gep(place, [step], source_etype=I8)
-    for value, initial, next_value in ((lane, I32(0), following), (place, first, next_pointer)):
+        b.store(value, b.gep(location, [I64(offset)], source_etype=I8), align=element.width // 8)
+    following, next_pointer = b.add(lane, I32(1)), b.gep(location, [step], source_etype=I8)
+    for value, initial, next_value in ((lane, I32(0), following), (location, first, next_pointer)):
         value.add_incoming(initial, start)
         value.add_incoming(next_value, loop_block)
     b.cbranch(b.icmp_unsigned("<", following, I32(LANES)), loop_block, done)

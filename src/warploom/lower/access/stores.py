@@ -91,8 +91,8 @@ def store_pairs(
     assert lane_addresses.run_pointers is not None
     b, begins = transfers.b, lane_addresses.run_pointers
     on, differ = transfers.pair_masks(lane_addresses.mask)
-    with b.if_else(differ, likely=False) as (alone, pairs):
-        with alone:
+    with b.if_else(differ, likely=False) as (single_words, pairs):
+        with single_words:
             store_scattered(transfers, lane_addresses, values)
         with pairs:
             both = b.bitcast(values[0], ir.VectorType(I64, begins.type.count))

@@ -22,7 +22,7 @@ from warploom.isa.ops.wgmma import is_group_barrier
 from warploom.isa.spec import Unit
 from warploom.llvm.lanes import I1, I32, I64, LANES, Value
 from warploom.lower.control.clusters import ClusterCode
-from warploom.lower.control.control import Control
+from warploom.lower.control.control import ControlFlow
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.operands import Operands
 from warploom.program.program import Block
@@ -54,7 +54,7 @@ class BarrierCode:
 
     def __init__(
         self,
-        control: Control,
+        control: ControlFlow,
         operands: Operands,
         arrivals: Sequence[ArrivalCode],
         clusters: ClusterCode,

@@ -21,7 +21,7 @@ from llvmlite import ir
 
 from warploom.ir.warp_ir import BranchKind
 from warploom.llvm.lanes import I32, I64, Value
-from warploom.lower.control.divergence import Divergence
+from warploom.lower.control.divergence import DivergenceCode
 from warploom.lower.control.edges import Edges
 from warploom.lower.control.layout_recovery import LayoutRecovery
 from warploom.lower.control.masked_loops import MaskedLoopCode
@@ -35,7 +35,7 @@ from warploom.lower.frame.spills import Saved
 from warploom.simt.warp_table import ARRIVED
 
 
-class Control:
+class ControlFlow:
     """Holds the basic blocks of a warp function in all copies and the edges between them, and emits
     what lanes do at the ends of blocks."""
 
@@ -54,7 +54,7 @@ class Control:
             self.blocks, self.simt_stack, self.suspension, self.layout_recovery
         )
         self.edges = Edges(self.blocks, self.masked_loops, self.suspension)
-        self.divergence = Divergence(self.edges, self.simt_stack, self.layout_recovery)
+        self.divergence = DivergenceCode(self.edges, self.simt_stack, self.layout_recovery)
         self._before_predicated = frame.variable(I32)
         """The active lanes before a predicated block: those in it and those that wait."""
 

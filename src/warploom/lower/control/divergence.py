@@ -24,7 +24,7 @@ from warploom.ptx.ir import Register
 from warploom.simt.warp_table import ARRIVED, NONE
 
 
-class Divergence:
+class DivergenceCode:
     """Emits the divergence in one warp function."""
 
     def __init__(

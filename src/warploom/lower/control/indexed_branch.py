@@ -14,7 +14,7 @@ from warploom.abi.environment import Status
 from warploom.core.types import U32
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I1, I32, I64, PTR, Value, vector
-from warploom.lower.control.control import Control
+from warploom.lower.control.control import ControlFlow
 from warploom.lower.control.simt_stack import call_depth
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.operands import Operands
@@ -30,7 +30,7 @@ BAD_INDEX = 5
 class IndexedBranchCode:
     """Emits the indexed branches of one warp function."""
 
-    def __init__(self, control: Control, operands: Operands) -> None:
+    def __init__(self, control: ControlFlow, operands: Operands) -> None:
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
 

@@ -26,14 +26,14 @@ class MaskedLoopCode:
     def __init__(self, frame: Frame, simt_stack: SimtStackCode) -> None:
         self.frame, self.simt_stack = frame, simt_stack
         self.lanes, self.b = frame.lanes, frame.lanes.b
-        left = frame.shapes.left
-        self._entered = {region: frame.variable(I32) for region in left}
+        regions = frame.shapes.left
+        self._entered = {region: frame.variable(I32) for region in regions}
         """By region, the lanes that entered it, as bits."""
-        self._first_exit = {region: frame.variable(I64) for region in left}
+        self._first_exit = {region: frame.variable(I64) for region in regions}
         """By region, the branch at which its first lanes left."""
         self._exited_values = {
             region: {r: frame.variable(storage_type(r.type)) for r in _sorted(region.kept)}
-            for region in left
+            for region in regions
         }
         """By region and register, the values of lanes that have left."""
 
@@ -51,17 +51,17 @@ class MaskedLoopCode:
         """Records that all lanes enter regions after they had diverged inside: none has left, and
         values stored by lanes that left before are reset."""
         for region in regions:
-            for register, place in self._exited_values[region].items():
-                self.b.store(zero(storage_type(register.type)), place)
+            for register, variable in self._exited_values[region].items():
+                self.b.store(zero(storage_type(register.type)), variable)
         self.enter(regions)
 
     def exit_lanes(self, region: Region, bits: Value, branch: int) -> None:
         """Stores the values of active lanes, as bits, that leave a region at a branch. The caller
         masks them off."""
-        b, gone = self.b, self.lanes.mask(bits)
-        for register, place in self._exited_values[region].items():
-            held = b.load(place, typ=storage_type(register.type))
-            b.store(self.lanes.blend(gone, self.frame.registers.load(register), held), place)
+        b, exited = self.b, self.lanes.mask(bits)
+        for register, variable in self._exited_values[region].items():
+            held = b.load(variable, typ=storage_type(register.type))
+            b.store(self.lanes.blend(exited, self.frame.registers.load(register), held), variable)
         first = I64(branch)
         if len(region.exits) > 1:
             # Reconvergence is counted for the branch at which the first lanes left.
@@ -74,8 +74,8 @@ class MaskedLoopCode:
         """Emits the reconvergence at a region's exit: merges the registers that earlier lanes
         stored, and restores the mask that entered."""
         b, frame = self.b, self.frame
-        for register, place in self._exited_values[region].items():
-            held = b.load(place, typ=storage_type(register.type))
+        for register, variable in self._exited_values[region].items():
+            held = b.load(variable, typ=storage_type(register.type))
             both = self.lanes.blend(frame.active.mask(), frame.registers.load(register), held)
             frame.registers.put_loose(register, both)
         count = b.zext(self._any_exited(region), I64)
@@ -100,17 +100,17 @@ class MaskedLoopCode:
         # Outermost first, as the stack nests: the lanes inside a region are those that entered the
         # next inner one.
         for region, entered_lanes, stay in zip(around, masks, masks[1:], strict=False):
-            gone = b.and_(entered_lanes, b.not_(stay))
-            with b.if_then(b.icmp_unsigned("!=", gone, I32(0))):
+            exited = b.and_(entered_lanes, b.not_(stay))
+            with b.if_then(b.icmp_unsigned("!=", exited, I32(0))):
                 frame.active.set(entered_lanes)
                 first = frame.get(self._first_exit[region])
                 self.simt_stack.push(region.point, I64(NONE), I32(0), first)
                 top = frame.get(frame.nodes.top)
-                self.simt_stack.add_lanes(frame.nodes.node(top, ARRIVED), gone)
-                self._store_exited(region, live, self.lanes.mask(gone))
+                self.simt_stack.add_lanes(frame.nodes.node(top, ARRIVED), exited)
+                self._store_exited(region, live, self.lanes.mask(exited))
         frame.active.set(inside)
 
-    def _store_exited(self, region: Region, live: frozenset[Register], gone: Value) -> None:
+    def _store_exited(self, region: Region, live: frozenset[Register], exited: Value) -> None:
         """Stores the registers of lanes that have left to the context: those that are read after
         the region; for other live registers, zeros."""
         b, frame = self.b, self.frame
@@ -119,7 +119,7 @@ class MaskedLoopCode:
             whole = storage_type(register.type)
             stored = self._exited_values[region].get(register)
             held = zero(whole) if stored is None else b.load(stored, typ=whole)
-            frame.homes.write(register, self.lanes.blend(gone, held, frame.homes.read(register)))
+            frame.homes.write(register, self.lanes.blend(exited, held, frame.homes.read(register)))
 
     def some_exited(self, block: int) -> Value:
         """Returns true (an i1) if some lanes have left a region around a block that has one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from warploom.abi.environment import Slot, Status
 from warploom.llvm.lanes import I32, I64
-from warploom.lower.control.control import Control
+from warploom.lower.control.control import ControlFlow
 from warploom.lower.frame.operands import Operands
 from warploom.program.program import Block
 from warploom.program.uses import gathering_mask, member_mask
@@ -17,7 +17,7 @@ from warploom.simt.warp_table import ARGUMENT, PASS
 class SyncCode:
     """Emits what precedes and follows an instruction with a member mask."""
 
-    def __init__(self, control: Control, operands: Operands) -> None:
+    def __init__(self, control: ControlFlow, operands: Operands) -> None:
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.lanes.b
         self.program = control.program

@@ -38,10 +38,10 @@ class WarpOrder:
 
     def end(self) -> None:
         """Emits the end of the running warp."""
-        with self.b.if_else(self.state.together) as (warp_order, alone):
+        with self.b.if_else(self.state.together) as (warp_order, single):
             with warp_order:
                 self._arrive(END)
-            with alone:
+            with single:
                 self.frame.leave(Status.ENDED)
         self.b.unreachable()
 

@@ -77,7 +77,7 @@ class WarpSwitch:
         """Emits the jump to the next living warp, and after the last one to the first one of the
         next region."""
         b, frame = self.b, self.frame
-        next_block, check_known, check_ended = (
+        next_block, check_fewer, check_ended = (
             self.state.append(f"warp_order.{n}") for n in ("next", "known", "look")
         )
         b.branch(next_block)
@@ -85,9 +85,11 @@ class WarpSwitch:
         frame.set_warp(b.add(frame.warp, I64(1)))
         b.branch(self.state.after_warp)
         b.position_at_end(self.state.after_warp)
-        more = b.icmp_unsigned("<", frame.warp, frame.slot(Slot.WARPS))
-        b.cbranch(more, check_known if self.state.scheduled else self.state.turn, self.state.over)
-        b.position_at_end(check_known)
+        has_more = b.icmp_unsigned("<", frame.warp, frame.slot(Slot.WARPS))
+        b.cbranch(
+            has_more, check_fewer if self.state.scheduled else self.state.turn, self.state.over
+        )
+        b.position_at_end(check_fewer)
         b.cbranch(b.load(self.state.fewer_before, typ=I1), check_ended, self.state.turn)
         b.position_at_end(check_ended)
         ended = b.icmp_unsigned("==", frame.get(frame.context.state(STATUS)), I64(Status.ENDED))

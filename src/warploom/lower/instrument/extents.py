@@ -55,10 +55,10 @@ def _active_range(lanes: Lanes, on: Value) -> tuple[Value, Value, Value]:
     return b.zext(first, I64), b.zext(last, I64), adjoin
 
 
-def _bounds(lanes: Lanes, places: Sequence[Value]) -> tuple[Value, Value]:
+def _bounds(lanes: Lanes, addresses: Sequence[Value]) -> tuple[Value, Value]:
     """Returns the lowest and the highest of some addresses."""
-    b, low, high = lanes.b, places[0], places[0]
-    for place in places[1:]:
-        low = b.select(b.icmp_unsigned("<", place, low), place, low)
-        high = b.select(b.icmp_unsigned(">", place, high), place, high)
+    b, low, high = lanes.b, addresses[0], addresses[0]
+    for address in addresses[1:]:
+        low = b.select(b.icmp_unsigned("<", address, low), address, low)
+        high = b.select(b.icmp_unsigned(">", address, high), address, high)
     return low, high

@@ -54,15 +54,15 @@ def event_buffer(lanes: Lanes) -> Value:
 class ObservingCode:
     """Emits the events of one warp."""
 
-    def __init__(self, frame: Frame, wanted: Observing) -> None:
+    def __init__(self, frame: Frame, config: Observing) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
-        self._wanted, self._event = wanted, event_buffer(frame.prologue)
+        self._config, self._event = config, event_buffer(frame.prologue)
 
     def access(self, index: int, access_type: AccessType, addresses: Value, mask: Value) -> None:
         """Emits the event of an access that the lanes of a mask have performed, unless the mask is
         empty."""
-        wanted = self._wanted.accesses
-        if not wanted or not is_observed_access(self.frame.program, index, access_type.space):
+        config = self._config.accesses
+        if not config or not is_observed_access(self.frame.program, index, access_type.space):
             return
         active_addresses = self.b.select(mask, addresses, splat_constant(0, I64))
         fields = {
@@ -76,7 +76,7 @@ class ObservingCode:
 
     def branch(self, index: int, instruction: Instruction, guard: Value | None) -> None:
         """Emits the event of a branch: the active lanes, and those that take it."""
-        if self._wanted.branches and is_observed_branch(self.frame.program, index, instruction):
+        if self._config.branches and is_observed_branch(self.frame.program, index, instruction):
             active = self.frame.active.bits()
             on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
             fields = {words.E_FIRST: self.b.zext(on, I64)}
@@ -85,7 +85,7 @@ class ObservingCode:
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
         """Emits the event of the lanes `on`, unless there are none, arriving at a barrier;
         `threads` is how many it waits for."""
-        if self._wanted.barriers:
+        if self._config.barriers:
             fields = {words.E_FIRST: number, words.E_SECOND: threads}
             self._call_if_some(words.BARRIER, index, self.lanes.bits(on), fields)
 

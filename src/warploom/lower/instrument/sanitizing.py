@@ -64,21 +64,21 @@ class SanitizingCode:
     """Emits the calls that pass one warp's accesses to the detector; `events` emits all other
     events."""
 
-    def __init__(self, operands: Operands, wanted: Sanitizing) -> None:
+    def __init__(self, operands: Operands, config: Sanitizing) -> None:
         self.operands, self.frame = operands, operands.frame
-        self.synchronisation, self._wanted = wanted.synchronisation, wanted
+        self.synchronisation, self._config = config.synchronisation, config
         self.lanes, self.b = operands.lanes, operands.b
-        self.events = EventCode(operands, wanted)
+        self.events = EventCode(operands, config)
 
     @property
     def in_order(self) -> bool:
         """Returns true if accesses must be performed in program order, so that none may be
         deferred."""
-        return self._wanted.in_order
+        return self._config.in_order
 
     def must_check(self, index: int, access_type: AccessType) -> bool:
         """Returns true if the detector may have to check an access that is certain not to fault."""
-        return access_type.space in self._wanted.accesses and index not in self._wanted.unchecked
+        return access_type.space in self._config.accesses and index not in self._config.unchecked
 
     def do_access(
         self,
@@ -95,7 +95,7 @@ class SanitizingCode:
         if self.must_check(index, access_type):
             self._zero_results(access_type, memory)
             mask = self.access(index, access_type, addresses, mask, memory)
-            if index not in self._wanted.aligned | self._wanted.written:
+            if index not in self._config.aligned | self._config.written:
                 return do_access(mask)
 
         # An access that was not passed to the detector may fault. It is retried with its event, so
@@ -167,11 +167,11 @@ class SanitizingCode:
     ) -> Value | None:
         """Returns true (an i1) if the detector must see an access; None if it always must."""
         conditions: list[Value] = []
-        if index in self._wanted.aligned:
+        if index in self._config.aligned:
             state = self.frame.pointer(Slot.DETECTOR_AT)
             misaligned = self.b.load(self.lanes.slot(state, words.NOT_ALIGNED), typ=I64)
             conditions.append(self.b.icmp_signed("!=", misaligned, I64(0)))
-        if index in self._wanted.written and access_type.space is Space.SHARED:
+        if index in self._config.written and access_type.space is Space.SHARED:
             conditions.append(self._touches_unwritten(access_type, addresses, mask, memory, extent))
         return functools.reduce(self.b.or_, conditions) if conditions else None
 

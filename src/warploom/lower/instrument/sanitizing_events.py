@@ -27,8 +27,8 @@ from warploom.ptx.ir import Instruction
 class EventCode:
     """Emits the calls that pass such events."""
 
-    def __init__(self, operands: Operands, wanted: Sanitizing) -> None:
-        self.operands, self.frame, self._wanted = operands, operands.frame, wanted
+    def __init__(self, operands: Operands, config: Sanitizing) -> None:
+        self.operands, self.frame, self._config = operands, operands.frame, config
         self.lanes, self.b = operands.lanes, operands.b
         prologue = self.frame.prologue
         self._event = prologue.alloca(ir.ArrayType(I64, words.EVENT_WORDS))
@@ -43,7 +43,7 @@ class EventCode:
             self._record(index, kind, on, {words.E_NUMBER: number, words.E_COUNT: threads})
 
         of_all = kind == words.BARRIER_SYNC and len(instruction.operands) == 1
-        if of_all and self._wanted.together:
+        if of_all and self._config.together:
             self._count_passed_barrier(on, record_event)
         else:
             record_event()
@@ -100,7 +100,7 @@ class EventCode:
         self, helper: str, index: int, on: Value, arguments: Sequence[Value], request: int
     ) -> None:
         """Emits the call of a helper that records a request."""
-        if not self._wanted.accesses:
+        if not self._config.accesses:
             return
         all_memory = ir.Constant(PTR, None)
         event = self._issued(index, on)
@@ -110,7 +110,7 @@ class EventCode:
     def texels(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
         """Emits the event of accesses to textures or surfaces. `arguments` are the descriptor
         table, memory, operand rows, and the words that `texture.requests` works with."""
-        if not self._wanted.accesses:
+        if not self._config.accesses:
             return
         issued_arguments = (
             *self._issued(index, on),

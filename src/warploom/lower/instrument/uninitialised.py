@@ -78,9 +78,9 @@ def emit_range_unwritten(lanes: Lanes) -> None:
     memory. It returns true if a byte between is not written, if the range is too long, or if the
     detector has no state of the block yet."""
 
-    def check(place: Value, outside: Value) -> Value:
+    def check(offset: Value, outside: Value) -> Value:
         b = lanes.b
-        loaded = b.or_(b.load(place, typ=I64), outside)
+        loaded = b.or_(b.load(offset, typ=I64), outside)
         return b.icmp_unsigned("==", b.and_(loaded, FULL), FULL)
 
     def extend(first: Value) -> tuple[Value, Value]:
@@ -95,9 +95,9 @@ def emit_range_written(lanes: Lanes) -> None:
     memory. It marks the bytes between as written. It returns true, and does nothing, if the range
     is empty or too long, or if the detector has no state of the block yet."""
 
-    def write(place: Value, outside: Value) -> Value:
+    def write(offset: Value, outside: Value) -> Value:
         b = lanes.b
-        b.store(b.or_(b.load(place, typ=I64), b.xor(outside, FULL)), place)
+        b.store(b.or_(b.load(offset, typ=I64), b.xor(outside, FULL)), offset)
         return I1(1)
 
     _emit_range(lanes, write, lambda _: lanes.b.function.args[1:3])
@@ -162,8 +162,8 @@ def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None, *, wri
     b, function = lanes.b, lanes.b.function
     environment, addresses, bits, limit = function.args
     mask = lanes.mask(bits)
-    places = b.trunc(addresses, vector(I32))
-    high = _reduced(lanes, "umax", b.select(mask, places, splat_constant(0, I32)))
+    offsets = b.trunc(addresses, vector(I32))
+    high = _reduced(lanes, "umax", b.select(mask, offsets, splat_constant(0, I32)))
     # An address of more than 32 bits is outside of shared memory: make the range end at the largest
     # number, which fails the bounds check.
     beyond = b.lshr(addresses, splat_constant(32, I64))
@@ -172,7 +172,7 @@ def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None, *, wri
     end = b.select(b.icmp_unsigned("==", _reduced(lanes, "or", beyond), I32(0)), end, I64(-1))
     low = I64(0)
     if of_range is not None:
-        low = _reduced(lanes, "umin", b.select(mask, places, splat_constant(-1, I32)))
+        low = _reduced(lanes, "umin", b.select(mask, offsets, splat_constant(-1, I32)))
         low = b.zext(low, I64)
         written, fallback = (function.append_basic_block(name) for name in ("written", "apart"))
         some = b.icmp_unsigned("!=", bits, I32(0))
@@ -182,10 +182,10 @@ def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None, *, wri
         b.position_at_end(fallback)
     _, first, _ = _locate_block(lanes, low, end)
     if writes:
-        _write_lanes(lanes, first, places, bits, size)
+        _write_lanes(lanes, first, offsets, bits, size)
         b.ret(I1(0))
     else:
-        b.ret(_some_unwritten(lanes, first, places, mask, size))
+        b.ret(_some_unwritten(lanes, first, offsets, mask, size))
 
 
 def _reduced(lanes: Lanes, operation: str, value: Value) -> Value:
@@ -204,22 +204,22 @@ def _each_word(
     returns true; it takes a word's index and its bits outside of the range. Branches to `fallback`
     if it returns false, or if there are more than MOST_WORDS words."""
     b, function = lanes.b, lanes.b.function
-    few, following, through = (
+    loop_block, following, through = (
         function.append_basic_block(name) for name in ("few", "next", "through")
     )
     begin, last = (b.lshr(at, I64(WORD_SHIFT)) for at in (low, b.sub(high, I64(1))))
     before_loop = b.block
-    b.cbranch(b.icmp_unsigned("<", b.sub(last, begin), I64(MOST_WORDS)), few, fallback)
-    b.position_at_end(few)
+    b.cbranch(b.icmp_unsigned("<", b.sub(last, begin), I64(MOST_WORDS)), loop_block, fallback)
+    b.position_at_end(loop_block)
     at = b.phi(I64)
     before = b.shl(I64(1), b.and_(low, I64(31)))
     before = b.select(b.icmp_unsigned("==", at, begin), b.sub(before, I64(1)), I64(0))
-    behind = b.shl(I64(-2), b.and_(b.sub(high, I64(1)), I64(31)))
-    behind = b.select(b.icmp_unsigned("==", at, last), behind, I64(0))
-    b.cbranch(visit(at, b.and_(b.or_(before, behind), FULL)), following, fallback)
+    after_mask = b.shl(I64(-2), b.and_(b.sub(high, I64(1)), I64(31)))
+    after_mask = b.select(b.icmp_unsigned("==", at, last), after_mask, I64(0))
+    b.cbranch(visit(at, b.and_(b.or_(before, after_mask), FULL)), following, fallback)
     b.position_at_end(following)
     after = b.add(at, I64(1))
-    b.cbranch(b.icmp_unsigned("<=", after, last), few, through)
+    b.cbranch(b.icmp_unsigned("<=", after, last), loop_block, through)
     at.add_incoming(begin, before_loop)
     at.add_incoming(after, following)
     b.position_at_end(through)
@@ -251,51 +251,51 @@ def _past_full_words(lanes: Lanes, first: Value, start: Value, end: Value, step:
     """Returns the boundary at which a scan of the bitmap from `start` to `end` stops: before the
     first word whose bits are not all set. `step` is 1 upwards, -1 downwards."""
     b, function = lanes.b, lanes.b.function
-    walk, look, stop = (function.append_basic_block(name) for name in ("walk", "look", "stop"))
+    scan, test_word, stop = (function.append_basic_block(name) for name in ("walk", "look", "stop"))
     before = b.block
-    b.branch(walk)
-    b.position_at_end(walk)
+    b.branch(scan)
+    b.position_at_end(scan)
     at = b.phi(I64)
-    b.cbranch(b.icmp_unsigned("==", at, end), stop, look)
-    b.position_at_end(look)
+    b.cbranch(b.icmp_unsigned("==", at, end), stop, test_word)
+    b.position_at_end(test_word)
     following = b.add(at, I64(step))
     word = _word(lanes, first, at if step > 0 else following)
-    b.cbranch(b.icmp_unsigned("==", word, FULL), walk, stop)
+    b.cbranch(b.icmp_unsigned("==", word, FULL), scan, stop)
     at.add_incoming(start, before)
-    at.add_incoming(following, look)
+    at.add_incoming(following, test_word)
     b.position_at_end(stop)
     return at
 
 
-def _some_unwritten(lanes: Lanes, first: Value, places: Value, mask: Value, size: int) -> Value:
+def _some_unwritten(lanes: Lanes, first: Value, offsets: Value, mask: Value, size: int) -> Value:
     """Returns true (an i1) if the bytes of some lane are not all written."""
     b = lanes.b
     # The bits of an aligned access of up to 32 bytes lie in one word. A misaligned one may cross
     # words: the shift then leaves zeros, and it counts as unwritten, which the detector decides.
-    words_at = b.lshr(places, splat_constant(WORD_SHIFT, I32))
+    words_at = b.lshr(offsets, splat_constant(WORD_SHIFT, I32))
     at = b.gep(lanes.splat(first), [b.zext(words_at, vector(I64))], source_etype=I64)
     # A 32-bit gather reads the low half of the word, in which all its bits are.
     loaded = gather(lanes, at, mask, I32)
-    within = b.and_(places, splat_constant((1 << WORD_SHIFT) - 1, I32))
+    within = b.and_(offsets, splat_constant((1 << WORD_SHIFT) - 1, I32))
     wanted = splat_constant((1 << size) - 1, I32)
     missing = b.icmp_unsigned("!=", b.and_(b.lshr(loaded, within), wanted), wanted)
     return lanes.any(b.and_(mask, missing))
 
 
-def _write_lanes(lanes: Lanes, first: Value, places: Value, bits: Value, size: int) -> None:
+def _write_lanes(lanes: Lanes, first: Value, offsets: Value, bits: Value, size: int) -> None:
     """Marks the bytes of each lane as written, one lane after the other: several lanes may have
     bits in one word."""
     b, buffer = lanes.b, lanes.alloca(vector(I32))
-    b.store(places, buffer)
+    b.store(offsets, buffer)
     before = b.block
     each, done = (b.append_basic_block(name) for name in ("each", "done"))
     b.cbranch(b.icmp_unsigned("!=", bits, I32(0)), each, done)
     b.position_at_end(each)
     left = b.phi(I32)
     lane = b.cttz(left, I1(1))
-    place = b.zext(b.load(lanes.slot(buffer, b.zext(lane, I64), I32), typ=I32), I64)
-    at = lanes.slot(first, b.lshr(place, I64(WORD_SHIFT)))
-    written = b.shl(I64((1 << size) - 1), b.and_(place, I64((1 << WORD_SHIFT) - 1)))
+    offset = b.zext(b.load(lanes.slot(buffer, b.zext(lane, I64), I32), typ=I32), I64)
+    at = lanes.slot(first, b.lshr(offset, I64(WORD_SHIFT)))
+    written = b.shl(I64((1 << size) - 1), b.and_(offset, I64((1 << WORD_SHIFT) - 1)))
     b.store(b.or_(b.load(at, typ=I64), written), at)
     others = b.and_(left, b.sub(left, I32(1)))
     b.cbranch(b.icmp_unsigned("!=", others, I32(0)), each, done)

@@ -20,7 +20,7 @@ from warploom.lower.access.shared_functions import SharedFunctions
 from warploom.lower.baseline.calls import CallCode
 from warploom.lower.control.barriers import BarrierCode
 from warploom.lower.control.clusters import ClusterCode
-from warploom.lower.control.control import Control
+from warploom.lower.control.control import ControlFlow
 from warploom.lower.control.indexed_branch import IndexedBranchCode
 from warploom.lower.control.sync import SyncCode
 from warploom.lower.control.warp_order_state import END
@@ -90,7 +90,7 @@ class WarpFunction:
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
         self.reading = Reading(program, variant.warp_layout, facts.shapes)
-        self.control = Control(self.frame, self.saved)
+        self.control = ControlFlow(self.frame, self.saved)
         self.ways = IndexedBranchCode(self.control, self.operands)
         arrivals = sanitizing.events if sanitizing and sanitizing.synchronisation else None
         noting = [one for one in (arrivals, self.observing) if one is not None]

@@ -34,7 +34,7 @@ from warploom.llvm.lanes import I32, I64, LANES, Value
 from warploom.lower.access.affine_access import PREFETCH_WARPS
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.lane_sets import LaneSet
-from warploom.lower.control.control import Control
+from warploom.lower.control.control import ControlFlow
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.registers import Standing
 from warploom.lower.instructions import InstructionCode
@@ -91,7 +91,7 @@ class StridedLoopCode:
 
     def __init__(
         self,
-        control: Control,
+        control: ControlFlow,
         instructions: InstructionCode,
         guards: Guards,
         standing: Standing,
@@ -180,8 +180,8 @@ class StridedLoopCode:
         steps: dict[int, Value] = {}
         hits: dict[int, Value] = {}
         for index, group in first.groups.items():
-            found = self._bound_group(limits, lane_set, group, second.groups[index])
-            steps[index], hits[index] = found
+            bounds = self._bound_group(limits, lane_set, group, second.groups[index])
+            steps[index], hits[index] = bounds
         for place in loop.widened:
             limits.stays_in_type(first.operands[place], second.operands[place])
         for index in loop.compared:
@@ -217,7 +217,7 @@ class StridedLoopCode:
         computes."""
         loop = batched.loop
         groups = {group.members[0][0]: group for group in batched.groups}
-        found, widened = _Iteration(), set(loop.widened)
+        iteration, widened = _Iteration(), set(loop.widened)
         advances, accesses = set(loop.advances), set(loop.accesses)
         for index in loop.blocks:
             block = self.program.blocks[index]
@@ -225,15 +225,17 @@ class StridedLoopCode:
                 for at in range(block.start, block.stop):
                     instruction = self.program.instructions[at]
                     if at in accesses:
-                        found.groups[at] = self._group_guards.evaluate(groups[at])
-                    sources = {source for where, source in widened if where == at}
+                        iteration.groups[at] = self._group_guards.evaluate(groups[at])
+                    sources = {source for at_index, source in widened if at_index == at}
                     for source in (0, 1) if at in loop.compared else sources:
-                        found.operands[at, source] = self._operand(instruction, source, advances)
+                        iteration.operands[at, source] = self._operand(
+                            instruction, source, advances
+                        )
                     if at in advances:
                         self.instructions.by_shape(
                             at, instruction, self.frame.active.mask(), limits.forbid
                         )
-        return found
+        return iteration
 
     def _operand(self, instruction: Instruction, number: int, advances: set[int]) -> LinearOperand:
         """Returns a source of an instruction with its current value."""

@@ -101,9 +101,9 @@ class CopyCode:
         (origin, _), (target, _) = accesses(instruction)
         load, store = AccessType("load", origin, B32, 4), AccessType("store", target, B32, 4)
 
-        def copy(offset: Value, some: Value) -> None:
-            values = self.memory.load_any(index, load, b.add(source, offset), some)
-            self.memory.store_any(index, store, b.add(target_address, offset), values, some)
+        def copy(offset: Value, active: Value) -> None:
+            values = self.memory.load_any(index, load, b.add(source, offset), active)
+            self.memory.store_any(index, store, b.add(target_address, offset), values, active)
 
         rows = {SIZE_ROW: byte_counts, SHARED_ROW: target_address, GLOBAL_ROW: source}
         if origin is Space.SHARED:
@@ -134,8 +134,8 @@ class CopyCode:
         start, byte_counts = self.operands.address(target_address), self.operands.read(size, U64)
         store, zeros = AccessType("store", space_of(instruction), U64), splat_constant(0, I64)
 
-        def clear(offset: Value, some: Value) -> None:
-            self.memory.store_at(index, store, self.b.add(start, offset), [zeros], some)
+        def clear(offset: Value, active: Value) -> None:
+            self.memory.store_at(index, store, self.b.add(start, offset), [zeros], active)
 
         self._pieces(byte_counts, on, BULK_FILL_BYTES, clear)
 
@@ -151,10 +151,10 @@ class CopyCode:
         b.position_at_end(head)
         offset = b.load(done_bytes, typ=I64)
         after = b.add(offset, I64(step))
-        some = b.and_(on, b.icmp_unsigned("<=", self.lanes.splat(after), byte_counts))
-        b.cbranch(self.lanes.any(some), body, done)
+        active = b.and_(on, b.icmp_unsigned("<=", self.lanes.splat(after), byte_counts))
+        b.cbranch(self.lanes.any(active), body, done)
         b.position_at_end(body)
-        each(self.lanes.splat(offset), some)
+        each(self.lanes.splat(offset), active)
         b.store(after, done_bytes)
         b.branch(head)
         b.position_at_end(done)
@@ -186,11 +186,11 @@ class CopyCode:
         byte = AccessType("load", Space.GLOBAL, B8)
         with b.if_then(self.lanes.any(partial), likely=False):
             for place in range(4 * len(words)):
-                some = b.and_(partial, self._more_than(byte_counts, place))
+                active = b.and_(partial, self._more_than(byte_counts, place))
                 address = b.add(source, splat_constant(place, I64))
-                (byte_value,) = self.memory.load_any(index, byte, address, some)
+                (byte_value,) = self.memory.load_any(index, byte, address, active)
                 zero = splat_constant(0, byte.element)
-                wide = b.zext(self.lanes.blend(some, byte_value, zero), vector(I32))
+                wide = b.zext(self.lanes.blend(active, byte_value, zero), vector(I32))
                 shifted = b.shl(wide, splat_constant(8 * (place % 4), I32))
                 word = words[place // 4]
                 b.store(b.or_(b.load(word, typ=vector(I32)), shifted), word)

@@ -71,9 +71,9 @@ class ProductBuffer:
         return (self.numbers + operand.columns * operand.blocks) * VECTOR_BYTES
 
 
-def vector_at(b: Value, buffer: Value, place: Value) -> Value:
-    """Emits the address of a vector of a product's buffer; `place` is its number, an i64."""
-    return b.gep(buffer, [b.mul(place, I64(VECTOR_BYTES))], source_etype=I8)
+def vector_at(b: Value, buffer: Value, position: Value) -> Value:
+    """Emits the address of a vector of a product's buffer; `position` is its number, an i64."""
+    return b.gep(buffer, [b.mul(position, I64(VECTOR_BYTES))], source_etype=I8)
 
 
 def counted_loop(b: Value, count: int, body: Callable[[Value], None]) -> None:
@@ -132,9 +132,10 @@ class _GroupProductBody:
     def _words(self, first: Value, count: int) -> list[Value]:
         """Loads `count` vectors of the buffer, beginning with `first`."""
         b = self.b
-        layout = [b.add(first, I64(n)) for n in range(count)]
+        positions = [b.add(first, I64(n)) for n in range(count)]
         return [
-            b.load(vector_at(b, self.buffer, place), typ=vector(I32), align=64) for place in layout
+            b.load(vector_at(b, self.buffer, position), typ=vector(I32), align=64)
+            for position in positions
         ]
 
     def _number_block(self, block: Value) -> None:
@@ -145,8 +146,8 @@ class _GroupProductBody:
         numbers = self.code.numbers(operand.fragment, self._words(first, words))
         for k in range(operand.columns):
             row = self.code.elements_at(operand.fragment, numbers, [(n, k) for n in range(LANES)])
-            place = b.add(block, I64(self.layout.numbers + k * operand.blocks))
-            b.store(row, vector_at(b, self.buffer, place), align=64)
+            position = b.add(block, I64(self.layout.numbers + k * operand.blocks))
+            b.store(row, vector_at(b, self.buffer, position), align=64)
 
     def _rows(self) -> list[list[Value]]:
         """Returns A by k and half: in each lane the element in the row that the lane has of D."""
@@ -189,8 +190,8 @@ class _GroupProductBody:
                 totals[element] = code.step(halves[half], right, totals[element])
         sums = [code.finish(start, total) for start, total in zip(starts, totals, strict=True)]
         for number, word in enumerate(code.registers(fragment, sums)):
-            place = b.add(first, I64(number))
-            b.store(word, vector_at(b, self.buffer, place), align=64)
+            position = b.add(first, I64(number))
+            b.store(word, vector_at(b, self.buffer, position), align=64)
 
     def _columns(self, column: Value, k: int) -> list[tuple[Value, Value]]:
         """Returns the elements of eight columns of B that the k-th stored elements of A may

@@ -98,9 +98,9 @@ class SumCode:
             result.append(self.lower(number(fragment.type), [bits]))
         return result
 
-    def elements_at(self, fragment: Fragment, values: list[Value], places: list[Place]) -> Value:
+    def elements_at(self, fragment: Fragment, values: list[Value], positions: list[Place]) -> Value:
         """Returns the elements at given places of a fragment, lane by lane."""
-        holders = [fragment.holders[place] for place in places]
+        holders = [fragment.holders[place] for place in positions]
         return pick(self.lanes, values, [(element, lane) for lane, element in holders])
 
     def selector(self, sparsity: Sparsity, metadata: Value, rows: list[int], k: int) -> Value:
@@ -194,19 +194,19 @@ class _ProductBody:
     def _words(self, fragment: Fragment, first: int, count: int) -> list[Value]:
         """Loads registers of a fragment's type from the buffer, beginning with number `first`."""
         type = register_vector(register_type(fragment))
-        places = range(first, first + count)
-        return [self.b.load(slot(self.b, self.buffer, n), typ=type, align=64) for n in places]
+        positions = range(first, first + count)
+        return [self.b.load(slot(self.b, self.buffer, n), typ=type, align=64) for n in positions]
 
     def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:
         """Returns one element of D in all lanes: C's element, plus every product in rising k."""
         p, code = self.product, self.code
-        places = [p.d.place(lane, element) for lane in range(LANES)]
-        start = code.elements_at(p.c, c, places)
+        positions = [p.d.place(lane, element) for lane in range(LANES)]
+        start = code.elements_at(p.c, c, positions)
         total = code.initial(start)
-        scales = self._scales(places)
+        scales = self._scales(positions)
         for k in range(p.depth):
-            left = code.elements_at(p.a, a, [(row, k) for row, _ in places])
-            right = self._right_operand(b, places, k)
+            left = code.elements_at(p.a, a, [(row, k) for row, _ in positions])
+            right = self._right_operand(b, positions, k)
             if p.scales is None:
                 total = code.step(left, right, total)
             else:
@@ -214,14 +214,14 @@ class _ProductBody:
                 total = code.scaled_step(left, right, scale, total)
         return code.finish(start, total)
 
-    def _scales(self, places: list[Place]) -> list[Value]:
+    def _scales(self, positions: list[Place]) -> list[Value]:
         """Returns the product of A's and B's scales for each block, at the lanes' elements of D."""
         p = self.product
         if p.scales is None:
             return []
         words = self._words(p.d, p.sources, 2)
-        rows = [A_SCALES.holder(row) for row, _ in places]
-        columns = [B_SCALES.holder(column) for _, column in places]
+        rows = [A_SCALES.holder(row) for row, _ in positions]
+        columns = [B_SCALES.holder(column) for _, column in positions]
         return [
             self.b.fmul(
                 self.code.scale(p.scales.type, words[0], rows, block),
@@ -230,16 +230,18 @@ class _ProductBody:
             for block in range(p.scales.count)
         ]
 
-    def _right_operand(self, b: list[Value], places: list[Place], k: int) -> Value:
+    def _right_operand(self, b: list[Value], positions: list[Place], k: int) -> Value:
         """Returns the elements of B by which the k-th stored elements of A's rows are
         multiplied."""
         p, code, sparsity = self.product, self.code, self.product.sparsity
         if sparsity is None:
-            return code.elements_at(p.b, b, [(column, k) for _, column in places])
+            return code.elements_at(p.b, b, [(column, k) for _, column in positions])
         choices = [
-            code.elements_at(p.b, b, [(column, sparsity.column(k, choice)) for _, column in places])
+            code.elements_at(
+                p.b, b, [(column, sparsity.column(k, choice)) for _, column in positions]
+            )
             for choice in range(sparsity.choices)
         ]
         (metadata,) = self._words(p.a, p.sources - 1, 1)
-        rows = [row for row, _ in places]
+        rows = [row for row, _ in positions]
         return code.select(code.selector(sparsity, metadata, rows, k), choices)
