@@ -73,6 +73,8 @@ class AtomicCode:
                 emit_general()
                 return
             row = self.memory.places.row(index, part)
+            # Offsets from a 32-bit register fit in 32-bit lanes: half the vector instructions for
+            # the window test.
             places = self.b.trunc(offsets, vector(I32)) if narrow else offsets
             words = window_keys(self.lanes, row, places, active)
             with self.b.if_else(words.inside, likely=True) as (on_hit, on_miss):
@@ -96,11 +98,14 @@ class AtomicCode:
         answer = operation.answer(len(sources))
         results: list[tuple[Operand, Value, ScalarType]] = []
         for place, target in results_read:
+            # In the data buffer, old values follow the elements of two operands.
             at = self.memory.places.at((2 * parts + place) * type.bytes * LANES)
             value = self.b.load(at, typ=vector(ir.IntType(type.bits)), align=16)
             if answer.op != "arg":
                 value = self.operands.lower(answer, [value, *values[place::parts]])
             if waits:
+                # A failed `mbarrier.try_wait` ends the warp's turn at its next back edge, so that
+                # other warps can arrive.
                 failed = self.b.and_(mask, self.b.not_(value))
                 self.memory.frame.fuel.fail_wait(self.lanes.bits(failed))
             results.append((target, value, answer.type))

@@ -166,17 +166,17 @@ class GroupGuards:
         entry, fill, done = b.block, *(b.append_basic_block(n) for n in ("learn", "learned"))
         b.cbranch(miss, fill, done).set_weights([1, 1 << 20])
         assert group.counter_key is not None
-        _, counter_there = group.counter_key
+        _, hit_counter = group.counter_key
         b.position_at_end(fill)
         filled = self.cache.fill(group, lane_set)
-        can_fill = b.icmp_unsigned("!=", filled, I64(0))
+        can_count = b.icmp_unsigned("!=", filled, I64(0))
         counter, fill_end = b.sub(filled, I64(1)), b.block
         b.branch(done)
         b.position_at_end(done)
         result, counter_key = b.phi(I1), b.phi(I64)
         for phi, value, origin in (
-            (result, hit, entry), (result, can_fill, fill_end),
-            (counter_key, counter_there, entry), (counter_key, counter, fill_end),
+            (result, hit, entry), (result, can_count, fill_end),
+            (counter_key, hit_counter, entry), (counter_key, counter, fill_end),
         ):  # fmt: skip
             phi.add_incoming(value, origin)
         self.cache.set_counter(group, lane_set, counter_key)

@@ -76,6 +76,7 @@ class GroupBases:
         heads = selection(range(0, LANES, LANES // runs))
         group.bases = b.shuffle_vector(addresses, addresses, heads)
         group.firsts = [self.lanes.lane(group.bases, run) for run in range(runs)]
+        # The step of lanes 0 and 1 is only a guess, which `_is_strided` compares with all lanes.
         group.step = b.sub(self.lanes.lane(addresses, 1), group.firsts[0])
         is_strided = self._is_strided(addresses, LANES // runs, group.step, on)
         if group.plan.guard is Guard.ELEMENT:

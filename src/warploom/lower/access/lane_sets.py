@@ -58,6 +58,8 @@ class LaneSets:
 
     def of(self, instruction: Instruction, on: Value) -> LaneSet:
         """Returns the set of the lanes `on` that execute an instruction of the basic block."""
+        # A guarded instruction has lanes of its own, and code that enters in the middle of a block
+        # has not run the block's lookup.
         if instruction.guard is not None or not self._single_entry:
             return self.of_bits(self.lanes.bits(on))
         if self._block_set is None:
@@ -80,6 +82,7 @@ class LaneSets:
         equal = b.icmp_unsigned("==", keys, self.lanes.splat(key, BUCKET))
         matches = b.zext(b.bitcast(equal, ir.IntType(BUCKET)), I64)
         index = self.lanes.intrinsic("llvm.cttz.i64", I64, [matches, I1(0)])
+        # A set without a key gets the number after all keys, whose entry never hits.
         none = b.icmp_unsigned("==", matches, I64(0))
         index = b.select(none, I64(self._count), b.add(bucket, index))
         b.branch(done)

@@ -139,6 +139,8 @@ class RangeCache:
         within, counter_key = self._word(entry, WITHIN), self._counted_offset(entry, group)
         counts = self._count_at(self._leader(group), lane_set, I64(0))
         shift = I64(group.access_type.size.bit_length() - 1)
+        # If the step does not change the bits on which costs depend, all iterations use one
+        # counter.
         same_counter = b.icmp_unsigned("==", b.and_(step, within), I64(0))
         with b.if_else(same_counter, likely=True) as (together, others):
             with together:

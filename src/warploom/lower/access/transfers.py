@@ -101,6 +101,7 @@ class Transfers:
         both = ir.VectorType(I32, LANES // 2)
         firsts = ir.Constant(both, [I32(1 << lane) for lane in range(0, LANES, 2)])
         first = b.and_(self.lanes.splat(bits, LANES // 2), firsts)
+        # Bit 2k of the result is set if lanes 2k and 2k + 1 differ.
         differ = b.and_(b.xor(bits, b.lshr(bits, I32(1))), I32(0x55555555))
         return b.icmp_unsigned("!=", first, zero(both)), b.icmp_unsigned("!=", differ, I32(0))
 

@@ -163,6 +163,7 @@ class ControlFlow:
         b.position_at_end(some)
         frame.active.set(self.lanes.bits(rest))
         frame.active.forget(gone_bits)
+        # Lanes that exit count as arrived: the innermost node must not wait for them.
         if copy is Copy.DIVERGENT:
             with b.if_then(b.icmp_signed(">=", frame.get(frame.nodes.top), I64(0))):
                 self.simt_stack.add_lanes(

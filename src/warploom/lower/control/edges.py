@@ -63,6 +63,7 @@ class Edges:
             with self.b.goto_block(header):
                 with self.b.if_then(self.frame.fuel.ends_turn(), likely=False):
                     self._end_turn(copy, index)
+                # A loop with batches attempts one at each back edge.
                 batch = self.blocks.batches.get((copy, index))
                 self.b.branch(batch or self.blocks.entrance(copy, index))
         return self._headers[copy, index]

@@ -48,6 +48,7 @@ class IndexedBranchCode:
         disagreeing = b.and_(mask, b.icmp_unsigned("!=", indices, lanes.splat(first)))
         if guard is not None:
             disagreeing = b.or_(disagreeing, b.and_(mask, b.not_(guard)))
+        # An index without a target takes the general path, which faults.
         valid = b.icmp_unsigned("<", first, I32(len(targets)))
         same = b.and_(b.not_(lanes.any(disagreeing)), valid)
         uniform, split, jump_block = (self._append(name) for name in ("agreed", "apart", "going"))
@@ -118,6 +119,7 @@ class IndexedBranchCode:
             self._fault(index, indices, b.trunc(frame.get(frame.context.table(ARGUMENT)), I32))
         together, diverged = self._append("together"), self._append("parted")
         after = frame.get(frame.context.table(MASK))
+        # Different indices may select one block: then the mask has not changed, and no lane waits.
         b.cbranch(b.icmp_signed("==", before, after), together, diverged)
         b.position_at_end(together)
         target.add_incoming(target_block, together)

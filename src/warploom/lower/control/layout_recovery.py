@@ -38,6 +38,7 @@ class LayoutRecovery:
 
     def reconverge(self, index: int) -> None:
         """Emits a jump to a block for all living lanes together."""
+        # Baseline code has one copy of each block, and registers lane by lane.
         if self.frame.variant.baseline:
             self.b.branch(self.blocks.copies[self.blocks.main, index])
             return

@@ -35,6 +35,7 @@ class SimtStackCode:
         b, frame = self.b, self.frame
         free = frame.get(frame.nodes.free)
         node = self.lanes.intrinsic("llvm.cttz.i64", I64, [free, I1(1)])
+        # Removes the lowest free node from the set.
         b.store(b.and_(free, b.sub(free, I64(1))), frame.nodes.free)
         words = {
             POINT: I64(point),

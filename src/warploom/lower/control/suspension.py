@@ -61,6 +61,8 @@ class Suspension:
             assert isinstance(index, int)
             self.saved.save(self.blocks.live(index))
         elif frame.registers.convergent:
+            # Other lanes or another block may run next, in divergent code: store registers lane by
+            # lane.
             is_constant = isinstance(index, int)
             frame.transfers.part(
                 self.blocks.live(index) if is_constant else frame.shared_over_blocks

@@ -36,6 +36,8 @@ class SyncCode:
         missing = b.and_(b.and_(members, live), b.not_(active))
         has_waited = frame.get(frame.context.table(PASS))
         b.store(I64(0), frame.context.table(PASS))
+        # PASS is set when lanes resume here after the wait: they do not wait again, though members
+        # may still be missing.
         must_wait = b.and_(
             b.icmp_unsigned("!=", missing, I64(0)), b.icmp_unsigned("==", has_waited, I64(0))
         )

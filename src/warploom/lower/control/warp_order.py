@@ -32,6 +32,7 @@ class WarpOrder:
 
     def enter(self, site: Value) -> None:
         """Begins a call: its warp continues from a site."""
+        # At the beginning of a block no thread has ended; in a later region some may have.
         self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self.frame.active.fewer)
         self.state.begin_region(site)
         self.b.cbranch(self.state.all_full(), self.state.warp_loop, self.state.turn)

@@ -34,6 +34,7 @@ class WarpSwitch:
         b.position_at_end(self.state.turn)
         frame.fuel.begin_turn()
         if restarts:
+            # A warp of fewer than 32 threads has no region version.
             partial_warp = self.state.append("warp_order.alone")
             in_region = b.icmp_unsigned("<", frame.warp, frame.get(self.state.full_warps))
             b.cbranch(in_region, self.state.region, partial_warp)
@@ -89,6 +90,8 @@ class WarpSwitch:
         b.cbranch(
             has_more, check_fewer if self.state.scheduled else self.state.turn, self.state.over
         )
+        # Warps that have ended are skipped; their states are read only if threads may have ended
+        # before.
         b.position_at_end(check_fewer)
         b.cbranch(b.load(self.state.fewer_before, typ=I1), check_ended, self.state.turn)
         b.position_at_end(check_ended)

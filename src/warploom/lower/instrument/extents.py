@@ -36,6 +36,8 @@ def extent_of(
     if width > 1:
         lasts = [b.add(first, b.mul(step, I64(run - 1))) for first in firsts]
         lowest, highest = _bounds(lanes, [*firsts, *lasts])
+        # If each run continues the one before, the active lanes bound the range. Else its bounds
+        # are those of all runs, active or not.
         follows: Value = I1(1)
         for last, first in zip(lasts, firsts[1:], strict=False):
             follows = b.and_(follows, b.icmp_unsigned("==", b.add(last, step), first))

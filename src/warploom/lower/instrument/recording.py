@@ -26,6 +26,7 @@ class RecordingCode:
     def block(self, block: Block) -> None:
         """Records that the warp enters a basic block."""
         frame, layout = self.frame, self.frame.layout
+        # The helper reads the active mask and the SIMT stack from the warp's context.
         self._saved.save_head()
         first = min(layout.branches.values(), default=0)
         warps = frame.slot(Slot.WARPS)

@@ -167,6 +167,7 @@ class EventCode:
         """Returns the lanes of the warp that have a thread (bits of an i64)."""
         b, frame = self.b, self.frame
         remaining = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(32)))
+        # A full warp is selected separately, which also keeps the shift amount below 64.
         full = b.icmp_signed(">=", remaining, I64(32))
         partial = b.sub(b.shl(I64(1), b.select(full, I64(0), remaining)), I64(1))
         return b.select(full, I64(0xFFFFFFFF), partial)

@@ -212,6 +212,7 @@ def _each_word(
     b.cbranch(b.icmp_unsigned("<", b.sub(last, begin), I64(MOST_WORDS)), loop_block, fallback)
     b.position_at_end(loop_block)
     at = b.phi(I64)
+    # Only the first and the last word have bits outside of the range.
     before = b.shl(I64(1), b.and_(low, I64(31)))
     before = b.select(b.icmp_unsigned("==", at, begin), b.sub(before, I64(1)), I64(0))
     after_mask = b.shl(I64(-2), b.and_(b.sub(high, I64(1)), I64(31)))

@@ -170,11 +170,13 @@ class StridedLoopCode:
         # The evaluated values are not those of the current iteration: do not store them in the
         # context.
         spilled, registers.spilled = registers.spilled, {}
+        # The second evaluation continues from the registers that the first one has advanced.
         first, second = (self._evaluate(batched, shapes, limits) for _ in range(2))
         for register, value in before.items():
             registers.store(register, value)
         registers.spilled = spilled
         length = sum(map(self._length, loop.blocks))
+        # Each iteration uses `length` instructions of the turn.
         limits.bound(b.sub(frame.get(frame.fuel.left), I64(length)), I64(-length))
         lane_set = self._group_guards.cache.sets.full_warp()
         steps: dict[int, Value] = {}

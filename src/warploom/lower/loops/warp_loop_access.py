@@ -71,6 +71,7 @@ class WarpLoopAccess:
         """Emits the check that the first `warps` warps hit, with the registers of the first one;
         returns an i1."""
         b, group = self.b, self._groups[index]
+        # The group was checked at its first access.
         if group.firsts:
             return I1(1)
         address = instruction.operands[0 if group.access_type.op == "store" else 1]

@@ -102,6 +102,8 @@ class WarpLoopCode:
     ) -> list[WarpLoopPlan]:
         """Emits the checks of consecutive warp loops; code continues if all hold."""
         b, plans = self.b, list[WarpLoopPlan]()
+        # All conditions are evaluated before the first loop runs, so that a failed one leaves
+        # nothing to undo.
         with self._at_beginning(warp_loops[0]):
             self.loop_check.resume_first_warp(warp_loops[0])
         for warp_loop in warp_loops:

@@ -106,6 +106,7 @@ class CopyCode:
             self.memory.store_any(index, store, b.add(target_address, offset), values, active)
 
         rows = {SIZE_ROW: byte_counts, SHARED_ROW: target_address, GLOBAL_ROW: source}
+        # The rows name shared and global side, whichever of them is the source.
         if origin is Space.SHARED:
             rows |= {SHARED_ROW: source, GLOBAL_ROW: target_address}
         signals = "mbarrier::complete_tx::bytes" in instruction.operation.modifiers

@@ -82,6 +82,7 @@ class GroupSums:
         shared = operands.product.shared_a
         if shared is None:
             return [self.operands.read(register, U32) for register in elements(operands.a)]
+        # The warp's number in its group selects its 16 rows.
         block = self.b.and_(self.frame.warp, I64(GROUP_WARPS - 1))
         return self._blocks.load(shared, entry.descriptors[0], block, index, whole=True)
 

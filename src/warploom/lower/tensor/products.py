@@ -129,6 +129,7 @@ class SumCode:
             return self.lower.vectors.intrinsic("fma", [left, right, total])
         if not self.product.logic:
             return self.b.add(total, self.b.mul(left, right))
+        # Single-bit products (`.b1`): the number of ones in the combined words.
         combine = self.b.xor if self.product.logic == "xor" else self.b.and_
         return self.b.add(total, self.lower.vectors.intrinsic("ctpop", [combine(left, right)]))
 

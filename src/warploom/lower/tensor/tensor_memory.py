@@ -59,6 +59,7 @@ class TensorMemoryCode:
         self._fill(
             {row: self._input((row, operand, type)) for row, operand, type in request.inputs}
         )
+        # A load's registers are results, and need no values.
         for number, register in enumerate(() if loads else request.registers):
             b.store(self.operands.read(register, U32), self._register(number), align=64)
         bits = b.zext(self.lanes.bits(on), I64)

@@ -104,6 +104,7 @@ class TensorCode:
         """Returns the 32 words of an operand row."""
         row, operand, type = arguments
         if type is None:
+            # The rules address a tensor map by its generic address.
             window = WINDOWS.get(map_space, 0) if row == MAP_ROW else 0
             address = self.operands.address(operand)
             return self.b.add(address, splat_constant(window, I64)) if window else address
