@@ -23,7 +23,7 @@ from workloads import Workload, workloads
 import warploom as wl
 from warploom.llvm import disk_cache
 from warploom.lower.access.access_costs import AccessCosts
-from warploom.lower.access.range_cache import AccessCache
+from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.store_batching import StoreBatch
 from warploom.lower.frame.frame import Frame
 
@@ -48,11 +48,11 @@ def without_counters(make: Callable[[], Launch]) -> Launch:
 
     with (
         patch.object(AccessCosts, "count", nothing),
-        patch.object(AccessCache, "count", nothing),
-        patch.object(AccessCache, "count_alone", nothing),
-        patch.object(AccessCache, "take_back", nothing),
+        patch.object(RangeCache, "count", nothing),
+        patch.object(RangeCache, "count_separately", nothing),
+        patch.object(RangeCache, "uncount", nothing),
         patch.object(StoreBatch, "_count", nothing),
-        patch.object(StoreBatch, "_is_known", lambda *_: list[Any]()),
+        patch.object(StoreBatch, "_pattern_matches", lambda *_: list[Any]()),
         patch.object(Frame, "count", nothing),
         # What was compiled before counts, and what is compiled now must not be kept.
         patch.object(

@@ -30,8 +30,8 @@ from warploom.ir.access_plans import (
 )
 from warploom.ir.plan_listing import planned_accesses
 from warploom.lower.access.access_moves import MOVES
-from warploom.lower.access.affine_access import ShapedAccess
-from warploom.lower.access.groups import Group
+from warploom.lower.access.affine_access import AffineAccess
+from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.loads import LOADS, covering
 from warploom.lower.access.stores import STORES
 from warploom.lower.kernel.warp import WarpFunction
@@ -150,16 +150,16 @@ def test_code_is_emitted_from_the_plans_that_are_listed(
     emitted: dict[int, set[AccessPlan]] = {}
 
     def noting(way: str) -> None:
-        original = getattr(ShapedAccess, way)
+        original = getattr(AffineAccess, way)
 
-        def noted(self: ShapedAccess, index: int, group: Group, *others: object) -> object:
+        def noted(self: AffineAccess, index: int, group: GroupValues, *others: object) -> object:
             emitted.setdefault(index, set()).add(group.plan)
             return original(self, index, group, *others)
 
-        monkeypatch.setattr(ShapedAccess, way, noted)
+        monkeypatch.setattr(AffineAccess, way, noted)
 
-    noting("_load_known")
-    noting("_store_known")
+    noting("_load_hit")
+    noting("_store_hit")
     program = wl.Device("h100").compile(SOURCE)["k"].program
     engine = CompiledEngine()
     layout = CountLayout(program, engine._rules)

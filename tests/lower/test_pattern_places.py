@@ -15,7 +15,7 @@ from warploom.cost.pattern_table import SLOTS
 from warploom.devices.catalog import find_device
 from warploom.llvm.lanes import I64, Lanes
 from warploom.llvm.target import target_machine
-from warploom.lower.access.pattern_places import pattern_place
+from warploom.lower.access.pattern_places import pattern_slot
 
 ALL = 0xFFFFFFFF
 UNIT = access_rules(find_device(cc="9.0")).unit
@@ -30,7 +30,7 @@ def compiled() -> tuple[llvm.ExecutionEngine, Callable[[int, int], int]]:
     function = ir.Function(module, ir.FunctionType(I64, [I64, I64]), "slot")
     builder = ir.IRBuilder(function.append_basic_block())
     rules = access_rules(find_device(cc="9.0"))
-    place = pattern_place(Lanes(module, builder), rules, *function.args)
+    place = pattern_slot(Lanes(module, builder), rules, *function.args)
     builder.ret(place.slot)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module)), target_machine())
     engine.finalize_object()

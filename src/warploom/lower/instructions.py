@@ -25,11 +25,11 @@ from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
 from warploom.llvm.lanes import I64, LANES, Value, splat_constant, vector
-from warploom.lower.access.affine_access import ShapedAccess
+from warploom.lower.access.affine_access import AffineAccess
 from warploom.lower.access.atomics import AtomicCode
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.control.barriers import BarrierCode
-from warploom.lower.control.control import Control
+from warploom.lower.control.control import ControlFlow
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.instrument.guards import Guards
 from warploom.lower.operations.affine import AffineCode
@@ -59,7 +59,7 @@ class InstructionCode:
 
     def __init__(
         self,
-        control: Control,
+        control: ControlFlow,
         barriers: BarrierCode,
         memory: MemoryCode,
         guards: Guards,
@@ -84,7 +84,7 @@ class InstructionCode:
         self.moves = MoveCode(self.operands)
         self.shaped = AffineCode(self.operands, reading)
         self.leading = PrefixMaskCode(self.operands, reading)
-        self.shaped_access = ShapedAccess(memory, reading)
+        self.affine_access = AffineAccess(memory, reading)
 
     def emit(
         self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value
@@ -126,7 +126,7 @@ class InstructionCode:
             store = (
                 self.copies.fill
                 if is_bulk_fill(instruction.operation)
-                else self.shaped_access.store
+                else self.affine_access.store
             )
             with self.tensor_waits.deferring(
                 late_copy(instruction), self._late_copy_operands(instruction), on
@@ -159,7 +159,7 @@ class InstructionCode:
             case Unit.TEXTURE:
                 return self.texture.emit(index, instruction, on)
             case Unit.BARRIER:
-                return [(instruction.operands[0], *self.barriers.told(instruction))]
+                return [(instruction.operands[0], *self.barriers.count_result(instruction))]
             case _:
                 return self._named_results(index, instruction, on)
 
@@ -209,7 +209,7 @@ class InstructionCode:
     def _load(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
         """Emits a load, inline if it has an access plan for that; returns its results."""
         type = instruction.operation.modifiers.scalar()
-        values = self.shaped_access.load(index, instruction, on)
+        values = self.affine_access.load(index, instruction, on)
         if values is None:
             values = self.memory.load(index, instruction, on)
         return [
@@ -221,7 +221,7 @@ class InstructionCode:
         other. If a run wraps around, lanes continue in the divergent copy."""
         if self.shaped.results(instruction) is None:
             return False
-        leave = self.shaped_access.ways.leave
+        leave = self.affine_access.group_guards.exit_fast_path
         self.emit_affine(
             index,
             instruction,
@@ -235,10 +235,10 @@ class InstructionCode:
     ) -> None:
         """Emits an instruction whose results are all uniform or affine. `on_wrap` emits the code
         for an i1 that says that a run wraps around, so that a result is not affine."""
-        guard, name = self.guards.agreed(instruction), instruction.operation.name
+        guard, name = self.guards.uniform_value(instruction), instruction.operation.name
         results: list[Result] = []
         if name in ("ld", "ldu"):
-            values = self.shaped_access.load_agreed(index, instruction, on)
+            values = self.affine_access.load_uniform_runs(index, instruction, on)
             type = instruction.operation.modifiers.scalar()
             results = [
                 (t, v, type) for t, v in zip(elements(instruction.operands[0]), values, strict=True)

@@ -1,2 +1,2 @@
-"""Lowers accesses to memory: guards, moves, costs and exits of an access plan
-(`ir.access_plans`)."""
+"""Lowers accesses to memory: emits the guard, the data movement, the cost counting and the exit of
+an access plan (`ir.access_plans`)."""

@@ -1,4 +1,9 @@
-"""The function of an access while it is emitted (`lower.access.access_functions`)."""
+"""Holds the LLVM function of an out-of-line access while it is emitted: its arguments and its
+access type.
+
+`lower.access.access_functions` makes such a function for each kind of access;
+`abi.access_type.access_signature` has its signature.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +17,14 @@ from warploom.llvm.folding import FoldingBuilder
 from warploom.llvm.lanes import I64, Lanes, Value, vector
 
 
-class Call:
-    """The arguments of such a function, and what it is to do.
+class AccessCall:
+    """Holds the arguments of an access function, and the access type that it performs.
 
-    `bits` are the lanes that take part; a policy may take some out (`lasting`). `addresses` are
-    64-bit lanes, or what stands for them (`lower.access.deferred_atomic`).
+    `bits` are the active lanes, an i32; a store policy may remove some of them (`lasting`).
+    `addresses` are 64-bit lanes, or the 8-bit word numbers of `lower.access.deferred_atomic`. `row`
+    is the access record that counts, `cache` the bounds of the allocation that the record accessed
+    last, `data` the buffer of operands and results, `base` and `limit` the host address and the
+    length of the state space.
     """
 
     def __init__(
@@ -49,15 +57,17 @@ class Call:
 
     @property
     def deferred(self) -> bool:
-        """Returns whether some of such accesses are put on a list (`cost.deferred_atomics`)."""
+        """Returns true if accesses of this type may be counted in batches
+        (`cost.deferred_atomics`)."""
         facts = Facts(fixed=not self.shuffles, deferred=self.rules.defers_atomics)
         return select(self.access_type, ANYWHERE, facts).cost is Cost.LIST
 
-    def told(self, places: Value) -> Value:
-        """Return the lanes' places in memory, for a helper that is to look at them."""
-        self.lanes.b.store(places, self._scratch)
+    def store_lanes(self, values: Value) -> Value:
+        """Stores 64-bit lanes to the function's scratch vector, for a helper that reads them one by
+        one; returns its address."""
+        self.lanes.b.store(values, self._scratch)
         return self._scratch
 
     def slot(self, slot: Slot) -> Value:
-        """Return a value of the environment."""
+        """Returns a value of the launch environment."""
         return self.lanes.b.load(self.lanes.slot(self.environment, int(slot)), typ=I64)

@@ -1,4 +1,11 @@
-"""Emits the checks of an access: alignment, and that all lanes stay inside of an allocation."""
+"""Emits the checks of an out-of-line access: that every active lane is aligned and inside of one
+allocation or state space.
+
+The fast path is one comparison for all lanes. For allocation bounds [0x1000, 0x2000), 4-byte
+elements and lanes 0x1000, 0x1004, ... it reduces `address - 0x1000` by unsigned max, compares with
+0xffc, and tests the low two bits of the OR of all addresses. Only if that fails does a helper look
+up each lane (`helpers.checks`), which finds other allocations and makes the fault.
+"""
 
 from __future__ import annotations
 
@@ -6,48 +13,54 @@ from warploom.abi.environment import Slot
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I64, PTR, Value, repeated
 from warploom.llvm.vector_shuffles import fold
-from warploom.lower.access.access_call import Call
+from warploom.lower.access.access_call import AccessCall
 from warploom.ptx.ir import Space
 
 
 class AccessCheck:
     """Emits the checks of one access."""
 
-    def __init__(self, access: Call) -> None:
+    def __init__(self, access: AccessCall) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
     def fault(self, bits: Value) -> Value:
-        """Return the fault of an access, 0 for none; lanes are looked at one by one only where some
-        lane leaves what is known to be its own."""
+        """Returns the fault code of an access, 0 for none (an i64). Calls the helper that checks
+        lane by lane only if some lane is misaligned or outside of the cached bounds."""
         b, access, size = self.b, self.access, I64(self.access.access_type.size)
         in_global = access.access_type.space in (Space.GLOBAL, Space.CONST)
         low = b.load(access.cache, typ=I64) if in_global else I64(0)
         high = b.load(self.lanes.slot(access.cache, 1), typ=I64) if in_global else access.limit
-        span = b.sub(b.sub(high, low), size)
-        behind = b.sub(self.access.addresses, self.lanes.splat(low))
+        last_start = b.sub(b.sub(high, low), size)
+        # An address below `low` wraps around to a large offset, so one unsigned comparison covers
+        # both ends.
+        offsets = b.sub(self.access.addresses, self.lanes.splat(low))
         on = self.lanes.wide_mask(self.access.bits)
-        furthest = fold(self.lanes, "umax", behind, on)
-        outside = b.icmp_unsigned(">", furthest, self.lanes.splat(span, furthest.type.count))
+        largest = fold(self.lanes, "umax", offsets, on)
+        outside = b.icmp_unsigned(">", largest, self.lanes.splat(last_start, largest.type.count))
         if self.access.access_type.size > 1:
-            inside = repeated(self.access.access_type.size - 1, I64, furthest.type.count)
-            crooked = b.and_(fold(self.lanes, "or", self.access.addresses, on), inside)
-            none = repeated(0, I64, furthest.type.count)
-            outside = b.or_(outside, b.icmp_unsigned("!=", crooked, none))
-        some = self.lanes.some(outside)
-        known = b.block
-        look, seen = (self.access.function.append_basic_block(name) for name in ("look", "seen"))
-        b.cbranch(b.or_(some, b.icmp_signed("<", span, I64(0))), look, seen)
-        b.position_at_end(look)
-        fault = self._look(self.access.told(self.access.addresses), bits, in_global=in_global)
-        b.branch(seen)
-        b.position_at_end(seen)
+            inside = repeated(self.access.access_type.size - 1, I64, largest.type.count)
+            misaligned = b.and_(fold(self.lanes, "or", self.access.addresses, on), inside)
+            none = repeated(0, I64, largest.type.count)
+            outside = b.or_(outside, b.icmp_unsigned("!=", misaligned, none))
+        any_outside = self.lanes.some(outside)
+        entry = b.block
+        slow, done = (self.access.function.append_basic_block(name) for name in ("look", "seen"))
+        # A span below zero means that no allocation is cached, or that it is shorter than one
+        # element: the unsigned comparison above would accept every lane.
+        b.cbranch(b.or_(any_outside, b.icmp_signed("<", last_start, I64(0))), slow, done)
+        b.position_at_end(slow)
+        fault = self._check_lanes(
+            self.access.store_lanes(self.access.addresses), bits, in_global=in_global
+        )
+        b.branch(done)
+        b.position_at_end(done)
         result = b.phi(I64)
-        result.add_incoming(I64(0), known)
-        result.add_incoming(fault, look)
+        result.add_incoming(I64(0), entry)
+        result.add_incoming(fault, slow)
         return result
 
-    def _look(self, scratch: Value, bits: Value, *, in_global: bool) -> Value:
-        """Check the lanes one by one."""
+    def _check_lanes(self, scratch: Value, bits: Value, *, in_global: bool) -> Value:
+        """Calls the helper that checks each lane; returns its fault code."""
         size = I64(self.access.access_type.size)
         if not in_global:
             return call(
@@ -61,5 +74,5 @@ class AccessCheck:
             )
         write = I64(int(self.access.access_type.op != "load"))
         allocations = self.b.inttoptr(self.access.slot(Slot.ALLOCATIONS_AT), PTR)
-        given = (scratch, bits, size, write, self.access.environment, allocations)
-        return call(self.lanes, "check_global", *given, self.access.cache)
+        arguments = (scratch, bits, size, write, self.access.environment, allocations)
+        return call(self.lanes, "check_global", *arguments, self.access.cache)

@@ -1,5 +1,14 @@
-"""Counts the cost of an access in its function: that of an earlier one like it in its row, or by
-the device's rules; and looks it up in the caches."""
+"""Emits the cost counting of an out-of-line access.
+
+An access whose pattern the record has seen before (`cost.pattern_table`) costs one increment: its
+mask and the offsets of its lanes from a multiple of the device's unit are compared with a stored
+pattern. Any other is counted by the device's rules, and its pattern may be stored. Example: lanes
+at 0x1080 + 4l and later at 0x2080 + 4l have equal offsets from their 128-byte lines, so the second
+one is an increment.
+
+Simulated caches (`cost.caches`), where they are counted, are looked up for every access: their
+state depends on the addresses themselves.
+"""
 
 from __future__ import annotations
 
@@ -23,175 +32,213 @@ from warploom.cost.pattern_table import (
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I1, I64, PTR, Value, selection, vector, zero
 from warploom.llvm.vector_shuffles import fold
-from warploom.lower.access.access_call import Call
-from warploom.lower.access.pattern_places import PatternPlace, pattern_place
+from warploom.lower.access.access_call import AccessCall
+from warploom.lower.access.pattern_places import PatternSlot, pattern_slot
 from warploom.ptx.ir import Space
 
-FEW = 8
-"""Lanes that are compared before the others are."""
+COMPARED_FIRST = 8
+"""Lanes that are compared before all others: most patterns that differ do so in these."""
 
-Move = Callable[[tuple[Value, Value]], None]
+MoveData = Callable[[tuple[Value, Value]], None]
 
 
 class AccessCosts:
-    """Emits the counting of one access."""
+    """Emits the cost counting of one access."""
 
-    def __init__(self, access: Call) -> None:
+    def __init__(self, access: AccessCall) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
     def count(
-        self, bits: Value, offsets: Value, places: Value | None, move: Move | None = None
+        self,
+        bits: Value,
+        offsets: Value,
+        stored_offsets: Value | None,
+        move: MoveData | None = None,
     ) -> tuple[Value, Value]:
-        """Count the access: one more like an earlier one of its row, or by the device's rules.
+        """Counts the access: as a repetition of a stored pattern, or by the device's rules.
 
-        `places` is where the offsets stand in memory, if they do. Returns the place of the lowest
-        lane, and the step from lane to lane (`cost.pattern_table`): NO_STEP where it is not known.
-        `move`, given these two, moves the data before the rules are asked: the host's memory may
-        take longer than they do.
+        `bits` is the active mask as an i64. `stored_offsets` is the address of the offsets in
+        memory, if they are already there. Returns the offset of the lowest active lane, and the
+        stride from lane to lane (`cost.pattern_table`), NO_STEP if it varies or was not computed.
+        `move`, given these two, moves the data before the rules are called: a load from the host's
+        memory may take longer than they do, and so overlaps with them.
         """
         b = self.b
         first = self._first(bits, offsets)
-        place = pattern_place(self.lanes, self.access.rules, bits, first)
-        pattern = self.lanes.slot(self.access.row, place.at)
-        relative = b.sub(offsets, self.lanes.splat(place.base))
-        with b.if_else(self._differs(pattern, bits, relative), likely=False) as (new, again):
+        table_slot = pattern_slot(self.lanes, self.access.rules, bits, first)
+        pattern = self.lanes.slot(self.access.row, table_slot.at)
+        relative = b.sub(offsets, self.lanes.splat(table_slot.base))
+        with b.if_else(self._differs(pattern, bits, relative), likely=False) as (new, repeated):
             with new:
                 if move is not None:
                     move((first, I64(NO_STEP)))
-                scratch = places or self.access.told(offsets)
-                kept = self._worth_keeping(pattern)
-                with b.if_then(kept):
+                scratch = stored_offsets or self.access.store_lanes(offsets)
+                should_keep = self._should_keep(pattern)
+                with b.if_then(should_keep):
                     if self.access.deferred:
-                        given = scratch, bits, self.access.limit, self.access.row
-                        call(self.lanes, "place_window", *given)
-                    call(self.lanes, "settle_pattern", scratch, bits, place.slot, self.access.row)
+                        arguments = scratch, bits, self.access.limit, self.access.row
+                        call(self.lanes, "place_window", *arguments)
+                    call(
+                        self.lanes,
+                        "settle_pattern",
+                        scratch,
+                        bits,
+                        table_slot.slot,
+                        self.access.row,
+                    )
                 self._count_by_rules(scratch, bits)
-                with b.if_then(kept):
-                    self._keep(scratch, bits, place)
+                with b.if_then(should_keep):
+                    self._record_pattern(scratch, bits, table_slot)
                 after_new = b.block
-            with again:
+            with repeated:
                 self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
-                known = b.load(self.lanes.slot(pattern, STEP), typ=I64)
+                recorded = b.load(self.lanes.slot(pattern, STEP), typ=I64)
                 if move is not None:
-                    move((first, known))
+                    move((first, recorded))
                 after_again = b.block
         step = b.phi(I64)
         step.add_incoming(I64(NO_STEP), after_new)
-        step.add_incoming(known, after_again)
+        step.add_incoming(recorded, after_again)
         return first, step
 
-    def count_alone(self, bits: Value, places: Value) -> None:
-        """Count an access by the device's rules, whatever the row has seen before."""
-        self._count_by_rules(places, bits)
+    def count_without_pattern(self, bits: Value, stored_offsets: Value) -> None:
+        """Counts an access by the device's rules without a look at the stored patterns."""
+        self._count_by_rules(stored_offsets, bits)
 
-    def _keep(self, scratch: Value, bits: Value, place: PatternPlace) -> None:
-        """Keep the pattern of what was counted. That is rare, so it takes the offsets from where
-        they were told: else they would be kept for it on every way."""
+    def _record_pattern(self, scratch: Value, bits: Value, table_slot: PatternSlot) -> None:
+        """Stores the pattern of the access that was just counted. Reads the offsets back from
+        `scratch`: as an SSA value they would stay live, and be spilled, on every path."""
         b = self.b
         offsets = b.load(scratch, typ=vector(I64))
-        relative = self.access.told(b.sub(offsets, self.lanes.splat(place.base)))
-        call(self.lanes, "keep_pattern", relative, bits, place.slot, self.access.row)
-        self.access.told(b.add(b.load(scratch, typ=vector(I64)), self.lanes.splat(place.base)))
+        relative = self.access.store_lanes(b.sub(offsets, self.lanes.splat(table_slot.base)))
+        call(self.lanes, "keep_pattern", relative, bits, table_slot.slot, self.access.row)
+        self.access.store_lanes(
+            b.add(b.load(scratch, typ=vector(I64)), self.lanes.splat(table_slot.base))
+        )
 
     def _differs(self, pattern: Value, bits: Value, relative: Value) -> Value:
-        """Returns whether an access is none of a pattern. Mostly a few lanes tell, if it is not."""
+        """Returns true (an i1) if an access does not match a pattern. Compares the first lanes and
+        the mask before it compares all lanes."""
         b = self.b
-        known = b.load(self.lanes.slot(pattern, OFFSETS), typ=vector(I64), align=8)
-        moved = b.xor(relative, known)
-        few = b.shuffle_vector(moved, moved, selection(range(FEW)))
-        some = b.bitcast(b.icmp_unsigned("!=", few, zero(few.type)), ir.IntType(FEW))
-        some = b.and_(some, b.trunc(bits, ir.IntType(FEW)))
-        other = b.icmp_unsigned("!=", b.load(self.lanes.slot(pattern, MASK), typ=I64), bits)
-        other = b.or_(other, b.icmp_unsigned("!=", some, ir.IntType(FEW)(0)))
+        recorded = b.load(self.lanes.slot(pattern, OFFSETS), typ=vector(I64), align=8)
+        difference = b.xor(relative, recorded)
+        first_lanes = b.shuffle_vector(difference, difference, selection(range(COMPARED_FIRST)))
+        some = b.bitcast(
+            b.icmp_unsigned("!=", first_lanes, zero(first_lanes.type)), ir.IntType(COMPARED_FIRST)
+        )
+        some = b.and_(some, b.trunc(bits, ir.IntType(COMPARED_FIRST)))
+        mismatch = b.icmp_unsigned("!=", b.load(self.lanes.slot(pattern, MASK), typ=I64), bits)
+        mismatch = b.or_(mismatch, b.icmp_unsigned("!=", some, ir.IntType(COMPARED_FIRST)(0)))
         before = b.block
-        like, told = (self.access.function.append_basic_block(name) for name in ("like", "told"))
-        b.cbranch(other, told, like)
-        b.position_at_end(like)
-        moved = fold(self.lanes, "or", moved, self.lanes.wide_mask(self.access.bits))
-        moved = self.lanes.some(b.icmp_unsigned("!=", moved, zero(moved.type)))
-        b.branch(told)
-        b.position_at_end(told)
+        same_first, done = (
+            self.access.function.append_basic_block(name) for name in ("like", "told")
+        )
+        b.cbranch(mismatch, done, same_first)
+        b.position_at_end(same_first)
+        difference = fold(self.lanes, "or", difference, self.lanes.wide_mask(self.access.bits))
+        difference = self.lanes.some(b.icmp_unsigned("!=", difference, zero(difference.type)))
+        b.branch(done)
+        b.position_at_end(done)
         differs = b.phi(I1)
         differs.add_incoming(I1(1), before)
-        differs.add_incoming(moved, like)
+        differs.add_incoming(difference, same_first)
         return differs
 
-    def _first(self, bits: Value, places: Value) -> Value:
-        """Return the place of the lowest lane that is on; mostly that is lane 0."""
+    def _first(self, bits: Value, stored_offsets: Value) -> Value:
+        """Returns the offset of the lowest active lane."""
         b, names = self.b, ("lowest", "other", "first")
-        lowest, other, done = (self.access.function.append_basic_block(name) for name in names)
+        # Lane 0 is active nearly always, and its element is an extract with a constant index; a
+        # variable index would go through memory on every access.
+        lowest, mismatch, done = (self.access.function.append_basic_block(name) for name in names)
         on = b.icmp_unsigned("!=", b.and_(bits, I64(1)), I64(0))
-        b.cbranch(on, lowest, other)
+        b.cbranch(on, lowest, mismatch)
         b.position_at_end(lowest)
-        zero = self.lanes.lane(places, 0)
+        zero = self.lanes.lane(stored_offsets, 0)
         b.branch(done)
-        b.position_at_end(other)
+        b.position_at_end(mismatch)
         lane = self.lanes.intrinsic("llvm.cttz.i64", I64, [bits, ir.Constant(ir.IntType(1), 1)])
-        found = b.load(self.lanes.slot(self.access.told(places), lane), typ=I64)
+        element = b.load(self.lanes.slot(self.access.store_lanes(stored_offsets), lane), typ=I64)
         b.branch(done)
         b.position_at_end(done)
         first = b.phi(I64)
         first.add_incoming(zero, lowest)
-        first.add_incoming(found, other)
+        first.add_incoming(element, mismatch)
         return first
 
-    def _worth_keeping(self, pattern: Value) -> Value:
-        """Returns whether a new pattern is kept in place of one (`cost.pattern_table`)."""
+    def _should_keep(self, pattern: Value) -> Value:
+        """Returns true (an i1) if a new pattern replaces the one in its slot
+        (`cost.pattern_table.TRIAL_PATTERNS`, `SAMPLE_PERIOD`), and updates the count of patterns
+        that were not repeated."""
         b, at = self.b, self.lanes.slot(self.access.row, NEW_PATTERNS)
         repeats = b.load(self.lanes.slot(pattern, REPEATS), typ=I64)
         came_again = b.icmp_unsigned("!=", repeats, I64(0))
         doubt = b.select(came_again, I64(0), b.add(b.load(at, typ=I64), I64(1)))
         b.store(doubt, at)
-        few = b.icmp_unsigned("<", doubt, I64(TRIAL_PATTERNS))
+        first_lanes = b.icmp_unsigned("<", doubt, I64(TRIAL_PATTERNS))
+        # After TRIAL_PATTERNS patterns without a repetition only one in SAMPLE_PERIOD is stored:
+        # storing costs # time, and random addresses never repeat.
         turn = b.icmp_unsigned("==", b.and_(doubt, I64(SAMPLE_PERIOD - 1)), I64(0))
-        return b.or_(few, turn)
+        return b.or_(first_lanes, turn)
 
     def _count_by_rules(self, scratch: Value, bits: Value) -> None:
-        """Count the access by the device's rules, and keep it if it is the worst of its row."""
+        """Counts the access by the device's rules, and stores it as the record's example if it is
+        the costliest so far."""
         access_type, size = self.access.access_type, I64(self.access.access_type.size)
         space = access_type.space.value
         before = self.b.load(self.lanes.slot(self.access.row, TRANSACTIONS), typ=I64)
         cost = self.access.rules.cost(space, access_type.op, route=access_type.route)
         call(self.lanes, cost, scratch, bits, size, self.access.row)
-        self._keep_example(scratch, bits, before)
+        self._record_example(scratch, bits, before)
         if access_type.op == "atomic":
             self._count_passes(scratch, bits)
         writes = self.access.rules.writes(space) if access_type.op == "store" else None
         if writes is not None:
             call(self.lanes, writes, scratch, bits, size, self.access.row)
 
-    def _keep_example(self, scratch: Value, bits: Value, before: Value) -> None:
-        """Keep the access if it took more transactions than any (`cost.costliest_access`)."""
+    def _record_example(self, scratch: Value, bits: Value, before: Value) -> None:
+        """Stores the access as the record's example if it took more transactions than any other
+        (`cost.costliest_access`)."""
         row, b = self.access.row, self.b
-        now, most = (
+        now, worst = (
             b.load(self.lanes.slot(row, field), typ=I64) for field in (TRANSACTIONS, EXAMPLE_COST)
         )
-        with b.if_then(b.icmp_signed(">", b.sub(now, before), most), likely=False):
-            if self.access.deferred:  # which came before
+        with b.if_then(b.icmp_signed(">", b.sub(now, before), worst), likely=False):
+            # Accesses that are still in the deferred list came before this one, and one of them may
+            # be costlier: count them first.
+            if self.access.deferred:
                 call(self.lanes, "count_deferred_access", scratch, bits, I64(0), row)
                 after = b.load(self.lanes.slot(row, TRANSACTIONS), typ=I64)
                 before = b.add(before, b.sub(after, now))
             call(self.lanes, "keep_example", scratch, bits, before, row)
 
     def _count_passes(self, scratch: Value, bits: Value) -> None:
-        """Counts the lanes on one address."""
+        """Counts the passes of an atomic: as many as lanes have one address."""
         size = I64(self.access.access_type.size)
         call(self.lanes, "count_passes", scratch, bits, size, self.access.row)
 
-    def look_up(self, bits: Value, offsets: Value) -> None:
-        """Count what the caches have of it, where they are counted."""
+    def count_in_caches(self, bits: Value, offsets: Value) -> None:
+        """Looks the access up in the simulated caches, and counts hits and misses, if the launch
+        simulates them."""
         access_type, size = self.access.access_type, I64(self.access.access_type.size)
         path = self.access.rules.path(
             access_type.space.value, access_type.op, route=access_type.route
         )
         if path is not None:
             caches = self.b.inttoptr(self.access.slot(Slot.HIERARCHY_AT), PTR)
-            where = (self.access.slot(Slot.BLOCK), self._place_of_local())
-            given = self.access.told(offsets), bits, size, self.access.row, caches, I64(path)
-            call(self.lanes, "count_cached", *given, *where)
+            location = (self.access.slot(Slot.BLOCK), self._local_line_offset())
+            arguments = (
+                self.access.store_lanes(offsets),
+                bits,
+                size,
+                self.access.row,
+                caches,
+                I64(path),
+            )
+            call(self.lanes, "count_cached", *arguments, *location)
 
-    def _place_of_local(self) -> Value:
-        """Returns where the warp's local memory begins among the lines of the caches; else 0."""
+    def _local_line_offset(self) -> Value:
+        """Returns where the warp's local memory begins in the address range that the simulated
+        caches use for it; 0 for other spaces."""
         if self.access.access_type.space is not Space.LOCAL:
             return I64(0)
         b, block = self.b, self.access.slot(Slot.BLOCK)

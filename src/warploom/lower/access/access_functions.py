@@ -1,6 +1,9 @@
-"""The functions of accesses that are not the common one, made once for each kind in a module.
+"""Makes the out-of-line functions that perform an access at any addresses, one for each access type
+in a module.
 
-A function checks every lane, counts by the device's rules, and gathers or scatters.
+Such a function checks every lane (`access_check`), counts the access (`access_costs`), and moves
+the data (`access_moves`, `lane_by_lane`). Accesses whose addresses are uniform or affine are
+inlined instead (`affine_access`); they call these functions only where their guard fails.
 """
 
 from __future__ import annotations
@@ -16,12 +19,12 @@ from warploom.ir.access_plans import Cost
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.isa.spec import Operation
 from warploom.llvm.lanes import I32, I64, PTR, Value
-from warploom.lower.access.access_call import Call
+from warploom.lower.access.access_call import AccessCall
 from warploom.lower.access.access_check import AccessCheck
 from warploom.lower.access.access_costs import AccessCosts
 from warploom.lower.access.access_moves import AccessMoves
 from warploom.lower.access.deferred_atomic import KEYS_TYPE, emit_deferred
-from warploom.lower.access.lane_by_lane import LaneByLane, Update
+from warploom.lower.access.lane_by_lane import AtomicUpdate, LaneByLane
 from warploom.lower.access.shared_functions import SharedFunctions
 from warploom.ptx.ir import Space
 
@@ -30,8 +33,8 @@ SAME_RESULT = ("sem", "scope", "space", "L2::cache_hint")
 
 
 class AccessFunctions:
-    """The out-of-line functions of a module, made when they are first asked for: in the module, or
-    among those that kernels share (`shared`)."""
+    """Creates the access functions of a module on first use: in the module itself, or among the
+    functions that all kernels share (`shared`)."""
 
     def __init__(
         self,
@@ -45,16 +48,17 @@ class AccessFunctions:
         self._shared = shared
 
     def plain(self, access_type: AccessType) -> Value:
-        """Return the function for a load or a store."""
+        """Returns the function for a load or a store."""
         return self._get(f"access.{access_type.name}", access_type, None)
 
     def atomic(
-        self, access_type: AccessType, operation: Operation, count: int, *, tells: bool
+        self, access_type: AccessType, operation: Operation, count: int, *, returns_old: bool
     ) -> Value:
-        """Return the function for an atomic with `count` operands: the data hold their elements, at
-        most two of them, then those of the old value, if it `tells` that."""
-        name = _name_of("access", access_type, operation, count, tells=tells)
-        update = Update.of(operation, count, access_type.space.value, tells=tells)
+        """Returns the function for an atomic with `count` operands. The data buffer holds the
+        elements of at most two operands, then those of the old value if the function returns it
+        (`returns_old`)."""
+        name = _name_of("access", access_type, operation, count, returns_old=returns_old)
+        update = AtomicUpdate.of(operation, count, access_type.space.value, returns_old=returns_old)
         return self._get(name, access_type, update)
 
     def deferred(
@@ -63,14 +67,17 @@ class AccessFunctions:
         operation: Operation,
         count: int,
         *,
-        tells: bool,
-        agreed: bool,
+        returns_old: bool,
+        uniform: bool,
     ) -> Value:
-        """Return the same for what goes on a list; if `agreed`, the data hold one operand for
-        all."""
-        name = _name_of(f"listed{'.agreed' * agreed}", access_type, operation, count, tells=tells)
+        """Returns the function for an atomic that is counted later, in a batch
+        (`lower.access.deferred_atomic`). If `uniform`, the data buffer holds one operand for all
+        lanes."""
+        name = _name_of(
+            f"listed{'.agreed' * uniform}", access_type, operation, count, returns_old=returns_old
+        )
         if name not in self.module.globals:
-            access = Call(
+            access = AccessCall(
                 self.module,
                 name,
                 access_type,
@@ -78,54 +85,66 @@ class AccessFunctions:
                 shuffles=self.shuffles,
                 addresses=KEYS_TYPE,
             )
-            update = Update.of(operation, count, access_type.space.value, tells=tells)
-            emit_deferred(access, update, agreed=agreed)
+            update = AtomicUpdate.of(
+                operation, count, access_type.space.value, returns_old=returns_old
+            )
+            emit_deferred(access, update, uniform=uniform)
         return self.module.globals[name]
 
     def completion(self) -> Value:
-        """Return the function that tells an mbarrier of bytes which have come; counted as a
-        store."""
+        """Returns the function that signals arrived bytes to mbarriers (`complete_tx`). It is
+        counted as a store."""
         access_type = AccessType("store", Space.SHARED, U64)
         return self._get(
-            "access.complete_tx", access_type, Update.of(COMPLETE_TX, 1, "", tells=False)
+            "access.complete_tx",
+            access_type,
+            AtomicUpdate.of(COMPLETE_TX, 1, "", returns_old=False),
         )
 
-    def _get(self, name: str, access_type: AccessType, update: Update | None) -> Value:
+    def _get(self, name: str, access_type: AccessType, update: AtomicUpdate | None) -> Value:
+        """Returns the function of a name; emits or declares it on first use."""
         if self._shared is not None:
-            return self._declared(self._shared, name, access_type, update)
+            return self._declare_shared(self._shared, name, access_type, update)
         if name not in self.module.globals:
-            access = Call(self.module, name, access_type, self.rules, shuffles=self.shuffles)
+            access = AccessCall(self.module, name, access_type, self.rules, shuffles=self.shuffles)
             _emit(access, update)
         return self.module.globals[name]
 
-    def _declared(
-        self, shared: SharedFunctions, name: str, access_type: AccessType, update: Update | None
+    def _declare_shared(
+        self,
+        shared: SharedFunctions,
+        name: str,
+        access_type: AccessType,
+        update: AtomicUpdate | None,
     ) -> Value:
-        """Returns a function of the kernels' own, by a name that tells its rules and order."""
+        """Declares a function that kernels share, under a name that includes the device's rules and
+        the order policy."""
         order = "shuffled." if self.shuffles else ""
-        whole = f"{name}.{order}{self.rules.name}"
+        full_name = f"{name}.{order}{self.rules.name}"
 
         def define(module: ir.Module) -> None:
-            access = Call(module, whole, access_type, self.rules, shuffles=self.shuffles)
+            access = AccessCall(module, full_name, access_type, self.rules, shuffles=self.shuffles)
             access.function.linkage = "external"
             _emit(access, update)
 
-        return shared.declare(whole, access_signature(WIDE), define)
+        return shared.declare(full_name, access_signature(WIDE), define)
 
 
 def _name_of(
-    way: str, access_type: AccessType, operation: Operation, count: int, *, tells: bool
+    prefix: str, access_type: AccessType, operation: Operation, count: int, *, returns_old: bool
 ) -> str:
-    """Return a name that says all of what an atomic's function does."""
-    chosen = operation.modifiers.values.items()
-    text = ".".join(choice for slot, choice in chosen if slot not in SAME_RESULT)
-    kind = "atomic" if tells else "reduction"
-    return f"{way}.{kind}.{text}x{access_type.parts}.{count}.{access_type.space.value}"
+    """Returns a function name that identifies everything an atomic's function does; two atomics of
+    one name share one function."""
+    selected = operation.modifiers.values.items()
+    text = ".".join(choice for slot, choice in selected if slot not in SAME_RESULT)
+    kind = "atomic" if returns_old else "reduction"
+    return f"{prefix}.{kind}.{text}x{access_type.parts}.{count}.{access_type.space.value}"
 
 
-def _emit(access: Call, update: Update | None) -> None:
-    """Emit the body of one access function."""
+def _emit(access: AccessCall, update: AtomicUpdate | None) -> None:
+    """Emits the body of an access function: check, count, move."""
     b, access_type, moves = access.lanes.b, access.access_type, AccessMoves(access)
+    # No lane is on: nothing is counted, and the checks below may assume a lowest lane.
     with b.if_then(b.icmp_unsigned("==", access.bits, I32(0))):
         b.ret(I64(0))
     wide = b.zext(access.bits, I64)
@@ -133,32 +152,38 @@ def _emit(access: Call, update: Update | None) -> None:
     with b.if_then(b.icmp_unsigned("!=", fault, I64(0))):
         b.ret(fault)
     offsets = moves.physical(access.addresses)
-    places = access.told(offsets) if update is not None else None
-    lie: tuple[Value, Value] | None = None
+    stored_offsets = access.store_lanes(offsets) if update is not None else None
+    first_and_step: tuple[Value, Value] | None = None
     counted = access.plan.cost is not Cost.NONE
-    early = moves.move if counted and access_type.op == "load" else None
+    # A load moves its data before the costs are counted, so that a cache miss of the host overlaps
+    # with the counting.
+    move_early = moves.move if counted and access_type.op == "load" else None
     if counted:
         costs = AccessCosts(access)
-        if access_type.op == "store" and places is not None:
-            # The patterns of the row are those of the copy that this completes, of another size.
-            costs.count_alone(wide, places)
+        if access_type.op == "store" and stored_offsets is not None:
+            # The record's patterns belong to the copy that this completes, whose element size
+            # differs: a match would count the wrong costs.
+            costs.count_without_pattern(wide, stored_offsets)
         else:
-            lie = costs.count(wide, offsets, places, early)
-        costs.look_up(wide, offsets)
-    if update is not None and places is not None:
-        LaneByLane(access, moves, update).emit(wide, places)
-    elif early is None:
-        chosen = access.shuffles and access_type.space is not Space.LOCAL
-        if access_type.op == "store" and chosen:
-            access.bits = b.trunc(_lasting(access, wide, offsets), I32)
-        moves.move(lie)
+            first_and_step = costs.count(wide, offsets, stored_offsets, move_early)
+        costs.count_in_caches(wide, offsets)
+    if update is not None and stored_offsets is not None:
+        LaneByLane(access, moves, update).emit(wide, stored_offsets)
+    elif move_early is None:
+        selected = access.shuffles and access_type.space is not Space.LOCAL
+        if access_type.op == "store" and selected:
+            access.bits = b.trunc(_surviving_stores(access, wide, offsets), I32)
+        moves.move(first_and_step)
     if access_type.op == "store":
         record_memory_change(access.lanes, access.environment, I64(1))
     b.ret(I64(0))
 
 
-def _lasting(access: Call, bits: Value, offsets: Value) -> Value:
-    """Return the lanes whose stores last, of those that name one address, where a policy chooses;
-    else all store, and the highest lasts (`cost.writes.lasting`)."""
+def _surviving_stores(access: AccessCall, bits: Value, offsets: Value) -> Value:
+    """Returns the lanes (an i64 mask) whose stores survive where several lanes store to one address
+    and the order policy chooses among them (`cost.writes.lasting`). Without a policy all lanes
+    store, and the highest one survives."""
     plan = access.lanes.b.inttoptr(access.slot(Slot.PLAN_AT), PTR)
-    return call(access.lanes, "lasting", access.told(offsets), bits, plan, access.slot(Slot.BLOCK))
+    return call(
+        access.lanes, "lasting", access.store_lanes(offsets), bits, plan, access.slot(Slot.BLOCK)
+    )

@@ -1,4 +1,10 @@
-"""Emits how the data of an access out of line move."""
+"""Emits the data movement of an out-of-line access: between memory and the data buffer, which holds
+each element of all lanes side by side.
+
+    buffer of `ld.global.v2.f32`:  x of lanes 0..31, then y of lanes 0..31
+
+Loads of consecutive elements are vector loads, other loads are gathers; stores go lane by lane.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +27,7 @@ from warploom.llvm.lanes import (
     vector,
 )
 from warploom.llvm.masked_memory import gather, scatter
-from warploom.lower.access.access_call import Call
+from warploom.lower.access.access_call import AccessCall
 from warploom.lower.access.loads import load
 from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import LaneAddresses, Transfers
@@ -31,17 +37,18 @@ from warploom.ptx.ir import Space
 class AccessMoves:
     """Emits the loads or stores of one access."""
 
-    def __init__(self, access: Call) -> None:
+    def __init__(self, access: AccessCall) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
-        self._transfers = Transfers(self.lanes, self._place)
+        self._transfers = Transfers(self.lanes, self._host_pointer)
 
-    def physical(self, addresses: Value, ahead: int = 0) -> Value:
-        """Offsets from the base, `ahead` bytes into the access.
+    def physical(self, addresses: Value, offset: int = 0) -> Value:
+        """Returns offsets of the lanes' data from the base of their space, plus `offset` bytes.
 
-        Local memory is interleaved: word w of lane l is word w * 32 + l.
+        Local memory is interleaved: the 4-byte word w of lane l is word w * 32 + l, so that a
+        uniform address is one row of 128 bytes.
         """
         b = self.b
-        moved = b.add(addresses, splat_constant(ahead, I64)) if ahead else addresses
+        moved = b.add(addresses, splat_constant(offset, I64)) if offset else addresses
         if self.access.access_type.space is not Space.LOCAL:
             return moved
         words = b.shl(b.lshr(moved, splat_constant(2, I64)), splat_constant(7, I64))
@@ -49,43 +56,47 @@ class AccessMoves:
         return b.add(b.add(words, lane_numbers(I64, 4)), inside)
 
     def pointers(self, offsets: Value) -> Value:
+        """Returns the host pointers of offsets, lane by lane."""
         if self.access.access_type.space in (Space.GLOBAL, Space.CONST):
             return self.b.inttoptr(offsets, vector(PTR))
         start = self.lanes.splat(self.b.ptrtoint(self.access.base, I64))
         return self.b.inttoptr(self.b.add(start, offsets), vector(PTR))
 
     def pointer(self, offset: Value) -> Value:
-        """Returns where one lane's offset leads."""
+        """Returns the host pointer of one lane's offset."""
         if self.access.access_type.space in (Space.GLOBAL, Space.CONST):
             return self.b.inttoptr(offset, PTR)
         return self.lanes.slot(self.access.base, offset, I8)
 
-    def move(self, lie: tuple[Value, Value] | None) -> None:
-        """Load into the data buffer or store out of it. `lie` says where the lowest lane that is on
-        reaches and by which step the others follow (`cost.pattern_table`), if that is known."""
-        MOVES[self.access.plan.move](self, lie)
+    def move(self, first_and_step: tuple[Value, Value] | None) -> None:
+        """Loads into the data buffer or stores out of it. `first_and_step` is the offset of the
+        lowest active lane and the stride from lane to lane (`cost.pattern_table`), None where the
+        access was not counted by pattern."""
+        MOVES[self.access.plan.move](self, first_and_step)
 
-    def by_pattern(self, lie: tuple[Value, Value] | None) -> None:
-        """Move a vector where lanes are known to follow, else the elements of each lane."""
-        assert lie is not None
-        b, (first, step) = self.b, lie
+    def by_pattern(self, first_and_step: tuple[Value, Value] | None) -> None:
+        """Moves one vector if lanes are consecutive by their pattern, else moves lane by lane."""
+        assert first_and_step is not None
+        b, (first, step) = self.b, first_and_step
         size = self.access.access_type.size
-        follow = b.or_(
+        consecutive = b.or_(
             b.icmp_unsigned("==", step, I64(size)), b.icmp_unsigned("==", step, I64(ANY_STEP))
         )
-        with b.if_else(follow) as (then, otherwise):
+        with b.if_else(consecutive) as (then, otherwise):
             with then:
                 bits = b.zext(self.access.bits, I64)
                 lowest = self.lanes.intrinsic("llvm.cttz.i64", I64, [bits, I1(0)])
-                self._move_together(b.sub(first, b.mul(lowest, I64(size))))
+                # The pattern has the lowest active lane; the masked vector begins at lane 0.
+                self._move_vector(b.sub(first, b.mul(lowest, I64(size))))
             with otherwise:
-                self.each_lane(lie)
+                self.each_lane(first_and_step)
 
-    def _move_together(self, first: Value) -> None:
-        """Move consecutive elements, where lane 0 reaches `first`, or would."""
+    def _move_vector(self, first: Value) -> None:
+        """Moves consecutive elements. `first` is the address of lane 0, also where that lane is
+        off."""
         access_type = self.access.access_type
         lane_addresses = LaneAddresses(access_type, [first], self.lanes.wide_mask(self.access.bits))
-        buffers = [self._buffer(part) for part in range(access_type.parts)]
+        buffers = [self._part_buffer(part) for part in range(access_type.parts)]
         if access_type.op == "load":
             values = load(self._transfers, Move.VECTOR, lane_addresses)
             for value, at in zip(values, buffers, strict=True):
@@ -94,56 +105,57 @@ class AccessMoves:
             values = [self.b.load(at, typ=vector(access_type.element), align=16) for at in buffers]
             store(self._transfers, Move.VECTOR, lane_addresses, values)
 
-    def _place(self, _: AccessType, first: Value) -> Value:
+    def _host_pointer(self, _: AccessType, first: Value) -> Value:
+        """Returns the host pointer of an address, as `Transfers` needs it."""
         return self.pointer(first)
 
-    def _buffer(self, part: int) -> Value:
-        """Returns where one part of all lanes' elements stands in the data buffer."""
+    def _part_buffer(self, part: int) -> Value:
+        """Returns the address of one element of all lanes in the data buffer."""
         start = [I64(part * self.access.access_type.part_bytes)]
         return self.b.gep(self.access.data, start, source_etype=I8)
 
     def each_lane(self, _lie: tuple[Value, Value] | None) -> None:
-        """Move one element of each lane at a time."""
+        """Moves one element of each lane at a time, by gathers or a loop of stores."""
         access_type, mask = self.access.access_type, self.lanes.wide_mask(self.access.bits)
         for part in range(access_type.parts):
-            at = self._buffer(part)
+            at = self._part_buffer(part)
             offsets = self.physical(self.access.addresses, part * access_type.type.bytes)
             if access_type.op == "load":
-                found = self._transfers.gather(access_type, self.pointers(offsets), mask)
-                self.b.store(found, at, align=16)
+                value = self._transfers.gather(access_type, self.pointers(offsets), mask)
+                self.b.store(value, at, align=16)
             else:
                 self._scatter(offsets, at)
 
     def _scatter(self, offsets: Value, at: Value) -> None:
-        """Store one element a lane out of the data buffer, the lowest lane first: in a loop, for
-        that is as fast as the instructions that scatter, and there is none for less than words."""
+        """Stores one element of each lane out of the data buffer, the lowest lane first. The loop
+        is as fast as the host's scatter instructions, and these have no form for 8 or 16 bits."""
         b, element = self.b, self.access.access_type.element
-        places = self.access.told(offsets)
+        stored_offsets = self.access.store_lanes(offsets)
         head, body, done = (self.access.function.append_basic_block() for _ in range(3))
         before = b.block
         b.branch(head)
         b.position_at_end(head)
-        left = b.phi(I32)
-        left.add_incoming(self.access.bits, before)
-        b.cbranch(b.icmp_unsigned("!=", left, I32(0)), body, done)
+        remaining = b.phi(I32)
+        remaining.add_incoming(self.access.bits, before)
+        b.cbranch(b.icmp_unsigned("!=", remaining, I32(0)), body, done)
         b.position_at_end(body)
-        lane = b.zext(self.lanes.intrinsic("llvm.cttz.i32", I32, [left, I1(1)]), I64)
-        place = b.load(self.lanes.slot(places, lane), typ=I64)
+        lane = b.zext(self.lanes.intrinsic("llvm.cttz.i32", I32, [remaining, I1(1)]), I64)
+        lane_offset = b.load(self.lanes.slot(stored_offsets, lane), typ=I64)
         value = b.load(self.lanes.slot(at, lane, element), typ=element)
-        b.store(value, self.pointer(place), align=element.width // 8)
-        left.add_incoming(b.and_(left, b.sub(left, I32(1))), b.block)
+        b.store(value, self.pointer(lane_offset), align=element.width // 8)
+        remaining.add_incoming(b.and_(remaining, b.sub(remaining, I32(1))), b.block)
         b.branch(head)
         b.position_at_end(done)
 
     def words(self, _lie: tuple[Value, Value] | None) -> None:
-        """Move one word of each lane at a time: in local memory an element of 8 or 16 bytes lies in
-        several."""
+        """Moves local memory in words of 4 bytes: an element of 8 or 16 bytes lies in several rows
+        there."""
         access_type, mask = self.access.access_type, self.lanes.wide_mask(self.access.bits)
         for part in range(access_type.parts):
-            self._move_words(self._buffer(part), part * access_type.type.bytes, mask)
+            self._move_words(self._part_buffer(part), part * access_type.type.bytes, mask)
 
-    def _move_words(self, at: Value, ahead: int, mask: Value) -> None:
-        """Move an element of several 4-byte words, each on its own."""
+    def _move_words(self, at: Value, offset: int, mask: Value) -> None:
+        """Moves one element of several 4-byte words of each lane, word by word."""
         b, whole, element = (
             self.b,
             vector(self.access.access_type.element),
@@ -153,11 +165,11 @@ class AccessMoves:
         if self.access.access_type.op == "load":
             value = ir.Constant(whole, None)
         for word in range(self.access.access_type.type.bytes // 4):
-            pointers = self.pointers(self.physical(self.access.addresses, ahead + 4 * word))
+            pointers = self.pointers(self.physical(self.access.addresses, offset + 4 * word))
             shift = splat_constant(32 * word, element)
             if self.access.access_type.op == "load":
-                found = b.zext(gather(self.lanes, pointers, mask, I32), whole)
-                value = b.or_(value, b.shl(found, shift))
+                word_value = b.zext(gather(self.lanes, pointers, mask, I32), whole)
+                value = b.or_(value, b.shl(word_value, shift))
             else:
                 narrow = b.trunc(b.lshr(value, shift), vector(I32))
                 scatter(self.lanes, narrow, pointers, mask)

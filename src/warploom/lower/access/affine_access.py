@@ -1,8 +1,15 @@
-"""Emits loads and stores at addresses that have a shape: no lane has to be compared with another.
+"""Emits loads and stores whose addresses are uniform or affine, inlined in the code of a warp.
 
-Where the first lane of each run reaches says everything. An access that is like an earlier one
-(`lower.access.range_cache`) is moved at once (`lower.access.transfers`); any other goes the general
-way.
+For such an access the address of the first lane of each lane run determines those of all lanes, so
+no lane has to be compared with another. `ld.global.f32 %f1, [%rd2]` with affine addresses (stride
+4) becomes
+
+    hit = range cache has an entry for %rd2 of lane 0   (`lower.access.range_cache`)
+    hit:  v = load <32 x i32>, ptr %rd2[0]; count += 1  (`lower.access.loads`)
+    miss: v = call @access.load.global.f32x1.(...)      (`lower.access.memory`)
+
+Where a basic block has a slow version, the miss branches there instead (`group_guards`). Accesses
+at any other addresses call the access function at once.
 """
 
 from __future__ import annotations
@@ -19,206 +26,240 @@ from warploom.ir.kernel_accesses import elements
 from warploom.llvm.lanes import I64, LANES, Value
 from warploom.lower.access.group_addresses import GroupAddresses
 from warploom.lower.access.group_guards import GroupGuards
-from warploom.lower.access.groups import Group
+from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.loads import load
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.stores import store
-from warploom.lower.access.transfers import AHEAD, LaneAddresses, Transfers
+from warploom.lower.access.transfers import PREFETCH_DISTANCE, LaneAddresses, Transfers
 from warploom.lower.frame.registers import values_by_shape
-from warploom.lower.instrument.access_events import Runs
+from warploom.lower.instrument.access_events import LaneRuns
 from warploom.lower.instrument.extents import extent_of
-from warploom.lower.instrument.sanitizing import Memory
+from warploom.lower.instrument.sanitizing import SpaceMemory
 from warploom.program.accesses import space_of
 from warploom.program.program import ProgramBlock
 from warploom.ptx.ir import Instruction, Operand, Space
 
-NEIGHBOURS = 4
-"""Warps for which the first of them asks for lines. Sums of two arrays of 16 MiB, in a loop over
-the grid, took 22 ns an iteration so, 28 without, 23 with 8 warps; 17 without the loop."""
+PREFETCH_WARPS = 4
+"""Warps for which the first of them prefetches lines. Sums of two arrays of 16 MiB, in a loop over
+the grid, took 22 ns an iteration with it, 28 without, 23 with 8 warps; 17 without the loop."""
 
 
-def _is_global_line(group: Group) -> bool:
-    """Returns whether the lanes of a warp access consecutive elements of global memory."""
+def _is_global_line(group: GroupValues) -> bool:
+    """Returns true if the lanes of a warp access consecutive elements of global memory."""
     follow = group.plan.pattern is Pattern.CONSECUTIVE and group.base.width == 1
-    return follow and group.shape.space is Space.GLOBAL
+    return follow and group.access_type.space is Space.GLOBAL
 
 
-class ShapedAccess:
-    """Emits the accesses of code whose registers have shapes."""
+class AffineAccess:
+    """Emits the accesses of code in which all living lanes are together, and registers have vector
+    shapes."""
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.reading = memory, reading
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self.operands = memory.operands
         self.transfers = Transfers(memory.lanes, memory.places.pointer)
-        self.ways, self.group_addresses = GroupGuards(memory, reading), GroupAddresses(memory.lanes)
+        self.group_guards, self.group_addresses = (
+            GroupGuards(memory, reading),
+            GroupAddresses(memory.lanes),
+        )
 
     def begin(self, block: ProgramBlock, *, masked: bool) -> None:
-        """Begin a block, before its code; `masked`: some lanes run it while others wait."""
-        self.ways.begin(block, masked=masked)
+        """Begins a basic block, before its code; `masked`: the block is predicated."""
+        self.group_guards.begin(block, masked=masked)
 
     # ---- loads ----------------------------------------------------------------------------------
 
-    def load_agreed(self, index: int, made: Instruction, on: Value) -> list[Value]:
-        """Emit a load in which the lanes of each run read one place: what it gives, part by part,
-        in as many lanes as there are runs."""
-        type, parts = made.operation.modifiers.scalar(), len(elements(made.operands[0]))
-        if space_of(made) is Space.PARAM:
-            given = made.operands[1], type, parts, on
-            return self.memory.load_parameter(index, *given, width=1)
-        shape = self.memory.accesses.access_type_of("load", index, made)
-        width = self.reading.address(made.operands[1]).width
+    def load_uniform_runs(self, index: int, instruction: Instruction, on: Value) -> list[Value]:
+        """Emits a load in which the lanes of each lane run read one address. Returns its elements,
+        each in as many lanes as there are runs."""
+        type, parts = (
+            instruction.operation.modifiers.scalar(),
+            len(elements(instruction.operands[0])),
+        )
+        if space_of(instruction) is Space.PARAM:
+            arguments = instruction.operands[1], type, parts, on
+            return self.memory.load_parameter(index, *arguments, width=1)
+        access_type = self.memory.accesses.access_type_of("load", index, instruction)
+        width = self.reading.address(instruction.operands[1]).width
 
         def load_any() -> list[Value]:
-            addresses = self.operands.address(made.operands[1])
-            found = self.memory.load_any(index, shape, addresses, on)
+            addresses = self.operands.address(instruction.operands[1])
+            values = self.memory.load_any(index, access_type, addresses, on)
             bits = self.lanes.bits(on)
-            return [values_by_shape(self.lanes, value, bits, VectorShape(width)) for value in found]
+            return [
+                values_by_shape(self.lanes, value, bits, VectorShape(width)) for value in values
+            ]
 
-        return self._load(index, made, on, load_any, width)
+        return self._load(index, instruction, on, load_any, width)
 
-    def load(self, index: int, made: Instruction, on: Value) -> list[Value] | None:
-        """Returns what a load gives, part by part; None where it has no group."""
-        group = self.ways.groups.get(index)
+    def load(self, index: int, instruction: Instruction, on: Value) -> list[Value] | None:
+        """Emits a load that belongs to an access group, and returns its elements, each in 32 lanes.
+        Returns None for a load without a group."""
+        group = self.group_guards.groups.get(index)
         if group is None:
             return None
 
         def load_any() -> list[Value]:
-            addresses = self.operands.address(made.operands[1])
-            return self.memory.load_any(index, group.shape, addresses, on)
+            addresses = self.operands.address(instruction.operands[1])
+            return self.memory.load_any(index, group.access_type, addresses, on)
 
-        return self._load(index, made, on, load_any, LANES)
+        return self._load(index, instruction, on, load_any, LANES)
 
     def _load(
         self,
         index: int,
-        made: Instruction,
+        instruction: Instruction,
         on: Value,
         load_any: Callable[[], list[Value]],
         width: int,
     ) -> list[Value]:
-        """Emit a load at once where its group is known, else in any way; in so many lanes."""
-        group = self.ways.groups.get(index)
+        """Emits a load by its group's plan if the guard holds, else by `load_any`. Returns elements
+        of `width` lanes."""
+        group = self.group_guards.groups.get(index)
         if group is None:
             return load_any()
         b = self.b
-        known = self.ways.known(index, group, made, on)
-        if self.ways.leaves(group):
-            return self._load_known(index, group, made, on, width)
-        short, other, done = (b.append_basic_block(n) for n in ("known", "any", "loaded"))
-        b.cbranch(known, short, other).set_weights([99, 1])
-        b.position_at_end(short)
-        found = self._load_known(index, group, made, on, width)
+        hit = self.group_guards.check(index, group, instruction, on)
+        if self.group_guards.hit_is_certain(group):
+            return self._load_hit(index, group, instruction, on, width)
+        on_hit, on_miss, done = (b.append_basic_block(n) for n in ("known", "any", "loaded"))
+        b.cbranch(hit, on_hit, on_miss).set_weights([99, 1])
+        b.position_at_end(on_hit)
+        values = self._load_hit(index, group, instruction, on, width)
         after_short = b.block
         b.branch(done)
-        b.position_at_end(other)
-        others = load_any()
+        b.position_at_end(on_miss)
+        miss_values = load_any()
         after_other = b.block
         b.branch(done)
         b.position_at_end(done)
         return [
-            self._either((one, after_short), (two, after_other))
-            for one, two in zip(found, others, strict=True)
+            self._either((hit_value, after_short), (miss_value, after_other))
+            for hit_value, miss_value in zip(values, miss_values, strict=True)
         ]
 
-    def _load_known(
-        self, index: int, group: Group, made: Instruction, on: Value, width: int
+    def _load_hit(
+        self, index: int, group: GroupValues, instruction: Instruction, on: Value, width: int
     ) -> list[Value]:
-        self._observe(index, group, made.operands[1], on, [])
-        self.ways.count(index, group)
-        if self.ways.fetches_ahead and _is_global_line(group):
-            first = self.group_addresses.places(group, index)[0]
-            self.transfers.fetch(group.shape, first, range(AHEAD, AHEAD + LANES * group.shape.size))
-        self._fetch_for_neighbours(index, group)
-        lane_addresses = self._lane_addresses(index, group, made, on)
-        found = load(self.transfers, group.plan.move, lane_addresses)
-        return [self.lanes.expand(value, 0, width) for value in found]
+        """Emits a load whose guard holds: events, counts, prefetches, and the data movement of its
+        plan."""
+        self._report_to_detector(index, group, instruction.operands[1], on, [])
+        self.group_guards.count(index, group)
+        if self.group_guards.prefetches_ahead and _is_global_line(group):
+            first = self.group_addresses.firsts(group, index)[0]
+            self.transfers.prefetch(
+                group.access_type,
+                first,
+                range(PREFETCH_DISTANCE, PREFETCH_DISTANCE + LANES * group.access_type.size),
+            )
+        self._prefetch_for_next_warps(index, group)
+        lane_addresses = self._lane_addresses(index, group, instruction, on)
+        values = load(self.transfers, group.plan.move, lane_addresses)
+        return [self.lanes.expand(value, 0, width) for value in values]
 
-    def _fetch_for_neighbours(self, index: int, group: Group) -> None:
-        """Ask, in a batch of iterations whose places are far apart, for what the next warps are
-        going to access there: else the host's processor finds no order in which lines follow."""
-        if group.fetches is None or not _is_global_line(group):
+    def _prefetch_for_next_warps(self, index: int, group: GroupValues) -> None:
+        """Prefetches, in a batch of loop iterations at distant addresses, the lines of the next
+        warps: the host's hardware prefetcher recognises no stride across pages."""
+        if group.prefetches is None or not _is_global_line(group):
             return
-        with self.b.if_then(group.fetches):
-            first, extent = self.group_addresses.places(group, index)[0], LANES * group.shape.size
-            self.transfers.fetch(group.shape, first, range(extent, NEIGHBOURS * extent))
+        with self.b.if_then(group.prefetches):
+            first, extent = (
+                self.group_addresses.firsts(group, index)[0],
+                LANES * group.access_type.size,
+            )
+            self.transfers.prefetch(
+                group.access_type, first, range(extent, PREFETCH_WARPS * extent)
+            )
 
-    def _either(self, *ways: tuple[Value, ir.Block]) -> Value:
-        result = self.b.phi(ways[0][0].type)
-        for value, block in ways:
+    def _either(self, *incoming: tuple[Value, ir.Block]) -> Value:
+        """Emits the phi node of two values and the blocks that they come from."""
+        result = self.b.phi(incoming[0][0].type)
+        for value, block in incoming:
             result.add_incoming(value, block)
         return result
 
     # ---- stores ---------------------------------------------------------------------------------
 
-    def store(self, index: int, made: Instruction, on: Value) -> None:
-        """Emit a store, at whatever addresses."""
-        group = self.ways.groups.get(index)
+    def store(self, index: int, instruction: Instruction, on: Value) -> None:
+        """Emits a store, at whatever addresses."""
+        group = self.group_guards.groups.get(index)
         if group is None:
-            self.memory.store(index, made, on)
+            self.memory.store(index, instruction, on)
             return
-        type = made.operation.modifiers.scalar()
-        values = [self.operands.bits(s, type) for s in elements(made.operands[1])]
+        type = instruction.operation.modifiers.scalar()
+        values = [self.operands.bits(s, type) for s in elements(instruction.operands[1])]
         if group.plan.move is Move.DEFERRED:
-            self._observe(index, group, made.operands[0], on, values)
-            self.ways.batch_store(index, group, made, on)
-            self.ways.puts.keep(values[0])
+            self._report_to_detector(index, group, instruction.operands[0], on, values)
+            self.group_guards.batch_store(index, group, instruction, on)
+            self.group_guards.store_batch.append(values[0])
             return
-        known = self.ways.known(index, group, made, on)
-        if self.ways.leaves(group):
-            self._store_known(index, group, made, values, on)
+        hit = self.group_guards.check(index, group, instruction, on)
+        if self.group_guards.hit_is_certain(group):
+            self._store_hit(index, group, instruction, values, on)
             return
-        with self.b.if_else(known, likely=True) as (short, other):
-            with short:
-                self._store_known(index, group, made, values, on)
-            with other:
-                addresses = self.operands.address(made.operands[0])
-                self.memory.store_any(index, group.shape, addresses, values, on)
+        with self.b.if_else(hit, likely=True) as (on_hit, on_miss):
+            with on_hit:
+                self._store_hit(index, group, instruction, values, on)
+            with on_miss:
+                addresses = self.operands.address(instruction.operands[0])
+                self.memory.store_any(index, group.access_type, addresses, values, on)
 
-    def _store_known(
-        self, index: int, group: Group, made: Instruction, values: list[Value], on: Value
+    def _store_hit(
+        self,
+        index: int,
+        group: GroupValues,
+        instruction: Instruction,
+        values: list[Value],
+        on: Value,
     ) -> None:
-        self._observe(index, group, made.operands[0], on, values)
-        self.ways.count(index, group)
-        self._fetch_for_neighbours(index, group)
-        lane_addresses = self._lane_addresses(index, group, made, on)
+        """Emits a store whose guard holds: events, counts, prefetches, and the data movement of its
+        plan."""
+        self._report_to_detector(index, group, instruction.operands[0], on, values)
+        self.group_guards.count(index, group)
+        self._prefetch_for_next_warps(index, group)
+        lane_addresses = self._lane_addresses(index, group, instruction, on)
         store(self.transfers, group.plan.move, lane_addresses, values)
         if not group.batched:
             record_memory_change(self.lanes, self.frame.environment, I64(1))
 
-    def _observe(
-        self, index: int, group: Group, address: Operand, on: Value, values: list[Value]
+    def _report_to_detector(
+        self, index: int, group: GroupValues, address: Operand, on: Value, values: list[Value]
     ) -> None:
-        """Emit the event of a known access for the detector, if it is to see it; `values` are what
-        a store writes."""
-        sanitizing, shape = self.memory.sanitizing, group.shape
-        if sanitizing is None or not sanitizing.takes(index, shape):
+        """Emits the event of an access for the race detector, if it must see this one. `values` are
+        the elements that a store writes."""
+        sanitizing, access_type = self.memory.sanitizing, group.access_type
+        if sanitizing is None or not sanitizing.must_check(index, access_type):
             return
         places = self.memory.places
         for number, value in enumerate(values):
-            self.b.store(value, places.at(number * shape.part_bytes), align=16)
-        memory = Memory(*places.space(shape.space), places.at(0))
+            self.b.store(value, places.at(number * access_type.part_bytes), align=16)
+        memory = SpaceMemory(*places.space(access_type.space), places.at(0))
         addresses = self.operands.address(address)
         extent = runs = None
         if group.plan.guard is not Guard.COMPARED and group.base.is_affine:
             step = I64(group.base.stride) if group.step is None else group.step
-            extent = extent_of(self.lanes, shape.size, group.base.width, step, addresses, on)
+            extent = extent_of(self.lanes, access_type.size, group.base.width, step, addresses, on)
         if group.plan.guard is Guard.CACHE:
-            runs = Runs(self.operands.address(address, group.base.width), group.base)
-        sanitizing.access(index, shape, addresses, on, memory, extent, runs)
+            runs = LaneRuns(self.operands.address(address, group.base.width), group.base)
+        sanitizing.access(index, access_type, addresses, on, memory, extent, runs)
 
     def _lane_addresses(
-        self, index: int, group: Group, made: Instruction, on: Value
+        self, index: int, group: GroupValues, instruction: Instruction, on: Value
     ) -> LaneAddresses:
-        """Returns where a known access reaches."""
-        shared = group.shape.space is Space.SHARED
+        """Returns the addresses of an access whose guard holds."""
+        shared = group.access_type.space is Space.SHARED
         base = self.memory.places.space(Space.SHARED)[0] if shared else None
-        pointers = begins = None
+        pointers = first_vector = None
         if group.plan.move is Move.BY_STEP or group.accesses.is_laid_out:
-            addresses = self.operands.address(made.operands[0 if group.shape.op == "store" else 1])
+            addresses = self.operands.address(
+                instruction.operands[0 if group.access_type.op == "store" else 1]
+            )
             pointers = self.operands.host_pointers(base, addresses)
         elif group.base.width == LANES // 2:
-            begins = self.operands.host_pointers(base, self.group_addresses.begins(group, index))
-        firsts, mask = self.group_addresses.places(group, index), self.ways.mask(group, on)
+            first_vector = self.operands.host_pointers(
+                base, self.group_addresses.first_vector(group, index)
+            )
+        firsts, mask = self.group_addresses.firsts(group, index), self.group_guards.mask(group, on)
         stride, step = group.base.stride, group.step
-        return LaneAddresses(group.shape, firsts, mask, stride, step, pointers, begins)
+        return LaneAddresses(group.access_type, firsts, mask, stride, step, pointers, first_vector)

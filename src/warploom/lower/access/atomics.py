@@ -1,4 +1,8 @@
-"""Atomics and reductions in a warp's code, and what tells an mbarrier of bytes that have come."""
+"""Emits atomics and reductions, and the `complete_tx` of copies at mbarriers.
+
+An atomic on a 32-bit shared word has a fast path (`lower.access.deferred_atomic`); all others call
+the function that updates lane by lane.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,9 @@ from warploom.core.types import U64, ScalarType
 from warploom.ir.access_plans import ANYWHERE, Cost, select
 from warploom.ir.kernel_accesses import elements
 from warploom.llvm.lanes import I8, I32, LANES, PTR, Value, vector
-from warploom.lower.access.deferred_atomic import Words, words_of
+from warploom.lower.access.deferred_atomic import WindowKeys, window_keys
 from warploom.lower.access.memory import MemoryCode
-from warploom.lower.instrument.sanitizing import Memory
+from warploom.lower.instrument.sanitizing import SpaceMemory
 from warploom.program.accesses import space_of
 from warploom.program.effects.tensor_waits import wait_request
 from warploom.program.uses import reads
@@ -28,56 +32,64 @@ class AtomicCode:
         self._read = frozenset[Operand]().union(*map(reads, memory.frame.program.instructions))
 
     def emit(
-        self, index: int, made: Instruction, mask: Value
+        self, index: int, instruction: Instruction, mask: Value
     ) -> list[tuple[Operand, Value, ScalarType]]:
-        """Emit an atomic or a reduction; return what it gives to which destination."""
-        operation = made.operation
+        """Emits an atomic or a reduction. Returns each destination with its value and type;
+        destinations that no instruction reads are left out, so that an unused `atom` costs as
+        little as a `red`."""
+        operation = instruction.operation
         type = operation.modifiers.scalar()
         first = len(operation.spec.destinations)
-        address, *sources = made.operands[first:]
+        address, *sources = instruction.operands[first:]
         addresses = self.operands.address(address)
         sources = sources[: operation.value_count]
         parts = len(elements(sources[0])) if sources else 1
-        given = [
+        values = [
             self.operands.bits(element, type) for source in sources for element in elements(source)
         ]
-        space = space_of(made)
-        waits = wait_request(made) is not None
-        wanted = [
+        space = space_of(instruction)
+        waits = wait_request(instruction) is not None
+        results_read = [
             (place, target)
-            for place, target in enumerate(e for o in made.operands[:first] for e in elements(o))
+            for place, target in enumerate(
+                e for o in instruction.operands[:first] for e in elements(o)
+            )
             if waits or target in self._read
         ]
 
         narrow = space is not Space.GENERIC and _is_narrow(address)
 
-        def apply(part: Space, offsets: Value, there: Value) -> None:
+        def apply(part: Space, offsets: Value, active: Value) -> None:
             access_type = AccessType("atomic", part, type, parts)
-            count, tells = len(sources), bool(wanted)
+            count, returns_old = len(sources), bool(results_read)
             functions = self.memory.functions
 
-            def any_way() -> None:
-                self._tell(access_type, given)
-                function = functions.atomic(access_type, operation, count, tells=tells)
-                self.memory.call(index, access_type, function, offsets, there)
+            def emit_general() -> None:
+                self._store_operands(access_type, values)
+                function = functions.atomic(access_type, operation, count, returns_old=returns_old)
+                self.memory.call(index, access_type, function, offsets, active)
 
             if select(access_type, ANYWHERE, self.memory.facts).cost is not Cost.LIST:
-                any_way()
+                emit_general()
                 return
             row = self.memory.places.row(index, part)
+            # Offsets from a 32-bit register fit in 32-bit lanes: half the vector instructions for
+            # the window test.
             places = self.b.trunc(offsets, vector(I32)) if narrow else offsets
-            words = words_of(self.lanes, row, places, there)
-            with self.b.if_else(words.inside, likely=True) as (short, other):
-                with short:
-                    agreed = len(given) == 1 and isinstance(sources[0], Immediate)
-                    self._observe(index, access_type, given, offsets, there)
-                    self._tell(access_type, [self.lanes.lane(given[0], 0)] if agreed else given)
-                    deferred = functions.deferred(
-                        access_type, operation, count, tells=tells, agreed=agreed
+            words = window_keys(self.lanes, row, places, active)
+            with self.b.if_else(words.inside, likely=True) as (on_hit, on_miss):
+                with on_hit:
+                    uniform = len(values) == 1 and isinstance(sources[0], Immediate)
+                    self._report_to_detector(index, access_type, values, offsets, active)
+                    self._store_operands(
+                        access_type, [self.lanes.lane(values[0], 0)] if uniform else values
                     )
-                    self._list(deferred, row, words)
-                with other:
-                    any_way()
+                    deferred = functions.deferred(
+                        access_type, operation, count, returns_old=returns_old, uniform=uniform
+                    )
+                    self._call_deferred(deferred, row, words)
+                with on_miss:
+                    emit_general()
 
         if space is Space.GENERIC:
             self.memory.by_space(addresses, mask, apply)
@@ -85,51 +97,56 @@ class AtomicCode:
             apply(space, addresses, mask)
         answer = operation.answer(len(sources))
         results: list[tuple[Operand, Value, ScalarType]] = []
-        for place, target in wanted:
+        for place, target in results_read:
+            # In the data buffer, old values follow the elements of two operands.
             at = self.memory.places.at((2 * parts + place) * type.bytes * LANES)
             value = self.b.load(at, typ=vector(ir.IntType(type.bits)), align=16)
             if answer.op != "arg":
-                value = self.operands.lower(answer, [value, *given[place::parts]])
+                value = self.operands.lower(answer, [value, *values[place::parts]])
             if waits:
+                # A failed `mbarrier.try_wait` ends the warp's turn at its next back edge, so that
+                # other warps can arrive.
                 failed = self.b.and_(mask, self.b.not_(value))
                 self.memory.frame.fuel.fail_wait(self.lanes.bits(failed))
             results.append((target, value, answer.type))
         return results
 
-    def _observe(
-        self, index: int, access_type: AccessType, given: list[Value], addresses: Value, on: Value
+    def _report_to_detector(
+        self, index: int, access_type: AccessType, values: list[Value], addresses: Value, on: Value
     ) -> None:
-        """Emit the event of an atomic that is done the short way, if the detector is to see it."""
+        """Emits the event of an atomic on the fast path, if the race detector must see it. The
+        access function emits its own."""
         sanitizing, places = self.memory.sanitizing, self.memory.places
-        if sanitizing is None or not sanitizing.takes(index, access_type):
+        if sanitizing is None or not sanitizing.must_check(index, access_type):
             return
-        self._tell(access_type, given)
-        memory = Memory(*places.space(access_type.space), places.at(0))
+        self._store_operands(access_type, values)
+        memory = SpaceMemory(*places.space(access_type.space), places.at(0))
         sanitizing.access(index, access_type, addresses, on, memory)
 
-    def _tell(self, access_type: AccessType, given: list[Value]) -> None:
-        """Write operands where functions find them."""
-        for number, value in enumerate(given):
+    def _store_operands(self, access_type: AccessType, values: list[Value]) -> None:
+        """Stores operands to the data buffer, in which access functions read them."""
+        for number, value in enumerate(values):
             self.b.store(value, self.memory.places.at(number * access_type.part_bytes), align=4)
 
-    def _list(self, function: Value, row: Value, words: Words) -> None:
-        """Call a function of the short way."""
+    def _call_deferred(self, function: Value, row: Value, words: WindowKeys) -> None:
+        """Calls the function of the fast path. It takes word numbers in place of addresses, and no
+        bounds."""
         base, limit = self.memory.places.space(Space.SHARED)
         start = self.lanes.slot(base, words.window, I8)
-        everyone, data = I32(ALL_LANES), self.memory.places.at(0)
+        all_lanes, data = I32(ALL_LANES), self.memory.places.at(0)
         cache = ir.Constant(PTR, None)
-        given = [self.memory.frame.environment, row, cache, words.keys, everyone, data, start]
-        self.b.call(function, [*given, limit])
+        values = [self.memory.frame.environment, row, cache, words.keys, all_lanes, data, start]
+        self.b.call(function, [*values, limit])
 
     def complete(self, index: int, address: Operand, amounts: Value, mask: Value) -> None:
-        """Tell the mbarriers at an address of bytes that have come."""
+        """Signals arrived bytes, `amounts` of each lane, to the mbarriers at an address."""
         self.b.store(amounts, self.memory.places.at(0), align=16)
         access_type = AccessType("store", Space.SHARED, U64)
-        where = self.operands.address(address)
-        self.memory.call(index, access_type, self.memory.functions.completion(), where, mask)
+        addresses = self.operands.address(address)
+        self.memory.call(index, access_type, self.memory.functions.completion(), addresses, mask)
 
 
 def _is_narrow(address: Operand) -> bool:
-    """Returns whether addresses are those of a register of 32 bits."""
+    """Returns true if the address is that of a 32-bit register."""
     assert isinstance(address, Address)
     return isinstance(address.base, Register) and address.base.type.bits == 32

@@ -1,9 +1,15 @@
-"""Atomics on shared words by a short way: they are done at once, and counted later with others.
+"""Emits the fast path of atomics on shared words, which are performed at once and counted later, in
+batches (`cost.deferred_atomics`).
 
-It is gone where no pattern of the instruction comes again, all lanes are on and all in the window
-of the row's list (`cost.deferred_atomics`): which one comparison of each lane says, for words that
-are not aligned come out as far beyond it. Any other goes the general way, which also places the
-window.
+It is for instructions with random addresses, such as histograms, whose patterns never repeat. All
+lanes must be active, and all words inside of the record's window of 1 KiB. One rotation and
+comparison of each lane checks bounds and alignment together, for window 0x400:
+
+    address 0x408: fshr(0x8, 2) = 2            inside
+    address 0x40a: fshr(0xa, 2) = 0x80000002   misaligned: outside
+    address 0x3fc: fshr(-4, 2)  = 0x3fffffff   below: outside
+
+Other accesses take the general path, which also moves the window.
 """
 
 from __future__ import annotations
@@ -21,43 +27,46 @@ from warploom.cost.deferred_atomics import (
 )
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I8, I32, I64, LANES, Lanes, Value, splat_constant, vector
-from warploom.lower.access.access_call import Call
+from warploom.lower.access.access_call import AccessCall
 from warploom.lower.access.access_moves import AccessMoves
-from warploom.lower.access.lane_by_lane import LaneByLane, Update
+from warploom.lower.access.lane_by_lane import AtomicUpdate, LaneByLane
 from warploom.simt.lane_counts import ALL_LANES
 
 KEYS_TYPE = vector(I8)
-AT_ONCE = 8
-"""Keys that are read at once."""
+KEYS_AT_ONCE = 8
+"""Keys that one 64-bit load reads."""
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """Holds where lanes reach in the window of a row: their words, and whether all are in it."""
+class WindowKeys:
+    """Holds the words of an access in the window of its record: the window's start, the lanes' word
+    numbers (`keys`, 8 bits each), and whether all lanes are in it (`inside`, an i1)."""
 
     window: Value
     keys: Value
     inside: Value
 
 
-def words_of(lanes: Lanes, row: Value, addresses: Value, mask: Value) -> Words:
-    """Look at the addresses of an access, lanes of 32 or 64 bits that begin at 0."""
+def window_keys(lanes: Lanes, row: Value, addresses: Value, mask: Value) -> WindowKeys:
+    """Emits the word numbers of an access's addresses in the window of its record. `addresses` are
+    lanes of 32 or 64 bits, offsets in shared memory."""
     b, element = lanes.b, addresses.type.element
     window, extent = (b.load(lanes.slot(row, word), typ=I64) for word in (WINDOW, EXTENT))
     start, end = (
         lanes.splat(b.trunc(v, element) if element == I32 else v) for v in (window, extent)
     )
-    behind = b.sub(addresses, start)
-    turned = [behind, behind, splat_constant(WORD_BITS, element)]
-    words = lanes.intrinsic(f"llvm.fshr.v32{element}", behind.type, turned)
+    offsets = b.sub(addresses, start)
+    arguments = [offsets, offsets, splat_constant(WORD_BITS, element)]
+    words = lanes.intrinsic(f"llvm.fshr.v32{element}", offsets.type, arguments)
     outside = lanes.any(b.icmp_unsigned(">=", words, end))
     whole = b.icmp_unsigned("==", lanes.bits(mask), I32(ALL_LANES))
-    return Words(window, b.trunc(words, KEYS_TYPE), b.and_(whole, b.not_(outside)))
+    return WindowKeys(window, b.trunc(words, KEYS_TYPE), b.and_(whole, b.not_(outside)))
 
 
-def emit_deferred(access: Call, update: Update, *, agreed: bool) -> None:
-    """Emit the body of the function of the short way. Keys are its addresses, and its base is where
-    the window begins."""
+def emit_deferred(access: AccessCall, update: AtomicUpdate, *, uniform: bool) -> None:
+    """Emits the body of the fast path's function: its addresses are window keys, and its base is
+    the host address of the window. It appends the keys to the record's list, updates memory lane by
+    lane, and counts the list if that is full. `uniform`: one operand serves all lanes."""
     b, lanes, row = access.lanes.b, access.lanes, access.row
     turns = LaneByLane(access, AccessMoves(access), update)
     count = b.load(lanes.slot(row, DEFERRED), typ=I64)
@@ -66,14 +75,16 @@ def emit_deferred(access: Call, update: Update, *, agreed: bool) -> None:
     following = b.add(count, I64(1))
     b.store(following, lanes.slot(row, DEFERRED))
 
-    def places_from(lane: Value) -> list[Value]:
-        # Out of memory, where LLVM would take a vector apart, which costs more.
-        some = b.load_atomic(lanes.slot(keys, lane, I8), "monotonic", AT_ONCE, typ=I64)
-        shifted = [b.lshr(some, I64(8 * n)) for n in range(AT_ONCE)]
-        each = [b.and_(key, I64(WINDOW_WORDS - 1)) for key in shifted]
-        return [b.shl(key, I64(WORD_BITS)) for key in each]
+    def offsets_from(lane: Value) -> list[Value]:
+        # Reads the stored keys again: extracting lanes from the vector costs more. The load is
+        # atomic so that LLVM does not turn it into extractions.
+        packed = b.load_atomic(lanes.slot(keys, lane, I8), "monotonic", KEYS_AT_ONCE, typ=I64)
+        shifted = [b.lshr(packed, I64(8 * n)) for n in range(KEYS_AT_ONCE)]
+        # Bits of the next lanes' keys remain after the shift.
+        keys_of_lanes = [b.and_(key, I64(WINDOW_WORDS - 1)) for key in shifted]
+        return [b.shl(key, I64(WORD_BITS)) for key in keys_of_lanes]
 
-    turns.emit_whole(places_from, agreed=agreed)
+    turns.emit_whole(offsets_from, uniform=uniform)
     with b.if_then(b.icmp_unsigned("==", following, I64(LENGTH)), likely=False):
         call(lanes, "count_deferred_access", row, I64(ALL_LANES), I64(0), row)
     b.ret(I64(0))

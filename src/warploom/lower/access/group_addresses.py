@@ -1,30 +1,36 @@
-"""Locates the accesses of a group from the register of its first one."""
+"""Computes the addresses of a group's members from the base register that they share.
+
+    ld [%rd1]; ld [%rd1+16]; ld [%rd1+32]   one base, members at offsets 0, 16, 32
+
+The guard has compared the whole span of the group, so the sums cannot wrap around.
+"""
 
 from __future__ import annotations
 
 from warploom.llvm.lanes import I64, Lanes, Value
-from warploom.lower.access.groups import Group
+from warploom.lower.access.groups import GroupValues
 
 
 class GroupAddresses:
-    """Emits such places. Inside of their space no sum begins again at 0."""
+    """Emits the addresses of a group's members."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes, self.b = lanes, lanes.b
 
-    def span(self, group: Group) -> tuple[Value, Value]:
-        """Returns how far the first byte of a group lies behind where its register leads, and the
-        end of the last one."""
+    def span(self, group: GroupValues) -> tuple[Value, Value]:
+        """Returns two offsets from the group's base address: that of its first byte, and the end of
+        its last one."""
         start, stop = group.accesses.span
         return I64(start), I64(stop)
 
-    def places(self, group: Group, index: int) -> list[Value]:
-        """Returns where the first lane of each run reaches in an access of a group."""
-        ahead = I64(dict(group.members)[index])
-        return [self.b.add(first, ahead) for first in group.safe or group.firsts]
+    def firsts(self, group: GroupValues, index: int) -> list[Value]:
+        """Returns the address of the first lane of each lane run, for one member of a group."""
+        offset = I64(dict(group.members)[index])
+        return [self.b.add(first, offset) for first in group.safe_firsts or group.firsts]
 
-    def begins(self, group: Group, index: int) -> Value:
-        """Returns the same as a vector."""
-        ahead = I64(dict(group.members)[index])
-        begins = group.bases if group.begins is None else group.begins
-        return self.b.add(begins, self.lanes.splat(ahead, group.base.width))
+    def first_vector(self, group: GroupValues, index: int) -> Value:
+        """Returns the addresses of the first lane of each lane run as a vector, for one member of a
+        group."""
+        offset = I64(dict(group.members)[index])
+        first_vector = group.bases if group.first_vector is None else group.first_vector
+        return self.b.add(first_vector, self.lanes.splat(offset, group.base.width))

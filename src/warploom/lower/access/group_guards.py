@@ -1,10 +1,20 @@
-"""Emits the guards of accesses at addresses with shapes, and the exits where these fail.
+"""Emits the guards of inlined accesses, one for each access group, and the exits where a guard
+fails.
 
-Accesses of a basic block from one register are looked at together, once
-(`lower.access.range_cache`). Where a block has several, its code is a fast version: it leaves at
-the first access that is not known for a slow version of the block, in which all accesses go the
-general way. A warp with lanes off leaves at the first of all: for the slow version, or, where that
-would look at accesses one by one that can be looked at together, for a masked version of the block.
+Accesses of a basic block with one base register form a group, and one lookup in the range cache
+guards all of them. A block with groups gets a fast version, which assumes full masks and cache
+hits, and a slow version, which calls access functions. A warp with lanes off leaves at the first
+guard: for the slow version or, where a group has several accesses, for a masked version, which
+keeps the groups and masks their moves:
+
+    fast:  br (hit %rd1), next, exit4     ; guards ld [%rd1], ld [%rd1+4]
+    next:  ...                            ; loads without masks
+    exit4: flush deferred stores, count accesses so far; br slow4
+    slow:  ...                            ; each access checked on its own
+    slow4: ...                            ; entered at instruction 4
+
+Which accesses form groups, and their plans, is decided before (`ir.access_groups`,
+`ir.access_plans`).
 """
 
 from __future__ import annotations
@@ -20,91 +30,96 @@ from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import Exit, Guard
 from warploom.ir.warp_ir import BlockAccesses
 from warploom.llvm.lanes import I1, I32, I64, Value
-from warploom.lower.access.group_places import GroupPlaces
-from warploom.lower.access.groups import Group
+from warploom.lower.access.group_places import GroupBases
+from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.memory import MemoryCode
-from warploom.lower.access.range_cache import AccessCache
+from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.store_batching import StoreBatch
 from warploom.program.program import ProgramBlock
 from warploom.ptx.ir import Address, Instruction, Register
 
 RARELY = (1 << 20, 1)
-"""The weights of a way that is hardly ever left: what is live there stays in registers."""
+"""Branch weights of an exit that is almost never taken: they keep the values that are live there in
+registers on the fast path."""
 
 SOMETIMES = (8, 1)
 """The weights of a way that warps at the edges of a grid leave, which may be most of all."""
 
 
 class GroupGuards:
-    """Emits what is asked of the groups of one block at a time, and where code leaves."""
+    """Emits the guards and exits for the groups of one basic block at a time."""
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.reading = memory, reading
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
-        self.cache, self.puts = AccessCache(memory, reading), StoreBatch(memory)
-        self._places = GroupPlaces(memory)
-        self.groups: dict[int, Group] = {}
+        self.cache, self.store_batch = RangeCache(memory, reading), StoreBatch(memory)
+        self._bases = GroupBases(memory)
+        self.groups: dict[int, GroupValues] = {}
         self._slow_paths: dict[int, ir.Block] = {}
         self._masked: dict[int, ir.Block] = {}
         self._accesses = BlockAccesses()
         self._all_on = False
-        """True where it is known that all lanes are on where no guard says otherwise."""
-        self._passing: dict[int, Group] = {}
-        """The accesses so far that their groups will count together, at the last of each."""
-        self.fetches_ahead = False
-        """Whether the block's loads at consecutive places ask for what lies ahead, as they would
-        come to wait behind stores that each wait for a line."""
+        """True where a guard before has established that all lanes are active."""
+        self._uncounted: dict[int, GroupValues] = {}
+        """Accesses already emitted that their groups count together, at the last member of each; by
+        instruction."""
+        self.prefetches_ahead = False
+        """True if loads of consecutive elements prefetch in this basic block: its batched stores
+        each wait for a line, and loads after them would queue up."""
 
     def begin(self, block: ProgramBlock, *, masked: bool) -> None:
-        """Take up the groups of a block, before its code. `masked`: some lanes run it while others
-        wait; such a block has one version."""
+        """Begins a basic block: takes its groups from the Warp IR. `masked`: the block is
+        predicated, and has one version."""
         self._forget()
-        self.cache.sets.begin(straight=True)
+        self.cache.sets.begin(single_entry=True)
         self.groups.clear()
         self._slow_paths.clear()
         self._masked.clear()
+        # Divergent code keeps registers lane by lane, so no address is affine.
         if not self.frame.registers.convergent:
-            self.fetches_ahead, self._accesses = False, BlockAccesses()
+            self.prefetches_ahead, self._accesses = False, BlockAccesses()
             return
         facts = self.frame.facts.blocks[block.index]
         self._accesses = facts.masked if masked else facts.accesses
-        self.fetches_ahead = self._accesses.defers
-        for found in self._accesses.groups:
-            self._take_up(Group(found))
+        self.prefetches_ahead = self._accesses.defers
+        for access_group in self._accesses.groups:
+            self._add_group(GroupValues(access_group))
 
-    def _take_up(self, group: Group) -> None:
-        """Takes up a group of the block, by each of its accesses."""
+    def _add_group(self, group: GroupValues) -> None:
+        """Adds a group of the block, by each of its accesses."""
         if len(group.members) > 1:
-            group.unknown = self.frame.variable(I1)
+            group.miss_flag = self.frame.variable(I1)
         self.groups |= dict.fromkeys((index for index, _ in group.members), group)
 
     def begin_batch(
-        self, groups: Iterable[AccessGroup], checked: Collection[int], fetches: Value
+        self, groups: Iterable[AccessGroup], checked: Collection[int], prefetches: Value
     ) -> None:
-        """Begins a block of a loop in a batch of iterations, whose `groups` of accesses are given;
-        those are `checked` that begin with these accesses. `fetches` says whether they ask for what
-        the next warps access."""
+        """Begins a basic block inside of a batch of loop iterations, with its groups. Those that
+        begin at the accesses `checked` have been guarded for the whole batch. `prefetches` (an i1):
+        they prefetch what the next warps access."""
         self._forget()
-        self.cache.sets.begin(straight=True)
+        self.cache.sets.begin(single_entry=True)
         self.groups.clear()
         self._slow_paths.clear()
-        self.fetches_ahead = False
-        for found in groups:
-            batched = found.members[0][0] in checked
-            self._take_up(Group(found, batched=batched, fetches=fetches if batched else None))
+        self.prefetches_ahead = False
+        for access_group in groups:
+            batched = access_group.members[0][0] in checked
+            ahead = prefetches if batched else None
+            self._add_group(GroupValues(access_group, batched=batched, prefetches=ahead))
 
-    def place(self, found: AccessGroup) -> Group:
-        """Returns a group at its places as of now, where its first access stands."""
-        group = Group(found)
-        made = self.frame.program.instructions[found.members[0][0]]
-        self._places.find(group, made, self.frame.active.mask())
+    def evaluate(self, access_group: AccessGroup) -> GroupValues:
+        """Emits the base addresses of a group as of now, without a guard, and returns them."""
+        group = GroupValues(access_group)
+        instruction = self.frame.program.instructions[access_group.members[0][0]]
+        self._bases.emit(group, instruction, self.frame.active.mask())
         return group
 
     def slow_path(self) -> dict[int, ir.Block]:
-        """Begin the slow version of a block, if there is to be one: the blocks in which code comes
-        to it, by instruction. There each access is on its own, and none is deferred."""
+        """Begins the slow version of a basic block. Returns its entries by instruction, none if it
+        has no slow version. Each access is then guarded and counted separately, and no store is
+        deferred."""
         self._forget()
-        self.cache.sets.begin(straight=False)
+        self.cache.sets.begin(single_entry=False)
         groups, self.groups = self.groups, {}
         for index, group in groups.items():
             if group.plan.guard is not Guard.COMPARED:
@@ -112,121 +127,135 @@ class GroupGuards:
         return dict(self._slow_paths)
 
     def masked(self) -> dict[int, ir.Block]:
-        """Begins the masked version of a block, if there is to be one: the block in which code
-        comes to it, by the instruction that it begins with."""
+        """Begins the masked version of a block; returns its first block by the instruction that it
+        begins with, or nothing if the block has none. Its groups keep their one guard, and their
+        moves are masked; deferred stores are done one by one."""
         self._forget()
-        self.cache.sets.begin(straight=True)
+        self.cache.sets.begin(single_entry=True)
         self.groups.clear()
-        for found in self._accesses.groups:
-            if found.plan.guard is not Guard.COMPARED:
-                self._take_up(Group(replace(found, plan=found.plan.in_one_version())))
+        for access_group in self._accesses.groups:
+            if access_group.plan.guard is not Guard.COMPARED:
+                masked = replace(access_group, plan=access_group.plan.in_one_version())
+                self._add_group(GroupValues(masked))
         return dict(self._masked)
 
     def _forget(self) -> None:
-        self._passing.clear()
-        self.puts.forget()
+        """Resets the facts about earlier code: no counted access, pending store or mask test
+        dominates the code that is emitted next."""
+        self._uncounted.clear()
+        self.store_batch.reset()
         self._all_on = False
 
-    def mask(self, group: Group, on: Value) -> Value | None:
-        """Return the mask of a known access: None where all lanes are on, as they are in fast
-        code."""
-        return None if self.leaves(group) else on
+    def mask(self, group: GroupValues, on: Value) -> Value | None:
+        """Returns the mask of an access whose guard holds; None on the fast path, where all lanes
+        are active."""
+        return None if self.hit_is_certain(group) else on
 
-    def leaves(self, group: Group) -> bool:
-        """Returns whether code for an access goes on only where its group is known: it has left for
-        the slow version where that is not so, or the batch has been checked."""
+    def hit_is_certain(self, group: GroupValues) -> bool:
+        """Returns true if the code after an access's guard runs only where it holds: the fast path
+        has branched away otherwise, or the whole batch has been checked."""
         return group.batched or group.plan.exit is Exit.SLOW_VERSION
 
-    def known(self, index: int, group: Group, made: Instruction, on: Value) -> Value:
-        """Returns whether the accesses of a group are like earlier ones; a fast version goes on
-        only if they are."""
-        if group.known is None:
-            follows = self._places.find(group, made, on)
+    def check(self, index: int, group: GroupValues, instruction: Instruction, on: Value) -> Value:
+        """Emits the guard of a group at its first access, and returns whether it holds (an i1,
+        constant on the fast path)."""
+        if group.hit is None:
+            is_strided = self._bases.emit(group, instruction, on)
             if group.batched:
-                group.known = ir.Constant(I1, 1)
-            elif self.leaves(group):
-                if not self._all_on and made.guard is None and self._has_masked():
-                    self._leave_masked(index, on)
-                self._or_leave(index, self._is_known(group, made, on))
-                group.known = ir.Constant(I1, 1)
-                self._tell(group, group.known)
-            elif group.alone in (None, group.members[0][0]):
-                group.known = self._or_learn(group, made, on, follows)
-                self._tell(group, group.known)
+                group.hit = ir.Constant(I1, 1)
+            elif self.hit_is_certain(group):
+                if not self._all_on and instruction.guard is None and self._has_masked():
+                    self._exit_masked(index, on)
+                self._exit_unless(index, self._fast_path_holds(group, instruction, on))
+                group.hit = ir.Constant(I1, 1)
+                self._store_miss(group, group.hit)
+            elif group.separate_member in (None, group.members[0][0]):
+                group.hit = self._hit_or_fill(group, instruction, on, is_strided)
+                self._store_miss(group, group.hit)
             else:
-                group.known = self._like_first(group, made, on, follows)
-        assert group.known is not None
-        return group.known
+                group.hit = self._member_hit(group, instruction, on, is_strided)
+        assert group.hit is not None
+        return group.hit
 
-    def _or_learn(self, group: Group, made: Instruction, on: Value, follows: Value | None) -> Value:
-        """Returns whether a group is known, by now or from now on."""
-        b, who = self.b, self.cache.sets.of(made, on)
-        known = self.cache.knows(group, who)
-        unknown = b.not_(known)
-        if follows is not None:
-            known, unknown = b.and_(known, follows), b.and_(unknown, follows)
-        before, learn, done = b.block, *(b.append_basic_block(n) for n in ("learn", "learned"))
-        b.cbranch(unknown, learn, done).set_weights([1, 1 << 20])
-        assert group.place is not None
-        _, there = group.place
-        b.position_at_end(learn)
-        learned = self.cache.learn(group, who)
-        can = b.icmp_unsigned("!=", learned, I64(0))
-        counter, behind = b.sub(learned, I64(1)), b.block
+    def _hit_or_fill(
+        self, group: GroupValues, instruction: Instruction, on: Value, is_strided: Value | None
+    ) -> Value:
+        """Emits a lookup that fills the range cache on a miss. Returns true (an i1) if the group
+        hits, before or after that."""
+        b, lane_set = self.b, self.cache.sets.of(instruction, on)
+        hit = self.cache.hits(group, lane_set)
+        miss = b.not_(hit)
+        if is_strided is not None:
+            hit, miss = b.and_(hit, is_strided), b.and_(miss, is_strided)
+        entry, fill, done = b.block, *(b.append_basic_block(n) for n in ("learn", "learned"))
+        b.cbranch(miss, fill, done).set_weights([1, 1 << 20])
+        assert group.counter_key is not None
+        _, hit_counter = group.counter_key
+        b.position_at_end(fill)
+        filled = self.cache.fill(group, lane_set)
+        can_count = b.icmp_unsigned("!=", filled, I64(0))
+        counter, fill_end = b.sub(filled, I64(1)), b.block
         b.branch(done)
         b.position_at_end(done)
-        result, place = b.phi(I1), b.phi(I64)
+        result, counter_key = b.phi(I1), b.phi(I64)
         for phi, value, origin in (
-            (result, known, before), (result, can, behind),
-            (place, there, before), (place, counter, behind),
+            (result, hit, entry), (result, can_count, fill_end),
+            (counter_key, hit_counter, entry), (counter_key, counter, fill_end),
         ):  # fmt: skip
             phi.add_incoming(value, origin)
-        self.cache.found(group, who, place)
+        self.cache.set_counter(group, lane_set, counter_key)
         return result
 
-    def _tell(self, group: Group, known: Value) -> None:
-        """Tell the others of a group, which may be in other code, if the first is known."""
+    def _store_miss(self, group: GroupValues, hit: Value) -> None:
+        """Stores to a variable whether a group's first access missed: its other members may be
+        emitted in another version of the block."""
         if len(group.members) > 1:
-            self.b.store(self.b.not_(known), group.unknown)
+            self.b.store(self.b.not_(hit), group.miss_flag)
 
-    def _like_first(
-        self, group: Group, made: Instruction, on: Value, follows: Value | None
+    def _member_hit(
+        self, group: GroupValues, instruction: Instruction, on: Value, is_strided: Value | None
     ) -> Value:
-        """Returns whether an access on its own is known, as the first of its group was."""
-        known = self.cache.knows(group, self.cache.sets.of(made, on))
-        known = known if follows is None else self.b.and_(known, follows)
-        return self.b.and_(known, self.b.not_(self.b.load(group.unknown, typ=I1)))
+        """Returns true (an i1) if a separately guarded member hits and the first access of its
+        group did."""
+        hit = self.cache.hits(group, self.cache.sets.of(instruction, on))
+        hit = hit if is_strided is None else self.b.and_(hit, is_strided)
+        # A hit is counted as a difference from the first member's count, so that one must have been
+        # counted in the same entry.
+        return self.b.and_(hit, self.b.not_(self.b.load(group.miss_flag, typ=I1)))
 
-    def _is_known(self, group: Group, made: Instruction, on: Value) -> Value:
-        """Returns whether fast code can go on: the group is known, and all lanes are on."""
+    def _fast_path_holds(self, group: GroupValues, instruction: Instruction, on: Value) -> Value:
+        """Returns true (an i1) if the fast path can continue: the group hits, all lanes are active,
+        and its loads are disjoint from pending stores."""
         b = self.b
-        holds = self.cache.knows(group, self.cache.sets.everyone())
-        if not self._all_on or made.guard is not None:
+        # The lookup by the full lane set needs no hash of the mask; that the mask is full is a
+        # separate condition, tested once in a block.
+        holds = self.cache.hits(group, self.cache.sets.full_warp())
+        if not self._all_on or instruction.guard is not None:
             holds = b.and_(holds, b.icmp_unsigned("==", self.lanes.bits(on), I32(-1)))
-            self._all_on = self._all_on or made.guard is None
-        disjoint = self.puts.disjoint(group)
+            self._all_on = self._all_on or instruction.guard is None
+        disjoint = self.store_batch.disjoint(group)
         return holds if disjoint is None else b.and_(holds, disjoint)
 
-    def _or_leave(self, index: int, holds: Value) -> None:
-        """Leave at an instruction for the slow version, unless a condition holds."""
-        b, onward, unknown = self.b, *(self.b.append_basic_block() for _ in range(2))
-        b.cbranch(holds, onward, unknown).set_weights(RARELY)
+    def _exit_unless(self, index: int, holds: Value) -> None:
+        """Emits the branch to the slow version at an instruction, taken unless a condition
+        holds."""
+        b, onward, miss = self.b, *(self.b.append_basic_block() for _ in range(2))
+        b.cbranch(holds, onward, miss).set_weights(RARELY)
         self._slow_paths[index] = b.append_basic_block(f"slow_path{index}")
-        b.position_at_end(unknown)
-        self.leave()
+        b.position_at_end(miss)
+        self.exit_fast_path()
         b.branch(self._slow_paths[index])
         b.position_at_end(onward)
 
     def _has_masked(self) -> bool:
-        """Returns whether warps with lanes off have a version: accesses are looked at together
-        that the slow one looks at one by one, and nothing of the block is underway."""
+        """Returns whether the block gets a masked version: one guard serves several accesses, which
+        the slow version checks one by one, and no guard of the block has been emitted."""
         groups = [one for one in self._accesses.groups if one.plan.guard is Guard.CACHE]
-        return any(len(one.members) > 1 for one in groups) and not (
-            self._passing or self._slow_paths
-        )
+        shared = any(len(one.members) > 1 for one in groups)
+        return shared and not (self._uncounted or self._slow_paths)
 
-    def _leave_masked(self, index: int, on: Value) -> None:
-        """Leaves at the first access of a block for the masked version, where lanes are off."""
+    def _exit_masked(self, index: int, on: Value) -> None:
+        """Exits at the first access of a block to the masked version, if lanes are off."""
         b, onward = self.b, self.b.append_basic_block()
         self._masked[index] = b.append_basic_block(f"masked{index}")
         all_on = b.icmp_unsigned("==", self.lanes.bits(on), I32(-1))
@@ -234,45 +263,51 @@ class GroupGuards:
         b.position_at_end(onward)
         self._all_on = True
 
-    def batch_store(self, index: int, group: Group, made: Instruction, on: Value) -> None:
-        """Leave at the first store of a group unless all can be put off to the last."""
+    def batch_store(
+        self, index: int, group: GroupValues, instruction: Instruction, on: Value
+    ) -> None:
+        """Emits, at the first store of a group, the exit that is taken unless all its stores can be
+        deferred to the last one."""
         if index != group.members[0][0]:
             return
-        b, address = self.b, made.operands[0]
+        b, address = self.b, instruction.operands[0]
         assert isinstance(address, Address)
         assert isinstance(address.base, Register)
-        holds = self.puts.look(group, self.memory.operands.read(address.base, unsigned(64)))
+        holds = self.store_batch.begin(group, self.memory.operands.read(address.base, unsigned(64)))
         holds = b.and_(holds, b.icmp_unsigned("==", self.lanes.bits(on), I32(-1)))
-        # Loads that come later look themselves.
         loads = map(self.groups.__getitem__, group.accesses.crossed)
+        # Loads between the first and the last store: those emitted before are compared here, later
+        # ones in their own guards.
         for crossed in {id(one): one for one in loads}.values():
-            disjoint = self.puts.disjoint(crossed) if crossed.known is not None else None
+            disjoint = self.store_batch.disjoint(crossed) if crossed.hit is not None else None
             holds = holds if disjoint is None else b.and_(holds, disjoint)
-        self._or_leave(index, holds)
+        self._exit_unless(index, holds)
         self._all_on = True
 
-    def count(self, index: int, group: Group) -> None:
-        """Count one more access of a group that is known; the last of them counts for all."""
+    def count(self, index: int, group: GroupValues) -> None:
+        """Counts one more access of a group that hits; the last member counts for all."""
         if group.batched:
             return
-        if group.alone is not None:
-            self.cache.count_alone(group, index)
+        if group.separate_member is not None:
+            self.cache.count_separately(group, index)
             return
         if index != group.members[-1][0]:
-            self._passing[index] = group
+            self._uncounted[index] = group
             return
-        self._passing = {i: other for i, other in self._passing.items() if other is not group}
+        self._uncounted = {i: other for i, other in self._uncounted.items() if other is not group}
         self.cache.count(group, I64(1))
 
-    def leave(self) -> None:
-        """Code leaves the block where some of a group's accesses have passed: they are counted now.
-        Stores that have been put off are done."""
-        self.puts.do()
-        groups = {id(group): group for group in self._passing.values()}
+    def exit_fast_path(self) -> None:
+        """Emits what must happen before code leaves the block in the middle of groups: performs
+        pending stores, and counts the members that have passed."""
+        self.store_batch.flush()
+        groups = {id(group): group for group in self._uncounted.values()}
         for group in groups.values():
-            assert group.known is not None
-            with self.b.if_then(group.known):
+            assert group.hit is not None
+            with self.b.if_then(group.hit):
                 self.cache.count(group, I64(1))
                 for index, _ in group.members:
-                    if index not in self._passing:
-                        self.cache.take_back(group, index)
+                    if index not in self._uncounted:
+                        # The entry counts whole groups: subtract the members after this exit, which
+                        # the slow version counts.
+                        self.cache.uncount(group, index)

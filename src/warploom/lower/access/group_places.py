@@ -1,4 +1,11 @@
-"""Emits where the accesses of a group reach, before the access cache is asked for them."""
+"""Emits the base addresses of an access group, which its guard then looks up in the range cache.
+
+For affine addresses the first lane of each lane run suffices; varying addresses are compared with
+`first + lane * step`, where the step is that of lanes 0 and 1:
+
+    0x100, 0x108, 0x110, ...   step 8: strided
+    0x100, 0x108, 0x118, ...   lane 2 differs: no group, the access is not inlined
+"""
 
 from __future__ import annotations
 
@@ -7,86 +14,93 @@ from llvmlite import ir
 from warploom.core.types import unsigned
 from warploom.ir.access_plans import Guard
 from warploom.llvm.lanes import I64, LANES, Value, selection
-from warploom.lower.access.groups import Group
+from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.memory import MemoryCode
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Space
 
 EIGHT = ir.VectorType(I64, 8)
-"""As many addresses as are compared at once."""
+"""Addresses that are compared at once: 512 bits."""
 
 
-class GroupPlaces:
-    """Emits where each run of lanes begins."""
+class GroupBases:
+    """Emits the base addresses of groups."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.lanes, self.b = memory, memory.lanes, memory.b
 
-    def find(self, group: Group, made: Instruction, on: Value) -> Value | None:
-        """Find where a group reaches; at addresses without a shape, returns whether the lanes that
-        are on follow the first of their run by one step."""
-        address = made.operands[0 if group.shape.op == "store" else 1]
+    def emit(self, group: GroupValues, instruction: Instruction, on: Value) -> Value | None:
+        """Sets the base addresses of a group (`bases`, `firsts`, `step`). For varying addresses
+        returns true (an i1) if the active lanes of each lane run have one stride; else returns
+        None."""
+        address = instruction.operands[0 if group.access_type.op == "store" else 1]
         if group.plan.guard is Guard.CACHE:
-            self._find_by_shape(group, address)
+            self._affine_bases(group, address)
             return None
         if group.plan.guard is Guard.LANES:
-            self._find_lanes(group, address, on)
+            self._lane_bases(group, address, on)
             return None
-        return self._find_by_step(group, address, on)
+        return self._strided_bases(group, address, on)
 
-    def _find_by_shape(self, group: Group, address: Operand) -> None:
+    def _affine_bases(self, group: GroupValues, address: Operand) -> None:
+        """Sets the bases of affine addresses: the first lane of each lane run."""
         width = group.base.width
         group.bases = self._base(group, address, width)
         group.firsts = [self.lanes.lane(group.bases, run) for run in range(width)]
 
-    def _find_lanes(self, group: Group, address: Operand, on: Value) -> None:
-        """Find where each lane reaches; lanes that are off have the place of the first."""
-        places = self._base(group, address)
-        first = self.lanes.lane(places, 0)
-        group.bases = self.b.select(on, places, self.lanes.splat(first))
+    def _lane_bases(self, group: GroupValues, address: Operand, on: Value) -> None:
+        """Sets the bases where each lane is a run of its own; inactive lanes get the address of
+        lane 0."""
+        addresses = self._base(group, address)
+        first = self.lanes.lane(addresses, 0)
+        group.bases = self.b.select(on, addresses, self.lanes.splat(first))
         group.firsts = [first]
 
-    def _base(self, group: Group, address: Operand, width: int = LANES) -> Value:
-        """Returns the register or variable that an address begins with, as 64-bit lanes.
+    def _base(self, group: GroupValues, address: Operand, width: int = LANES) -> Value:
+        """Returns the register or variable of an address, without its offset, as 64-bit lanes.
 
-        In shared memory, addresses of 32 bits in the upper half count as below 0. They lead nowhere
-        as they stand, but lanes that are off may have them where others of their run are
-        inside.
+        In shared memory, 32-bit addresses in the upper half count as negative. No access there is
+        valid, but inactive lanes may have them where active lanes of their run are inside.
         """
         operands = self.memory.operands
         assert isinstance(address, Address)
-        register, shared = address.base, group.shape.space is Space.SHARED
+        register, shared = address.base, group.access_type.space is Space.SHARED
         if shared and isinstance(register, Register) and register.type.bits == 32:
             narrow = operands.read(register, unsigned(32), width=width)
             return self.b.sext(narrow, ir.VectorType(I64, width))
         return operands.base(address, width)
 
-    def _find_by_step(self, group: Group, address: Operand, on: Value) -> Value:
-        b, runs, places = self.b, group.base.width, self._base(group, address)
+    def _strided_bases(self, group: GroupValues, address: Operand, on: Value) -> Value:
+        """Sets the bases and the step of varying addresses; returns true (an i1) if they are
+        strided, by the element's size where the guard demands that."""
+        b, runs, addresses = self.b, group.base.width, self._base(group, address)
         heads = selection(range(0, LANES, LANES // runs))
-        group.bases = b.shuffle_vector(places, places, heads)
+        group.bases = b.shuffle_vector(addresses, addresses, heads)
         group.firsts = [self.lanes.lane(group.bases, run) for run in range(runs)]
-        group.step = b.sub(self.lanes.lane(places, 1), group.firsts[0])
-        follows = self._follows(places, LANES // runs, group.step, on)
+        # The step of lanes 0 and 1 is only a guess, which `_is_strided` compares with all lanes.
+        group.step = b.sub(self.lanes.lane(addresses, 1), group.firsts[0])
+        is_strided = self._is_strided(addresses, LANES // runs, group.step, on)
         if group.plan.guard is Guard.ELEMENT:
-            size = I64(group.shape.size)
-            follows = b.and_(follows, b.icmp_unsigned("==", group.step, size))
-        return follows
+            size = I64(group.access_type.size)
+            is_strided = b.and_(is_strided, b.icmp_unsigned("==", group.step, size))
+        return is_strided
 
-    def _follows(self, places: Value, length: int, step: Value, on: Value) -> Value:
-        """Returns whether in each run of so many lanes those that are on reach where its first lane
-        does, and on from there by a step."""
+    def _is_strided(self, addresses: Value, length: int, step: Value, on: Value) -> Value:
+        """Returns true (an i1) if in each lane run of `length` lanes, the active ones are at the
+        first lane's address plus `step` times their number."""
         b, lanes, zeros = self.b, self.lanes, ir.Constant(EIGHT, None)
         numbers = ir.Constant(EIGHT, [I64(lane % length) for lane in range(EIGHT.count)])
-        behind = b.mul(numbers, lanes.splat(step, EIGHT.count))
-        differ: Value = zeros
+        offsets = b.mul(numbers, lanes.splat(step, EIGHT.count))
+        differences: Value = zeros
         for begin in range(0, LANES, EIGHT.count):
             part = range(begin, begin + EIGHT.count)
-            heads = b.shuffle_vector(places, places, selection(n // length * length for n in part))
-            expected = b.add(heads, behind)
+            heads = b.shuffle_vector(
+                addresses, addresses, selection(n // length * length for n in part)
+            )
+            expected = b.add(heads, offsets)
             if begin % length:
-                further = lanes.splat(b.mul(step, I64(begin % length)), EIGHT.count)
-                expected = b.add(expected, further)
-            other = b.xor(b.shuffle_vector(places, places, selection(part)), expected)
-            here = b.shuffle_vector(on, on, selection(part))
-            differ = b.or_(differ, b.select(here, other, zeros))
-        return b.not_(lanes.some(b.icmp_unsigned("!=", differ, zeros)))
+                part_offset = lanes.splat(b.mul(step, I64(begin % length)), EIGHT.count)
+                expected = b.add(expected, part_offset)
+            difference = b.xor(b.shuffle_vector(addresses, addresses, selection(part)), expected)
+            active = b.shuffle_vector(on, on, selection(part))
+            differences = b.or_(differences, b.select(active, difference, zeros))
+        return b.not_(lanes.some(b.icmp_unsigned("!=", differences, zeros)))

@@ -1,4 +1,4 @@
-"""Holds what the code of one block has found of a group of accesses, while it is emitted."""
+"""Holds the LLVM values of an access group while the code of its basic block is emitted."""
 
 from __future__ import annotations
 
@@ -12,59 +12,62 @@ from warploom.llvm.lanes import Value
 
 
 @dataclass
-class Group:
-    """The values of a group, `accesses`. `known` says, once code has come
-    to the first of them, whether all are like earlier ones (`lower.access.range_cache`); `bases`
-    and `firsts` then where its register leads for the first lane of each run."""
+class GroupValues:
+    """Holds the values that code has computed for a group, `accesses`. After the guard at the first
+    access, `hit` is true if the range cache has all of them (`lower.access.range_cache`); `bases`
+    (a vector) and `firsts` (scalars) are the base address in the first lane of each lane run."""
 
     accesses: AccessGroup
     bases: Value = None
     firsts: list[Value] = field(default_factory=list[Value])
-    safe: list[Value] = field(default_factory=list[Value])
-    """Where each run begins, or one of which some lane is on, if all runs agree inside; where the
-    group is known, reading there is safe."""
-    begins: Value | None = None
-    """The same as a vector."""
-    known: Value | None = None
+    safe_firsts: list[Value] = field(default_factory=list[Value])
+    """For each lane run, its base address, or that of a run with an active lane if all runs have
+    equal addresses: after a hit, reading there is safe without a mask."""
+    first_vector: Value | None = None
+    """The same addresses as a vector."""
+    hit: Value | None = None
+    """True (an i1) if the guard holds; None before it is emitted."""
     counter: Value | None = None
-    """The address of the count of such accesses."""
-    place: tuple[Value, Value] | None = None
-    """The number of the lanes' set, and of the count in its entry."""
-    alone: int | None = None
-    """In slow code, which of the accesses this is: it is counted apart from the others."""
-    unknown: Value = None
-    """Where it is kept if the first access, this time, was not known: then none of the others is,
-    so that the rules count each."""
+    """The address of the count of such accesses in the cache entry."""
+    counter_key: tuple[Value, Value] | None = None
+    """The number of the lane set, and that of the count in its entry."""
+    separate_member: int | None = None
+    """In a slow version, the member that this group is for: it is counted separately."""
+    miss_flag: Value = None
+    """A variable that is true if the first access missed this time: then all members miss, and the
+    rules count each."""
     step: Value | None = None
-    """By how much places without a shape follow from lane to lane, in each run, if they do; where
-    each lane is a run, 0 if they do not."""
+    """Bytes from lane to lane in each run, of addresses without a vector shape; where each lane is
+    a run, 0 if they are not strided."""
 
     batched: bool = False
-    """Whether it is checked and counted for a batch of iterations (`lower.loops.strided_loops`)."""
-    fetches: Value | None = None
-    """Whether to ask for what the next warps access, in a batch; None for no."""
+    """True if the group is guarded and counted for a whole batch of iterations
+    (`lower.loops.strided_loops`)."""
+    prefetches: Value | None = None
+    """True (an i1) if the group prefetches what the next warps access, in a batch; None for never.
+    """
 
     @property
-    def shape(self) -> AccessType:
-        """Return what each of the accesses moves."""
+    def access_type(self) -> AccessType:
+        """Returns the access type of every member."""
         return self.accesses.shape
 
     @property
     def plan(self) -> AccessPlan:
-        """Return how they are done."""
+        """Returns the access plan of every member."""
         return self.accesses.plan
 
     @property
     def base(self) -> VectorShape:
-        """Return the shape of their addresses."""
+        """Returns the vector shape of the members' addresses."""
         return self.accesses.base
 
     @property
     def members(self) -> tuple[tuple[int, int], ...]:
-        """Return their instructions, and their offsets."""
+        """Returns the members: instructions, and their offsets in bytes."""
         return self.accesses.members
 
-    def without_values(self, alone: int) -> Group:
-        """Return one of its accesses on its own, in code that is not left."""
+    def without_values(self, separate_member: int) -> GroupValues:
+        """Returns a group for one member in a slow version, without computed values."""
         accesses = replace(self.accesses, plan=self.plan.in_one_version())
-        return Group(accesses, alone=alone, unknown=self.unknown)
+        return GroupValues(accesses, separate_member=separate_member, miss_flag=self.miss_flag)

@@ -1,4 +1,14 @@
-"""Atomics: read, combine and write in each active lane in turn."""
+"""Emits the loop of an atomic that reads, combines and writes in each active lane in turn.
+
+`atom.shared.add.u32 %r1, [%r2], %r3` with all lanes active becomes
+
+    for lane in 0, 4, 8, ...:      ; four lanes an iteration
+        old = load [address of lane]; store old + operand of lane
+        result of lane = old
+
+Lanes run lowest first, or in the order that a policy chooses (`cost.atomics.lane_order`). There is
+no vectorised form: lanes may have one address.
+"""
 
 from __future__ import annotations
 
@@ -15,106 +25,121 @@ from warploom.isa.preconditions import Precondition
 from warploom.isa.spec import Operation
 from warploom.isa.terms import Term
 from warploom.llvm.lanes import I1, I8, I32, I64, LANES, PTR, Value, lane_type, vector, zero
-from warploom.lower.access.access_call import Call
+from warploom.lower.access.access_call import AccessCall
 from warploom.lower.access.access_moves import AccessMoves
 from warploom.lower.terms.terms import Lowering
 from warploom.simt.lane_counts import ALL_LANES
 
 AT_ONCE = 4
-"""Lanes for one turn of the loop, where all are active."""
+"""Lanes in one iteration of the loop, if all are active."""
 
 
-PlaceOf = Callable[[Value], Value]
-"""Where a lane reaches: its offset."""
+OffsetOf = Callable[[Value], Value]
+"""Returns the offset of one lane's element."""
 
-PlacesFrom = Callable[[Value], list[Value]]
-"""The same of some lanes, from one on."""
+OffsetsFrom = Callable[[Value], list[Value]]
+"""Returns the offsets of several lanes' elements, beginning with a lane."""
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
-    """The change of one atomic to memory: the new value from the old one and the operands, the
-    condition on the old one, if any, and whether the old values are wanted."""
+class AtomicUpdate:
+    """Describes the change of one atomic to memory: `combine` computes the new value from the old
+    one and the operands, `need` is a precondition on the old one, and `returns_old` is true if old
+    values are results."""
 
     combine: Term
     need: Precondition | None
-    tells: bool
+    returns_old: bool
 
     @classmethod
-    def of(cls, operation: Operation, count: int, space: str, *, tells: bool) -> Update:
-        """Return the change by an operation with `count` operands in a space."""
+    def of(cls, operation: Operation, count: int, space: str, *, returns_old: bool) -> AtomicUpdate:
+        """Returns the update of an operation with `count` operands in a space."""
         need = operation.spec.memory_precondition
-        return cls(operation.combine(count, space), need, tells)
+        return cls(operation.combine(count, space), need, returns_old)
 
 
 class LaneByLane:
-    """Emits the turns of the lanes of one atomic."""
+    """Emits the loop over the lanes of one atomic."""
 
-    def __init__(self, access: Call, moves: AccessMoves, update: Update) -> None:
+    def __init__(self, access: AccessCall, moves: AccessMoves, update: AtomicUpdate) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
         self._moves, self._update = moves, update
         self._changed = None if _changes_by_operand(update.combine) else self.lanes.alloca(I64)
-        """How many elements changed, where that is counted one by one."""
-        self._agreed: Value | None = None
-        """The operand of all lanes, where they are known to agree."""
+        """A counter of changed elements; None where the operands alone determine it."""
+        self._uniform_operand: Value | None = None
+        """The operand of all lanes, where it is uniform."""
 
-    def emit(self, bits: Value, places: Value) -> None:
-        """Read, combine and write in each active lane in turn, the lowest first unless a policy
-        chooses; `places` is where their offsets stand in memory."""
+    def emit(self, bits: Value, offsets: Value) -> None:
+        """Emits the update of each active lane, the lowest first unless a policy chooses; `offsets`
+        is the address of the lanes' offsets in memory."""
         b = self.b
 
-        def place_of(lane: Value) -> Value:
-            # Out of memory, where LLVM would take a vector apart, which costs more.
-            return b.load_atomic(self.lanes.slot(places, lane), "monotonic", 8, typ=I64)
+        def offset_of(lane: Value) -> Value:
+            # Reads the offset from memory: extracting a lane from the vector costs more. The load
+            # is atomic so that LLVM does not turn it into an extraction.
+            return b.load_atomic(self.lanes.slot(offsets, lane), "monotonic", 8, typ=I64)
 
         self._begin()
         if self.access.shuffles:
-            self._by_policy(bits, places, place_of)
+            self._policy_order(bits, offsets, offset_of)
         else:
-            everyone = b.icmp_unsigned("==", self.access.bits, I32(ALL_LANES))
-            with b.if_else(everyone) as (whole, part):
+            all_on = b.icmp_unsigned("==", self.access.bits, I32(ALL_LANES))
+            with b.if_else(all_on) as (whole, part):
                 with whole:
-                    self._all(lambda lane: [place_of(b.add(lane, I64(n))) for n in range(AT_ONCE)])
+                    self._all_lanes(
+                        lambda lane: [offset_of(b.add(lane, I64(n))) for n in range(AT_ONCE)]
+                    )
                 with part:
-                    self._rising(place_of)
+                    self._lowest_first(offset_of)
         self._end()
 
-    def emit_whole(self, places_from: PlacesFrom, *, agreed: bool) -> None:
-        """Emit the same where all lanes are active and no policy chooses; if `agreed`, one operand
-        stands for those of all lanes."""
-        if agreed:
-            self._agreed = self.b.load(self.access.data, typ=self.access.access_type.element)
+    def emit_whole(self, offsets_from: OffsetsFrom, *, uniform: bool) -> None:
+        """Emits the update of all lanes, which are active, in order. If `uniform`, one operand
+        serves all lanes."""
+        if uniform:
+            self._uniform_operand = self.b.load(
+                self.access.data, typ=self.access.access_type.element
+            )
         self._begin()
-        self._all(places_from)
+        self._all_lanes(offsets_from)
         self._end()
 
     def _begin(self) -> None:
+        """Resets the counter of changed elements."""
         if self._changed is not None:
             self.b.store(I64(0), self._changed)
 
     def _end(self) -> None:
-        """Tell how many elements changed."""
-        known = self._changed
-        changed = self._told_by_operands() if known is None else self.b.load(known, typ=I64)
+        """Adds the number of changed elements to the count that waiting warps poll
+        (`record_memory_change`)."""
+        changed_at = self._changed
+        changed = (
+            self._count_changed_by_operands()
+            if changed_at is None
+            else self.b.load(changed_at, typ=I64)
+        )
         record_memory_change(self.lanes, self.access.environment, changed)
 
-    def _told_by_operands(self) -> Value:
-        """Returns how many elements change, where the operands alone say it."""
+    def _count_changed_by_operands(self) -> Value:
+        """Returns how many elements an `add` or `xor` changes: those of active lanes whose operand
+        is not 0."""
         b, access_type = self.b, self.access.access_type
-        if self._agreed is not None:
-            some = b.icmp_unsigned("!=", self._agreed, self._agreed.type(0))
+        if self._uniform_operand is not None:
+            some = b.icmp_unsigned("!=", self._uniform_operand, self._uniform_operand.type(0))
             return b.select(some, I64(LANES), I64(0))
         counts: list[Value] = []
         for part in range(access_type.parts):
-            given = b.load(self._place(part, I64(0)), typ=vector(access_type.element), align=16)
-            changes = b.icmp_unsigned("!=", given, zero(vector(access_type.element)))
+            operands = b.load(
+                self._buffer_address(part, I64(0)), typ=vector(access_type.element), align=16
+            )
+            changes = b.icmp_unsigned("!=", operands, zero(vector(access_type.element)))
             some = b.and_(self.lanes.bits(changes), self.access.bits)
             counts.append(self.lanes.popcount(some))
         return reduce(b.add, counts)
 
     def _loop(self, type: ir.IntType, first: Value) -> tuple[Value, Callable[[Value, Value], None]]:
-        """Begin a loop over a number: that number, and what ends the body with the next one, to go
-        on while a condition holds."""
+        """Begins a loop over a number. Returns that number, and a function that ends the body with
+        the next number and the condition to continue."""
         b, entry = self.b, self.b.block
         body, done = (self.access.function.append_basic_block(n) for n in ("lanes", "done"))
         b.branch(body)
@@ -122,83 +147,90 @@ class LaneByLane:
         number = b.phi(type)
         number.add_incoming(first, entry)
 
-        def again(following: Value, condition: Value) -> None:
+        def continue_loop(following: Value, condition: Value) -> None:
             number.add_incoming(following, b.block)
             b.cbranch(condition, body, done)
             b.position_at_end(done)
 
-        return number, again
+        return number, continue_loop
 
-    def _all(self, places_from: PlacesFrom) -> None:
-        lane, again = self._loop(I64, I64(0))
-        places = places_from(lane)
-        for ahead, place in enumerate(places):
-            self._one_lane(place, self.b.add(lane, I64(ahead)))
-        following = self.b.add(lane, I64(len(places)))
-        again(following, self.b.icmp_unsigned("<", following, I64(LANES)))
+    def _all_lanes(self, offsets_from: OffsetsFrom) -> None:
+        """Emits the loop for full masks, several lanes an iteration."""
+        lane, continue_loop = self._loop(I64, I64(0))
+        offsets = offsets_from(lane)
+        for number, address in enumerate(offsets):
+            self._one_lane(address, self.b.add(lane, I64(number)))
+        following = self.b.add(lane, I64(len(offsets)))
+        continue_loop(following, self.b.icmp_unsigned("<", following, I64(LANES)))
 
-    def _rising(self, place_of: PlaceOf) -> None:
-        left, again = self._loop(I32, self.access.bits)
-        found = self.lanes.intrinsic("llvm.cttz.i32", I32, [left, I1(1)])
-        lane = self.b.zext(found, I64)
-        self._one_lane(place_of(lane), lane)
-        rest = self.b.and_(left, self.b.sub(left, I32(1)))
-        again(rest, self.b.icmp_unsigned("!=", rest, I32(0)))
+    def _lowest_first(self, offset_of: OffsetOf) -> None:
+        """Emits the loop over the set bits of a partial mask."""
+        remaining, continue_loop = self._loop(I32, self.access.bits)
+        next_lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [remaining, I1(1)])
+        lane = self.b.zext(next_lane, I64)
+        self._one_lane(offset_of(lane), lane)
+        rest = self.b.and_(remaining, self.b.sub(remaining, I32(1)))
+        continue_loop(rest, self.b.icmp_unsigned("!=", rest, I32(0)))
 
-    def _by_policy(self, bits: Value, places: Value, place_of: PlaceOf) -> None:
-        """Emit it in the order that `cost.atomics.lane_order` gives."""
+    def _policy_order(self, bits: Value, offsets: Value, offset_of: OffsetOf) -> None:
+        """Emits the loop in the order that `cost.atomics.lane_order` returns: its low five bits are
+        the first lane, the rest is the step."""
         b, block = self.b, self.access.slot(Slot.BLOCK)
         plan = b.inttoptr(self.access.slot(Slot.PLAN_AT), PTR)
-        order = call(self.lanes, "lane_order", places, bits, plan, block)
-        turn, again = self._loop(I64, I64(0))
+        order = call(self.lanes, "lane_order", offsets, bits, plan, block)
+        turn, continue_loop = self._loop(I64, I64(0))
         step = b.mul(turn, b.lshr(order, I64(5)))
         lane = b.and_(b.add(order, step), I64(LANES - 1))
         with b.if_then(b.trunc(b.lshr(bits, lane), I1)):
-            self._one_lane(place_of(lane), lane)
+            self._one_lane(offset_of(lane), lane)
         following = b.add(turn, I64(1))
-        again(following, b.icmp_unsigned("<", following, I64(LANES)))
+        continue_loop(following, b.icmp_unsigned("<", following, I64(LANES)))
 
-    def _one_lane(self, place: Value, lane: Value) -> None:
-        """Read, combine and write in one lane."""
+    def _one_lane(self, address: Value, lane: Value) -> None:
+        """Emits the update of all elements of one lane."""
         b = self.b
-        at = self._moves.pointer(place)
+        at = self._moves.pointer(address)
         for part in range(self.access.access_type.parts):
-            here = b.gep(at, [I64(part * self.access.access_type.type.bytes)], source_etype=I8)
-            self._combine(here, part, lane, place)
+            element_at = b.gep(
+                at, [I64(part * self.access.access_type.type.bytes)], source_etype=I8
+            )
+            self._combine(element_at, part, lane, address)
 
-    def _combine(self, at: Value, part: int, lane: Value, place: Value) -> None:
-        """Combine one element of one lane: read it, combine, write it, and keep what was there."""
+    def _combine(self, at: Value, part: int, lane: Value, address: Value) -> None:
+        """Emits the update of one element of one lane: reads, combines, writes, and stores the old
+        value if that is a result."""
         b, count = self.b, self.access.access_type.parts
         single = lane_type(self.access.access_type.type, 1)
         old = b.load(at, typ=single, align=1)
         if self._update.need is not None:
-            self._require(self._update.need, old, lane, place)
-        given = [self._operand(n * count + part, lane, single) for n in (0, 1)]
-        new = Lowering(self.lanes, 1)(self._update.combine, [old, *given])
+            self._require(self._update.need, old, lane, address)
+        operands = [self._operand(n * count + part, lane, single) for n in (0, 1)]
+        new = Lowering(self.lanes, 1)(self._update.combine, [old, *operands])
         b.store(new, at, align=1)
         if self._changed is not None:
             bits = ir.VectorType(self.access.access_type.element, 1)
             differs = b.icmp_unsigned("!=", b.bitcast(old, bits), b.bitcast(new, bits))
             self.lanes.add_to(self._changed, b.zext(self.lanes.lane(differs, 0), I64))
-        if self._update.tells:
-            b.store(old, self._place(2 * count + part, lane), align=1)
+        if self._update.returns_old:
+            b.store(old, self._buffer_address(2 * count + part, lane), align=1)
 
-    def _require(self, need: Precondition, old: Value, lane: Value, place: Value) -> None:
-        """Return with the record of a fault where the word in memory breaks the precondition."""
+    def _require(self, need: Precondition, old: Value, lane: Value, address: Value) -> None:
+        """Emits the exit with a fault record if the word in memory breaks the precondition."""
         b, lanes = self.b, self.lanes
         holds = lanes.lane(Lowering(lanes, 1)(need.of_memory, [old]), 0)
         with b.if_then(b.not_(holds), likely=False):
             record = {
                 Slot.FAULT_KIND: I64(need.number),
                 Slot.FAULT_LANE: lane,
-                Slot.FAULT_ADDRESS: place,
+                Slot.FAULT_ADDRESS: address,
                 Slot.FAULT_SIZE: I64(self.access.access_type.size),
             }
             for slot, value in record.items():
                 b.store(value, lanes.slot(self.access.environment, int(slot)))
             b.ret(I64(1))
 
-    def _place(self, part: int, lane: Value) -> Value:
+    def _buffer_address(self, part: int, lane: Value) -> Value:
+        """Returns the address of one element of a lane in the data buffer."""
         offset = self.b.mul(lane, I64(self.access.access_type.type.bytes))
         return self.b.gep(
             self.access.data,
@@ -207,11 +239,12 @@ class LaneByLane:
         )
 
     def _operand(self, part: int, lane: Value, type: ir.Type) -> Value:
-        if self._agreed is not None:
-            return self.b.bitcast(self.lanes.splat(self._agreed, 1), type)
-        return self.b.load(self._place(part, lane), typ=type, align=1)
+        """Returns one operand element of a lane."""
+        if self._uniform_operand is not None:
+            return self.b.bitcast(self.lanes.splat(self._uniform_operand, 1), type)
+        return self.b.load(self._buffer_address(part, lane), typ=type, align=1)
 
 
 def _changes_by_operand(combine: Term) -> bool:
-    """Returns whether a value changes where the operand is not 0, and only there."""
+    """Returns true if an update changes its element exactly where the operand is not 0."""
     return combine.op in ("add", "xor") and [term.op for term in combine.args] == ["arg", "arg"]

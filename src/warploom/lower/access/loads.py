@@ -1,4 +1,14 @@
-"""Emits the moves of loads that are inlined: one function for each move."""
+"""Emits the data movement of inlined loads: one function for each `Move` of an access plan.
+
+    SCALAR      affine<0>        load 4 bytes, once for each lane run
+    VECTOR      affine<4>        load <32 x i32>, or <8 x i32> for each of four runs
+    STRUCTURES  affine<12>       loads of whole runs, and shuffles that select every third word
+    GATHER      any stride       one gather instruction
+    ROWS        local memory     word w of all lanes is one row of 128 bytes
+
+The guard has established that active lanes are inside of one allocation; inactive lanes may be
+anywhere.
+"""
 
 from __future__ import annotations
 
@@ -23,32 +33,33 @@ from warploom.llvm.masked_memory import gather, masked_load
 from warploom.lower.access.transfers import WORD_BYTES, LaneAddresses, Transfers
 
 Load = Callable[[Transfers, LaneAddresses], list[Value]]
-"""Returns the elements of each lane, part by part: where the lanes of each run reach one place in
-as many lanes as there are runs, else in 32."""
+"""Returns the elements of each lane, part by part: for uniform lane runs in as many lanes as there
+are runs, else in 32."""
 
 
 def load(transfers: Transfers, move: Move, lane_addresses: LaneAddresses) -> list[Value]:
-    """Emit a load by a move; returns what a `Load` does."""
+    """Emits a load by a move; returns the same as that move's `Load`."""
     return LOADS[move](transfers, lane_addresses)
 
 
 def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Load one place for each run, whether some of its lanes are on or not."""
+    """Loads one address for each lane run, without a mask."""
     b, access_type = transfers.b, lane_addresses.access_type
+    # Runs without active lanes have a safe address (`GroupValues.safe_firsts`).
     pointers = [transfers.pointer(access_type, first) for first in lane_addresses.firsts]
-    found: list[Value] = []
+    values: list[Value] = []
     for part in range(access_type.parts):
         value: Value = undefined(ir.VectorType(access_type.element, len(pointers)))
         for run, pointer in enumerate(pointers):
             at = b.gep(pointer, [I64(part)], source_etype=access_type.element) if part else pointer
-            one = b.load(at, typ=access_type.element, align=access_type.type.bytes)
-            value = b.insert_element(value, one, I32(run))
-        found.append(value)
-    return found
+            element = b.load(at, typ=access_type.element, align=access_type.type.bytes)
+            value = b.insert_element(value, element, I32(run))
+        values.append(value)
+    return values
 
 
 def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Load consecutive elements from the begin of each run on."""
+    """Loads consecutive elements from the beginning of each lane run."""
     b, access_type = transfers.b, lane_addresses.access_type
     count = LANES // len(lane_addresses.firsts) * access_type.parts
     runs: list[Value] = []
@@ -60,9 +71,9 @@ def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
         if lane_addresses.on is None:
             runs.append(b.load(pointer, typ=type, align=access_type.type.bytes))
         else:
-            here = transfers.mask_of(lane_addresses, run)
-            runs.append(masked_load(transfers.lanes, pointer, here, access_type.element))
-    whole = _joined(b, runs)
+            run_mask = transfers.run_mask_of(lane_addresses, run)
+            runs.append(masked_load(transfers.lanes, pointer, run_mask, access_type.element))
+    whole = _concatenated(b, runs)
     if access_type.parts == 1:
         return [whole]
     return [
@@ -73,100 +84,104 @@ def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
     ]
 
 
-def _joined(b: Value, runs: list[Value]) -> Value:
-    """Returns vectors one behind the other."""
+def _concatenated(b: Value, runs: list[Value]) -> Value:
+    """Returns the concatenation of vectors, whose number is a power of two."""
     while len(runs) > 1:
         order = selection(range(2 * runs[0].type.count))
         pairs = zip(runs[::2], runs[1::2], strict=True)
-        runs = [b.shuffle_vector(one, two, order) for one, two in pairs]
+        runs = [b.shuffle_vector(element, next_run, order) for element, next_run in pairs]
     return runs[0]
 
 
 def load_each(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Gather one place for each run, whether some of its lanes are on or not."""
-    assert lane_addresses.begins is not None
-    access_type, begins = lane_addresses.access_type, lane_addresses.begins
+    """Gathers one address for each lane run, without a mask."""
+    assert lane_addresses.run_pointers is not None
+    access_type, begins = lane_addresses.access_type, lane_addresses.run_pointers
     on = repeated(1, I1, begins.type.count)
-    parts = (transfers.part(begins, access_type, part) for part in range(access_type.parts))
+    parts = (
+        transfers.part_pointers(begins, access_type, part) for part in range(access_type.parts)
+    )
     return [gather(transfers.lanes, pointers, on, access_type.element) for pointers in parts]
 
 
 def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Gather two words at once, where both lanes of each run are on or none is; else each word."""
-    assert lane_addresses.begins is not None
-    b, begins, access_type = transfers.b, lane_addresses.begins, lane_addresses.access_type
-    on, differ = transfers.pairs(lane_addresses.mask)
-    ways = [b.append_basic_block(name) for name in ("alone", "pairs", "moved")]
-    b.cbranch(differ, *ways[:2]).set_weights([1, 99])
-    b.position_at_end(ways[0])
-    [alone] = load_gathered(transfers, lane_addresses)
+    """Gathers pairs of words as 64-bit elements if both lanes of each run of two are active, or
+    none is; else gathers each word."""
+    assert lane_addresses.run_pointers is not None
+    b, begins, access_type = transfers.b, lane_addresses.run_pointers, lane_addresses.access_type
+    on, differ = transfers.pair_masks(lane_addresses.mask)
+    blocks = [b.append_basic_block(name) for name in ("alone", "pairs", "moved")]
+    b.cbranch(differ, *blocks[:2]).set_weights([1, 99])
+    b.position_at_end(blocks[0])
+    [single_words] = load_gathered(transfers, lane_addresses)
     after_alone = b.block
-    b.branch(ways[2])
-    b.position_at_end(ways[1])
+    b.branch(blocks[2])
+    b.position_at_end(blocks[1])
     pairs = b.bitcast(gather(transfers.lanes, begins, on, I64), vector(access_type.element))
     after_pairs = b.block
-    b.branch(ways[2])
-    b.position_at_end(ways[2])
+    b.branch(blocks[2])
+    b.position_at_end(blocks[2])
     result = b.phi(vector(access_type.element))
-    result.add_incoming(alone, after_alone)
+    result.add_incoming(single_words, after_alone)
     result.add_incoming(pairs, after_pairs)
     return [result]
 
 
 def load_gathered(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Gather the elements of each lane."""
+    """Gathers the elements of each lane."""
     access_type, on, pointers = (
         lane_addresses.access_type,
         lane_addresses.mask,
         transfers.pointers(lane_addresses),
     )
     return [
-        transfers.gather(access_type, transfers.part(pointers, access_type, part), on)
+        transfers.gather(access_type, transfers.part_pointers(pointers, access_type, part), on)
         for part in range(access_type.parts)
     ]
 
 
 def load_by_step(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Load vectors if lanes follow by the size of an element, as is known when code runs."""
-    follow = transfers.b.icmp_unsigned(
+    """Loads vectors if the step, a run-time value, is the size of an element; else gathers."""
+    consecutive = transfers.b.icmp_unsigned(
         "==", lane_addresses.step, I64(lane_addresses.access_type.size)
     )
-    return _load_either(transfers, lane_addresses, follow, load_vectors)
+    return _load_either(transfers, lane_addresses, consecutive, load_vectors)
 
 
 def load_structures(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Load all that lies between the first and the last element of each run, and pick the lanes'
-    elements from that, if all lanes are on; around others that are off memory may end."""
+    """Loads all that lies between the first and the last element of each run, and selects the
+    lanes' elements, if all lanes are active; else gathers, since memory may end between inactive
+    lanes."""
     if lane_addresses.on is None:
-        return _load_between(transfers, lane_addresses)
+        return _load_covering(transfers, lane_addresses)
     return _load_either(
-        transfers, lane_addresses, transfers.lanes.all(lane_addresses.on), _load_between
+        transfers, lane_addresses, transfers.lanes.all(lane_addresses.on), _load_covering
     )
 
 
 def _load_either(
-    transfers: Transfers, lane_addresses: LaneAddresses, condition: Value, load_short: Load
+    transfers: Transfers, lane_addresses: LaneAddresses, condition: Value, load_fast: Load
 ) -> list[Value]:
-    """Load by a short way where a condition holds, else gather."""
+    """Loads by a faster move if a condition holds, else gathers."""
     b, access_type = transfers.b, lane_addresses.access_type
-    ways = [b.append_basic_block(name) for name in ("vector", "gather", "moved")]
-    b.cbranch(condition, *ways[:2])
-    found: list[tuple[list[Value], ir.Block]] = []
-    for move, block in zip((load_short, load_gathered), ways, strict=False):
+    blocks = [b.append_basic_block(name) for name in ("vector", "gather", "moved")]
+    b.cbranch(condition, *blocks[:2])
+    incoming: list[tuple[list[Value], ir.Block]] = []
+    for move, block in zip((load_fast, load_gathered), blocks, strict=False):
         b.position_at_end(block)
-        found.append((move(transfers, lane_addresses), b.block))
-        b.branch(ways[2])
-    b.position_at_end(ways[2])
+        incoming.append((move(transfers, lane_addresses), b.block))
+        b.branch(blocks[2])
+    b.position_at_end(blocks[2])
     results: list[Value] = []
     for part in range(access_type.parts):
         results.append(b.phi(vector(access_type.element)))
-        for values, block in found:
+        for values, block in incoming:
             results[-1].add_incoming(values[part], block)
     return results
 
 
-def _load_between(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Load vectors that cover each run, and pick the elements of the lanes."""
+def _load_covering(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
+    """Loads vectors that cover each run, and selects the elements of the lanes."""
     b, access_type = transfers.b, lane_addresses.access_type
     step, length = (
         lane_addresses.stride // access_type.type.bytes,
@@ -180,33 +195,37 @@ def _load_between(transfers: Transfers, lane_addresses: LaneAddresses) -> list[V
         places = [b.gep(pointer, [I64(n)], source_etype=access_type.element) for n in begins]
         vectors = [b.load(place, typ=type, align=access_type.type.bytes) for place in places]
         wanted = [range(part, step * length, step) for part in range(access_type.parts)]
-        runs.append([_picked(b, vectors, begins, elements) for elements in wanted])
-    return [_joined(b, list(parts)) for parts in zip(*runs, strict=True)]
+        runs.append([_select_elements(b, vectors, begins, elements) for elements in wanted])
+    return [_concatenated(b, list(parts)) for parts in zip(*runs, strict=True)]
 
 
 def covering(length: int, step: int, parts: int) -> list[int]:
-    """Returns at which elements vectors begin, one of `length` each, that cover a run of as many
-    lanes, each of `parts` elements, so many elements `step`. The last ends where the run does."""
+    """Returns the elements at which vectors of `length` elements begin that cover a lane run. The
+    run has `length` lanes of `parts` elements each, `step` elements from lane to lane; the last
+    vector ends where the run does, so that no byte beyond it is read.
+
+    For length 8, step 3, parts 1: a run of 22 elements, vectors at 0, 8 and 14.
+    """
     count = (length - 1) * step + parts
     return [min(begin, count - length) for begin in range(0, count, length)]
 
 
-def _picked(b: Value, vectors: list[Value], begins: list[int], elements: range) -> Value:
-    """Returns those elements, one a lane, of vectors that begin at some elements: lanes whose
-    element lies in the first vector, then those of each other."""
-    length, found = len(elements), vectors[0]
+def _select_elements(b: Value, vectors: list[Value], begins: list[int], elements: range) -> Value:
+    """Returns the given elements, one a lane, out of vectors that begin at the elements `begins`:
+    one shuffle merges each further vector."""
+    length, values = len(elements), vectors[0]
     order = [at if at < length else 0 for at in elements]
     for number, other in enumerate(vectors[1:], 1):
         for lane, at in enumerate(elements):
             if at // length == number:
                 order[lane] = length + at - begins[number]
-        found = b.shuffle_vector(found, other, selection(order))
+        values = b.shuffle_vector(values, other, selection(order))
         order = list(range(length))
-    return found
+    return values
 
 
 def load_rows(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Load from local memory, where each 4-byte word of all lanes is a row."""
+    """Loads from local memory, in which each 4-byte word of all lanes is one row."""
     b, access_type = transfers.b, lane_addresses.access_type
     pointer = transfers.pointer(access_type, lane_addresses.firsts[0])
     words: list[Value] = []

@@ -1,6 +1,12 @@
-"""Emits memory instructions in general: how their operands become calls of access functions
-(`lower.access.access_functions`), one for each space that an address may lead to. Accesses at
-addresses with a shape have faster code (`lower.access.affine_access`)."""
+"""Emits memory instructions in their general form: calls of access functions
+(`lower.access.access_functions`), one for each state space that a generic address may belong to.
+
+    ld.u32 %r1, [%rd1]   ->   lanes in the shared window:  call @access.load.shared...
+                              lanes in the local window:   call @access.load.local...
+                              all others:                  call @access.load.global...
+
+Accesses at uniform or affine addresses have faster code (`lower.access.affine_access`).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +33,7 @@ from warploom.llvm.lanes import (
     vector,
 )
 from warploom.lower.access.access_functions import AccessFunctions
-from warploom.lower.access.places import Places
+from warploom.lower.access.places import AccessStorage
 from warploom.lower.access.shared_functions import SharedFunctions
 from warploom.lower.control.clusters import ClusterCode
 from warploom.lower.frame.call_parameters import CallParameterCode
@@ -35,7 +41,7 @@ from warploom.lower.frame.faults import FaultExit
 from warploom.lower.frame.operands import Operands
 from warploom.lower.instrument.observing import ObservingCode
 from warploom.lower.instrument.recording_copies import CopyRecordingCode
-from warploom.lower.instrument.sanitizing import Memory, SanitizingCode
+from warploom.lower.instrument.sanitizing import SanitizingCode, SpaceMemory
 from warploom.program.accesses import AccessRecord, space_of
 from warploom.program.effects.clusters import accesses_cluster
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol
@@ -44,7 +50,7 @@ from warploom.simt.clusters import MOST_BLOCKS
 
 
 class AccessObserver(Protocol):
-    """Emits code that sees each access before it is done."""
+    """Emits code that records each access before it is performed."""
 
     def access(
         self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
@@ -54,7 +60,7 @@ class AccessObserver(Protocol):
 
 
 EachSpace = Callable[[Space, Value, Value], None]
-"""What to do for the lanes in one space: the space, their addresses in it, their mask."""
+"""Emits code for the lanes in one space: takes the space, their addresses in it, and their mask."""
 
 
 class MemoryCode:
@@ -76,64 +82,72 @@ class MemoryCode:
         self.lanes, self.b = operands.lanes, operands.b
         rules = self.frame.layout.rules
         self.functions = AccessFunctions(self.frame.module, rules, shuffles=shuffles, shared=shared)
-        self.places = Places(self.frame)
+        self.places = AccessStorage(self.frame)
         self.pieces, self.faults = CallParameterCode(operands), FaultExit(self.frame)
         self.recording, self.sanitizing, self.clusters = recording, sanitizing, clusters
         self.copy_recording, self.observing = copy_recording, observing
         self.accesses = self.frame.facts.accesses_of(self.frame.program)
         self._facts_diverged = replace(self.accesses.facts, deferred=False)
         self.diverged = False
-        """Whether code is made for lanes that have parted from others."""
+        """True while code is emitted for lanes that have diverged from others."""
 
     @property
     def facts(self) -> Facts:
-        """Return what the choice of plans depends on at the place where code goes now."""
+        """Returns the facts on which the choice of access plans depends for the code that is being
+        emitted."""
         return self._facts_diverged if self.diverged else self.accesses.facts
 
     # ---- loads and stores -----------------------------------------------------------------------
 
-    def load(self, index: int, made: Instruction, mask: Value) -> list[Value]:
-        """Return the values that a load gives, one for each destination, as integers of its
-        type."""
-        type, parts = made.operation.modifiers.scalar(), len(elements(made.operands[0]))
-        frame_accesses = frame_access(self.frame.program, made)
+    def load(self, index: int, instruction: Instruction, mask: Value) -> list[Value]:
+        """Returns the values of a load, one for each destination, as integers of its type."""
+        type, parts = (
+            instruction.operation.modifiers.scalar(),
+            len(elements(instruction.operands[0])),
+        )
+        frame_accesses = frame_access(self.frame.program, instruction)
         if frame_accesses is not None:
             return self.pieces.load(frame_accesses[0], type, parts)
-        space = space_of(made)
+        space = space_of(instruction)
         if space is Space.PARAM:
-            return self.load_parameter(index, made.operands[1], type, parts, mask)
-        access_type = self.accesses.access_type_of("load", index, made)
-        return self.load_at(index, access_type, self.operands.address(made.operands[1]), mask)
+            return self.load_parameter(index, instruction.operands[1], type, parts, mask)
+        access_type = self.accesses.access_type_of("load", index, instruction)
+        return self.load_at(
+            index, access_type, self.operands.address(instruction.operands[1]), mask
+        )
 
     def load_at(
         self, index: int, access_type: AccessType, addresses: Value, mask: Value
     ) -> list[Value]:
-        """Emit a load of that shape; its space may be the generic one."""
+        """Emits a load of that access type, which may be in the generic space."""
         if general(access_type).move is not Move.BY_SPACE:
             return self.load_any(index, access_type, addresses, mask)
         type, parts = access_type.type, access_type.parts
         results = [self.frame.variable(vector(ir.IntType(type.bits))) for _ in range(parts)]
 
-        def load_some(part: Space, offsets: Value, lanes_there: Value) -> None:
-            found = self.load_any(index, replace(access_type, space=part), offsets, lanes_there)
-            for result, value in zip(results, found, strict=True):
+        def load_some(part: Space, offsets: Value, active: Value) -> None:
+            values = self.load_any(index, replace(access_type, space=part), offsets, active)
+            for result, value in zip(results, values, strict=True):
+                # Lanes of other spaces keep the value that their own load gave.
                 old = self.b.load(result, typ=value.type)
-                self.b.store(self.lanes.blend(lanes_there, value, old), result)
+                self.b.store(self.lanes.blend(active, value, old), result)
 
         self.by_space(addresses, mask, load_some)
         return [self.b.load(r, typ=vector(ir.IntType(type.bits))) for r in results]
 
-    def store(self, index: int, made: Instruction, mask: Value) -> None:
-        """Store the given elements."""
-        type = made.operation.modifiers.scalar()
-        sources = elements(made.operands[1])
+    def store(self, index: int, instruction: Instruction, mask: Value) -> None:
+        """Emits a store."""
+        type = instruction.operation.modifiers.scalar()
+        sources = elements(instruction.operands[1])
         values = [self.operands.bits(s, type) for s in sources]
-        frame_accesses = frame_access(self.frame.program, made)
+        frame_accesses = frame_access(self.frame.program, instruction)
         if frame_accesses is not None:
             self.pieces.store(frame_accesses[0], type, values, mask)
             return
-        access_type = self.accesses.access_type_of("store", index, made)
-        self.store_at(index, access_type, self.operands.address(made.operands[0]), values, mask)
+        access_type = self.accesses.access_type_of("store", index, instruction)
+        self.store_at(
+            index, access_type, self.operands.address(instruction.operands[0]), values, mask
+        )
 
     def store_at(
         self,
@@ -143,20 +157,20 @@ class MemoryCode:
         values: list[Value],
         mask: Value,
     ) -> None:
-        """Emit a store of that shape; its space may be the generic one."""
+        """Emits a store of that access type, which may be in the generic space."""
         if general(access_type).move is not Move.BY_SPACE:
             self.store_any(index, access_type, addresses, values, mask)
             return
 
-        def store_some(part: Space, offsets: Value, lanes_there: Value) -> None:
-            self.store_any(index, replace(access_type, space=part), offsets, values, lanes_there)
+        def store_some(part: Space, offsets: Value, active: Value) -> None:
+            self.store_any(index, replace(access_type, space=part), offsets, values, active)
 
         self.by_space(addresses, mask, store_some)
 
     def load_any(
         self, index: int, access_type: AccessType, addresses: Value, mask: Value
     ) -> list[Value]:
-        """Load out of line, whatever the addresses are; lanes that are off get anything."""
+        """Emits an out-of-line load at any addresses; elements of inactive lanes are undefined."""
         self.call(index, access_type, self.functions.plain(access_type), addresses, mask)
         at = [
             self.places.at(number * access_type.part_bytes) for number in range(access_type.parts)
@@ -171,7 +185,7 @@ class MemoryCode:
         values: list[Value],
         mask: Value,
     ) -> None:
-        """Store out of line, whatever the addresses are."""
+        """Emits an out-of-line store at any addresses."""
         for number, value in enumerate(values):
             self.b.store(value, self.places.at(number * access_type.part_bytes), align=16)
         self.call(index, access_type, self.functions.plain(access_type), addresses, mask)
@@ -181,14 +195,17 @@ class MemoryCode:
     def call(
         self, index: int, access_type: AccessType, function: Value, addresses: Value, mask: Value
     ) -> None:
-        """Call an access function, and leave where it reports a fault."""
+        """Emits the call of an access function, what observers record of it, and the exit on a
+        fault."""
         base, limit = self.places.space(access_type.space)
         in_cluster = self._is_in_cluster(index, access_type)
+        # Accesses to another block's shared memory are relative to the first block's, and checked
+        # against the whole cluster.
         if in_cluster:
             if self.sanitizing:
-                memory = Memory(base, limit, self.places.at(0))
+                memory = SpaceMemory(base, limit, self.places.at(0))
                 mask = self.sanitizing.filter(index, access_type, addresses, mask, memory)
-            addresses = self.clusters.places(index, addresses, mask, access_type.size)
+            addresses = self.clusters.offsets_in_cluster(index, addresses, mask, access_type.size)
             base = self.b.inttoptr(self.clusters.start(), PTR)
             limit = self.b.mul(self.frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))
         if self.recording:
@@ -197,7 +214,7 @@ class MemoryCode:
             self.copy_recording.barriers(index, addresses, self.lanes.bits(mask), base, limit)
 
         def do_access(lanes: Value) -> Value:
-            given = [
+            arguments = [
                 self.frame.environment,
                 self.places.row(index, access_type.space),
                 self.places.cache(index, access_type.space),
@@ -207,10 +224,10 @@ class MemoryCode:
                 base,
                 limit,
             ]
-            return self.b.call(function, given)
+            return self.b.call(function, arguments)
 
         if self.sanitizing and not in_cluster:
-            memory = Memory(base, limit, self.places.at(0))
+            memory = SpaceMemory(base, limit, self.places.at(0))
             fault = self.sanitizing.do_access(
                 index, access_type, addresses, mask, memory, do_access
             )
@@ -221,13 +238,14 @@ class MemoryCode:
             self.observing.access(index, access_type, addresses, mask)
 
     def _is_in_cluster(self, index: int, access_type: AccessType) -> bool:
-        """Returns whether an access to shared memory may lead to another block's."""
+        """Returns true if an access to shared memory may be to that of another block of the
+        cluster."""
         if not self.clusters.several or access_type.space is not Space.SHARED:
             return False
         return accesses_cluster(self.frame.program.instructions[index])
 
     def by_space(self, addresses: Value, mask: Value, each: EachSpace) -> None:
-        """Split lanes by where their generic addresses lead, and do `each` where some lead."""
+        """Calls the module's `by_space`."""
         by_space(self.lanes, addresses, mask, each)
 
     # ---- parameters -----------------------------------------------------------------------------
@@ -241,12 +259,13 @@ class MemoryCode:
         mask: Value,
         width: int = LANES,
     ) -> list[Value]:
-        """Kernel parameters: the same for all lanes where the address is a name."""
+        """Returns the elements of a kernel parameter: a scalar load and a splat if the address
+        names it, else a load by each lane."""
         assert isinstance(address, Address)
         element = ir.IntType(type.bits)
         if isinstance(address.base, Symbol):
-            found = [self.parameter(address, type, number) for number in range(parts)]
-            return [self.frame.prologue.splat(value, width) for value in found]
+            values = [self.parameter(address, type, number) for number in range(parts)]
+            return [self.frame.prologue.splat(value, width) for value in values]
         access_type = AccessType("load", Space.PARAM, type, parts)
         self.call(
             index,
@@ -261,7 +280,7 @@ class MemoryCode:
         ]
 
     def parameter(self, address: Address, type: ScalarType, number: int) -> Value:
-        """Returns one element of a parameter that an address names, the same for all lanes."""
+        """Returns one element of a parameter that an address names, as a scalar."""
         assert isinstance(address.base, Symbol)
         offset = self.frame.program.places[address.base.name].offset
         offset += address.base.offset + address.offset + number * type.bytes
@@ -271,7 +290,8 @@ class MemoryCode:
 
 
 def by_space(lanes: Lanes, addresses: Value, mask: Value, each: EachSpace) -> None:
-    """Splits lanes by where their generic addresses lead, and does `each` where some lead."""
+    """Splits lanes by the state space of their generic addresses, and emits `each` for every space
+    that some lanes are in."""
     b = lanes.b
     window = b.lshr(addresses, splat_constant(WINDOW_BITS, I64))
     inside = {
@@ -283,6 +303,6 @@ def by_space(lanes: Lanes, addresses: Value, mask: Value, each: EachSpace) -> No
     }
     elsewhere = b.and_(mask, b.not_(b.or_(*inside.values())))
     offsets = b.and_(addresses, splat_constant((1 << WINDOW_BITS) - 1, I64))
-    for space, there in ((Space.GLOBAL, elsewhere), *inside.items()):
-        with b.if_then(lanes.any(there)):
-            each(space, addresses if space is Space.GLOBAL else offsets, there)
+    for space, active in ((Space.GLOBAL, elsewhere), *inside.items()):
+        with b.if_then(lanes.any(active)):
+            each(space, addresses if space is Space.GLOBAL else offsets, active)

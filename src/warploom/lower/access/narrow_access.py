@@ -1,8 +1,14 @@
-"""Loads and stores of the first lanes of a warp at consecutive places.
+"""Emits loads and stores of consecutive elements by the first 1, 2, 4, 8 or 16 lanes of a warp, at
+exactly that width.
 
-Where these are 1, 2, 4, 8 or 16, the access is as wide as they are: a processor hands on what it
-has stored to the next load, and does not where a mask said which lanes store. A reduction in shared
-memory halves its lanes from step to step, and each step loads what the one before has stored.
+A processor forwards a store to a later load of the same width, but does not forward masked stores.
+A reduction in shared memory halves its lanes at each step, and each step loads what the one before
+has stored:
+
+    mask 0xff:  store <8 x i32>     then   load <8 x i32>    forwarded
+    mask 0xff:  masked.store <32>   then   masked.load <32>  waits for the cache
+
+Any other mask takes the masked form.
 """
 
 from __future__ import annotations
@@ -17,37 +23,37 @@ WIDTHS = (16, 8, 4, 2, 1)
 
 
 class NarrowAccess:
-    """Emits such accesses; where other lanes are on, they go under the mask."""
+    """Emits accesses of the first lanes of a warp."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes, self.b = lanes, lanes.b
 
     def load(self, access_type: AccessType, pointer: Value, on: Value) -> Value:
-        """Returns what the lanes load, in 32 lanes: zeros in the others, that nothing is left
-        open."""
-        b, ways, done = self.b, *self._ways(on)
-        found = list[tuple[Value, ir.Block]]()
-        for width, way in ways.items():
-            b.position_at_end(way)
+        """Returns the loaded elements in 32 lanes, zeros in inactive ones, so that no lane is
+        undefined."""
+        b, blocks, done = self.b, *self._switch_on_mask(on)
+        results = list[tuple[Value, ir.Block]]()
+        for width, block in blocks.items():
+            b.position_at_end(block)
             if width == LANES:
                 value = masked_load(self.lanes, pointer, on, access_type.element)
             else:
                 value = self._widened(
-                    b.load(pointer, typ=_row(access_type, width), align=access_type.size)
+                    b.load(pointer, typ=_narrow_vector(access_type, width), align=access_type.size)
                 )
-            found.append((value, b.block))
+            results.append((value, b.block))
             b.branch(done)
         b.position_at_end(done)
         result = b.phi(vector(access_type.element))
-        for value, block in found:
+        for value, block in results:
             result.add_incoming(value, block)
         return result
 
     def store(self, access_type: AccessType, pointer: Value, value: Value, on: Value) -> None:
-        """Store each lane's elements of a value."""
-        b, ways, done = self.b, *self._ways(on)
-        for width, way in ways.items():
-            b.position_at_end(way)
+        """Emits a store of one element of each active lane."""
+        b, blocks, done = self.b, *self._switch_on_mask(on)
+        for width, block in blocks.items():
+            b.position_at_end(block)
             if width == LANES:
                 masked_store(self.lanes, value, pointer, on)
             else:
@@ -55,25 +61,30 @@ class NarrowAccess:
             b.branch(done)
         b.position_at_end(done)
 
-    def _ways(self, on: Value) -> tuple[dict[int, ir.Block], ir.Block]:
-        """Blocks by how many lanes come there, LANES for any others; and one for behind them."""
+    def _switch_on_mask(self, on: Value) -> tuple[dict[int, ir.Block], ir.Block]:
+        """Emits a switch on the mask. Returns its targets by the number of active lanes, LANES for
+        any other mask, and the block that follows."""
         b = self.b
-        ways = {width: b.append_basic_block(f"first{width}") for width in (*WIDTHS, LANES)}
-        chosen = b.switch(self.lanes.bits(on), ways[LANES])
+        blocks = {width: b.append_basic_block(f"first{width}") for width in (*WIDTHS, LANES)}
+        switch = b.switch(self.lanes.bits(on), blocks[LANES])
         for width in WIDTHS:
-            chosen.add_case(I32((1 << width) - 1), ways[width])
-        return ways, b.append_basic_block("behind")
+            switch.add_case(I32((1 << width) - 1), blocks[width])
+        return blocks, b.append_basic_block("behind")
 
-    def _widened(self, row: Value) -> Value:
-        count = row.type.count
+    def _widened(self, narrow: Value) -> Value:
+        """Returns a vector widened to 32 lanes with zeros."""
+        count = narrow.type.count
         lanes = [*range(count), *[count] * (LANES - count)]
-        zeros = ir.Constant(row.type, None)
-        return self.b.shuffle_vector(row, zeros, ir.Constant(vector(I32), [I32(n) for n in lanes]))
+        zeros = ir.Constant(narrow.type, None)
+        return self.b.shuffle_vector(
+            narrow, zeros, ir.Constant(vector(I32), [I32(n) for n in lanes])
+        )
 
     def _narrowed(self, value: Value, width: int) -> Value:
+        """Returns the first `width` lanes of a vector."""
         lanes = ir.Constant(ir.VectorType(I32, width), [I32(n) for n in range(width)])
         return self.b.shuffle_vector(value, value, lanes)
 
 
-def _row(access_type: AccessType, width: int) -> ir.VectorType:
+def _narrow_vector(access_type: AccessType, width: int) -> ir.VectorType:
     return ir.VectorType(access_type.element, width)

@@ -1,4 +1,5 @@
-"""Emits the choice of a slot for the pattern of an access (`cost.pattern_table`)."""
+"""Emits the choice of a slot for the pattern of an access (`cost.pattern_table`): a hash of its
+mask and of its first address in the unit."""
 
 from __future__ import annotations
 
@@ -9,32 +10,35 @@ from warploom.cost.pattern_table import PATTERN_WIDTH, PATTERNS_AT, SLOTS
 from warploom.llvm.lanes import I64, Lanes, Value
 
 SPREAD = 0xAFE82A8F35A08CFB
-"""A factor that spreads masks over the slots; found by trying random ones, as one with which the
-accesses of each family of `tests/lower/test_pattern_places.py` come to different slots."""
+"""An odd factor that spreads masks over the slots. It was found by trying random ones: with it the
+accesses of each family in `tests/lower/test_pattern_places.py` get different slots."""
 
 
 @dataclass(frozen=True, slots=True)
-class PatternPlace:
-    """The slot of a pattern in its row, the word that it begins at, and the address that its
-    offsets are counted from."""
+class PatternSlot:
+    """Holds the slot of a pattern in its record (`slot`), the record's word at which that begins
+    (`at`), and the address from which its offsets count (`base`)."""
 
     slot: Value
     at: Value
     base: Value
 
 
-def pattern_place(lanes: Lanes, rules: AccessRules, bits: Value, first: Value) -> PatternPlace:
-    """Emits the place for the pattern of lanes of which the lowest reaches to `first`.
+def pattern_slot(lanes: Lanes, rules: AccessRules, bits: Value, first: Value) -> PatternSlot:
+    """Emits the slot for the pattern of an access; `first` is the address of its lowest active
+    lane.
 
-    Any place will do, as long as patterns that come by turns have different ones: those that begin
-    at different multiples of 4, 16 or 32 bytes in a unit, up to as many as there are slots.
+    Any slot is right. Accesses of one instruction that alternate should have different ones: these
+    are accesses that begin at different multiples of 4, 16 or 32 bytes in a unit, up to the number
+    of slots.
     """
     b = lanes.b
-    # What one lane alone costs does not depend on where it is.
-    alone = b.icmp_unsigned("==", b.and_(bits, b.sub(bits, I64(1))), I64(0))
-    base = b.select(alone, first, b.and_(first, I64(-rules.unit)))
+    # The cost of a single lane does not depend on its address, so all such accesses share a pattern
+    # with offset 0.
+    single_lane = b.icmp_unsigned("==", b.and_(bits, b.sub(bits, I64(1))), I64(0))
+    base = b.select(single_lane, first, b.and_(first, I64(-rules.unit)))
     begin = b.sub(first, base)
-    mixed = b.lshr(b.mul(bits, I64(SPREAD)), I64(61))
+    hashed = b.lshr(b.mul(bits, I64(SPREAD)), I64(61))
     words, sectors = b.lshr(begin, I64(2)), b.lshr(begin, I64(5))
-    slot = b.and_(b.xor(mixed, b.xor(words, sectors)), I64(SLOTS - 1))
-    return PatternPlace(slot, b.add(b.mul(slot, I64(PATTERN_WIDTH)), I64(PATTERNS_AT)), base)
+    slot = b.and_(b.xor(hashed, b.xor(words, sectors)), I64(SLOTS - 1))
+    return PatternSlot(slot, b.add(b.mul(slot, I64(PATTERN_WIDTH)), I64(PATTERNS_AT)), base)

@@ -1,4 +1,5 @@
-"""Locates what the memory instructions of a warp need: counts, spaces, room for operands."""
+"""Locates the storage that memory instructions use in a warp function: access records, cached
+allocation bounds, state spaces, and the buffer of operands."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from warploom.lower.frame.frame import Frame
 from warploom.ptx.ir import Space
 
 LOCAL_ROW_BITS = 7
-"""Local memory has the same word of all lanes in one row of 128 bytes."""
+"""In local memory, the same 4-byte word of all lanes is one row of 128 bytes."""
 
 
-class Places:
-    """The places of one warp function. Access rows are numbered by instruction and space."""
+class AccessStorage:
+    """Locates the storage of one warp function. Access records are numbered by instruction and
+    state space."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -25,21 +27,21 @@ class Places:
         self._data = frame.prologue.alloca(ir.ArrayType(I8, DATA_BYTES), align=64)
 
     def row(self, index: int, space: Space) -> Value:
-        """Return the counts of an access row."""
+        """Returns the address of an access record."""
         return self.lanes.slot(self.frame.rows, self.number(index, space) * ROW_WIDTH)
 
     def number(self, index: int, space: Space) -> int:
-        """Return the number of an access row."""
+        """Returns the number of an access record."""
         return self.rows.get((index, space), 0)
 
     def cache(self, index: int, space: Space) -> Value:
-        """Return the bounds of the allocation that an access row reached last."""
+        """Returns the address of the bounds of the allocation that an instruction accessed last."""
         row = self.rows.get((index, space), 0)
         return self.lanes.slot(self.frame.pointer(Slot.CACHE_AT), 2 * row)
 
-    def within(self, index: int, space: Space, first: Value, extent: Value) -> Value:
-        """Returns whether so many bytes (an i64) from `first` on lie in the space, or in the
-        allocation that the access reached last."""
+    def is_within(self, index: int, space: Space, first: Value, extent: Value) -> Value:
+        """Returns true (an i1) if `extent` bytes (an i64) from address `first` lie in the space, or
+        in the allocation that the instruction accessed last."""
         b, low, high = self.b, I64(0), self.limit(space)
         if space in (Space.GLOBAL, Space.CONST):
             cache = self.cache(index, space)
@@ -50,11 +52,11 @@ class Places:
         return b.and_(large_enough, inside)
 
     def at(self, offset: int) -> Value:
-        """Return a place in the room in which operands and results of out-of-line accesses pass."""
+        """Returns an address in the buffer of operands and results of out-of-line accesses."""
         return self.b.gep(self._data, [I64(offset)], source_etype=I8)
 
     def pointer(self, access_type: AccessType, first: Value) -> Value:
-        """Returns where an address leads on the host; of local memory, that of lane 0."""
+        """Returns the host pointer of an address; in local memory, that of lane 0."""
         if access_type.space in (Space.GLOBAL, Space.CONST):
             return self.b.inttoptr(first, PTR)
         base, _ = self.space(access_type.space)
@@ -63,14 +65,13 @@ class Places:
         return self.b.gep(base, [first], source_etype=I8)
 
     def limit(self, space: Space) -> Value:
-        """Return the length in bytes of shared memory, or of a warp's local memory a lane."""
+        """Returns the length in bytes of shared memory, or of one lane's local memory."""
         if space is Space.SHARED:
             return self.frame.slot(Slot.SHARED_BYTES)
         return I64(self.frame.program.local_bytes)
 
     def space(self, space: Space) -> tuple[Value, Value]:
-        """Returns where a space begins on the host, and its length in bytes; zeros for global
-        memory."""
+        """Returns the host address of a space and its length in bytes; zeros for global memory."""
         frame, b = self.frame, self.b
         if space is Space.SHARED:
             return frame.pointer(Slot.SHARED_AT), self.limit(space)

@@ -1,5 +1,16 @@
-"""Emits the use of access caches (`abi.range_cache`): finds whether an access is like an
-earlier one, and counts it."""
+"""Emits lookups in range caches (`abi.range_cache`): inline caches of address ranges, which guard
+an access and count it.
+
+An entry holds, for one lane set, the range of base addresses for which every active lane is inside
+of one allocation. A hit costs a few comparisons and one increment:
+
+    offset = rotate(base - LOW, log2(size)); hit = offset < EXTENT
+    entry.counts[(base & WITHIN) / size] += 1
+
+with one counter for each place in the unit (128 bytes) beyond which costs do not depend on the
+address; `machine.compiled.cache_costs` evaluates them later. Misses fill the entry
+(`range_cache_filling`).
+"""
 
 from __future__ import annotations
 
@@ -21,14 +32,14 @@ from warploom.abi.range_cache import (
 from warploom.analysis.shape_transfer import OperandShapes
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I64, Value
-from warploom.lower.access.groups import Group
-from warploom.lower.access.lane_sets import EVERYONE, LaneSet, LaneSets
+from warploom.lower.access.groups import GroupValues
+from warploom.lower.access.lane_sets import FULL_WARP, LaneSet, LaneSets
 from warploom.lower.access.memory import MemoryCode
-from warploom.lower.access.range_cache_filling import CacheFilling
+from warploom.lower.access.range_cache_filling import RangeCacheFilling
 
 
-class AccessCache:
-    """Emits looks at the access caches at the place where code goes now."""
+class RangeCache:
+    """Emits lookups and counts at the current insertion point."""
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.places = memory, memory.places
@@ -36,177 +47,197 @@ class AccessCache:
         self._layout = self.frame.layout.caches
         self._begin = ROW_WIDTH * len(self.frame.layout.rows)
         self.sets = LaneSets(self.frame, reading)
-        self._filling = CacheFilling(memory, self.sets)
+        self._filling = RangeCacheFilling(memory, self.sets)
 
-    def knows(self, group: Group, who: LaneSet) -> Value:
-        """Returns whether the accesses of a group, at its addresses, are like earlier ones: then
-        all are aligned and inside of an allocation, and counted by `count`."""
+    def hits(self, group: GroupValues, lane_set: LaneSet) -> Value:
+        """Returns true (an i1) if the accesses of a group, at its base addresses, hit: then all are
+        aligned and inside of an allocation, and `count` can count them."""
         b = self.b
-        entry = self._entry(group, who)
-        conditions = [self._may_begin(entry, group)]
+        entry = self._entry(group, lane_set)
+        conditions = [self._is_in_range(entry, group)]
         if group.base.width > 1:
             conditions.append(self._has_pitches(entry, group))
         if group.step is not None and not group.accesses.is_laid_out:
             conditions.append(b.icmp_unsigned("==", group.step, self._word(entry, STEP)))
-        counter = b.lshr(self._place(entry, group), I64(group.shape.size.bit_length() - 1))
-        self.found(group, who, counter)
+        counter = b.lshr(
+            self._counted_offset(entry, group), I64(group.access_type.size.bit_length() - 1)
+        )
+        self.set_counter(group, lane_set, counter)
         return reduce(b.and_, conditions)
 
-    def found(self, group: Group, who: LaneSet, counter: Value) -> None:
-        """Accesses of a group are counted there, an i64, among those of their entry."""
-        group.counter = self._count_at(self._leader(group), who, counter)
-        group.place = who.number, counter
+    def set_counter(self, group: GroupValues, lane_set: LaneSet, counter: Value) -> None:
+        """Sets the counter in which accesses of a group are counted; `counter` (an i64) is its
+        number in the entry."""
+        group.counter = self._count_at(self._leader(group), lane_set, counter)
+        group.counter_key = lane_set.number, counter
         if group.accesses.is_laid_out:
-            group.step = self._word(self._entry(group, who), STEP)
+            group.step = self._word(self._entry(group, lane_set), STEP)
         elif group.base.width > 1:
-            entry = self._entry(group, who)
-            agreed = group.step is None and group.base.stride == 0 and not who.is_full
-            group.begins = self._safe(entry, group) if agreed else group.bases
+            entry = self._entry(group, lane_set)
+            # Some lanes of a run may be off. If all its lanes have one address, a run without
+            # active lanes can be read at another run's address, so the load needs no mask.
+            uniform = group.step is None and group.base.stride == 0 and not lane_set.is_full
+            group.first_vector = self._safe_addresses(entry, group) if uniform else group.bases
             runs = range(group.base.width)
-            group.safe = [self.lanes.lane(group.begins, run) for run in runs]
+            group.safe_firsts = [self.lanes.lane(group.first_vector, run) for run in runs]
 
-    def _may_begin(self, entry: Value, group: Group, ahead: Value | None = None) -> Value:
-        """Returns whether the first run of a group, or what is so many bytes (an i64) ahead of it,
-        is aligned and begins where all lanes are inside of an allocation: one comparison, since
-        what is not aligned behind LOW is far outside once it is rotated."""
-        b, shift = self.b, group.shape.size.bit_length() - 1
-        behind = b.sub(group.firsts[0], self._word(entry, LOW))
-        if ahead is not None:
-            behind = b.add(behind, ahead)
+    def _is_in_range(
+        self, entry: Value, group: GroupValues, distance: Value | None = None
+    ) -> Value:
+        """Returns true (an i1) if the base address of a group, plus `distance` bytes (an i64), is
+        aligned and in the entry's range."""
+        b, shift = self.b, group.access_type.size.bit_length() - 1
+        offset = b.sub(group.firsts[0], self._word(entry, LOW))
+        if distance is not None:
+            offset = b.add(offset, distance)
+        # A rotation moves the low bits of a misaligned offset to the top, so one unsigned
+        # comparison checks both bounds and alignment.
         if shift:
-            around = [behind, behind, I64(shift)]
-            behind = self.lanes.intrinsic("llvm.fshr.i64", I64, around)
-        return b.icmp_unsigned("<", behind, self._word(entry, EXTENT))
+            around = [offset, offset, I64(shift)]
+            offset = self.lanes.intrinsic("llvm.fshr.i64", I64, around)
+        return b.icmp_unsigned("<", offset, self._word(entry, EXTENT))
 
-    def holds_until(self, group: Group, ahead: Value) -> Value:
-        """Returns whether the group of all lanes is known, and so are those up to so many bytes (an
-        i64) ahead."""
-        known = self.knows(group, EVERYONE)
-        last = self._may_begin(self._entry(group, EVERYONE), group, ahead)
-        return self.b.and_(known, last)
+    def hits_until(self, group: GroupValues, distance: Value) -> Value:
+        """Returns true (an i1) if a group of all lanes hits, both at its base address and
+        `distance` bytes (an i64) after it, and so everywhere between."""
+        hit = self.hits(group, FULL_WARP)
+        last = self._is_in_range(self._entry(group, FULL_WARP), group, distance)
+        return self.b.and_(hit, last)
 
-    def keeps_place(self, group: Group, step: Value) -> Value:
-        """Returns whether accesses of all lanes that begin so many bytes (an i64) behind are
-        counted as the group is."""
+    def keeps_counter(self, group: GroupValues, step: Value) -> Value:
+        """Returns true (an i1) if an access of all lanes `step` bytes (an i64) after the group's
+        base uses the same counter."""
         b = self.b
-        # WITHIN has bits of the unit alone: where LLVM knows that a step is whole units, all folds.
+        # WITHIN has bits of the unit alone: where LLVM can prove that a step is a multiple of the
+        # unit, the comparison folds to true.
         in_unit = b.and_(step, I64(self._layout.unit - 1))
-        within = self._word(self._entry(group, EVERYONE), WITHIN)
+        within = self._word(self._entry(group, FULL_WARP), WITHIN)
         return b.icmp_unsigned("==", b.and_(in_unit, within), I64(0))
 
-    def window(self, group: Group, who: LaneSet) -> tuple[Value, Value, Value]:
-        """Returns how far a group begins behind the first place that an entry allows, how far the
-        last such place does, both in bytes, and whether the entry is for accesses like these."""
-        b, entry = self.b, self._entry(group, who)
-        behind = b.sub(group.firsts[0], self._word(entry, LOW))
-        size = I64(group.shape.size)
+    def allowed_window(self, group: GroupValues, lane_set: LaneSet) -> tuple[Value, Value, Value]:
+        """Returns the byte offset of a group's base from the first base that its entry allows, the
+        offset of the last one, and true (an i1) if the entry is for such accesses."""
+        b, entry = self.b, self._entry(group, lane_set)
+        offset = b.sub(group.firsts[0], self._word(entry, LOW))
+        size = I64(group.access_type.size)
         last = b.mul(b.sub(self._word(entry, EXTENT), I64(1)), size)
         holds = [
-            b.icmp_signed(">=", behind, I64(0)),
-            b.icmp_signed("<=", behind, last),
-            b.icmp_unsigned("==", b.and_(behind, b.sub(size, I64(1))), I64(0)),
+            b.icmp_signed(">=", offset, I64(0)),
+            b.icmp_signed("<=", offset, last),
+            b.icmp_unsigned("==", b.and_(offset, b.sub(size, I64(1))), I64(0)),
             b.icmp_unsigned("==", self._word(entry, STEP), I64(group.base.stride)),
-            b.icmp_unsigned("==", self._runs(group), I64(group.base.width)),
+            b.icmp_unsigned("==", self._cached_runs(group), I64(group.base.width)),
         ]
         if group.base.width > 1:
             holds.append(self._has_pitches(entry, group))
-        return behind, last, reduce(b.and_, holds)
+        return offset, last, reduce(b.and_, holds)
 
-    def count_batch(self, group: Group, who: LaneSet, step: Value, times: Value) -> None:
-        """Counts so many accesses of all of a group: one where it begins, and each of the others
-        `step` bytes behind the one before it."""
-        b, entry = self.b, self._entry(group, who)
-        within, place = self._word(entry, WITHIN), self._place(entry, group)
-        counts = self._count_at(self._leader(group), who, I64(0))
-        shift = I64(group.shape.size.bit_length() - 1)
-        same = b.icmp_unsigned("==", b.and_(step, within), I64(0))
-        with b.if_else(same, likely=True) as (together, others):
+    def count_batch(self, group: GroupValues, lane_set: LaneSet, step: Value, times: Value) -> None:
+        """Counts `times` accesses (an i64) of every member of a group: the first at the group's
+        base, each further one `step` bytes after the one before."""
+        b, entry = self.b, self._entry(group, lane_set)
+        within, counter_key = self._word(entry, WITHIN), self._counted_offset(entry, group)
+        counts = self._count_at(self._leader(group), lane_set, I64(0))
+        shift = I64(group.access_type.size.bit_length() - 1)
+        # If the step does not change the bits on which costs depend, all iterations use one
+        # counter.
+        same_counter = b.icmp_unsigned("==", b.and_(step, within), I64(0))
+        with b.if_else(same_counter, likely=True) as (together, others):
             with together:
-                self.lanes.add_to(self.lanes.slot(counts, b.lshr(place, shift)), times)
+                self.lanes.add_to(self.lanes.slot(counts, b.lshr(counter_key, shift)), times)
             with others:
-                call(self.lanes, "count_strided", counts, place, step, within, shift, times)
+                call(self.lanes, "count_strided", counts, counter_key, step, within, shift, times)
 
-    def _runs(self, group: Group) -> Value:
-        """Returns of how many runs the accesses are that the cache of a group knows."""
+    def _cached_runs(self, group: GroupValues) -> Value:
+        """Returns the number of lane runs in the addresses that a group's cache holds."""
         at = self._begin + self._layout.places[self._leader(group)] + RUNS
         return self.lanes.b.load(self.lanes.slot(self.frame.rows, at), typ=I64)
 
-    def _place(self, entry: Value, group: Group) -> Value:
-        """Returns the bits of where the first access begins that decide about costs."""
+    def _counted_offset(self, entry: Value, group: GroupValues) -> Value:
+        """Returns the bits of the first access's address on which its cost depends."""
         offset = group.members[0][1]
-        place = self.b.add(group.firsts[0], I64(offset)) if offset else group.firsts[0]
-        return self.b.and_(place, self._word(entry, WITHIN))
+        counter_key = self.b.add(group.firsts[0], I64(offset)) if offset else group.firsts[0]
+        return self.b.and_(counter_key, self._word(entry, WITHIN))
 
-    def _has_pitches(self, entry: Value, group: Group) -> Value:
-        """Returns whether each run lies behind the first as far as in the entry."""
+    def _has_pitches(self, entry: Value, group: GroupValues) -> Value:
+        """Returns true (an i1) if each lane run is as far from the first run as in the entry."""
         b, width, first = self.b, group.base.width, group.firsts[0]
-        if width == 2:  # one number to compare, for the first run lies 0 behind itself
+        # One scalar comparison: the first run's distance from itself is 0.
+        if width == 2:
             return b.icmp_unsigned(
                 "==", b.sub(group.firsts[1], first), self._word(entry, PITCHES + 1)
             )
         type = ir.VectorType(I64, width)
-        known = b.load(self.lanes.slot(entry, PITCHES), typ=type, align=8)
-        other = b.xor(b.sub(group.bases, self.lanes.splat(first, width)), known)
-        some = self.lanes.intrinsic(f"llvm.vector.reduce.or.v{width}i64", I64, [other])
+        hit = b.load(self.lanes.slot(entry, PITCHES), typ=type, align=8)
+        difference = b.xor(b.sub(group.bases, self.lanes.splat(first, width)), hit)
+        some = self.lanes.intrinsic(f"llvm.vector.reduce.or.v{width}i64", I64, [difference])
         return b.icmp_unsigned("==", some, I64(0))
 
-    def _safe(self, entry: Value, group: Group) -> Value:
-        """Returns where each run begins, or one of which some lane is on, as a vector."""
+    def _safe_addresses(self, entry: Value, group: GroupValues) -> Value:
+        """Returns for each lane run its base address, or that of a run with an active lane, as a
+        vector."""
         width = group.base.width
         at = self.lanes.slot(entry, safe_at(self._layout.runs))
         pitches = self.b.load(at, typ=ir.VectorType(I64, width), align=8)
         return self.b.add(self.lanes.splat(group.firsts[0], width), pitches)
 
-    def _leader(self, group: Group) -> int:
-        return self.places.number(group.members[0][0], group.shape.space)
+    def _leader(self, group: GroupValues) -> int:
+        """Returns the access record of a group's first member, which owns the group's cache."""
+        return self.places.number(group.members[0][0], group.access_type.space)
 
     def _entries(self, row: int) -> Value:
+        """Returns the address of the first entry of a record's cache."""
         begin = self._begin + self._layout.places[row] + HEADER
         return self.lanes.slot(self.frame.rows, begin)
 
-    def _entry(self, group: Group, who: LaneSet) -> Value:
+    def _entry(self, group: GroupValues, lane_set: LaneSet) -> Value:
+        """Returns the address of a lane set's entry in the cache of a group."""
         row = self._leader(group)
-        behind = self.b.mul(who.number, I64(self._layout.entry(row)))
-        return self.lanes.slot(self._entries(row), behind)
+        offset = self.b.mul(lane_set.number, I64(self._layout.entry(row)))
+        return self.lanes.slot(self._entries(row), offset)
 
-    def _count_at(self, row: int, who: LaneSet, counter: Value) -> Value:
+    def _count_at(self, row: int, lane_set: LaneSet, counter: Value) -> Value:
+        """Returns the address of one counter in a lane set's entry."""
         b = self.b
-        behind = b.add(b.mul(who.number, I64(self._layout.entry(row))), I64(self._layout.counts))
-        return self.lanes.slot(self._entries(row), b.add(behind, counter))
+        offset = b.add(
+            b.mul(lane_set.number, I64(self._layout.entry(row))), I64(self._layout.counts)
+        )
+        return self.lanes.slot(self._entries(row), b.add(offset, counter))
 
     def _word(self, entry: Value, word: int) -> Value:
+        """Returns one 64-bit word of an entry."""
         return self.b.load(self.lanes.slot(entry, word), typ=I64)
 
-    def learn(self, group: Group, who: LaneSet) -> Value:
-        """Have the next accesses like those of a group known. Returns 0 where the rules are to
-        count this one, else 1 and where it is counted (an i64)."""
-        return self._filling.learn(group, who, self._entry(group, who))
+    def fill(self, group: GroupValues, lane_set: LaneSet) -> Value:
+        """Emits the filling of an entry after a miss. Returns 0 if the rules are to count this
+        access, else 1 plus the number of its counter (an i64)."""
+        return self._filling.fill(group, lane_set, self._entry(group, lane_set))
 
     # ---- counts ---------------------------------------------------------------------------------
 
-    def count(self, group: Group, times: Value) -> None:
-        """Count so many more accesses of all of a group."""
+    def count(self, group: GroupValues, times: Value) -> None:
+        """Counts `times` more accesses of every member of a group."""
         assert group.counter is not None
         self.lanes.add_to(group.counter, times)
 
-    def count_alone(self, group: Group, index: int) -> None:
-        """Count one more access of a group without the others."""
+    def count_separately(self, group: GroupValues, index: int) -> None:
+        """Counts one more access of a single member. The entry counts groups, so the other members
+        get one less, or this member gets one more."""
         if index == group.members[0][0]:
             self.count(group, I64(1))
-            for other, _ in group.members[1:]:
-                self._add_own(group, other, -1)
+            for difference, _ in group.members[1:]:
+                self._add_difference(group, difference, -1)
         else:
-            self._add_own(group, index, 1)
+            self._add_difference(group, index, 1)
 
-    def take_back(self, group: Group, index: int) -> None:
-        """Take back one of the group's accesses, not the first, that had not been when the group
-        was counted."""
-        self._add_own(group, index, -1)
+    def uncount(self, group: GroupValues, index: int) -> None:
+        """Subtracts one access of a member that was counted with its group but not performed."""
+        self._add_difference(group, index, -1)
 
-    def _add_own(self, group: Group, index: int, amount: int) -> None:
-        """Count so many more of one access, not the first of its group, than of the group."""
-        assert group.place is not None
-        number, counter = group.place
-        row = self.places.number(index, group.shape.space)
+    def _add_difference(self, group: GroupValues, index: int, amount: int) -> None:
+        """Adds to the number of accesses that a member, not the first, has beyond its group's."""
+        assert group.counter_key is not None
+        number, counter = group.counter_key
+        row = self.places.number(index, group.access_type.space)
         at = self._count_at(row, LaneSet(I64(0), number), counter)
         self.lanes.add_to(at, I64(amount))

@@ -1,4 +1,4 @@
-"""Emits what fills the access caches where an access is in none (`helpers.range_cache_filling`)."""
+"""Emits the calls that fill a range cache after a miss (`helpers.range_cache_filling`)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from warploom.abi.range_cache import (
 )
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I64, PTR, Value
-from warploom.lower.access.groups import Group
+from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.lane_sets import LaneSet, LaneSets
 from warploom.lower.access.memory import MemoryCode
 from warploom.ptx.ir import Space
 
 
-class CacheFilling:
-    """Emits such calls, for accesses by the sets of lanes of a kernel."""
+class RangeCacheFilling:
+    """Emits calls that fill range caches, for the lane sets of a kernel."""
 
     def __init__(self, memory: MemoryCode, sets: LaneSets) -> None:
         self.places, self.sets, self.frame = memory.places, sets, memory.frame
@@ -29,32 +29,35 @@ class CacheFilling:
         self._bases: Value | None = None
         self._limits: dict[Space, Value] = {}
 
-    def learn(self, group: Group, who: LaneSet, entry: Value) -> Value:
-        """Have the next accesses like those of a group known; `entry`: the address of theirs.
-        Returns 0 where the rules are to count this one, else 1 and where it is counted (an i64)."""
+    def fill(self, group: GroupValues, lane_set: LaneSet, entry: Value) -> Value:
+        """Emits the filling of an entry (its address) for accesses like those of a group. Returns 0
+        if the rules are to count this access, else 1 plus the number of its counter (an i64)."""
         b = self.b
-        before, ask, told = b.block, *(b.append_basic_block(n) for n in ("ask", "told"))
-        b.cbranch(self._may_learn(who, entry), ask, told)
-        b.position_at_end(ask)
-        found = self._ask(group, who)
-        asked = b.block
-        b.branch(told)
-        b.position_at_end(told)
+        entry_block, call_block, done = (
+            b.block,
+            *(b.append_basic_block(n) for n in ("ask", "told")),
+        )
+        b.cbranch(self._may_fill(lane_set, entry), call_block, done)
+        b.position_at_end(call_block)
+        result = self._call_helper(group, lane_set)
+        call_end = b.block
+        b.branch(done)
+        b.position_at_end(done)
         learned = b.phi(I64)
-        learned.add_incoming(I64(0), before)
-        learned.add_incoming(found, asked)
+        learned.add_incoming(I64(0), entry_block)
+        learned.add_incoming(result, call_end)
         return learned
 
-    def _may_learn(self, who: LaneSet, entry: Value) -> Value:
-        """Return whether to ask for an entry: not where lanes never have a key, or where their
-        entry has seen too many other pitches that never came again."""
+    def _may_fill(self, lane_set: LaneSet, entry: Value) -> Value:
+        """Returns true (an i1) if the entry may be filled: not for lane sets that cannot get a key,
+        and not if the entry has missed GIVEN_UP times at pitches that never repeated."""
         b = self.b
         misses = b.load(self.lanes.slot(entry, MISSES), typ=I64)
-        known = b.icmp_unsigned("<", misses, I64(GIVEN_UP))
-        return b.and_(b.not_(self.sets.is_strange(who)), known)
+        not_given_up = b.icmp_unsigned("<", misses, I64(GIVEN_UP))
+        return b.and_(b.not_(self.sets.has_no_key(lane_set)), not_given_up)
 
-    def _ask(self, group: Group, who: LaneSet) -> Value:
-        """Call the function that makes an entry, and return what it does."""
+    def _call_helper(self, group: GroupValues, lane_set: LaneSet) -> Value:
+        """Emits the call that fills an entry, and returns its result."""
         b = self.b
         if self._bases is None:
             self._bases = self.frame.prologue.alloca(ir.ArrayType(I64, STEP_AT + 1), align=64)
@@ -62,19 +65,26 @@ class CacheFilling:
         if group.step is not None and not group.accesses.is_laid_out:
             b.store(group.step, self.lanes.slot(self._bases, STEP_AT))
         bounds = self._bounds(group)
-        if group.shape.space in (Space.GLOBAL, Space.CONST):
+        if group.access_type.space in (Space.GLOBAL, Space.CONST):
             allocations = self.frame.pointer(Slot.ALLOCATIONS_AT)
-            writes = I64(int(group.shape.op == "store"))
-            given = group.firsts[0], writes, self.frame.environment, allocations, bounds
-            call(self.lanes, "find_bounds", *given)
+            writes = I64(int(group.access_type.op == "store"))
+            arguments = group.firsts[0], writes, self.frame.environment, allocations, bounds
+            call(self.lanes, "find_bounds", *arguments)
         sets = self.lanes.slot(self.frame.rows, ROW_WIDTH * len(self.frame.layout.rows))
-        given = sets, self._words(group), self._bases, who.key, who.number, bounds
-        return call(self.lanes, "learn_access", *given)
+        arguments = (
+            sets,
+            self._group_descriptor(group),
+            self._bases,
+            lane_set.key,
+            lane_set.number,
+            bounds,
+        )
+        return call(self.lanes, "learn_access", *arguments)
 
-    def _bounds(self, group: Group) -> Value:
-        """Return the address of where the group's space, or the allocation reached last, begins and
-        ends."""
-        space, prologue = group.shape.space, self.frame.prologue
+    def _bounds(self, group: GroupValues) -> Value:
+        """Returns the address of two bounds: of the group's state space, or of the allocation
+        accessed last."""
+        space, prologue = group.access_type.space, self.frame.prologue
         if space in (Space.GLOBAL, Space.CONST):
             return self.places.cache(group.members[0][0], space)
         if space not in self._limits:
@@ -84,21 +94,22 @@ class CacheFilling:
             self._limits[space] = at
         return self._limits[space]
 
-    def _words(self, group: Group) -> Value:
-        """Return a constant of the module: what is known of a group before it runs."""
-        found = group.step is not None and not group.accesses.is_laid_out
-        stride = ANY_STRIDE if found else group.base.stride
-        words = [group.base.width, stride, group.shape.size, self._layout.unit]
+    def _group_descriptor(self, group: GroupValues) -> Value:
+        """Returns a constant array that describes a group to the helper `learn_access`: lane runs,
+        stride, element size, cache layout, and the cache and offset of each member."""
+        result = group.step is not None and not group.accesses.is_laid_out
+        stride = ANY_STRIDE if result else group.base.stride
+        words = [group.base.width, stride, group.access_type.size, self._layout.unit]
         words += [len(group.members), self._layout.sets, self._layout.runs]
         for index, offset in group.members:
-            place = self._layout.places[self.places.number(index, group.shape.space)]
+            place = self._layout.places[self.places.number(index, group.access_type.space)]
             words += [place, offset]
         name = ".".join(["group", *map(str, words)])
         module = self.frame.module
         if name not in module.globals:
             type = ir.ArrayType(I64, len(words))
-            made = ir.GlobalVariable(module, type, name)
-            made.linkage, made.global_constant = "internal", True
-            made.initializer = ir.Constant(type, [I64(word) for word in words])
-            made.type = PTR
+            constant = ir.GlobalVariable(module, type, name)
+            constant.linkage, constant.global_constant = "internal", True
+            constant.initializer = ir.Constant(type, [I64(word) for word in words])
+            constant.type = PTR
         return module.globals[name]

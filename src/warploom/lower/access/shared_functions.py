@@ -1,8 +1,8 @@
-"""Functions that the code of many kernels calls: each is compiled once, kept by the cache, and
-loaded once in a process.
+"""Compiles, caches and loads the functions that the code of many kernels calls: each is compiled
+once, kept in the disk cache, and loaded once in a process.
 
-A function's name says all that its code depends on beside the package's sources, so that a kernel
-finds what another one has loaded by the name alone. The package holds those that many kernels call
+A function's name identifies everything that its code depends on besides the package's sources, so
+kernels find a loaded function by name alone. The package ships those that many kernels call
 (`tools/build_helpers.py`).
 """
 
@@ -29,19 +29,19 @@ Define = Callable[[ir.Module], None]
 """Emits a function's definition, under its name, into a module."""
 
 KIND = "function"
-"""What the cache calls such functions."""
+"""The kind under which the disk cache holds such functions."""
 
 
 class SharedFunctions:
-    """Declares the shared functions that one module calls. `definitions` are those of the declared
-    ones, by name."""
+    """Declares the shared functions that one module calls; `definitions` holds how to define
+    each."""
 
     def __init__(self, module: ir.Module) -> None:
         self._module = module
         self.definitions: dict[str, Define] = {}
 
     def declare(self, name: str, type: ir.FunctionType, define: Define) -> Value:
-        """Returns the function of that name in the module, to be called."""
+        """Declares a function in the module on first use, and returns it."""
         if name not in self.definitions:
             ir.Function(self._module, type, name)
             self.definitions[name] = define
@@ -53,18 +53,18 @@ class SharedFunctions:
 
 
 def load_functions(names: Iterable[str], definitions: Mapping[str, Define]) -> bool:
-    """Loads functions into the process, where kernels find them; compiles those that the cache does
-    not have. Returns False where one of these has no definition; then none is loaded."""
+    """Loads functions into the process, so that kernels link against them; compiles those that the
+    cache does not have. Returns False, and loads none, if one of these has no definition."""
     missing = {name: _object(name, definitions) for name in names if name not in _loaded}
-    objects = [made for made in missing.values() if made is not None]
+    objects = [code for code in missing.values() if code is not None]
     if len(objects) < len(missing):
         return False
     if not missing:
         return True
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
-    for made in objects:
-        load_helpers(made)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(made))
+    for code in objects:
+        load_helpers(code)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     for name in missing:
         llvm.add_symbol(name, engine.get_function_address(name))
@@ -73,21 +73,21 @@ def load_functions(names: Iterable[str], definitions: Mapping[str, Define]) -> b
 
 
 _loaded: dict[str, llvm.ExecutionEngine] = {}
-"""By name, the engine that keeps a function's code where it is."""
+"""By name, the engine that owns a function's code."""
 
 
 def _object(name: str, definitions: Mapping[str, Define]) -> bytes | None:
-    """Returns a function's object; None where neither the package nor the cache has it and it is
-    not defined."""
+    """Returns a function's object code. Returns None if neither the package nor the cache has it
+    and it has no definition."""
     shipped = _shipped().get(name)
     if shipped is not None:
         return shipped
     key = disk_cache.key_of((name,))
-    found = disk_cache.find(KIND, key)
-    if found is None and name in definitions:
-        found = _compiled(name, definitions[name])
-        disk_cache.store(KIND, key, found)
-    return found
+    cached = disk_cache.find(KIND, key)
+    if cached is None and name in definitions:
+        cached = _compiled(name, definitions[name])
+        disk_cache.store(KIND, key, cached)
+    return cached
 
 
 def _compiled(name: str, define: Define, processor: Processor | None = None) -> bytes:
@@ -102,33 +102,33 @@ def _compiled(name: str, define: Define, processor: Processor | None = None) -> 
 def ship_functions(
     definitions: Mapping[str, Define], processors: Iterable[Processor], folder: Path = SHIPPED
 ) -> list[Path]:
-    """Writes the objects of functions for each of the processors to a folder, in place of older
-    ones. Returns the paths."""
+    """Writes the object code of functions for each processor to a folder, and removes older files.
+    Returns the paths."""
     for old in folder.glob(f"{KIND}s-{sys.platform}-*"):
         old.unlink()
     return [
         write_whole(
-            folder / _file(one),
+            folder / _file(processor),
             msgspec.msgpack.encode(
-                {name: _compiled(name, define, one) for name, define in definitions.items()}
+                {name: _compiled(name, define, processor) for name, define in definitions.items()}
             ),
         )
-        for one in processors
+        for processor in processors
     ]
 
 
 @lru_cache
 def _shipped() -> Mapping[str, bytes]:
-    """Returns the objects that the package holds for this processor, by the functions' names."""
-    for level in levels():
-        path = SHIPPED / _file(level)
+    """Returns the object code that the package ships for this processor, by function name."""
+    for processor in levels():
+        path = SHIPPED / _file(processor)
         if path.is_file():
             return msgspec.msgpack.decode(path.read_bytes(), type=dict[str, bytes])
     return {}
 
 
-def _file(level: Processor) -> str:
-    """Returns a name that says what the functions were made from, so that changed sources never
-    meet old ones."""
+def _file(processor: Processor) -> str:
+    """Returns a file name with a digest of the sources, so that changed sources never load old
+    code."""
     sources = disk_cache.key_of_sources((KIND,), disk_cache.SOURCES)
-    return f"{KIND}s-{sys.platform}-{level.name}-{sources}"
+    return f"{KIND}s-{sys.platform}-{processor.name}-{sources}"

@@ -1,13 +1,17 @@
-"""Stores that are put off to the last of their group, and are then done lane by lane together.
+"""Emits stores that are deferred to the last one of their group and then performed lane by lane.
 
-Where a column is written, each lane has a line of its own, and all lines have their place in the
-same few ways of a cache: by the next store it has forgotten the lines of this one. What one lane
-stores, one word behind the other, comes while its line is there.
+Where a warp writes columns, each lane writes to a cache line of its own, and power-of-two strides
+map all lines to a few sets of the host's cache: by the next store the line has been evicted. All
+words of one lane, stored together, use the line while it is present:
 
-It is done where all lanes are on and the lanes' places follow by one step and do not overlap, so
-that the order does not matter; where all are inside of the allocation that was reached last; and
-where each store is like an earlier one of its instruction (`cost.pattern_table`), so that its cost
-is known, and that it is aligned.
+    st [%rd1], a; st [%rd1+4], b     stride of 4096 bytes
+    ->  for lane in 0..31:  store a[lane], b[lane] at %rd1[0] + 4096 * lane
+
+Stores are deferred only if all lanes are active, their addresses are strided and disjoint (so that
+the order does not matter) and inside of the allocation accessed last, and each store repeats a
+pattern that its record has counted (`cost.pattern_table`), which gives its cost and implies its
+alignment. Otherwise the block's slow version stores at once. Which stores form such groups is
+decided by `passes.store_batching`.
 """
 
 from __future__ import annotations
@@ -32,32 +36,32 @@ from warploom.llvm.lanes import (
     lane_numbers,
 )
 from warploom.lower.access.group_addresses import GroupAddresses
-from warploom.lower.access.groups import Group
+from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.memory import MemoryCode
-from warploom.lower.access.pattern_places import pattern_place
+from warploom.lower.access.pattern_places import pattern_slot
 from warploom.lower.access.transfers import Transfers
 
 ALL_LANES = (1 << LANES) - 1
 SIGNATURE = ir.FunctionType(ir.VoidType(), [PTR, I64, PTR])
-"""`puts(first, step, data)`: where lane 0 reaches, the bytes from lane to lane, what is stored:
-for each store 32 elements."""
+"""The signature of `puts(first, step, data)`: the address in lane 0, bytes from lane to lane, and
+the stored elements, 32 for each store."""
 
 
 @dataclass
 class _Pending:
-    """Stores that are put off: where lane 0 and the next begin, and all bytes between the first
-    and the last place."""
+    """Holds deferred stores: the base address in lane 0, the bytes from lane to lane, and the
+    distance from the first to the last byte."""
 
-    group: Group
+    group: GroupValues
     first: Value
     step: Value
     extent: Value
-    kept: int = 0
-    """How many of the stores have come."""
+    count: int = 0
+    """The number of stores emitted so far."""
 
 
 class StoreBatch:
-    """Emits the stores of a warp function that are put off: of one group at a time."""
+    """Emits the deferred stores of a warp function, for one group at a time."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self._group_addresses = memory, GroupAddresses(memory.lanes)
@@ -65,13 +69,13 @@ class StoreBatch:
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._pending: _Pending | None = None
 
-    def forget(self) -> None:
-        """Code is made of which none of the stores lies behind."""
+    def reset(self) -> None:
+        """Resets the batch: no pending store dominates the code emitted next."""
         self._pending = None
 
-    def look(self, group: Group, bases: Value) -> Value:
-        """Returns whether the stores of a group can be put off, if all lanes are on: `bases` is
-        where their register leads. From then on it is their turn."""
+    def begin(self, group: GroupValues, bases: Value) -> Value:
+        """Begins a batch with the stores of a group. Returns true (an i1) if they can be deferred,
+        provided that all lanes are active; `bases` are the addresses in their register."""
         b, index = self.b, group.members[0][0]
         start, stop = group.accesses.span
         first = self.lanes.lane(bases, 0)
@@ -82,111 +86,121 @@ class StoreBatch:
         begin = b.add(first, I64(start))
         conditions = [
             b.not_(self.lanes.any(other)),
+            # The step is at least as long as the bytes that a lane stores, so lanes do not overlap,
+            # and too short for a sum to wrap around.
             b.icmp_unsigned("<", b.sub(step, I64(stop - start)), I64(FURTHEST)),
-            self.memory.places.within(index, group.shape.space, begin, extent),
+            self.memory.places.is_within(index, group.access_type.space, begin, extent),
         ]
         self._pending = _Pending(group, first, step, extent)
         for number in range(len(group.members)):
-            conditions += self._is_known(self._pending, number)
+            conditions += self._pattern_matches(self._pending, number)
         return reduce(b.and_, conditions)
 
     def _pattern(self, pending: _Pending, number: int) -> tuple[Value, Value]:
-        """Returns where the pattern of a store is kept, and what its first offset must be."""
+        """Returns the address of the pattern that a store must match, and its first offset."""
         index, offset = pending.group.members[number]
         first_byte = self.b.add(pending.first, I64(offset))
         rules = self.frame.layout.rules
-        place = pattern_place(self.lanes, rules, I64(ALL_LANES), first_byte)
-        row = self.memory.places.row(index, pending.group.shape.space)
-        return self.lanes.slot(row, place.at), self.b.sub(first_byte, place.base)
+        location = pattern_slot(self.lanes, rules, I64(ALL_LANES), first_byte)
+        row = self.memory.places.row(index, pending.group.access_type.space)
+        return self.lanes.slot(row, location.at), self.b.sub(first_byte, location.base)
 
-    def _is_known(self, pending: _Pending, number: int) -> list[Value]:
-        """Returns whether a store of its instruction with these places has been counted."""
+    def _pattern_matches(self, pending: _Pending, number: int) -> list[Value]:
+        """Returns conditions (i1) that hold if the record has counted this store's pattern."""
         pattern, offset = self._pattern(pending, number)
-        wanted = ((MASK, I64(ALL_LANES)), (STEP, pending.step), (OFFSETS, offset))
+        expected = ((MASK, I64(ALL_LANES)), (STEP, pending.step), (OFFSETS, offset))
         return [
             self.b.icmp_unsigned("==", self.b.load(self.lanes.slot(pattern, word), typ=I64), value)
-            for word, value in wanted
+            for word, value in expected
         ]
 
-    def disjoint(self, group: Group) -> Value | None:
-        """Returns whether the places of a group of loads lie apart from those of the stores that
-        are put off; None where they do anyway."""
+    def disjoint(self, group: GroupValues) -> Value | None:
+        """Returns true (an i1) if the loads of a group are disjoint from pending stores; None if no
+        store is pending in their space."""
         pending, b = self._pending, self.b
-        if pending is None or group.shape.space is not pending.group.shape.space:
+        if pending is None or group.access_type.space is not pending.group.access_type.space:
             return None
         start, stop = self._group_addresses.span(group)
         begin = b.add(pending.first, I64(pending.group.accesses.span[0]))
-        either = b.add(pending.extent, b.sub(b.sub(stop, start), I64(1)))
-        # How far a last byte lies behind the first that is stored to: less than both together are
-        # long, where they meet.
+        overlap_span = b.add(pending.extent, b.sub(b.sub(stop, start), I64(1)))
+        # Ranges overlap exactly if the load's last byte is less than both lengths together, minus
+        # one, after the first stored byte (modulo 2^64).
         lasts = [b.add(first, b.sub(stop, I64(1))) for first in group.firsts]
-        found = [b.icmp_unsigned(">=", b.sub(last, begin), either) for last in lasts]
-        return reduce(b.and_, found)
+        conditions = [b.icmp_unsigned(">=", b.sub(last, begin), overlap_span) for last in lasts]
+        return reduce(b.and_, conditions)
 
-    def keep(self, value: Value) -> None:
-        """Put the next store off."""
+    def append(self, value: Value) -> None:
+        """Adds the next store to the batch; after the last one, emits all of them."""
         pending = self._pending
         assert pending is not None
-        at = self.memory.places.at(pending.kept * pending.group.shape.part_bytes)
+        at = self.memory.places.at(pending.count * pending.group.access_type.part_bytes)
         self.b.store(value, at, align=64)
-        pending.kept += 1
-        if pending.kept == len(pending.group.members):
-            self.do()
+        pending.count += 1
+        if pending.count == len(pending.group.members):
+            self.flush()
             self._pending = None
 
-    def do(self) -> None:
-        """Do what was put off so far, and count it."""
+    def flush(self) -> None:
+        """Emits and counts the pending stores."""
         pending, b = self._pending, self.b
-        if pending is None or pending.kept == 0:
+        if pending is None or pending.count == 0:
             return
-        shape, members = pending.group.shape, pending.group.members
-        offsets = [offset for _, offset in members[: pending.kept]]
-        # Where code leaves too early, they go one after the other: that is rare.
-        together = pending.kept == len(members)
+        access_type, members = pending.group.access_type, pending.group.members
+        offsets = [offset for _, offset in members[: pending.count]]
+        # On an early exit, which is rare, stores go one after the other: a function for every
+        # prefix of the group would be more code.
+        together = pending.count == len(members)
         parts = [offsets] if together else [[offset] for offset in offsets]
         for number, part in enumerate(parts):
-            puts = _function(self.frame.module, shape.element, [o - part[0] for o in part])
-            pointer = self._transfers.pointer(shape, b.add(pending.first, I64(part[0])))
-            data = self.memory.places.at(number * shape.part_bytes)
-            b.call(puts, [pointer, pending.step, data])
+            function = _store_function(
+                self.frame.module, access_type.element, [o - part[0] for o in part]
+            )
+            pointer = self._transfers.pointer(access_type, b.add(pending.first, I64(part[0])))
+            data = self.memory.places.at(number * access_type.part_bytes)
+            b.call(function, [pointer, pending.step, data])
         self._count(pending)
-        record_memory_change(self.lanes, self.frame.environment, I64(pending.kept))
+        record_memory_change(self.lanes, self.frame.environment, I64(pending.count))
 
     def _count(self, pending: _Pending) -> None:
-        """Count each of those that have come as one more like an earlier one."""
-        for number in range(pending.kept):
+        """Counts each emitted store as a repetition of its pattern."""
+        for number in range(pending.count):
             pattern, _ = self._pattern(pending, number)
             self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
 
 
-def _function(module: ir.Module, element: ir.IntType, offsets: list[int]) -> Value:
-    """Return the function that does the stores of one element and these offsets, made once."""
+def _store_function(module: ir.Module, element: ir.IntType, offsets: list[int]) -> Value:
+    """Returns the function that performs the stores of one element type and these offsets; creates
+    it on first use."""
     name = ".".join(["puts", str(element), *map(str, offsets)])
     if name not in module.globals:
         function = ir.Function(module, SIGNATURE, name)
         function.linkage = "internal"
         function.attributes.add("noinline")
         function.args[2].add_attribute("noalias")
-        _emit(Lanes(module, FoldingBuilder()), function, element, offsets)
+        _emit_lane_loop(Lanes(module, FoldingBuilder()), function, element, offsets)
     return module.globals[name]
 
 
-def _emit(lanes: Lanes, function: ir.Function, element: ir.IntType, offsets: list[int]) -> None:
-    """Emit a loop over the lanes."""
-    start, lap, done = (function.append_basic_block(name) for name in ("start", "lane", "done"))
+def _emit_lane_loop(
+    lanes: Lanes, function: ir.Function, element: ir.IntType, offsets: list[int]
+) -> None:
+    """Emits a loop over the lanes."""
+    start, loop_block, done = (
+        function.append_basic_block(name) for name in ("start", "lane", "done")
+    )
     b, (first, step, data) = lanes.b, function.args
     b.position_at_end(start)
-    b.branch(lap)
-    b.position_at_end(lap)
-    lane, place = b.phi(I32), b.phi(PTR)
+    b.branch(loop_block)
+    b.position_at_end(loop_block)
+    lane, location = b.phi(I32), b.phi(PTR)
     for number, offset in enumerate(offsets):
         at = b.add(lane, I32(number * LANES))
         value = b.load(b.gep(data, [at], source_etype=element), typ=element)
-        b.store(value, b.gep(place, [I64(offset)], source_etype=I8), align=element.width // 8)
-    following, behind = b.add(lane, I32(1)), b.gep(place, [step], source_etype=I8)
-    for value, begun, next_one in ((lane, I32(0), following), (place, first, behind)):
-        value.add_incoming(begun, start)
-        value.add_incoming(next_one, lap)
-    b.cbranch(b.icmp_unsigned("<", following, I32(LANES)), lap, done)
+        b.store(value, b.gep(location, [I64(offset)], source_etype=I8), align=element.width // 8)
+    following, next_pointer = b.add(lane, I32(1)), b.gep(location, [step], source_etype=I8)
+    for value, initial, next_value in ((lane, I32(0), following), (location, first, next_pointer)):
+        value.add_incoming(initial, start)
+        value.add_incoming(next_value, loop_block)
+    b.cbranch(b.icmp_unsigned("<", following, I32(LANES)), loop_block, done)
     b.position_at_end(done)
     b.ret_void()

@@ -1,4 +1,5 @@
-"""Emits the moves of stores that are inlined: one function for each move."""
+"""Emits the data movement of inlined stores: one function for each `Move` of an access plan
+(`lower.access.loads` shows them)."""
 
 from __future__ import annotations
 
@@ -12,25 +13,27 @@ from warploom.llvm.masked_memory import masked_store, scatter
 from warploom.lower.access.transfers import WORD_BYTES, LaneAddresses, Transfers
 
 Store = Callable[[Transfers, LaneAddresses, Sequence[Value]], None]
-"""Stores elements of 32 lanes, given part by part; of lanes on one address the highest lasts."""
+"""Stores elements of 32 lanes, given part by part; of lanes at one address the highest survives."""
 
 
 def store(
     transfers: Transfers, move: Move, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Emit a store by a move, as a `Store` does."""
+    """Emits a store by a move."""
     STORES[move](transfers, lane_addresses, values)
 
 
 def store_scalar(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Store from all lanes to one place; some lane is on."""
+    """Stores the element of the highest active lane to one address. Some lane must be active."""
     b, lanes, access_type = transfers.b, transfers.lanes, lane_addresses.access_type
     highest: Value = I32(LANES - 1)
     if lane_addresses.on is not None:
-        behind = lanes.intrinsic("llvm.ctlz.i32", I32, [lanes.bits(lane_addresses.on), I1(0)])
-        highest = b.and_(b.sub(I32(LANES - 1), behind), I32(LANES - 1))
+        zeros = lanes.intrinsic("llvm.ctlz.i32", I32, [lanes.bits(lane_addresses.on), I1(0)])
+        # The guard has established that some lane is active; the mask keeps the index valid without
+        # one.
+        highest = b.and_(b.sub(I32(LANES - 1), zeros), I32(LANES - 1))
     pointer = transfers.pointer(access_type, lane_addresses.firsts[0])
     for part, value in enumerate(values):
         at = b.gep(pointer, [I64(part)], source_etype=access_type.element)
@@ -40,7 +43,7 @@ def store_scalar(
 def store_vectors(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Store consecutive elements from the begin of each run on."""
+    """Stores consecutive elements from the beginning of each lane run."""
     b, access_type, runs = transfers.b, lane_addresses.access_type, len(lane_addresses.firsts)
     whole, count = _interleaved(b, values), LANES // runs * access_type.parts
     for run, first in enumerate(lane_addresses.firsts):
@@ -51,7 +54,9 @@ def store_vectors(
         if lane_addresses.on is None:
             b.store(value, pointer, align=access_type.type.bytes)
         else:
-            masked_store(transfers.lanes, value, pointer, transfers.mask_of(lane_addresses, run))
+            masked_store(
+                transfers.lanes, value, pointer, transfers.run_mask_of(lane_addresses, run)
+            )
 
 
 def _interleaved(b: Value, values: Sequence[Value]) -> Value:
@@ -67,23 +72,27 @@ def _interleaved(b: Value, values: Sequence[Value]) -> Value:
 def store_scattered(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Scatter the elements of each lane."""
+    """Scatters the elements of each lane."""
     on, pointers = lane_addresses.mask, transfers.pointers(lane_addresses)
     for part, value in enumerate(values):
         scatter(
-            transfers.lanes, value, transfers.part(pointers, lane_addresses.access_type, part), on
+            transfers.lanes,
+            value,
+            transfers.part_pointers(pointers, lane_addresses.access_type, part),
+            on,
         )
 
 
 def store_pairs(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Scatter two words at once, where both lanes of each run are on or none is; else each word."""
-    assert lane_addresses.begins is not None
-    b, begins = transfers.b, lane_addresses.begins
-    on, differ = transfers.pairs(lane_addresses.mask)
-    with b.if_else(differ, likely=False) as (alone, pairs):
-        with alone:
+    """Scatters pairs of words as 64-bit elements if both lanes of each run of two are active, or
+    none is; else scatters each word."""
+    assert lane_addresses.run_pointers is not None
+    b, begins = transfers.b, lane_addresses.run_pointers
+    on, differ = transfers.pair_masks(lane_addresses.mask)
+    with b.if_else(differ, likely=False) as (single_words, pairs):
+        with single_words:
             store_scattered(transfers, lane_addresses, values)
         with pairs:
             both = b.bitcast(values[0], ir.VectorType(I64, begins.type.count))
@@ -93,7 +102,7 @@ def store_pairs(
 def store_by_step(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Store vectors if lanes follow by the size of an element, as is known when code runs."""
+    """Stores vectors if the step, a run-time value, is the size of an element; else scatters."""
     b = transfers.b
     consecutive = b.icmp_unsigned("==", lane_addresses.step, I64(lane_addresses.access_type.size))
     with b.if_else(consecutive) as (then, otherwise):
@@ -106,7 +115,7 @@ def store_by_step(
 def store_rows(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Store to local memory, where each 4-byte word of all lanes is a row."""
+    """Stores to local memory, in which each 4-byte word of all lanes is one row."""
     b, access_type, words = transfers.b, lane_addresses.access_type, list(values)
     pointer = transfers.pointer(access_type, lane_addresses.firsts[0])
     if access_type.type.bytes > WORD_BYTES:

@@ -1,7 +1,5 @@
-"""Describes where an inlined access reaches, and emits what its moves have in common
-(`lower.access.loads`, `lower.access.stores`). That the places are inside of an allocation has been
-found before.
-"""
+"""Describes the lane addresses of an inlined access, and emits what its loads and stores have in
+common (`lower.access.loads`, `lower.access.stores`). A guard has checked the addresses before."""
 
 from __future__ import annotations
 
@@ -32,19 +30,20 @@ from warploom.llvm.masked_memory import gather
 from warploom.lower.access.places import LOCAL_ROW_BITS
 
 WORD_BYTES = 4
-AHEAD = 1024
-"""How far ahead loads ask for what comes: some warps, and inside of most rows of matrices."""
+PREFETCH_DISTANCE = 1024
+"""Bytes from an access to the line that it prefetches: some warps further, and inside of most
+matrix rows."""
 
 HOST_LINE = 64
-"""Bytes of a line of the host's caches."""
+"""Bytes of a cache line of the host."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneAddresses:
-    """Holds where the lanes of a warp reach: the access, where each run begins (`firsts`), the
-    lanes that are `on`, None for all. `stride`: bytes from lane to lane in each run, where that is
-    known before the program runs; else `step` says it, and `pointers` where each lane reaches on
-    the host. `begins`: of runs of two lanes, where each begins on the host, as a vector."""
+    """Holds the addresses of a warp's lanes: the base address of each lane run (`firsts`) and the
+    active lanes (`on`, None for all). `stride` is the bytes from lane to lane in each run, if that
+    is a constant; else `step` holds it as a value, and `pointers` the host pointer of each lane.
+    `run_pointers` are the host pointers of runs of two lanes, as a vector."""
 
     access_type: AccessType
     firsts: Sequence[Value]
@@ -52,59 +51,62 @@ class LaneAddresses:
     stride: int = 0
     step: Value | None = None
     pointers: Value | None = None
-    begins: Value | None = None
+    run_pointers: Value | None = None
 
     @property
     def mask(self) -> Value:
-        """Returns the lanes that are on."""
+        """Returns the active lanes as a mask."""
         return ir.Constant(MASK, [I1(1)] * LANES) if self.on is None else self.on
 
 
 class Transfers:
-    """Emits what moves are made of. `pointer` gives where an address leads on the host; of local
-    memory, that of lane 0."""
+    """Emits the building blocks of moves. `pointer` returns the host pointer of an address; in
+    local memory, that of lane 0."""
 
     def __init__(self, lanes: Lanes, pointer: Callable[[AccessType, Value], Value]) -> None:
         self.lanes, self.b, self.pointer = lanes, lanes.b, pointer
 
     def pointers(self, lane_addresses: LaneAddresses) -> Value:
-        """Returns where each lane reaches on the host."""
+        """Returns the host pointer of each lane."""
         if lane_addresses.pointers is not None:
             return lane_addresses.pointers
-        b, begins = self.b, self._begins(lane_addresses)
-        length = LANES // begins.type.count
-        spread = b.shuffle_vector(begins, begins, selection(n // length for n in range(LANES)))
+        b, run_pointers = self.b, self._run_pointers(lane_addresses)
+        length = LANES // run_pointers.type.count
+        spread = b.shuffle_vector(
+            run_pointers, run_pointers, selection(n // length for n in range(LANES))
+        )
         steps = [I64(lane % length * lane_addresses.stride) for lane in range(LANES)]
         return b.gep(spread, [ir.Constant(vector(I64), steps)], source_etype=I8)
 
-    def _begins(self, lane_addresses: LaneAddresses) -> Value:
-        """Returns where each run begins on the host."""
-        if lane_addresses.begins is not None:
-            return lane_addresses.begins
-        begins: Value = undefined(ir.VectorType(PTR, len(lane_addresses.firsts)))
+    def _run_pointers(self, lane_addresses: LaneAddresses) -> Value:
+        """Returns the host pointer of the first lane of each lane run."""
+        if lane_addresses.run_pointers is not None:
+            return lane_addresses.run_pointers
+        run_pointers: Value = undefined(ir.VectorType(PTR, len(lane_addresses.firsts)))
         for run, first in enumerate(lane_addresses.firsts):
-            begins = self.b.insert_element(
-                begins, self.pointer(lane_addresses.access_type, first), I32(run)
+            run_pointers = self.b.insert_element(
+                run_pointers, self.pointer(lane_addresses.access_type, first), I32(run)
             )
-        return begins
+        return run_pointers
 
-    def part(self, pointers: Value, access_type: AccessType, part: int) -> Value:
-        """Returns where one part of each lane's elements begins."""
-        ahead = repeated(part * access_type.type.bytes, I64, pointers.type.count)
-        return self.b.gep(pointers, [ahead], source_etype=I8) if part else pointers
+    def part_pointers(self, pointers: Value, access_type: AccessType, part: int) -> Value:
+        """Returns the host pointers of one element of each lane."""
+        offset = repeated(part * access_type.type.bytes, I64, pointers.type.count)
+        return self.b.gep(pointers, [offset], source_etype=I8) if part else pointers
 
-    def pairs(self, on: Value) -> tuple[Value, Value]:
-        """Returns in which runs of two lanes the first one is on, and whether in some of them one
-        is on and the other is not."""
+    def pair_masks(self, on: Value) -> tuple[Value, Value]:
+        """Returns the mask of those runs of two lanes whose first lane is active, and true (an i1)
+        if in some run only one of both lanes is."""
         b, bits = self.b, self.lanes.bits(on)
         both = ir.VectorType(I32, LANES // 2)
         firsts = ir.Constant(both, [I32(1 << lane) for lane in range(0, LANES, 2)])
         first = b.and_(self.lanes.splat(bits, LANES // 2), firsts)
+        # Bit 2k of the result is set if lanes 2k and 2k + 1 differ.
         differ = b.and_(b.xor(bits, b.lshr(bits, I32(1))), I32(0x55555555))
         return b.icmp_unsigned("!=", first, zero(both)), b.icmp_unsigned("!=", differ, I32(0))
 
-    def mask_of(self, lane_addresses: LaneAddresses, run: int) -> Value:
-        """Returns the mask of a run, each lane as often as it has elements."""
+    def run_mask_of(self, lane_addresses: LaneAddresses, run: int) -> Value:
+        """Returns the mask of one lane run, each lane repeated once for each of its elements."""
         runs, parts = len(lane_addresses.firsts), lane_addresses.access_type.parts
         if runs == 1 and parts == 1:
             return lane_addresses.on
@@ -113,12 +115,12 @@ class Transfers:
         return self.b.shuffle_vector(lane_addresses.on, lane_addresses.on, selection(lanes))
 
     def local_row(self, pointer: Value, number: int) -> Value:
-        """Returns where the row of a word begins in local memory."""
+        """Returns the pointer to a word's row in local memory."""
         return self.b.gep(pointer, [I64(number << LOCAL_ROW_BITS)], source_etype=I8)
 
     def gather(self, access_type: AccessType, pointers: Value, on: Value) -> Value:
-        """Gather one element a lane. There is no instruction that gathers less than words: a
-        narrower element is cut out of the aligned word that it lies in."""
+        """Gathers one element a lane. There is no gather of less than 4 bytes: a narrower element
+        is extracted from the aligned word around it."""
         b, element = self.b, access_type.element
         if access_type.type.bytes >= WORD_BYTES:
             return gather(self.lanes, pointers, on, element)
@@ -129,11 +131,11 @@ class Transfers:
         bits = b.shl(b.trunc(b.and_(places, inside), vector(I32)), splat_constant(3, I32))
         return b.trunc(b.lshr(words, bits), vector(element))
 
-    def fetch(self, access_type: AccessType, first: Value, ahead: range) -> None:
-        """Asks for the bytes `ahead` of a place to come into the host's second cache. They may lie
-        outside of any allocation: then nothing comes."""
+    def prefetch(self, access_type: AccessType, first: Value, offset: range) -> None:
+        """Prefetches the bytes at the `offset` range from an address into the host's second-level
+        cache. They may lie outside of any allocation: a prefetch cannot fault."""
         pointer = self.pointer(access_type, first)
-        for line in range(ahead.start, ahead.stop, HOST_LINE):
+        for line in range(offset.start, offset.stop, HOST_LINE):
             place = self.b.gep(pointer, [I64(line)], source_etype=I8)
             reads, second, data = I32(0), I32(2), I32(1)
             self.lanes.intrinsic("llvm.prefetch.p0", ir.VoidType(), [place, reads, second, data])

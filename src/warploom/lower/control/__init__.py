@@ -1,3 +1,2 @@
-"""Lowers control flow of lanes: branches, divergence, reconvergence, suspension, barriers, and the
-order in which a block's warps run.
-"""
+"""Lowers the control flow of lanes: branches, divergence, reconvergence, barriers, suspension, and
+the order in which a thread block's warps run."""

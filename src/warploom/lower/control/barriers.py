@@ -1,8 +1,13 @@
-"""Barriers of a block in a warp's code: arriving, waiting, and what a counting barrier tells (PTX
+"""Emits the barriers of a thread block: arrival, waiting, and the results of counting barriers (PTX
 ISA, "Parallel Synchronization and Communication: bar, barrier").
 
-Their number and count are those of the lowest lane that gets there. Who is let go when is for
-`simt.scheduling`.
+A barrier ends a basic block. In code for all lanes together, `bar.sync 0` saves the live registers
+and leaves the warp function with `Status.BARRIER`; the call after that resumes in the next block.
+Where all warps of a block run in order, the wait is a jump to the next warp instead
+(`lower.control.warp_order`).
+
+Number and thread count of a barrier are those of the lowest lane that arrives. `simt.scheduling`
+decides when waiting warps continue.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from warploom.isa.ops.wgmma import is_group_barrier
 from warploom.isa.spec import Unit
 from warploom.llvm.lanes import I1, I32, I64, LANES, Value
 from warploom.lower.control.clusters import ClusterCode
-from warploom.lower.control.control import Control
+from warploom.lower.control.control import ControlFlow
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.operands import Operands
 from warploom.program.program import ProgramBlock
@@ -35,11 +40,11 @@ from warploom.simt.schedule_layout import (
 from warploom.simt.warp_table import ARGUMENT, ARGUMENT_2, SYNC_DONE, VOTE
 
 BAD_BARRIER = 7
-"""What the record of a fault calls it (`machine.faults.fault_errors`)."""
+"""The kind of a fault at an invalid barrier (`machine.faults.fault_errors`)."""
 
 
 class ArrivalCode(Protocol):
-    """Emits code that takes note of lanes that come to a barrier."""
+    """Emits code that records lanes which arrive at a barrier."""
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None: ...
 
@@ -49,7 +54,7 @@ class BarrierCode:
 
     def __init__(
         self,
-        control: Control,
+        control: ControlFlow,
         operands: Operands,
         arrivals: Sequence[ArrivalCode],
         clusters: ClusterCode,
@@ -58,14 +63,23 @@ class BarrierCode:
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
 
-    def ends(self, made: Instruction) -> bool:
-        """Returns whether it is a barrier at which a block ends and the warp leaves."""
-        return made.operation.spec.unit is Unit.BARRIER and not is_reducing_barrier(made)
+    def ends(self, instruction: Instruction) -> bool:
+        """Returns true if the instruction is a barrier that ends its basic block: all but those
+        that return a count."""
+        return instruction.operation.spec.unit is Unit.BARRIER and not is_reducing_barrier(
+            instruction
+        )
 
     def end(
-        self, copy: Copy, block: ProgramBlock, index: int, made: Instruction, guard: Value | None
+        self,
+        copy: Copy,
+        block: ProgramBlock,
+        index: int,
+        instruction: Instruction,
+        guard: Value | None,
     ) -> None:
-        """Wait at a barrier or arrive there, at the end of a block, if some lane gets there."""
+        """Emits the barrier at the end of a basic block: arrival or wait of the lanes that execute
+        it, if there are any."""
         frame, following = self.frame, block.successors[-1]
         on = frame.active.mask()
         if guard is not None:
@@ -73,127 +87,139 @@ class BarrierCode:
             waits, passes = (frame.function.append_basic_block(n) for n in ("wait", "pass"))
             self.b.cbranch(self.lanes.any(on), waits, passes)
             with self.b.goto_block(passes):
-                self.control.edges.go(copy, following, block.index)
+                self.control.edges.jump(copy, following, block.index)
             self.b.position_at_end(waits)
-        if is_cluster_barrier(made.operation):
-            self._end_in_cluster(copy, block, index, made, on)
+        if is_cluster_barrier(instruction.operation):
+            self._end_in_cluster(copy, block, index, instruction, on)
             return
-        number, threads = self._operands(index, made, on)
-        if "arrive" in made.operation.modifiers:
-            self._store(number, threads)
-            self.control.suspension.give_way(Status.ARRIVED_ONLY, following)
+        number, threads = self._operands(index, instruction, on)
+        if "arrive" in instruction.operation.modifiers:
+            self._store_operands(number, threads)
+            self.control.suspension.suspend(Status.ARRIVED_ONLY, following)
         elif copy is Copy.DIVERGENT:
-            if frame.variant.baseline and _simple(made) is not None:
-                with self.b.if_then(self.control.nodes.are_together(), likely=True):
-                    self._wait_together(block, index, made, number, threads)
+            # Baseline code has the divergent copy alone: its warps may still be together, and then
+            # wait as a whole.
+            if frame.variant.baseline and _plain_number(instruction) is not None:
+                with self.b.if_then(self.control.simt_stack.are_together(), likely=True):
+                    self._wait_together(block, index, instruction, number, threads)
             self._wait(index, number, threads, following)
-        elif copy is Copy.REGION and _simple(made) is not None:
-            self.control.suspension.hand_over(block.index)
+        elif copy is Copy.REGION and _plain_number(instruction) is not None:
+            self.control.suspension.wait_in_region(block.index)
         else:
-            self._wait_together(block, index, made, number, threads)
+            self._wait_together(block, index, instruction, number, threads)
 
     def _wait_together(
-        self, block: ProgramBlock, index: int, made: Instruction, number: Value, threads: Value
+        self,
+        block: ProgramBlock,
+        index: int,
+        instruction: Instruction,
+        number: Value,
+        threads: Value,
     ) -> None:
-        """Wait at a barrier at the end of a block, all living lanes together."""
-        self.control.suspension.wait_together(block.index, index, _simple(made))
-        self._leave(index, number, threads)
+        """Emits the wait at a barrier of all living lanes together."""
+        self.control.suspension.wait_together(block.index, index, _plain_number(instruction))
+        self._store_barrier(index, number, threads)
         self.frame.leave(Status.BARRIER)
 
     def _end_in_cluster(
-        self, copy: Copy, block: ProgramBlock, index: int, made: Instruction, on: Value
+        self, copy: Copy, block: ProgramBlock, index: int, instruction: Instruction, on: Value
     ) -> None:
-        """Arrive or wait at the barrier of the cluster, at the end of a block."""
+        """Emits the arrival or wait at the cluster's barrier, at the end of a basic block."""
         b, frame, following = self.b, self.frame, block.successors[-1]
-        self._note(index, on, I64(CLUSTER_BARRIER), I64(0))
-        if "arrive" in made.operation.modifiers:
+        self._record_arrival(index, on, I64(CLUSTER_BARRIER), I64(0))
+        if "arrive" in instruction.operation.modifiers:
             at = frame.context.state(CLUSTER_ARRIVED)
             b.store(b.or_(frame.get(at), b.zext(self.lanes.bits(on), I64)), at)
-            self.control.edges.go(copy, following, block.index)
+            self.control.edges.jump(copy, following, block.index)
             return
         waits, passes = (frame.function.append_basic_block(n) for n in ("wait", "pass"))
         b.cbranch(self.clusters.must_wait(on), waits, passes)
         with b.goto_block(passes):
-            self.control.edges.go(copy, following, block.index)
+            self.control.edges.jump(copy, following, block.index)
         b.position_at_end(waits)
         number, threads = I64(CLUSTER_BARRIER), I64(0)
         if copy is Copy.DIVERGENT:
             self._wait(index, number, threads, following)
         else:
             self.control.suspension.wait_together(block.index, index, None)
-            self._leave(index, number, threads)
+            self._store_barrier(index, number, threads)
             frame.leave(Status.BARRIER)
 
     def begin(self, block: ProgramBlock) -> None:
-        """Wait before a barrier that counts, at the begin of a block, with what the lanes add."""
-        made = self.frame.program.instructions[block.start]
-        if not is_reducing_barrier(made):
+        """Emits the wait before a counting barrier, at the beginning of its basic block, with the
+        number of lanes that this warp adds."""
+        instruction = self.frame.program.instructions[block.start]
+        if not is_reducing_barrier(instruction):
             return
         b, frame = self.b, self.frame
-        waited = frame.get(frame.context.table(SYNC_DONE))
+        passed = frame.get(frame.context.table(SYNC_DONE))
         b.store(I64(0), frame.context.table(SYNC_DONE))
-        on = self.operands.execution_mask(made)
-        must = b.and_(b.icmp_unsigned("==", waited, I64(0)), self.lanes.any(on))
-        with b.if_then(must):
-            number, threads = self._operands(block.start, made, on)
-            counted = self.operands.read(made.operands[-1], PRED)
-            if made.operation.modifiers["op"] == "and":
+        on = self.operands.execution_mask(instruction)
+        # PASS is set when the lanes resume here after the wait.
+        must_wait = b.and_(b.icmp_unsigned("==", passed, I64(0)), self.lanes.any(on))
+        with b.if_then(must_wait):
+            number, threads = self._operands(block.start, instruction, on)
+            counted = self.operands.read(instruction.operands[-1], PRED)
+            if instruction.operation.modifiers["op"] == "and":
                 counted = b.not_(counted)
             lanes = self.lanes.popcount(self.lanes.bits(b.and_(counted, on)))
             b.store(b.add(lanes, I64(1)), frame.context.table(VOTE))
             self._wait(block.start, number, threads, block.index)
 
-    def told(self, made: Instruction) -> tuple[Value, ScalarType]:
-        """Returns what a barrier has counted, as its destination gets it."""
+    def count_result(self, instruction: Instruction) -> tuple[Value, ScalarType]:
+        """Returns what a counting barrier has counted, as its destination's value and type."""
         b, frame = self.b, self.frame
         total = b.sub(frame.get(frame.context.table(VOTE)), I64(1))
         b.store(I64(0), frame.context.table(VOTE))
-        op = made.operation.modifiers["op"]
+        op = instruction.operation.modifiers["op"]
         if op == "popc":
             return self.lanes.splat(b.trunc(total, I32)), U32
         return self.lanes.splat(b.icmp_signed("==" if op == "and" else ">", total, I64(0))), PRED
 
     def _wait(self, index: int, number: Value, threads: Value, block: int) -> None:
-        """Leave, to go on at a block: the whole warp before 7.0, else the lanes that came."""
+        """Emits the exit that waits at a barrier and continues at a basic block: of the whole warp
+        before compute capability 7.0, else of the lanes that arrived."""
         if self.frame.variant.independent:
             self.frame.context.set_state(INSTRUCTION, I64(index))
-            self._store(number, threads)
-            self.control.suspension.give_way(Status.SPLIT_BARRIER, block)
+            self._store_operands(number, threads)
+            self.control.suspension.suspend(Status.SPLIT_BARRIER, block)
         else:
-            self._leave(index, number, threads)
-            self.control.suspension.give_way(Status.BARRIER, block)
+            self._store_barrier(index, number, threads)
+            self.control.suspension.suspend(Status.BARRIER, block)
 
-    def _leave(self, index: int, number: Value, threads: Value) -> None:
-        """Say at which barrier the warp as a whole waits."""
+    def _store_barrier(self, index: int, number: Value, threads: Value) -> None:
+        """Stores the barrier at which the warp as a whole waits."""
         words = {INSTRUCTION: I64(index), BARRIER: number, BARRIER_THREADS: threads}
         for word, value in words.items():
             self.frame.context.set_state(word, value)
 
-    def _store(self, number: Value, threads: Value) -> None:
+    def _store_operands(self, number: Value, threads: Value) -> None:
+        """Stores the barrier at which the running split waits."""
         self.b.store(number, self.frame.context.table(ARGUMENT))
         self.b.store(threads, self.frame.context.table(ARGUMENT_2))
 
-    def _operands(self, index: int, made: Instruction, on: Value) -> tuple[Value, Value]:
-        """Return the number of the barrier and of the threads that it awaits, 0 for all;
-        checked."""
+    def _operands(self, index: int, instruction: Instruction, on: Value) -> tuple[Value, Value]:
+        """Returns the barrier's number and the number of threads that it waits for, 0 for all;
+        checks both."""
         b = self.b
-        given = sources(made)[: -1 if is_reducing_barrier(made) else None]
-        number, *count = (self.operands.uniform(operand, on) for operand in given)
+        operands_given = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
+        number, *count = (self.operands.uniform(operand, on) for operand in operands_given)
         threads = count[0] if count else I64(0)
-        if is_group_barrier(made.operation):
+        if is_group_barrier(instruction.operation):
             number = b.add(number, b.udiv(self.frame.warp, I64(GROUP_WARPS)))
         else:
             self._check(index, on, number, threads)
-        self._note(index, on, number, threads)
+        self._record_arrival(index, on, number, threads)
         return number, threads
 
-    def _note(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emit what takes note of lanes that come to a barrier."""
+    def _record_arrival(self, index: int, on: Value, number: Value, threads: Value) -> None:
+        """Emits the code that records arrivals."""
         for code in self.arrivals:
             code.barrier(index, on, number, threads)
 
     def _check(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Stop the launch at a barrier that no block has, or that awaits part of a warp."""
+        """Emits the fault at a barrier number that does not exist, or a thread count that is not a
+        multiple of 32."""
         b = self.b
         unknown = b.icmp_unsigned(">=", number, I64(BARRIERS))
         uneven = b.icmp_unsigned("!=", b.and_(threads, I64(LANES - 1)), I64(0))
@@ -203,9 +229,9 @@ class BarrierCode:
             self.frame.fault(BAD_BARRIER, index, lane, number, threads)
 
 
-def _simple(made: Instruction) -> int | None:
-    """Return the number of a barrier of all threads, if it is a constant."""
-    match made.guard, sources(made):
+def _plain_number(instruction: Instruction) -> int | None:
+    """Returns the number of an unguarded barrier of all threads, if it is a constant; else None."""
+    match instruction.guard, sources(instruction):
         case None, (Immediate(number),) if number < BARRIERS:
             return number
         case _:

@@ -1,5 +1,10 @@
-"""Clusters of blocks in compiled code: their barrier, and addresses in the shared memory of
-others."""
+"""Emits what concerns thread block clusters: their barrier, and addresses in the shared memory of
+their other blocks.
+
+A shared address has the block's rank plus one in its upper bits, 0 for the own block.
+`ld.shared::cluster` at rank 2, offset 16 becomes an access at `start + 2 * stride + 16` on the
+host.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +20,8 @@ from warploom.simt.address_windows import BLOCK_BITS
 
 
 class ClusterCode:
-    """Emits what a warp function has to do with the other blocks of its cluster. `several`: the
-    clusters of the launch have several blocks."""
+    """Emits cluster operations of a warp function. `several`: the launch's clusters have several
+    blocks."""
 
     def __init__(self, frame: Frame, *, several: bool) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -25,11 +30,11 @@ class ClusterCode:
 
     @property
     def rank(self) -> Value:
-        """Return the rank of the block in its cluster, as an i64."""
+        """Returns the rank of the block in its cluster, as an i64."""
         return self.frame.prologue.b.zext(self._specials.rank(), I64)
 
     def live(self) -> Value:
-        """Return the blocks of the cluster that are there, as bits of an i64."""
+        """Returns the ranks of the cluster's blocks that exist at the moment, as bits of an i64."""
         if not self.several:
             return I64(1)
         frame = self.frame
@@ -38,15 +43,16 @@ class ClusterCode:
         )
 
     def start(self) -> Value:
-        """Returns where the shared memory of the cluster's first block begins, as an i64."""
+        """Returns the host address of the first block's shared memory, as an i64."""
         if not self.several:
             return self.frame.slot(Slot.SHARED_AT)
         p = self.frame.prologue.b
         before = p.mul(self.rank, self.frame.slot(Slot.SHARED_STRIDE))
         return p.sub(self.frame.slot(Slot.SHARED_AT), before)
 
-    def places(self, index: int, addresses: Value, mask: Value, size: int) -> Value:
-        """Places behind `start` for addresses of shared memory; leaves where one leads nowhere."""
+    def offsets_in_cluster(self, index: int, addresses: Value, mask: Value, size: int) -> Value:
+        """Returns the offsets from `start` of addresses in shared memory; leaves with a fault at an
+        invalid one."""
         b, frame = self.b, self.frame
         b.store(addresses, self._buffer, align=64)
         bits = b.zext(self.lanes.bits(mask), I64)
@@ -70,7 +76,7 @@ class ClusterCode:
         return b.load(self._buffer, typ=vector(I64), align=64)
 
     def must_wait(self, on: Value) -> Value:
-        """Returns whether lanes wait at the barrier of the cluster, as an i1."""
+        """Returns true (an i1) if lanes must wait at the cluster's barrier."""
         b, frame = self.b, self.frame
         failed = call(
             self.lanes,
@@ -87,14 +93,14 @@ class ClusterCode:
         return b.icmp_unsigned("!=", failed, I64(0))
 
     def rank_of(self, address: Value) -> Value:
-        """`getctarank`, of 64-bit lanes."""
-        b, every = self.b, self.lanes.splat
-        above = b.and_(b.lshr(address, every(I64(BLOCK_BITS))), every(I64((1 << 8) - 1)))
-        rank = b.sub(above, every(I64(1)))
-        own = b.icmp_unsigned("==", above, every(I64(0)))
-        return b.trunc(b.select(own, every(self.rank), rank), vector(I32))
+        """Returns the rank in 64-bit addresses (`getctarank`)."""
+        b, splat = self.b, self.lanes.splat
+        block_field = b.and_(b.lshr(address, splat(I64(BLOCK_BITS))), splat(I64((1 << 8) - 1)))
+        rank = b.sub(block_field, splat(I64(1)))
+        is_own = b.icmp_unsigned("==", block_field, splat(I64(0)))
+        return b.trunc(b.select(is_own, splat(self.rank), rank), vector(I32))
 
     @cached_property
     def _buffer(self) -> Value:
-        """Return room for the addresses of lanes."""
+        """Returns a buffer for the addresses of lanes."""
         return self.frame.prologue.alloca(vector(I64), align=64)

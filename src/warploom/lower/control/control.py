@@ -1,12 +1,18 @@
-"""Emits the control flow of lanes: where they branch, diverge and end.
+"""Emits the control flow of lanes at the ends of basic blocks.
 
-A branch of the convergent copy on which all lanes agree is a plain jump. One on which they part
-makes a node in the warp's table and goes on in the divergent copy (`lower.control.divergence`);
-there a block that is some branch's reconvergence point first asks the table
-(`lower.control.reconvergence`).
+Each basic block is emitted in several copies (`lower.frame.blocks`): convergent, for all living
+lanes together, and divergent. A branch on which all lanes agree is a plain jump in its copy. A
+branch on which they diverge is lowered, in the convergent copy, to one of three forms that passes
+have chosen:
 
-Who meets whom is decided by the rules of `machine.reference.splits`; nodes themselves are for
-`lower.control.simt_stack`. Where a warp cannot go on so, it leaves (`lower.control.suspension`).
+    exit of a masked loop   lanes that leave are masked off   (`lower.control.masked_loops`)
+    predicated block        the short side runs under a mask, the other lanes wait
+    anything else           push a node on the SIMT stack, jump to the divergent copy
+                            (`lower.control.divergence`)
+
+In the divergent copy a reconvergence point tests the stack first (`lower.control.reconvergence`).
+Which lanes reconverge with which is defined by `machine.reference.splits`. Where the schedule has
+to decide, the warp function returns (`lower.control.suspension`).
 """
 
 from __future__ import annotations
@@ -15,12 +21,12 @@ from llvmlite import ir
 
 from warploom.ir.warp_ir import BranchKind
 from warploom.llvm.lanes import I32, I64, Value
-from warploom.lower.control.divergence import Divergence
+from warploom.lower.control.divergence import DivergenceCode
 from warploom.lower.control.edges import Edges
-from warploom.lower.control.layout_recovery import Reshaping
+from warploom.lower.control.layout_recovery import LayoutRecovery
 from warploom.lower.control.masked_loops import MaskedLoopCode
 from warploom.lower.control.reconvergence import ReconvergenceCode
-from warploom.lower.control.simt_stack import NodeCode
+from warploom.lower.control.simt_stack import SimtStackCode
 from warploom.lower.control.suspension import Suspension
 from warploom.lower.control.warp_order import WarpOrder
 from warploom.lower.frame.blocks import Blocks, Copy
@@ -29,9 +35,9 @@ from warploom.lower.frame.spills import SpillCode
 from warploom.simt.warp_table import ARRIVED
 
 
-class Control:
-    """Holds the blocks of a warp function in all copies with the ways between them, and emits what
-    lanes do at the ends of blocks."""
+class ControlFlow:
+    """Holds the basic blocks of a warp function in all copies and the edges between them, and emits
+    what lanes do at the ends of blocks."""
 
     def __init__(self, frame: Frame, saved: SpillCode) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -39,22 +45,22 @@ class Control:
         self.suspends = frame.facts.reconvergence.suspends
         saved.spill(frame.facts.spilled)
         self.blocks = Blocks(frame)
-        self.nodes = NodeCode(frame)
+        self.simt_stack = SimtStackCode(frame)
         self.warp_order = WarpOrder(frame, scheduled=self.suspends)
-        self.masked_loops = MaskedLoopCode(frame, self.nodes)
-        self.reshaping = Reshaping(self.blocks, saved, self.masked_loops)
-        self.suspension = Suspension(self.blocks, saved, self.warp_order, self.reshaping)
+        self.masked_loops = MaskedLoopCode(frame, self.simt_stack)
+        self.layout_recovery = LayoutRecovery(self.blocks, saved, self.masked_loops)
+        self.suspension = Suspension(self.blocks, saved, self.warp_order, self.layout_recovery)
         self.reconvergence = ReconvergenceCode(
-            self.blocks, self.nodes, self.suspension, self.reshaping
+            self.blocks, self.simt_stack, self.suspension, self.layout_recovery
         )
         self.edges = Edges(self.blocks, self.masked_loops, self.suspension)
-        self.divergence = Divergence(self.edges, self.nodes, self.reshaping)
-        self._beside = frame.variable(I32)
-        """The lanes that run together, or wait for those that have stepped aside."""
+        self.divergence = DivergenceCode(self.edges, self.simt_stack, self.layout_recovery)
+        self._before_predicated = frame.variable(I32)
+        """The active lanes before a predicated block: those in it and those that wait."""
 
     def finish(self) -> dict[int, ir.Block]:
-        """Emit what the blocks lead to beside each other; gives the ways back in by the sites at
-        which a warp waits."""
+        """Emits the code that blocks share. Returns the entries of a resumed warp, by the site at
+        which it waited."""
         with self.b.goto_block(self.blocks.ended):
             self.warp_order.end()
         self.reconvergence.emit()
@@ -65,90 +71,102 @@ class Control:
     # ---- branches -------------------------------------------------------------------------------
 
     def branch(self, copy: Copy, block: int, guard: Value, instruction: int) -> None:
-        """Emit a guarded branch at the end of `block`; active lanes in which the guard holds take
-        it."""
+        """Emits a guarded branch at the end of `block`, taken by the active lanes in which the
+        guard holds."""
         target, following = self.program.blocks[block].successors
         b, lanes = self.b, self.lanes
         active = self.frame.active.bits()
-        goes = b.and_(lanes.bits(guard), active)
-        stays = b.xor(active, goes)
-        all_stay, some_stay = self.blocks.append("stay"), self.blocks.append("some")
-        b.cbranch(b.icmp_unsigned("==", goes, I32(0)), all_stay, some_stay)
-        with b.goto_block(all_stay):
-            self.edges.go(copy, following, block)
-        b.position_at_end(some_stay)
-        all_go, diverged = self.blocks.append("go"), self.blocks.append("parted")
-        weights = b.cbranch(b.icmp_unsigned("==", stays, I32(0)), all_go, diverged)
+        taken_lanes = b.and_(lanes.bits(guard), active)
+        other_lanes = b.xor(active, taken_lanes)
+        none_take, some_take = self.blocks.append("stay"), self.blocks.append("some")
+        b.cbranch(b.icmp_unsigned("==", taken_lanes, I32(0)), none_take, some_take)
+        with b.goto_block(none_take):
+            self.edges.jump(copy, following, block)
+        b.position_at_end(some_take)
+        all_take, diverged = self.blocks.append("go"), self.blocks.append("parted")
+        weights = b.cbranch(b.icmp_unsigned("==", other_lanes, I32(0)), all_take, diverged)
         if copy is not Copy.DIVERGENT:
             weights.set_weights([99, 1])
-        with b.goto_block(all_go):
-            self.edges.go(copy, target, block)
+        with b.goto_block(all_take):
+            self.edges.jump(copy, target, block)
         b.position_at_end(diverged)
         self.frame.counters.add(self.frame.layout.branches[instruction], I64(1))
         kind = self.frame.facts.blocks[block].branch
         if copy is not Copy.DIVERGENT and kind is BranchKind.EXIT:
-            self._leave_region(block, goes, stays, instruction)
+            self._exit_region(block, taken_lanes, other_lanes, instruction)
         elif copy is not Copy.DIVERGENT and kind is BranchKind.PREDICATED:
-            self._enter_predicated_block(copy, block, goes, stays, instruction)
+            self._enter_predicated_block(copy, block, taken_lanes, other_lanes, instruction)
         else:
-            self.divergence.part(copy, block, goes, stays, instruction)
+            self.divergence.split(copy, block, taken_lanes, other_lanes, instruction)
 
-    def _leave_region(self, block: int, goes: Value, stays: Value, instruction: int) -> None:
-        """Let some lanes leave a region, and wait behind it for those that go on."""
-        region = self.masked_loops.left_at(block)
+    def _exit_region(
+        self, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
+    ) -> None:
+        """Emits the exit of some lanes from a masked loop, where they wait for the others."""
+        region = self.masked_loops.region_left_at(block)
         assert region is not None
         target, following = self.program.blocks[block].successors
-        inside, rest, gone = (
-            (following, stays, goes) if target == region.point else (target, goes, stays)
+        loop_block, rest, exiting = (
+            (following, other_lanes, taken_lanes)
+            if target == region.point
+            else (target, taken_lanes, other_lanes)
         )
-        self.masked_loops.some_leave(region, gone, instruction)
+        self.masked_loops.exit_lanes(region, exiting, instruction)
         self.frame.active.set(rest)
-        self.edges.go(Copy.CONVERGENT, inside, block)
+        self.edges.jump(Copy.CONVERGENT, loop_block, block)
 
     def _enter_predicated_block(
-        self, copy: Copy, block: int, goes: Value, stays: Value, instruction: int
+        self, copy: Copy, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Let some lanes run a block, and meet the others right behind it."""
+        """Emits the entry of some lanes into a predicated block, after which the others join
+        again."""
         target, following = self.program.blocks[block].successors
         body = self.frame.facts.predicated_blocks[block]
         self.frame.counters.add(self.frame.layout.branches[instruction] + 1, I64(1))
-        lanes = goes if body == target else stays
-        for way in (target, following):
-            self.frame.transfers.to_varying(block, way)
-        self.b.store(self.frame.active.bits(), self._beside)
+        lanes = taken_lanes if body == target else other_lanes
+        for successor in (target, following):
+            # Registers that lose their shape after the block must be stored lane by lane before,
+            # while all lanes are active.
+            self.frame.transfers.to_varying(block, successor)
+        self.b.store(self.frame.active.bits(), self._before_predicated)
         self.frame.active.set(lanes)
         self.b.branch(self.blocks.predicated_copies[self.blocks.entry_copy(copy, body), body])
 
-    def step_back(self, copy: Copy, index: int) -> None:
-        """End such a block: all lanes that run together go on behind it."""
-        self.frame.active.set(self.b.load(self._beside, typ=I32))
-        self.edges.go(copy, self.program.blocks[index].successors[0], index)
+    def leave_predicated_block(self, copy: Copy, index: int) -> None:
+        """Ends a predicated block: restores the mask before it, and jumps to the block that
+        follows."""
+        self.frame.active.set(self.b.load(self._before_predicated, typ=I32))
+        self.edges.jump(copy, self.program.blocks[index].successors[0], index)
 
     def branch_together(self, copy: Copy, block: int, taken: Value) -> None:
-        """Emit a branch at the end of `block` that all lanes take, or none."""
+        """Emits a uniform branch at the end of `block`."""
         target, following = self.program.blocks[block].successors
-        self.b.cbranch(taken, *(self.edges.way(copy, way, block) for way in (target, following)))
+        self.b.cbranch(
+            taken,
+            *(self.edges.block_to(copy, successor, block) for successor in (target, following)),
+        )
 
-    def leave_lanes(self, copy: Copy, block: int, masked_loops: Value | None) -> None:
-        """`ret` or `exit` at the end of `block`, for some lanes or (None) for all active ones.
-        A warp that has lost lanes has left the round."""
-        if masked_loops is None:
-            self.edges.go(copy, self.program.exit, block)
+    def leave_lanes(self, copy: Copy, block: int, exiting: Value | None) -> None:
+        """Emits `ret` or `exit` at the end of `block`, for some lanes or (None) for all active
+        ones. The rest continues outside of the region version, which is for full warps."""
+        if exiting is None:
+            self.edges.jump(copy, self.program.exit, block)
             return
         b, frame = self.b, self.frame
         following = self.program.blocks[block].successors[-1]
-        gone_bits = self.lanes.bits(b.and_(frame.active.mask(), masked_loops))
-        rest = b.and_(frame.active.mask(), b.not_(masked_loops))
+        gone_bits = self.lanes.bits(b.and_(frame.active.mask(), exiting))
+        rest = b.and_(frame.active.mask(), b.not_(exiting))
         some, none = self.blocks.append("remain"), self.blocks.append("gone")
         b.cbranch(self.lanes.any(rest), some, none)
         with b.goto_block(none):
-            self.edges.go(copy, self.program.exit, block)
+            self.edges.jump(copy, self.program.exit, block)
         b.position_at_end(some)
         frame.active.set(self.lanes.bits(rest))
         frame.active.forget(gone_bits)
+        # Lanes that exit count as arrived: the innermost node must not wait for them.
         if copy is Copy.DIVERGENT:
             with b.if_then(b.icmp_signed(">=", frame.get(frame.nodes.top), I64(0))):
-                self.nodes.add_lanes(
+                self.simt_stack.add_lanes(
                     frame.nodes.node(frame.get(frame.nodes.top), ARRIVED), gone_bits
                 )
-        self.edges.go(Copy.CONVERGENT if copy is Copy.REGION else copy, following, block)
+        self.edges.jump(Copy.CONVERGENT if copy is Copy.REGION else copy, following, block)

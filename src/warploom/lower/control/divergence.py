@@ -1,5 +1,10 @@
-"""Emits how lanes that are together diverge: one side goes on in the divergent copy of the blocks,
-the other waits in a node of the warp's table (`lower.control.simt_stack`)."""
+"""Emits the divergence of lanes: one side continues in the divergent copy of the blocks, the other
+waits in a node of the SIMT stack (`lower.control.simt_stack`).
+
+    @%p bra B5;   reconvergence point B6, fall-through B4
+    ->  push node(point = B6, other side = B5 with the lanes of %p)
+        active mask = lanes of not %p;  jump to B4 (divergent copy)
+"""
 
 from __future__ import annotations
 
@@ -11,98 +16,121 @@ from warploom.abi.environment import Slot, Status
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I32, I64, Value
 from warploom.lower.control.edges import Edges
-from warploom.lower.control.layout_recovery import Reshaping
-from warploom.lower.control.simt_stack import NodeCode
+from warploom.lower.control.layout_recovery import LayoutRecovery
+from warploom.lower.control.simt_stack import SimtStackCode
 from warploom.lower.frame.blocks import Copy
 from warploom.program.uses import reads
 from warploom.ptx.ir import Register
 from warploom.simt.warp_table import ARRIVED, NONE
 
 
-class Divergence:
-    """Emits the places of one warp function at which lanes diverge."""
+class DivergenceCode:
+    """Emits the divergence in one warp function."""
 
-    def __init__(self, edges: Edges, nodes: NodeCode, reshaping: Reshaping) -> None:
-        self.edges, self.blocks, self.nodes, self.reshaping = edges, edges.blocks, nodes, reshaping
+    def __init__(
+        self, edges: Edges, simt_stack: SimtStackCode, layout_recovery: LayoutRecovery
+    ) -> None:
+        self.edges, self.blocks, self.simt_stack, self.layout_recovery = (
+            edges,
+            edges.blocks,
+            simt_stack,
+            layout_recovery,
+        )
         self.frame, self.lanes, self.b = edges.frame, edges.frame.lanes, edges.b
         self.program, self._variant = edges.program, edges.frame.variant
         self.steps: dict[int, ir.Block] = {}
-        """By instruction, where the divergent copy is stepped into in the middle of a block."""
+        """By instruction, the entry of the divergent copy in the middle of a basic block."""
 
-    def part(self, copy: Copy, block: int, goes: Value, stays: Value, instruction: int) -> None:
-        """Let active lanes go both ways: one side first, the other waits in a node."""
+    def split(
+        self, copy: Copy, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
+    ) -> None:
+        """Emits the divergence of the active lanes: one side runs first, the other waits in a
+        node."""
         b = self.b
-        self.spread_behind(block)
+        self.store_live_lanes(block)
         target, following = self.program.blocks[block].successors
         point = self.program.reconvergence[block]
         if point not in (target, following):
-            self._part_sides(block, (target, goes), (following, stays), instruction)
+            self._split_sides(block, (target, taken_lanes), (following, other_lanes), instruction)
             return
         first, mask, waiting = (
-            (following, stays, goes) if point == target else (target, goes, stays)
+            (following, other_lanes, taken_lanes)
+            if point == target
+            else (target, taken_lanes, other_lanes)
         )
-        known = self.nodes.gathers_at(point)
-        fresh, joined = self.blocks.append("push"), self.blocks.append("joined")
-        b.cbranch(known, joined, fresh)
-        b.position_at_end(fresh)
-        self.nodes.push(point, I64(NONE), I32(0), I64(instruction))
+        # One side goes straight to the reconvergence point: its lanes arrive at once. If the
+        # innermost node is for that point already, as in a loop that lanes leave one by one, they
+        # join it.
+        gathers = self.simt_stack.gathers_at(point)
+        new_node, joined = self.blocks.append("push"), self.blocks.append("joined")
+        b.cbranch(gathers, joined, new_node)
+        b.position_at_end(new_node)
+        self.simt_stack.push(point, I64(NONE), I32(0), I64(instruction))
         b.branch(joined)
         b.position_at_end(joined)
-        self.nodes.add_lanes(
+        self.simt_stack.add_lanes(
             self.frame.nodes.node(self.frame.get(self.frame.nodes.top), ARRIVED), waiting
         )
-        self._continue(mask, first, block)
+        self._run_diverged(mask, first, block)
 
-    def _part_sides(
+    def _split_sides(
         self, block: int, taken: tuple[int, Value], through: tuple[int, Value], instruction: int
     ) -> None:
-        """Part two sides of a branch, each a block and its lanes, which meet at neither: one
-        waits."""
+        """Emits the divergence into two sides, each a block and its lanes, of which neither begins
+        at the reconvergence point. A policy may choose which side waits."""
         b, frame = self.b, self.frame
         point = self.program.reconvergence[block]
         if not self._variant.chooses:
-            self.nodes.push(point, I64(taken[0]), taken[1], I64(instruction))
-            self._continue(through[1], through[0], block)
+            self.simt_stack.push(point, I64(taken[0]), taken[1], I64(instruction))
+            self._run_diverged(through[1], through[0], block)
             return
-        given = frame.pointer(Slot.PLAN_AT), frame.context.at(0), frame.warp
-        taken_first = b.icmp_signed("!=", call(self.lanes, "branch_first", *given), I64(0))
+        arguments = frame.pointer(Slot.PLAN_AT), frame.context.at(0), frame.warp
+        taken_first = b.icmp_signed("!=", call(self.lanes, "branch_first", *arguments), I64(0))
         waits_at = b.select(taken_first, I64(through[0]), I64(taken[0]))
         waiting = b.select(taken_first, through[1], taken[1])
-        self.nodes.push(point, waits_at, waiting, I64(instruction))
-        take, fall = self.blocks.append("take"), self.blocks.append("fall")
-        b.cbranch(taken_first, take, fall)
-        b.position_at_end(take)
-        self._continue(taken[1], taken[0], block)
-        b.position_at_end(fall)
-        self._continue(through[1], through[0], block)
+        self.simt_stack.push(point, waits_at, waiting, I64(instruction))
+        taken_block, fall_block = self.blocks.append("take"), self.blocks.append("fall")
+        b.cbranch(taken_first, taken_block, fall_block)
+        b.position_at_end(taken_block)
+        self._run_diverged(taken[1], taken[0], block)
+        b.position_at_end(fall_block)
+        self._run_diverged(through[1], through[0], block)
 
-    def _continue(self, bits: Value, index: int, origin: int) -> None:
+    def _run_diverged(self, bits: Value, index: int, origin: int) -> None:
+        """Runs lanes at a block in the divergent copy, or suspends them if the schedule mixes
+        diverged lanes."""
         self.frame.active.set(bits)
         if self._variant.mixes:
-            self.edges.suspension.give_way(Status.DIVERGED_STATUS, index)
+            self.edges.suspension.suspend(Status.DIVERGED_STATUS, index)
         else:
-            self.edges.go(Copy.DIVERGENT, index, origin)
+            self.edges.jump(Copy.DIVERGENT, index, origin)
 
-    def spread_behind(self, block: int) -> None:
-        """Lanes may part at the end of a block: keep lane by lane what they will read."""
+    def store_live_lanes(self, block: int) -> None:
+        """Stores the registers that successors of a block read lane by lane, before lanes may
+        diverge at its end."""
         if self.frame.registers.convergent:
-            ways = self.program.blocks[block].successors
-            live = frozenset[Register]().union(*(self.blocks.live(way) for way in ways))
-            self.edges.masked_loops.part(block, live)
+            successors = self.program.blocks[block].successors
+            live = frozenset[Register]().union(
+                *(self.blocks.live(successor) for successor in successors)
+            )
+            self.edges.masked_loops.diverge(block, live)
 
     def diverge_within(self, index: int, condition: Value, leave: Callable[[], None]) -> None:
-        """Go on with an instruction in the divergent copy if a condition holds. Its guard has been
-        counted; `leave` emits what else is to be before."""
+        """Emits the exit to the divergent copy before an instruction, taken if a condition holds
+        (an affine value that wraps around). The guard of that instruction has been counted; `leave`
+        emits what must happen before."""
         if index not in self.steps:
             self.steps[index] = self.blocks.append(f"step{index}")
         block = next(b for b in self.program.blocks if b.start <= index < b.stop)
         with self.b.if_then(condition, likely=False):
             leave()
-            made = self.program.instructions[index : block.stop]
-            behind = frozenset[Register]().union(
-                *(self.blocks.live(way) for way in block.successors)
+            rest = self.program.instructions[index : block.stop]
+            live_after = frozenset[Register]().union(
+                *(self.blocks.live(successor) for successor in block.successors)
             )
-            behind = behind.union(*(reads(one) for one in made))
-            self.edges.masked_loops.part(block.index, behind)
-            self.reshaping.set_stale(True)
+            live_after = live_after.union(*(reads(instruction) for instruction in rest))
+            self.edges.masked_loops.diverge(block.index, live_after)
+            # The wrapped value has lost its affine form: shapes must be checked when the lanes
+            # reconverge.
+            self.layout_recovery.set_stale(True)
             self.b.branch(self.steps[index])

@@ -1,5 +1,5 @@
-"""Emits the ways between the blocks of a warp function: what changes on them, and the looks at the
-fuel where they lead back."""
+"""Emits the edges between the basic blocks of a warp function: changes of register layouts, entries
+and exits of masked loops, and the fuel test of back edges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warploom.lower.frame.blocks import Blocks, Copy
 
 
 class Edges:
-    """Emits the ways between the blocks of one warp function, in each copy."""
+    """Emits the edges of one warp function, in each copy."""
 
     def __init__(
         self, blocks: Blocks, masked_loops: MaskedLoopCode, suspension: Suspension
@@ -21,56 +21,65 @@ class Edges:
         self.frame, self.b, self.program = blocks.frame, blocks.frame.lanes.b, blocks.program
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
 
-    def go(self, copy: Copy, index: int, origin: int) -> None:
-        """Jump from block `origin` to block `index` in a copy; `exit` ends the path."""
-        self.b.branch(self.way(copy, index, origin))
+    def jump(self, copy: Copy, index: int, origin: int) -> None:
+        """Emits a jump from block `origin` to block `index` in a copy; `program.exit` ends the
+        lanes."""
+        self.b.branch(self.block_to(copy, index, origin))
 
-    def way(self, copy: Copy, index: int, origin: int) -> ir.Block:
-        """Returns where to jump to get there, from code for block `origin`."""
+    def block_to(self, copy: Copy, index: int, origin: int) -> ir.Block:
+        """Returns the LLVM block to which code of block `origin` jumps to continue at block
+        `index`."""
         if copy is Copy.DIVERGENT:
-            return self._straight_way(copy, index, origin)
-        before, behind = (self.frame.shapes.around(block) for block in (origin, index))
-        left = [one for one in before if one not in behind and copy is not Copy.REGION]
-        entered = [one for one in behind if one not in before]
+            return self._direct_block(copy, index, origin)
+        before, after = (self.frame.shapes.around(block) for block in (origin, index))
+        left = [region for region in before if region not in after and copy is not Copy.REGION]
+        entered = [region for region in after if region not in before]
         if not (left or entered or self.frame.transfers.becomes_varying(origin, index)):
-            return self._straight_way(copy, index, origin)
+            return self._direct_block(copy, index, origin)
+        # An edge that changes layouts or masks gets a block of its own: neither end may do it for
+        # all its other edges.
         edge = self.blocks.append(f"edge{origin}.{index}")
         with self.b.goto_block(edge):
             self.frame.transfers.to_varying(origin, index)
             for region in left:
-                self.masked_loops.rest_leaves(region)
+                self.masked_loops.exit_region_together(region)
             self.masked_loops.enter(entered)
-            self.b.branch(self._straight_way(copy, index, origin))
+            self.b.branch(self._direct_block(copy, index, origin))
         return edge
 
-    def _straight_way(self, copy: Copy, index: int, origin: int) -> ir.Block:
-        """Return the same, where nothing changes on the way. A way back looks at the fuel first."""
+    def _direct_block(self, copy: Copy, index: int, origin: int) -> ir.Block:
+        """Returns the LLVM block of an edge on which no layout changes; a back edge passes through
+        the fuel test."""
         if index != self.program.exit and index <= origin:
             return self._header(self.blocks.entry_copy(copy, index), index)
         return self.blocks.entrance(copy, index)
 
     def _header(self, copy: Copy, index: int) -> ir.Block:
-        """Return the block through which loops come back: there a turn ends that is used up."""
+        """Returns the LLVM block of a loop's back edges: it ends the warp's turn if its
+        instructions are used up, and enters batches of iterations."""
         if (copy, index) not in self._headers:
             header = self.blocks.append(f"back.{copy.value}{index}")
             self._headers[copy, index] = header
             with self.b.goto_block(header):
                 with self.b.if_then(self.frame.fuel.ends_turn(), likely=False):
                     self._end_turn(copy, index)
+                # A loop with batches attempts one at each back edge.
                 batch = self.blocks.batches.get((copy, index))
                 self.b.branch(batch or self.blocks.entrance(copy, index))
         return self._headers[copy, index]
 
     def _end_turn(self, copy: Copy, index: int) -> None:
-        """Let the running lanes go on at a block when it is their turn again."""
+        """Suspends the running lanes; they continue at a block in their next turn."""
+        # In a masked loop that some lanes have left, those inside are a split of their own: the
+        # context must hold it as the SIMT stack would.
         together = copy is not Copy.DIVERGENT
         if together and self.frame.shapes.around(index):
             with (
-                self.b.if_then(self.masked_loops.have_left(index)),
+                self.b.if_then(self.masked_loops.some_exited(index)),
                 self.frame.registers.emitting_block(index, convergent=True),
             ):
-                self.masked_loops.part(index, self.blocks.live(index))
+                self.masked_loops.diverge(index, self.blocks.live(index))
                 self.frame.registers.convergent = False
-                self.suspension.give_way(Status.TURN_END, index)
+                self.suspension.suspend(Status.TURN_END, index)
         with self.frame.registers.emitting_block(index, convergent=together):
-            self.suspension.give_way(Status.TURN_END, index)
+            self.suspension.suspend(Status.TURN_END, index)

@@ -1,7 +1,9 @@
-"""Indexed branches: each lane goes where its own index says.
+"""Emits indexed branches (`brx.idx`), in which each lane jumps to the target that its index
+selects.
 
-Lanes that agree, as they mostly do, take one native switch. Where they part, `simt.indexed_branch`
-makes the nodes, and the lanes that it names first go on in the divergent copy.
+Lanes with one index, the common case, take a native `switch`. Where indices differ,
+`simt.indexed_branch` pushes the nodes, and the lanes that it selects first continue in the
+divergent copy.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from warploom.abi.environment import Status
 from warploom.core.types import U32
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I1, I32, I64, PTR, Value, vector
-from warploom.lower.control.control import Control
+from warploom.lower.control.control import ControlFlow
 from warploom.lower.control.simt_stack import call_depth
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.operands import Operands
@@ -22,59 +24,65 @@ from warploom.ptx.ir import Instruction
 from warploom.simt.warp_table import ARGUMENT, MASK, NONE
 
 BAD_INDEX = 5
-"""What the record of a fault calls it (`machine.faults.fault_errors`)."""
+"""The kind of a fault at an index without a target (`machine.faults.fault_errors`)."""
 
 
 class IndexedBranchCode:
     """Emits the indexed branches of one warp function."""
 
-    def __init__(self, control: Control, operands: Operands) -> None:
+    def __init__(self, control: ControlFlow, operands: Operands) -> None:
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
 
     def branch(
-        self, copy: Copy, block: ProgramBlock, index: int, made: Instruction, guard: Value | None
+        self,
+        copy: Copy,
+        block: ProgramBlock,
+        index: int,
+        instruction: Instruction,
+        guard: Value | None,
     ) -> None:
-        """Emit the branch at the end of `block`."""
+        """Emits the branch at the end of `block`."""
         b, lanes = self.b, self.lanes
-        targets = indexed_targets(made, self.frame.program.targets)
+        targets = indexed_targets(instruction, self.frame.program.targets)
         table = self._table(index, targets)
         mask = self.frame.active.mask()
         on = mask if guard is None else b.and_(mask, guard)
-        chosen = b.bitcast(self.operands.read(made.operands[0], U32), vector(I32))
-        first = lanes.lane(chosen, self._lowest(mask))
-        others = b.and_(mask, b.icmp_unsigned("!=", chosen, lanes.splat(first)))
+        indices = b.bitcast(self.operands.read(instruction.operands[0], U32), vector(I32))
+        first = lanes.lane(indices, self._lowest(mask))
+        disagreeing = b.and_(mask, b.icmp_unsigned("!=", indices, lanes.splat(first)))
         if guard is not None:
-            others = b.or_(others, b.and_(mask, b.not_(guard)))
+            disagreeing = b.or_(disagreeing, b.and_(mask, b.not_(guard)))
+        # An index without a target takes the general path, which faults.
         valid = b.icmp_unsigned("<", first, I32(len(targets)))
-        same = b.and_(b.not_(lanes.any(others)), valid)
-        agreed, split, going = (self._append(name) for name in ("agreed", "apart", "going"))
-        b.cbranch(same, agreed, split)
-        b.position_at_end(going)
-        goal = b.phi(I64)
-        self._switch(copy, block, goal, index)
-        b.position_at_end(agreed)
-        goal.add_incoming(b.load(self.lanes.slot(table, b.zext(first, I64)), typ=I64), agreed)
-        b.branch(going)
+        same = b.and_(b.not_(lanes.any(disagreeing)), valid)
+        uniform, split, jump_block = (self._append(name) for name in ("agreed", "apart", "going"))
+        b.cbranch(same, uniform, split)
+        b.position_at_end(jump_block)
+        target = b.phi(I64)
+        self._switch(copy, block, target, index)
+        b.position_at_end(uniform)
+        target.add_incoming(b.load(self.lanes.slot(table, b.zext(first, I64)), typ=I64), uniform)
+        b.branch(jump_block)
         b.position_at_end(split)
-        self._split(block, index, chosen, on, table, len(targets), goal, going)
+        self._split(block, index, indices, on, table, len(targets), target, jump_block)
 
     def _append(self, name: str) -> ir.Block:
         return self.frame.function.append_basic_block(name)
 
     def _lowest(self, mask: Value) -> Value:
-        given = [self.lanes.bits(mask), I1(0)]
-        return self.lanes.intrinsic("llvm.cttz.i32", I32, given)
+        """Returns the lowest lane of a mask, as an i32."""
+        arguments = [self.lanes.bits(mask), I1(0)]
+        return self.lanes.intrinsic("llvm.cttz.i32", I32, arguments)
 
     def _table(self, index: int, targets: tuple[int, ...]) -> Value:
-        """Return a constant of the module: the block of each index. Both copies of the branch use
-        it."""
+        """Returns a constant array: the block of each index. Both copies of the branch use it."""
         name = f"ways{index}"
         if name not in self.frame.module.globals:
             type = ir.ArrayType(I64, len(targets))
             table = ir.GlobalVariable(self.frame.module, type, name)
             table.linkage, table.global_constant = "internal", True
-            table.initializer = ir.Constant(type, [I64(to) for to in targets])
+            table.initializer = ir.Constant(type, [I64(successor) for successor in targets])
             table.type = PTR
         return self.frame.module.globals[name]
 
@@ -82,62 +90,73 @@ class IndexedBranchCode:
         self,
         block: ProgramBlock,
         index: int,
-        chosen: Value,
+        indices: Value,
         on: Value,
         table: Value,
         count: int,
-        goal: Value,
-        going: ir.Block,
+        target: Value,
+        jump_block: ir.Block,
     ) -> None:
-        """Lanes that do not all choose alike, though they may still go to one block."""
+        """Emits the branch of lanes with different indices, though all of these may select one
+        block."""
         b, frame, lanes = self.b, self.frame, self.lanes
-        goals = self._goals()
-        b.store(b.zext(chosen, vector(I64)), goals, align=64)
+        goals = self._target_buffer()
+        b.store(b.zext(indices, vector(I64)), goals, align=64)
         before = b.zext(frame.active.bits(), I64)
         self.control.suspension.saved.save_head()
-        meet = frame.program.reconvergence[block.index]
-        beside = block.successors[-1] if block.successors else meet  # no target: every lane faults
-        numbers = (count, beside, meet, index)
+        reconvergence = frame.program.reconvergence[block.index]
+        # Without any target every lane faults, and the fall-through block is never used.
+        following = block.successors[-1] if block.successors else reconvergence
+        numbers = (count, following, reconvergence, index)
         count_at, *rest = (I64(number) for number in numbers)
         level = I64(0) if frame.program.depth is None else call_depth(frame)
-        given = [frame.context.at(0), goals, b.zext(lanes.bits(on), I64), table, count_at, *rest]
-        found = call(lanes, "take_indexed_branch", *given, level)
-        bad = b.icmp_signed("==", found, I64(NONE))
-        with b.if_then(bad, likely=False):
-            self._fault(index, chosen, b.trunc(frame.get(frame.context.table(ARGUMENT)), I32))
-        together, differing = self._append("together"), self._append("parted")
+        arguments = [
+            frame.context.at(0),
+            goals,
+            b.zext(lanes.bits(on), I64),
+            table,
+            count_at,
+            *rest,
+        ]
+        target_block = call(lanes, "take_indexed_branch", *arguments, level)
+        is_bad = b.icmp_signed("==", target_block, I64(NONE))
+        with b.if_then(is_bad, likely=False):
+            self._fault(index, indices, b.trunc(frame.get(frame.context.table(ARGUMENT)), I32))
+        together, diverged = self._append("together"), self._append("parted")
         after = frame.get(frame.context.table(MASK))
-        b.cbranch(b.icmp_signed("==", before, after), together, differing)
+        # Different indices may select one block: then the mask has not changed, and no lane waits.
+        b.cbranch(b.icmp_signed("==", before, after), together, diverged)
         b.position_at_end(together)
-        goal.add_incoming(found, together)
-        b.branch(going)
-        b.position_at_end(differing)
-        self.control.divergence.spread_behind(block.index)
+        target.add_incoming(target_block, together)
+        b.branch(jump_block)
+        b.position_at_end(diverged)
+        self.control.divergence.store_live_lanes(block.index)
         self.control.suspension.saved.restore_head()
         frame.counters.add(frame.layout.branches[index], I64(1))
         if self.frame.variant.mixes:
-            self.control.suspension.give_way(Status.DIVERGED_STATUS, found)
+            self.control.suspension.suspend(Status.DIVERGED_STATUS, target_block)
         else:
-            self._switch(Copy.DIVERGENT, block, found, index)
+            self._switch(Copy.DIVERGENT, block, target_block, index)
 
-    def _goals(self) -> Value:
-        """Return room for a word of each lane."""
+    def _target_buffer(self) -> Value:
+        """Returns a buffer with a 64-bit word for each lane."""
         if not hasattr(self, "_room"):
             self._targets = self.frame.prologue.alloca(vector(I64), align=64)
         return self._targets
 
-    def _switch(self, copy: Copy, block: ProgramBlock, goal: Value, index: int) -> None:
-        """Jump to a block that is known only now; where there is none, the index is to blame."""
+    def _switch(self, copy: Copy, block: ProgramBlock, target: Value, index: int) -> None:
+        """Emits the jump to a block whose number is a run-time value; a number without a successor
+        faults."""
         b, wrong = self.b, self._append("no.target")
-        jump = b.switch(goal, wrong)
-        for to in dict.fromkeys(block.successors):
-            jump.add_case(I64(to), self.control.edges.way(copy, to, block.index))
+        jump = b.switch(target, wrong)
+        for successor in dict.fromkeys(block.successors):
+            jump.add_case(I64(successor), self.control.edges.block_to(copy, successor, block.index))
         b.position_at_end(wrong)
-        made = self.frame.program.instructions[index]
-        chosen = b.bitcast(self.operands.read(made.operands[0], U32), vector(I32))
-        self._fault(index, chosen, self._lowest(self.frame.active.mask()))
+        instruction = self.frame.program.instructions[index]
+        indices = b.bitcast(self.operands.read(instruction.operands[0], U32), vector(I32))
+        self._fault(index, indices, self._lowest(self.frame.active.mask()))
 
-    def _fault(self, index: int, chosen: Value, lane: Value) -> None:
-        """Stop the launch where the index of a lane (an i32) chooses no target."""
-        number = self.b.zext(self.lanes.lane(chosen, lane), I64)
+    def _fault(self, index: int, indices: Value, lane: Value) -> None:
+        """Emits the fault of a lane (an i32) whose index selects no target."""
+        number = self.b.zext(self.lanes.lane(indices, lane), I64)
         self.frame.fault(BAD_INDEX, index, lane, number, I64(0))

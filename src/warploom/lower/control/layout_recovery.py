@@ -1,4 +1,11 @@
-"""From registers lane by lane back to registers by shape, where all living lanes meet."""
+"""Emits the transition from divergent code, which keeps registers lane by lane, to convergent code,
+which keeps them by their vector shapes.
+
+After lanes have diverged and reconverged, %r4 = tid is 32 values in the context. A helper
+(`helpers.layout_recovery`) checks that they still are 0, 1, 2, ... and stores the first one, from
+which convergent code computes the rest. If a register has lost its shape, the warp stays in
+divergent code until its next reconvergence.
+"""
 
 from __future__ import annotations
 
@@ -14,53 +21,54 @@ from warploom.lower.frame.spills import SpillCode
 from warploom.ptx.ir import Register
 
 
-class Reshaping:
-    """Emits the ways from the divergent copy of a block to the convergent one.
-
-    A flag tells whether registers may have lost their shapes since lanes were together last.
-    """
+class LayoutRecovery:
+    """Emits the transitions to the convergent copy. A flag, *stale*, is set where registers may
+    have lost their shapes since lanes were last together."""
 
     def __init__(self, blocks: Blocks, saved: SpillCode, masked_loops: MaskedLoopCode) -> None:
         self.blocks, self.saved, self.masked_loops = blocks, saved, masked_loops
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
         self._stale = self.frame.variable(I1)
-        self._reshaped: dict[int, ir.Block] = {}
-        self._settlings: dict[int, ir.Block] = {}
+        self._recoveries: dict[int, ir.Block] = {}
+        self._settled_blocks: dict[int, ir.Block] = {}
 
     def set_stale(self, stale: bool) -> None:
-        """Say whether registers may have lost their shapes."""
+        """Stores the flag."""
         self.b.store(I1(int(stale)), self._stale)
 
-    def meet(self, index: int) -> None:
-        """Go on with a block, all living lanes together."""
+    def reconverge(self, index: int) -> None:
+        """Emits a jump to a block for all living lanes together."""
+        # Baseline code has one copy of each block, and registers lane by lane.
         if self.frame.variant.baseline:
             self.b.branch(self.blocks.copies[self.blocks.main, index])
             return
         stale = self.b.load(self._stale, typ=I1)
-        self.b.cbranch(stale, self.reshape(index), self._settled(index))
+        self.b.cbranch(stale, self.recover(index), self._settled(index))
 
-    def reshape(self, index: int) -> ir.Block:
-        """Returns where all living lanes go on together at a block, and registers were kept lane by
-        lane: in the convergent copy if they still have their shapes."""
+    def recover(self, index: int) -> ir.Block:
+        """Returns the LLVM block in which all living lanes continue at a block after registers were
+        kept lane by lane: in the convergent copy if these have their shapes."""
         if not self.frame.shapes or index == self.blocks.program.exit:
             return self._settled(index)
-        if index not in self._reshaped:
-            self._reshaped[index] = self.blocks.append(f"reshape{index}")
+        if index not in self._recoveries:
+            self._recoveries[index] = self.blocks.append(f"reshape{index}")
             emitting_block = self.frame.registers.emitting_block(index, convergent=False)
-            with self.b.goto_block(self._reshaped[index]), emitting_block:
-                holds = self._gather(index)
+            with self.b.goto_block(self._recoveries[index]), emitting_block:
+                holds = self._recover_shapes(index)
                 self.b.store(self.b.not_(holds), self._stale)
                 self.b.cbranch(
                     holds, self._settled(index), self.blocks.copies[Copy.DIVERGENT, index]
                 )
-        return self._reshaped[index]
+        return self._recoveries[index]
 
-    def _gather(self, index: int) -> Value:
-        """Emits what finds the shapes again that live registers have in a block; returns whether
-        they have them (an i1)."""
+    def _recover_shapes(self, index: int) -> Value:
+        """Emits the helper's call for the live registers of a block that have a shape there.
+        Returns true (an i1) if all of them have it."""
         frame, shaped = self.frame, self.frame.context_layout.shaped
         here = self.blocks.live(index) & frame.registers.here.keys() & shaped.keys()
-        words = [word for r in sorted(here, key=lambda r: r.name) for word in self._entry(r)]
+        words = [
+            word for r in sorted(here, key=lambda r: r.name) for word in self._descriptor_of(r)
+        ]
         if not words:
             return I1(1)
         type = ir.ArrayType(I64, len(words))
@@ -69,37 +77,41 @@ class Reshaping:
         table.initializer = ir.Constant(type, [I64(word) for word in words])
         table.type = PTR
         count, active = I64(len(words) // ENTRY_WORDS), self.b.zext(frame.active.bits(), I64)
-        found = call(
+        recovered = call(
             frame.lanes, "reshape_registers", frame.context_registers.base(), table, count, active
         )
-        return self.b.icmp_signed("!=", found, I64(0))
+        return self.b.icmp_signed("!=", recovered, I64(0))
 
-    def _entry(self, register: Register) -> list[int]:
-        """Returns the words about a register, or the two halves of one, in a table of
-        `helpers.layout_recovery`."""
+    def _descriptor_of(self, register: Register) -> list[int]:
+        """Returns the words of a register in the helper's table; a 128-bit register has an entry
+        for each half."""
         frame, bits = self.frame, register.type.bits
         shape, places = frame.registers.here[register], frame.context_layout
         by_lane, shaped = 8 * places.by_lane[register], 8 * places.shaped[register]
-        last = shape.width, shape.stride
+        vector_shape = shape.width, shape.stride
         if register.type == PRED:
-            return [by_lane, 1, 1, shaped, 8, 8, *last]
+            return [by_lane, 1, 1, shaped, 8, 8, *vector_shape]
         halves = range(0, bits, 64)
-        one = min(64, bits)
-        return [w for h in halves for w in (by_lane + h, bits, one, shaped + h, bits, one, *last)]
+        half_bits = min(64, bits)
+        return [
+            w
+            for h in halves
+            for w in (by_lane + h, bits, half_bits, shaped + h, bits, half_bits, *vector_shape)
+        ]
 
     def _settled(self, index: int) -> ir.Block:
-        """Returns where all living lanes go on together at a block, and all registers have their
-        shapes."""
+        """Returns the LLVM block in which all living lanes continue at a block, and registers have
+        their shapes."""
         regions = self.frame.shapes.around(index)
         if index == self.blocks.program.exit:
             return self.blocks.entrance(Copy.CONVERGENT, index)
-        if index not in self._settlings:
-            self._settlings[index] = self.blocks.append(f"settle{index}")
+        if index not in self._settled_blocks:
+            self._settled_blocks[index] = self.blocks.append(f"settle{index}")
             emitting_block = self.frame.registers.emitting_block(index, convergent=True)
-            with self.b.goto_block(self._settlings[index]), emitting_block:
+            with self.b.goto_block(self._settled_blocks[index]), emitting_block:
                 self.frame.transfers.load_reconverged(self.blocks.live(index))
                 if self.frame.registers.spilled:
                     self.saved.settle()
-                self.masked_loops.begin_anew(regions)
+                self.masked_loops.reenter(regions)
                 self.b.branch(self.blocks.entrance(Copy.CONVERGENT, index))
-        return self._settlings[index]
+        return self._settled_blocks[index]

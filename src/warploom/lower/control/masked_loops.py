@@ -1,8 +1,11 @@
-"""Regions that lanes leave one by one (`analysis.masked_loops`), in the convergent copy.
+"""Emits regions that lanes leave one by one (`analysis.masked_loops`), in the convergent copy.
 
-Those that are still inside go on together, with registers by their shapes; nothing is blended for
-the others. A lane that leaves leaves behind what is read behind the region. The warp's table hears
-of it only if the lanes inside part in another way, or if the warp's turn ends.
+    loop: ...; @%p bra done; bra loop;     lanes with different trip counts
+
+Lanes that leave are only masked off. Those inside stay in convergent code, with registers by their
+vector shapes and without blends. For a lane that leaves, the registers that are read after the
+region are stored; the exit of the last lanes merges them. The SIMT stack gets a node for the region
+only if the lanes inside diverge otherwise, or if the warp's turn ends.
 """
 
 from __future__ import annotations
@@ -11,121 +14,132 @@ from collections.abc import Iterable
 
 from warploom.analysis.masked_loops import MaskedRegion
 from warploom.llvm.lanes import I32, I64, Value, storage_type, zero
-from warploom.lower.control.simt_stack import NodeCode
+from warploom.lower.control.simt_stack import SimtStackCode
 from warploom.lower.frame.frame import Frame
 from warploom.ptx.ir import Register
 from warploom.simt.warp_table import ARRIVED, NONE
 
 
 class MaskedLoopCode:
-    """Emits what is done where lanes enter such regions and leave them."""
+    """Emits the entries and exits of masked loops."""
 
-    def __init__(self, frame: Frame, nodes: NodeCode) -> None:
-        self.frame, self.nodes = frame, nodes
+    def __init__(self, frame: Frame, simt_stack: SimtStackCode) -> None:
+        self.frame, self.simt_stack = frame, simt_stack
         self.lanes, self.b = frame.lanes, frame.lanes.b
-        left = frame.shapes.masked_regions
-        self._came = {region: frame.variable(I32) for region in left}
-        """The lanes that came to a region, as bits."""
-        self._first = {region: frame.variable(I64) for region in left}
-        """The branch at which the first of them left."""
-        self._behind = {
+        regions = frame.shapes.masked_regions
+        self._entered = {region: frame.variable(I32) for region in regions}
+        """By region, the lanes that entered it, as bits."""
+        self._first_exit = {region: frame.variable(I64) for region in regions}
+        """By region, the branch at which its first lanes left."""
+        self._exited_values = {
             region: {r: frame.variable(storage_type(r.type)) for r in _sorted(region.kept)}
-            for region in left
+            for region in regions
         }
-        """What those that have left hold."""
+        """By region and register, the values of lanes that have left."""
 
-    def left_at(self, block: int) -> MaskedRegion | None:
-        """Return the region that lanes leave at the end of a block while others may stay."""
+    def region_left_at(self, block: int) -> MaskedRegion | None:
+        """Returns the region that some lanes leave at the end of a block while others may stay;
+        None if there is none."""
         return next(
             (region for region in self.frame.shapes.masked_regions if block in region.exits), None
         )
 
     def enter(self, regions: Iterable[MaskedRegion]) -> None:
-        """Let the active lanes come to regions."""
+        """Records the active lanes as those that enter regions."""
         for region in regions:
-            self.b.store(self.frame.active.bits(), self._came[region])
+            self.b.store(self.frame.active.bits(), self._entered[region])
 
-    def begin_anew(self, regions: Iterable[MaskedRegion]) -> None:
-        """Let all lanes come to regions from where they had parted: none has left these, and what
-        some had left behind when they parted is forgotten."""
+    def reenter(self, regions: Iterable[MaskedRegion]) -> None:
+        """Records that all lanes enter regions after they had diverged inside: none has left, and
+        values stored by lanes that left before are reset."""
         for region in regions:
-            for register, place in self._behind[region].items():
-                self.b.store(zero(storage_type(register.type)), place)
+            for register, variable in self._exited_values[region].items():
+                self.b.store(zero(storage_type(register.type)), variable)
         self.enter(regions)
 
-    def some_leave(self, region: MaskedRegion, bits: Value, branch: int) -> None:
-        """Let some of the active lanes, as bits, leave a region at a branch. They stay active
-        here."""
-        b, gone = self.b, self.lanes.mask(bits)
-        for register, place in self._behind[region].items():
-            held = b.load(place, typ=storage_type(register.type))
-            b.store(self.lanes.blend(gone, self.frame.registers.load(register), held), place)
+    def exit_lanes(self, region: MaskedRegion, bits: Value, branch: int) -> None:
+        """Stores the values of active lanes, as bits, that leave a region at a branch. The caller
+        masks them off."""
+        b, exited = self.b, self.lanes.mask(bits)
+        for register, variable in self._exited_values[region].items():
+            held = b.load(variable, typ=storage_type(register.type))
+            b.store(self.lanes.blend(exited, self.frame.registers.load(register), held), variable)
         first = I64(branch)
         if len(region.exits) > 1:
-            first = b.select(self._some_left(region), self.frame.get(self._first[region]), first)
-        b.store(first, self._first[region])
+            # Reconvergence is counted for the branch at which the first lanes left.
+            first = b.select(
+                self._any_exited(region), self.frame.get(self._first_exit[region]), first
+            )
+        b.store(first, self._first_exit[region])
 
-    def rest_leaves(self, region: MaskedRegion) -> None:
-        """Let all active lanes leave a region, and meet those that have left it before."""
+    def exit_region_together(self, region: MaskedRegion) -> None:
+        """Emits the reconvergence at a region's exit: merges the registers that earlier lanes
+        stored, and restores the mask that entered."""
         b, frame = self.b, self.frame
-        for register in self._behind[region]:
+        for register in self._exited_values[region]:
             frame.registers.store_varying(register, frame.registers.load(register))
-        with b.if_then(self._some_left(region), likely=False):
-            for register, place in self._behind[region].items():
-                held = b.load(place, typ=storage_type(register.type))
+        # Mostly no lane has left before: nothing is to be merged then, and the mask is as it was.
+        with b.if_then(self._any_exited(region), likely=False):
+            for register, variable in self._exited_values[region].items():
+                held = b.load(variable, typ=storage_type(register.type))
                 both = self.lanes.blend(frame.active.mask(), frame.registers.load(register), held)
                 frame.registers.store_varying(register, both)
-            self.nodes.count_reconvergence(frame.get(self._first[region]), I64(1))
-            frame.active.set(self._came_to(region))
+            self.simt_stack.count_reconvergence(frame.get(self._first_exit[region]), I64(1))
+            frame.active.set(self._entered_lanes(region))
 
-    def part(self, block: int, live: frozenset[Register]) -> None:
-        """Let lanes that were together in a block part, which will read these registers."""
+    def diverge(self, block: int, live: frozenset[Register]) -> None:
+        """Emits what precedes the divergence of lanes in a block, for the registers that they will
+        read."""
         self.frame.transfers.save_diverging(live)
         if self.frame.shapes.around(block):
-            self._note(block, live)
+            self._push_exited(block, live)
 
-    def _note(self, block: int, live: frozenset[Register]) -> None:
-        """Note where the active lanes, in a block inside of regions, are about to part in another
-        way, or to wait, with the `live` registers put where code for parted lanes finds them: note
-        in the warp's table who has left, and what those lanes hold."""
+    def _push_exited(self, block: int, live: frozenset[Register]) -> None:
+        """Pushes a node on the SIMT stack for each region around a block that lanes have
+        left, and stores their values in the context, since the lanes inside are about to
+        diverge or to wait."""
         b, frame = self.b, self.frame
         around = frame.shapes.around(block)
         inside = frame.active.bits()
-        masks = [*(self._came_to(region) for region in around), inside]
-        for region, came, stay in zip(around, masks, masks[1:], strict=False):
-            gone = b.and_(came, b.not_(stay))
-            with b.if_then(b.icmp_unsigned("!=", gone, I32(0))):
-                frame.active.set(came)
-                first = frame.get(self._first[region])
-                self.nodes.push(region.point, I64(NONE), I32(0), first)
+        masks = [*(self._entered_lanes(region) for region in around), inside]
+        # Outermost first, as the stack nests: the lanes inside a region are those that entered the
+        # next inner one.
+        for region, entered_lanes, stay in zip(around, masks, masks[1:], strict=False):
+            exited = b.and_(entered_lanes, b.not_(stay))
+            with b.if_then(b.icmp_unsigned("!=", exited, I32(0))):
+                frame.active.set(entered_lanes)
+                first = frame.get(self._first_exit[region])
+                self.simt_stack.push(region.point, I64(NONE), I32(0), first)
                 top = frame.get(frame.nodes.top)
-                self.nodes.add_lanes(frame.nodes.node(top, ARRIVED), gone)
-                self._put_back(region, live, self.lanes.mask(gone))
+                self.simt_stack.add_lanes(frame.nodes.node(top, ARRIVED), exited)
+                self._store_exited(region, live, self.lanes.mask(exited))
         frame.active.set(inside)
 
-    def _put_back(self, region: MaskedRegion, live: frozenset[Register], gone: Value) -> None:
-        """Put what the lanes that are `gone` hold where code for parted lanes finds it: what is
-        read behind the region, and of the `live` registers, which others read, anything."""
+    def _store_exited(self, region: MaskedRegion, live: frozenset[Register], exited: Value) -> None:
+        """Stores the registers of lanes that have left to the context: those that are read after
+        the region; for other live registers, zeros."""
         b, frame = self.b, self.frame
         read = region.kept | region.written & live
         for register in _sorted(read & frame.shared_over_blocks):
             whole = storage_type(register.type)
-            behind = self._behind[region].get(register)
-            held = zero(whole) if behind is None else b.load(behind, typ=whole)
+            stored = self._exited_values[region].get(register)
+            held = zero(whole) if stored is None else b.load(stored, typ=whole)
             frame.context_registers.write(
-                register, self.lanes.blend(gone, held, frame.context_registers.read(register))
+                register, self.lanes.blend(exited, held, frame.context_registers.read(register))
             )
 
-    def have_left(self, block: int) -> Value:
-        """Returns whether some lanes have left a region around a block that has one."""
-        return self._some_left(self.frame.shapes.around(block)[0])
+    def some_exited(self, block: int) -> Value:
+        """Returns true (an i1) if some lanes have left a region around a block that has one."""
+        return self._any_exited(self.frame.shapes.around(block)[0])
 
-    def _some_left(self, region: MaskedRegion) -> Value:
-        """Returns whether lanes have left a region, or one around the block inside of it."""
-        return self.b.icmp_unsigned("!=", self._came_to(region), self.frame.active.bits())
+    def _any_exited(self, region: MaskedRegion) -> Value:
+        """Returns true (an i1) if lanes have left a region, or one inside of it around the same
+        block."""
+        return self.b.icmp_unsigned("!=", self._entered_lanes(region), self.frame.active.bits())
 
-    def _came_to(self, region: MaskedRegion) -> Value:
-        return self.b.load(self._came[region], typ=I32)
+    def _entered_lanes(self, region: MaskedRegion) -> Value:
+        """Returns the lanes that entered a region, as bits."""
+        return self.b.load(self._entered[region], typ=I32)
 
 
 def _sorted(registers: Iterable[Register]) -> list[Register]:

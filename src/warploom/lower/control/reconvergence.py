@@ -1,6 +1,8 @@
-"""Emits the divergent copy's meetings: the points at which lanes wait for each other.
+"""Emits reconvergence in the divergent copy: the points at which lanes wait for each other.
 
-When all living lanes have met, code returns to the convergent copy.
+At a point, lanes join the innermost node of the SIMT stack if it is for this point. If its other
+side has not run, that side begins; once all its lanes have arrived, the node is popped. When the
+stack is empty and all living lanes are active, code returns to the convergent copy.
 """
 
 from __future__ import annotations
@@ -9,31 +11,32 @@ from llvmlite import ir
 
 from warploom.abi.environment import Status
 from warploom.llvm.lanes import I32, I64, Value
-from warploom.lower.control.layout_recovery import Reshaping
-from warploom.lower.control.simt_stack import NodeCode
+from warploom.lower.control.layout_recovery import LayoutRecovery
+from warploom.lower.control.simt_stack import SimtStackCode
 from warploom.lower.control.suspension import Suspension
 from warploom.lower.frame.blocks import Blocks, Copy
 from warploom.simt.warp_table import ARRIVED, EXPECTED, OTHER_BLOCK, OTHER_MASK
 
 
 class ReconvergenceCode:
-    """Emits what lanes do that come to a possible meeting point."""
+    """Emits what lanes do that arrive at a possible reconvergence point."""
 
     def __init__(
         self,
         blocks: Blocks,
-        nodes: NodeCode,
+        simt_stack: SimtStackCode,
         suspension: Suspension,
-        reshaping: Reshaping,
+        layout_recovery: LayoutRecovery,
     ) -> None:
-        self.blocks, self.nodes = blocks, nodes
-        self.suspension, self.reshaping = suspension, reshaping
+        self.blocks, self.simt_stack = blocks, simt_stack
+        self.suspension, self.layout_recovery = suspension, layout_recovery
         self.frame, self.lanes, self.b = blocks.frame, blocks.frame.lanes, blocks.frame.lanes.b
         self._points = self.frame.facts.reconvergence.points
         self._suspends = self.frame.facts.reconvergence.suspends
 
     def emit(self) -> None:
-        """Emit the blocks in which the divergent copy reaches a possible meeting point."""
+        """Emits the blocks through which the divergent copy enters possible reconvergence
+        points."""
         for index, block in self.blocks.arrivals.items():
             self.b.position_at_end(block)
             if index == self.blocks.program.exit:
@@ -42,40 +45,46 @@ class ReconvergenceCode:
                 self._arrive(index, block)
 
     def _arrive(self, index: int, arrival: ir.Block) -> None:
+        """Emits the arrival of the running lanes at a point: they join the innermost node if that
+        is its point, else continue."""
         b, frame = self.b, self.frame
-        meets = self.blocks.append(f"meet{index}")
-        b.cbranch(self.nodes.gathers_at(index), meets, self.blocks.copies[Copy.DIVERGENT, index])
-        b.position_at_end(meets)
-        node = self._gather(index)
+        gathers = self.blocks.append(f"meet{index}")
+        b.cbranch(
+            self.simt_stack.gathers_at(index), gathers, self.blocks.copies[Copy.DIVERGENT, index]
+        )
+        b.position_at_end(gathers)
+        node = self._join_node(index)
         expected = frame.get(frame.nodes.node(node, EXPECTED))
         frame.active.set(b.trunc(expected, I32))
-        self.nodes.count_reconvergence(self.nodes.branch(node), I64(1))
-        self.nodes.pop(node)
+        self.simt_stack.count_reconvergence(self.simt_stack.branch(node), I64(1))
+        self.simt_stack.pop(node)
+        # Nodes nest: the popped node's lanes may be expected at this point by the next one, too.
         together = self.blocks.append(f"together{index}")
         b.cbranch(b.icmp_signed("<", frame.get(frame.nodes.top), I64(0)), together, arrival)
         b.position_at_end(together)
-        whole = b.icmp_unsigned("==", frame.active.bits(), b.load(frame.active.live, typ=I32))
-        everyone = self.blocks.append(f"everyone{index}")
-        b.cbranch(whole, everyone, self.blocks.copies[Copy.DIVERGENT, index])
-        b.position_at_end(everyone)
-        self.reshaping.meet(index)
+        is_full = b.icmp_unsigned("==", frame.active.bits(), b.load(frame.active.live, typ=I32))
+        all_living = self.blocks.append(f"everyone{index}")
+        b.cbranch(is_full, all_living, self.blocks.copies[Copy.DIVERGENT, index])
+        b.position_at_end(all_living)
+        self.layout_recovery.reconverge(index)
 
-    def _gather(self, point: int) -> Value:
-        """Join the innermost node at its point: begin its other side if that waits, give way if
-        lanes are missing, else go on with the node, which is given."""
+    def _join_node(self, point: int) -> Value:
+        """Emits the arrival at the innermost node's point: runs its other side if that waits,
+        suspends if lanes are missing, else continues. Returns the node."""
         b, frame = self.b, self.frame
         node = frame.get(frame.nodes.top)
-        arrived = self.nodes.add_lanes(frame.nodes.node(node, ARRIVED), frame.active.bits())
+        arrived = self.simt_stack.add_lanes(frame.nodes.node(node, ARRIVED), frame.active.bits())
         self._other_side(point, node)
         if self._suspends:
             missing = b.icmp_unsigned("!=", arrived, frame.get(frame.nodes.node(node, EXPECTED)))
             with b.if_then(missing, likely=False):
-                self.suspension.give_way(Status.RECONVERGING, point)
+                self.suspension.suspend(Status.RECONVERGING, point)
         return node
 
     def _arrive_at_exit(self) -> None:
-        """Go on, where the path's lanes are gone, with whoever waits. Only nodes that gather at the
-        exit can be left: a point that post-dominates a branch is passed before the exit."""
+        """Emits the end of the running lanes, and continues with lanes that wait. Only nodes with
+        the exit as their point can be left: any other reconvergence point post-dominates its
+        branch, and is passed before the exit."""
         b, frame = self.b, self.frame
         frame.active.forget(frame.active.bits())
         inner, inside, outer = (self.blocks.append(name) for name in ("inner", "inside", "outer"))
@@ -83,20 +92,20 @@ class ReconvergenceCode:
         b.position_at_end(inner)
         b.cbranch(b.icmp_signed(">=", frame.get(frame.nodes.top), I64(0)), inside, outer)
         b.position_at_end(inside)
-        node = self._gather(self.blocks.program.exit)
+        node = self._join_node(self.blocks.program.exit)
         expected = b.trunc(frame.get(frame.nodes.node(node, EXPECTED)), I32)
         frame.active.set(expected)
-        self.nodes.pop(node)
+        self.simt_stack.pop(node)
         b.branch(inner)
         b.position_at_end(outer)
         if self._suspends:
             left = b.icmp_unsigned("!=", b.load(frame.active.live, typ=I32), I32(0))
             with b.if_then(left, likely=False):
-                self.suspension.give_way(Status.RECONVERGING, self.blocks.program.exit)
+                self.suspension.suspend(Status.RECONVERGING, self.blocks.program.exit)
         b.branch(self.blocks.ended)
 
     def _other_side(self, point: int, node: Value) -> None:
-        """Switch to the lanes that wait in the node, if any do."""
+        """Switches to the lanes that wait in a node for their side, if there are any."""
         b, frame, blocks = self.b, self.frame, self._points[point]
         if not blocks:
             return

@@ -1,6 +1,6 @@
-"""The nodes of a warp's table (`simt.warp_table`), as compiled code makes and leaves them: each
-says where lanes that parted gather again. When that happens is for `lower.control.reconvergence`.
-"""
+"""Emits operations on a warp's SIMT stack: the nodes of its table (`simt.warp_table`), each with a
+reconvergence point, the lanes expected there and those that have arrived.
+`lower.control.reconvergence` decides when lanes join a node."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from warploom.simt.warp_table import (
 )
 
 
-class NodeCode:
-    """Emits what is done to the nodes of one warp."""
+class SimtStackCode:
+    """Emits operations on the nodes of one warp."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.program = frame, frame.program
@@ -30,11 +30,12 @@ class NodeCode:
         _reconvergence_table(frame)
 
     def push(self, point: int, other: Value, other_mask: Value, branch: Value) -> None:
-        """Make a node for the active lanes that part at a branch; of them, `other_mask` wait to
-        begin at a block."""
+        """Pushes a node for the active lanes, which diverge at a branch; of these, `other_mask`
+        waits to begin at a block."""
         b, frame = self.b, self.frame
         free = frame.get(frame.nodes.free)
         node = self.lanes.intrinsic("llvm.cttz.i64", I64, [free, I1(1)])
+        # Removes the lowest free node from the set.
         b.store(b.and_(free, b.sub(free, I64(1))), frame.nodes.free)
         words = {
             POINT: I64(point),
@@ -54,48 +55,51 @@ class NodeCode:
         b.store(I64(point), frame.nodes.point)
 
     def gathers_at(self, point: int) -> Value:
-        """Returns whether the innermost node gathers lanes there, as deep in calls."""
+        """Returns true (an i1) if the innermost node has this reconvergence point, at the same
+        depth of calls."""
         b, frame = self.b, self.frame
         here = b.icmp_signed("==", frame.get(frame.nodes.point), I64(point))
         if self.program.depth is None or point == self.program.exit:
             return here
-        known = b.select(here, frame.get(frame.nodes.top), I64(0))
-        same = b.icmp_signed("==", frame.get(frame.nodes.node(known, LEVEL)), call_depth(frame))
+        # Reads node 0 if the point differs: the stack may be empty then, and its top (-1) no index.
+        node = b.select(here, frame.get(frame.nodes.top), I64(0))
+        same = b.icmp_signed("==", frame.get(frame.nodes.node(node, LEVEL)), call_depth(frame))
         return b.and_(here, same)
 
     def are_together(self) -> Value:
-        """Returns whether all living lanes are active, and no node gathers any."""
+        """Returns true (an i1) if all living lanes are active and the stack is empty."""
         b, frame = self.b, self.frame
         whole = b.icmp_unsigned("==", frame.active.bits(), b.load(frame.active.live, typ=I32))
         return b.and_(whole, b.icmp_signed("<", frame.get(frame.nodes.top), I64(0)))
 
     def add_lanes(self, place: Value, bits: Value) -> Value:
-        """Add lanes to a mask in memory; gives the sum."""
+        """Adds lanes to a mask in memory; returns the sum."""
         total = self.b.or_(self.frame.get(place), self.b.zext(bits, I64))
         self.b.store(total, place)
         return total
 
     def branch(self, node: Value) -> Value:
-        """Return the branch that made a node."""
+        """Returns the branch that pushed a node."""
         return self.frame.get(self.frame.nodes.node(node, BRANCH))
 
     def count_reconvergence(self, branch: Value, amount: Value) -> None:
-        """Count so many more reconvergences for a branch."""
+        """Adds to the number of reconvergences of a branch."""
         b = self.b
         table = self.frame.module.globals["meetings"]
+        # The first element of the table is that of NONE, -1.
         at = [I64(0), b.add(branch, I64(1))]
         place = b.load(b.gep(table, at, source_etype=table.value_type), typ=I64)
         self.lanes.add_to(self.lanes.slot(self.frame.counts, place), amount)
 
     def pop(self, node: Value) -> None:
-        """Leave a node for the one around it."""
+        """Pops a node."""
         b, frame = self.b, self.frame
         b.store(b.or_(frame.get(frame.nodes.free), b.shl(I64(1), node)), frame.nodes.free)
         frame.nodes.set_top(frame.get(frame.nodes.node(node, PARENT)))
 
 
 def call_depth(frame: Frame) -> Value:
-    """Returns how many calls deep the running lanes are, in a program whose calls come again
+    """Returns the call depth of the running lanes, in a program with recursive calls
     (`program.calls`)."""
     depth, lanes = frame.program.depth, frame.lanes
     assert depth is not None
@@ -105,8 +109,8 @@ def call_depth(frame: Frame) -> Value:
 
 
 def _reconvergence_table(frame: Frame) -> None:
-    """Return a constant of the module: where each branch instruction's meetings are counted, that
-    of none (NONE) first."""
+    """Defines a constant array in the module: the index of each branch's count of reconvergences,
+    with that of NONE first."""
     branches, discarded_count = frame.layout.branches, frame.layout.discarded_count
     size = len(frame.program.instructions)
     places = [I64(branches[i] + 1 if i in branches else discarded_count) for i in range(NONE, size)]

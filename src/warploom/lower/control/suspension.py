@@ -1,8 +1,9 @@
-"""Emits the ways by which a warp leaves before its end and comes back.
+"""Emits the exits and entries by which a warp suspends and resumes.
 
-Where a warp cannot go on — its turn is used up, lanes wait for others that another split holds — it
-leaves with the reason; `simt.scheduling` then says which split it takes up next, and it comes back
-there.
+Where a warp cannot continue (its turn is used up, or lanes wait for others in another split), it
+saves its state and returns a reason from the warp function. `simt.scheduling` selects the split to
+run next, and a later call resumes there. An exit between two turns saves registers either by their
+vector shapes, if all lanes are together, or lane by lane.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from llvmlite import ir
 
 from warploom.abi.environment import Status
 from warploom.llvm.lanes import I64, Value
-from warploom.lower.control.layout_recovery import Reshaping
+from warploom.lower.control.layout_recovery import LayoutRecovery
 from warploom.lower.control.warp_order import WarpOrder
 from warploom.lower.frame.blocks import Blocks, Copy
 from warploom.lower.frame.spills import SpillCode
@@ -24,81 +25,86 @@ from warploom.simt.warp_table import BLOCK, LIVE, MASK, SYNC_DONE, TOP
 
 
 class Suspension:
-    """Emits the ways out of one warp function and back in."""
+    """Emits the exits and entries of one warp function."""
 
     def __init__(
         self,
         blocks: Blocks,
         saved: SpillCode,
         warp_order: WarpOrder,
-        reshaping: Reshaping,
+        layout_recovery: LayoutRecovery,
     ) -> None:
-        self.blocks, self.saved, self.warp_order, self.reshaping = (
+        self.blocks, self.saved, self.warp_order, self.layout_recovery = (
             blocks,
             saved,
             warp_order,
-            reshaping,
+            layout_recovery,
         )
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
         self._exits: dict[tuple[Status, bool], ir.Block] = {}
-        """Where a warp leaves, by the reason, and whether it has saved its registers."""
+        """The blocks that leave the function, by reason and by whether they have saved their
+        registers."""
         self.sites: dict[int, int] = {}
-        """By the blocks at whose ends the warp as a whole waits, the numbers of the sites: one more
-        than that of the block, in any code of a kernel."""
+        """By the basic blocks at whose ends the warp as a whole waits, the numbers of the sites:
+        the block's number plus one, in baseline and optimised code alike."""
 
-    def give_way(self, status: Status, index: int | Value) -> None:
-        """Leave with a reason; the running lanes, if they can, go on at block `index` later."""
+    def suspend(self, status: Status, index: int | Value) -> None:
+        """Emits the exit with a reason; the running lanes can continue at block `index` later."""
         b, frame = self.b, self.frame
-        whole = (
+        is_whole = (
             frame.registers.convergent
             and status is not Status.DIVERGED_STATUS
             and isinstance(index, int)
         )
-        if whole:
-            # All lanes will go on there: nobody needs anything else.
+        if is_whole:
+            # All lanes will continue there, so only its live registers are needed.
             assert isinstance(index, int)
             self.saved.save(self.blocks.live(index))
         elif frame.registers.convergent:
-            known = isinstance(index, int)
+            # Other lanes or another block may run next, in divergent code: store registers lane by
+            # lane.
+            is_constant = isinstance(index, int)
             frame.transfers.save_diverging(
-                self.blocks.live(index) if known else frame.shared_over_blocks
+                self.blocks.live(index) if is_constant else frame.shared_over_blocks
             )
-        if (status, whole) not in self._exits:
-            name = f"leave.{status.name.lower()}{'.saved' if whole else ''}"
-            self._exits[status, whole] = self.blocks.append(name)
+        if (status, is_whole) not in self._exits:
+            name = f"leave.{status.name.lower()}{'.saved' if is_whole else ''}"
+            self._exits[status, is_whole] = self.blocks.append(name)
         b.store(I64(index) if isinstance(index, int) else index, frame.context.table(BLOCK))
-        b.branch(self._exits[status, whole])
+        b.branch(self._exits[status, is_whole])
 
     def wait_together(self, block: int, instruction: int, simple: int | None) -> None:
-        """Let the warp as a whole wait at a barrier at the end of `block`, all living lanes active.
-        `simple` is the barrier's number if that is a constant and it awaits all threads. Code goes
-        on where the warp leaves."""
-        with self._entered(block) as behind:
-            self.saved.save_together(self.blocks.live(behind))
+        """Emits the wait of the warp as a whole at a barrier at the end of `block`. `simple` is the
+        barrier's number if that is a constant and it waits for all threads. Code continues where
+        the warp returns to the schedule."""
+        with self._following_block(block) as following:
+            self.saved.save_together(self.blocks.live(following))
         site = self.sites.setdefault(block, block + 1)
         if simple is not None:
             self.warp_order.wait(site, instruction, simple)
         self.frame.context.set_state(RESUME, I64(site))
 
-    def hand_over(self, block: int) -> None:
-        """Emits the wait of a warp in a round, at a simple barrier; code goes on nowhere."""
-        with self._entered(block) as behind:
-            self.saved.save_registers(self.blocks.live(behind))
-            self.warp_order.pass_on(self.sites[block])
+    def wait_in_region(self, block: int) -> None:
+        """Emits the wait of a warp in a region version, at a barrier of all threads: the next warp
+        runs. No code follows."""
+        with self._following_block(block) as following:
+            self.saved.save_registers(self.blocks.live(following))
+            self.warp_order.switch_warp(self.sites[block])
 
     @contextmanager
-    def _entered(self, block: int) -> Generator[int]:
-        """Stand in the block behind a barrier at the end of `block`, which is given."""
-        behind = self._behind(block)
-        self.frame.transfers.to_varying(block, behind)
-        with self.frame.registers.emitting_block(behind, convergent=True):
-            yield behind
+    def _following_block(self, block: int) -> Generator[int]:
+        """Emits code as in the block after a barrier at the end of `block`; yields that block."""
+        following = self._following(block)
+        self.frame.transfers.to_varying(block, following)
+        with self.frame.registers.emitting_block(following, convergent=True):
+            yield following
 
-    def _behind(self, block: int) -> int:
+    def _following(self, block: int) -> int:
+        """Returns the block after a barrier at the end of `block`."""
         return self.blocks.program.blocks[block].successors[-1]
 
     def emit_exits(self) -> None:
-        """Emit the blocks through which a warp leaves."""
+        """Emits the blocks through which a warp leaves."""
         for (status, saved), block in self._exits.items():
             self.b.position_at_end(block)
             if not saved:
@@ -107,74 +113,83 @@ class Suspension:
             self.frame.leave(status)
 
     def emit_resumes(self) -> dict[int, ir.Block]:
-        """Return the ways back in, by what the state's RESUME says."""
-        ways: dict[int, ir.Block] = {}
+        """Emits the entries of a resumed warp, and returns them by the RESUME value in its
+        state."""
+        resumes: dict[int, ir.Block] = {}
         for block, site in self.sites.items():
-            ways[site] = self._resume(self.blocks.main, block)
-        ways[FROM_TABLE] = self._from_table()
-        return ways
+            resumes[site] = self._resume(self.blocks.main, block)
+        resumes[FROM_TABLE] = self._resume_from_table()
+        return resumes
 
     def emit_region_versions(self) -> dict[int, ir.Block]:
-        """Return, by site, where the next warp in relay goes on, if that is in a round."""
-        begun = {
-            block: self.blocks.entry_copy(Copy.REGION, self._behind(block)) for block in self.sites
+        """Emits the entries of region versions, and returns them by site."""
+        copies_by_block = {
+            block: self.blocks.entry_copy(Copy.REGION, self._following(block))
+            for block in self.sites
         }
         return {
             self.sites[block]: self._resume(copy, block)
-            for block, copy in begun.items()
+            for block, copy in copies_by_block.items()
             if copy is Copy.REGION
         }
 
     def _resume(self, copy: Copy, block: int) -> ir.Block:
-        """Return the way back in behind a barrier at the end of `block`."""
-        following = self._behind(block)
-        way = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
-        self.b.position_at_end(way)
+        """Emits the entry after a barrier at the end of `block`; returns it."""
+        following = self._following(block)
+        resume_block = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
+        self.b.position_at_end(resume_block)
         with self.frame.registers.emitting_block(following, convergent=True):
             self.saved.take_up_together(self.blocks.live(following), whole=copy is Copy.REGION)
-        self.reshaping.masked_loops.enter(self.frame.shapes.around(following))
-        self.reshaping.set_stale(False)
+        self.layout_recovery.masked_loops.enter(self.frame.shapes.around(following))
+        self.layout_recovery.set_stale(False)
         self.b.branch(self.blocks.entrance(copy, following))
-        return way
+        return resume_block
 
-    def _from_table(self) -> ir.Block:
-        """Take up the split that the table names, in the convergent copy if it is everyone."""
+    def _resume_from_table(self) -> ir.Block:
+        """Emits the entry that resumes the split which the warp's table names, in the convergent
+        copy if that is all living lanes."""
         b, frame = self.b, self.frame
-        way = self.blocks.append("take.up")
-        b.position_at_end(way)
+        resume_block = self.blocks.append("take.up")
+        b.position_at_end(resume_block)
         self.saved.restore_head()
         index = frame.get(frame.context.table(BLOCK))
         if frame.variant.baseline:
-            self._take_up(index, self.blocks.main)
-            return way
-        everyone = b.icmp_signed(
+            self._resume_at(index, self.blocks.main)
+            return resume_block
+        all_living = b.icmp_signed(
             "==", frame.get(frame.context.table(MASK)), frame.get(frame.context.table(LIVE))
         )
-        alone = b.icmp_signed("<", frame.get(frame.context.table(TOP)), I64(0))
+        no_nodes = b.icmp_signed("<", frame.get(frame.context.table(TOP)), I64(0))
         copies = Copy.CONVERGENT, Copy.DIVERGENT
+        # All living lanes are together if the split has all of them and no node waits for any.
         switches = {copy: self.blocks.append(f"take.up.{copy.value}") for copy in copies}
-        b.cbranch(b.and_(everyone, alone), *switches.values())
+        b.cbranch(b.and_(all_living, no_nodes), *switches.values())
         for copy, block in switches.items():
             b.position_at_end(block)
-            self.reshaping.set_stale(True)
-            self._take_up(index, copy)
-        return way
+            self.layout_recovery.set_stale(True)
+            self._resume_at(index, copy)
+        return resume_block
 
-    def _take_up(self, index: Value, copy: Copy) -> None:
-        """Go on in a copy at the block of that number."""
+    def _resume_at(self, index: Value, copy: Copy) -> None:
+        """Emits the switch to a block by its number, in a copy."""
         targets = self.b.switch(index, self.blocks.entrance(copy, self.blocks.program.exit))
-        for place in sorted(self.frame.facts.reconvergence.resumable):
+        for block_index in sorted(self.frame.facts.reconvergence.resumable):
             diverged = copy is Copy.DIVERGENT
-            to = self.blocks.entrance(copy, place) if diverged else self._taken_up(place)
-            targets.add_case(I64(place), to)
+            to = (
+                self.blocks.entrance(copy, block_index)
+                if diverged
+                else self._resume_together(block_index)
+            )
+            targets.add_case(I64(block_index), to)
 
-    def _taken_up(self, place: int) -> ir.Block:
-        """Emits the block in which all lanes are taken up at a place; returns it."""
-        block = self.blocks.append(f"take.up.{place}")
+    def _resume_together(self, block_index: int) -> ir.Block:
+        """Emits the block in which all living lanes resume at a basic block; returns it."""
+        block = self.blocks.append(f"take.up.{block_index}")
         with self.b.goto_block(block):
-            first = self.blocks.program.blocks[place].start
+            first = self.blocks.program.blocks[block_index].start
             if member_mask(self.blocks.program.instructions[first]) is not None:
-                # The convergent copy does not ask whether lanes have waited: they are all there.
+                # The convergent copy does not test whether lanes have waited for their member mask:
+                # all are active.
                 self.b.store(I64(0), self.frame.context.table(SYNC_DONE))
-            self.b.branch(self.reshaping.reshape(place))
+            self.b.branch(self.layout_recovery.recover(block_index))
         return block

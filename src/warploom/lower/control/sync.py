@@ -1,10 +1,11 @@
-"""Lanes that wait for those that an instruction's member mask names, and part again behind it."""
+"""Emits the waits of lanes before instructions with a member mask (`shfl.sync`, `bar.warp.sync`),
+and their divergence after."""
 
 from __future__ import annotations
 
 from warploom.abi.environment import Slot, Status
 from warploom.llvm.lanes import I32, I64
-from warploom.lower.control.control import Control
+from warploom.lower.control.control import ControlFlow
 from warploom.lower.frame.operands import Operands
 from warploom.program.program import ProgramBlock
 from warploom.program.uses import gathering_mask, member_mask
@@ -14,35 +15,40 @@ from warploom.simt.warp_table import ARGUMENT, SYNC_DONE
 
 
 class SyncCode:
-    """Emits what stands before and behind an instruction with a member mask."""
+    """Emits what precedes and follows an instruction with a member mask."""
 
-    def __init__(self, control: Control, operands: Operands) -> None:
+    def __init__(self, control: ControlFlow, operands: Operands) -> None:
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.lanes.b
         self.program = control.program
 
     def before(self, block: ProgramBlock) -> None:
-        """Wait before an instruction for the lanes that its member mask names and that live. In the
-        convergent copy they are all here."""
-        made = self.program.instructions[block.start]
-        mask = gathering_mask(made)
+        """Emits the wait for the living lanes of the member mask. In the convergent copy all of
+        them are active."""
+        instruction = self.program.instructions[block.start]
+        mask = gathering_mask(instruction)
         if mask is None or not self.frame.variant.independent:
             return
         b, frame = self.b, self.frame
         members = self.operands.uniform(mask, frame.active.mask())
         live = b.zext(b.load(frame.active.live, typ=I32), I64)
-        here = b.zext(frame.active.bits(), I64)
-        missing = b.and_(b.and_(members, live), b.not_(here))
-        waited = frame.get(frame.context.table(SYNC_DONE))
+        active = b.zext(frame.active.bits(), I64)
+        missing = b.and_(b.and_(members, live), b.not_(active))
+        has_waited = frame.get(frame.context.table(SYNC_DONE))
         b.store(I64(0), frame.context.table(SYNC_DONE))
-        must = b.and_(b.icmp_unsigned("!=", missing, I64(0)), b.icmp_unsigned("==", waited, I64(0)))
-        with b.if_then(must, likely=False):
+        # PASS is set when lanes resume here after the wait: they do not wait again, though members
+        # may still be missing.
+        must_wait = b.and_(
+            b.icmp_unsigned("!=", missing, I64(0)), b.icmp_unsigned("==", has_waited, I64(0))
+        )
+        with b.if_then(must_wait, likely=False):
             b.store(members, frame.context.table(ARGUMENT))
             frame.context.set_state(INSTRUCTION, I64(block.start))
-            self.control.suspension.give_way(Status.SYNC_WAIT, block.index)
+            self.control.suspension.suspend(Status.SYNC_WAIT, block.index)
 
-    def behind(self, block: ProgramBlock) -> None:
-        """Lanes that an instruction brought together may go their own ways again behind it."""
+    def after(self, block: ProgramBlock) -> None:
+        """Emits the suspension after such an instruction, under a schedule that lets its lanes
+        diverge again."""
         if (
             not self.frame.variant.mixes
             or member_mask(self.program.instructions[block.start]) is None
@@ -54,4 +60,4 @@ class SyncCode:
         count = self.lanes.popcount(frame.active.bits())
         several = b.icmp_unsigned(">", count, I64(1))
         with b.if_then(b.and_(adversarial, several)):
-            self.control.suspension.give_way(Status.DIVERGED_STATUS, block.successors[-1])
+            self.control.suspension.suspend(Status.DIVERGED_STATUS, block.successors[-1])

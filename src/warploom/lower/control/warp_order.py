@@ -1,9 +1,15 @@
-"""The warps of a block in relay: one call of the warp function runs them all, one after the other.
+"""Emits the execution of all warps of a thread block by one call of the warp function, in *warp
+order*.
 
-Where the schedule has nothing to decide — the policy goes in order, and all warps of the block that
-live stand whole at one place — a warp that comes to its end or to a barrier hands over to the next
-one. When all have come to the same barrier, they go on behind it. Anything else ends the relay; the
-schedule is then told how far each warp has come (`helpers.turns.end_relay`).
+This is for launches in which the schedule has no choice: the policy is in order, and all living
+warps of the block wait at one site with their lanes together. A warp that ends or arrives at a
+barrier jumps to the next one; when all wait at the same barrier, they continue after it:
+
+    warp 0: A; barrier   warp 1: A; barrier   warp 0: B; end   warp 1: B; end
+
+Full warps run region versions of the code between barriers (`lower.frame.blocks`). Anything else
+ends warp order: the function returns, and the schedule gets the progress of each warp
+(`helpers.turns.end_warp_order`).
 """
 
 from __future__ import annotations
@@ -17,56 +23,59 @@ from warploom.simt.warp_table import NONE
 
 
 class WarpOrder:
-    """Emits what warps do that come to their end or to a barrier in one warp function: its relay
-    goes on from there. `sites` are those at which they may wait."""
+    """Emits what warps do at their end or at a barrier in one warp function. `sites` are those at
+    which they may wait."""
 
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.state, self.sites = WarpOrderState(frame, scheduled=scheduled), WarpOrderSites()
 
     def enter(self, site: Value) -> None:
-        """Begin the call: its warp goes on from a site."""
+        """Begins a call: its warp continues from a site."""
+        # At the beginning of a block no thread has ended; in a later region some may have.
         self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self.frame.active.fewer)
-        self.state.begin_round(site)
-        self.b.cbranch(self.state.all_whole(), self.state.warp_loop, self.state.turn)
+        self.state.begin_region(site)
+        self.b.cbranch(self.state.all_full(), self.state.warp_loop, self.state.turn)
 
     def end(self) -> None:
-        """End the running warp."""
-        with self.b.if_else(self.state.together) as (warp_order, alone):
+        """Emits the end of the running warp."""
+        with self.b.if_else(self.state.together) as (warp_order, single):
             with warp_order:
                 self._arrive(END)
-            with alone:
+            with single:
                 self.frame.leave(Status.ENDED)
         self.b.unreachable()
 
     def wait(self, site: int, instruction: int, barrier: int) -> None:
-        """Let the running warp, in relay, wait at a barrier of all threads; what it needs later is
-        saved. Code goes on where it does not run in relay."""
-        self.sites.note(site, instruction, barrier)
+        """Emits the wait of the running warp at a barrier of all threads, if warps run in order;
+        its state is saved. Code continues for warps that do not."""
+        self.sites.add(site, instruction, barrier)
         with self.b.if_then(self.state.together):
             self._arrive(site)
 
-    def pass_on(self, site: int) -> None:
-        """Let the running warp, in a round, wait at a barrier of all threads; what it needs later
-        is saved. Where none before it has come elsewhere, the next one goes on."""
+    def switch_warp(self, site: int) -> None:
+        """Emits the wait of a warp in a region version at a barrier of all threads; its state is
+        saved. The next warp continues, unless one before waits at another site."""
         b, frame = self.b, self.frame
-        known = frame.get(self.state.site)
-        first = b.icmp_signed("==", known, I64(NONE))
-        with b.if_then(b.not_(b.or_(first, b.icmp_signed("==", known, I64(site)))), likely=False):
+        waiting_site = frame.get(self.state.site)
+        first = b.icmp_signed("==", waiting_site, I64(NONE))
+        with b.if_then(
+            b.not_(b.or_(first, b.icmp_signed("==", waiting_site, I64(site)))), likely=False
+        ):
             self._arrive(site)
         b.store(I64(site), self.state.site)
-        self.state.pay()
+        self.state.charge_budget()
         following = b.add(frame.warp, I64(1))
         frame.set_warp(following)
-        in_round = b.icmp_unsigned("<", following, frame.get(self.state.whole))
-        b.cbranch(in_round, self.state.round, self.state.behind)
+        in_region = b.icmp_unsigned("<", following, frame.get(self.state.full_warps))
+        b.cbranch(in_region, self.state.region, self.state.after_warp)
 
-    def take_turns(self) -> None:
-        """Let the warps of the round go one after the other, where a sweep cannot be."""
+    def run_in_order(self) -> None:
+        """Emits the jump to the region's first warp, where a warp loop is not possible."""
         self.b.branch(self.state.turn)
 
-    def swept(self, site: int, used: Value) -> None:
-        """Note that all warps have come to a site at once, or to the end, with so many
+    def finish_warp_loop(self, site: int, used: Value) -> None:
+        """Records that a warp loop has moved all warps to a site, or to the end, with `used`
         instructions."""
         b, frame = self.b, self.frame
         if self.state.scheduled:
@@ -78,5 +87,6 @@ class WarpOrder:
         b.branch(self.state.over)
 
     def _arrive(self, site: int) -> None:
+        """Jumps to the code that switches warps, after the arrival at a site."""
         self.b.store(I64(site), self.state.at)
         self.b.branch(self.state.arrived)

@@ -1,4 +1,4 @@
-"""The sites at which warps in relay may wait (`lower.control.warp_order`)."""
+"""Records the sites at which warps may wait in warp order (`lower.control.warp_order`)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from warploom.llvm.lanes import I64, PTR, Value
 
 
 class WarpOrderSites:
-    """Holds by site the instruction at which a warp waits, and the number of its barrier."""
+    """Holds, by site, the instruction at which a warp waits and the number of its barrier."""
 
     def __init__(self) -> None:
         self._waits: dict[int, tuple[int, int]] = {}
 
-    def note(self, site: int, instruction: int, barrier: int) -> None:
-        """Note that warps may wait at a site."""
+    def add(self, site: int, instruction: int, barrier: int) -> None:
+        """Adds a site."""
         self._waits[site] = instruction, barrier
 
     def __contains__(self, site: int | None) -> bool:
-        """Returns whether warps in relay may wait at a site."""
+        """Returns true if warps may wait at a site."""
         return site in self._waits
 
     def table(self, module: ir.Module) -> Value:
-        """Return a constant of the module: by site, the instruction at which a warp waits, and the
-        number of its barrier."""
+        """Returns a constant array: by site, the instruction and the barrier's number."""
         last = max(self._waits, default=0)
         words = [n for site in range(last + 1) for n in self._waits.get(site, (0, 0))]
         type = ir.ArrayType(I64, len(words))

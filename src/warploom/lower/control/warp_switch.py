@@ -1,4 +1,4 @@
-"""Emits how one warp in relay hands over to the next (`lower.control.warp_order`)."""
+"""Emits the switch from one warp to the next in warp order (`lower.control.warp_order`)."""
 
 from __future__ import annotations
 
@@ -13,50 +13,53 @@ from warploom.simt.schedule_layout import STATUS
 from warploom.simt.warp_table import NONE
 
 MOST_RESTARTS = 64
-"""Barriers that a block may pass before the schedule looks whether others should go on."""
+"""Barriers that a block may pass before the schedule considers other blocks."""
 
 
 class WarpSwitch:
-    """Emits the blocks of the relay in which no warp runs: from the end of one to the next."""
+    """Emits the blocks between the end of one warp's turn and the start of the next one's."""
 
     def __init__(self, state: WarpOrderState) -> None:
         self.state, self.frame, self.b = state, state.frame, state.b
 
     def emit(
         self,
-        ways: Mapping[int, ir.Block],
+        resumes: Mapping[int, ir.Block],
         restarts: Mapping[int, ir.Block],
         warp_loops: Mapping[int, ir.Block],
     ) -> None:
-        """Emit the hand-over. `ways` are the blocks in which a warp goes on, by site; `restarts`
-        those in which one in relay does, `warp_loops` those in which all do at once."""
+        """Emits the switch. `resumes` are the entries of a warp, by site; `restarts` those of
+        region versions, `warp_loops` those that run all warps at once."""
         b, frame = self.b, self.frame
         b.position_at_end(self.state.turn)
         frame.fuel.begin_turn()
         if restarts:
-            alone = self.state.append("warp_order.alone")
-            in_round = b.icmp_unsigned("<", frame.warp, frame.get(self.state.whole))
-            b.cbranch(in_round, self.state.round, alone)
-            b.position_at_end(alone)
-        self._choose(ways)
-        b.position_at_end(self.state.round)
-        self._choose({**ways, **restarts})
+            # A warp of fewer than 32 threads has no region version.
+            partial_warp = self.state.append("warp_order.alone")
+            in_region = b.icmp_unsigned("<", frame.warp, frame.get(self.state.full_warps))
+            b.cbranch(in_region, self.state.region, partial_warp)
+            b.position_at_end(partial_warp)
+        self._dispatch(resumes)
+        b.position_at_end(self.state.region)
+        self._dispatch({**resumes, **restarts})
         b.position_at_end(self.state.warp_loop)
-        self._choose({site: warp_loops.get(site, self.state.turn) for site in ways})
+        self._dispatch({site: warp_loops.get(site, self.state.turn) for site in resumes})
         b.position_at_end(self.state.arrived)
         if self.state.scheduled:
-            self.state.pay()
-            self._note()
-        self._hand_over()
+            self.state.charge_budget()
+            self._record_site()
+        self._next_warp()
 
-    def _choose(self, ways: Mapping[int, ir.Block]) -> None:
-        switch = self.b.switch(self.frame.get(self.state.start), ways[END])
-        for site, block in ways.items():
+    def _dispatch(self, resumes: Mapping[int, ir.Block]) -> None:
+        """Emits the jump to the entry of the region's start site."""
+        switch = self.b.switch(self.frame.get(self.state.start), resumes[END])
+        for site, block in resumes.items():
             if site != END:
                 switch.add_case(I64(site), block)
 
-    def _note(self) -> None:
-        """Note where the warp is; leave where others that wait have come elsewhere."""
+    def _record_site(self) -> None:
+        """Records where the warp waits or that it ended; leaves warp order if other warps wait at
+        another site."""
         b, frame = self.b, self.frame
         at, site = frame.get(self.state.at), frame.get(self.state.site)
         with b.if_else(b.icmp_unsigned("==", at, I64(END)), likely=False) as (ended, waits):
@@ -71,32 +74,38 @@ class WarpSwitch:
                     frame.leave(Status.BARRIER)
                 b.store(at, self.state.site)
 
-    def _hand_over(self) -> None:
-        """Go on with the next warp that lives, after the last with the first of the next round."""
+    def _next_warp(self) -> None:
+        """Emits the jump to the next living warp, and after the last one to the first one of the
+        next region."""
         b, frame = self.b, self.frame
-        following, known, look = (
+        next_block, check_fewer, check_ended = (
             self.state.append(f"warp_order.{n}") for n in ("next", "known", "look")
         )
-        b.branch(following)
-        b.position_at_end(following)
+        b.branch(next_block)
+        b.position_at_end(next_block)
         frame.set_warp(b.add(frame.warp, I64(1)))
-        b.branch(self.state.behind)
-        b.position_at_end(self.state.behind)
-        more = b.icmp_unsigned("<", frame.warp, frame.slot(Slot.WARPS))
-        b.cbranch(more, known if self.state.scheduled else self.state.turn, self.state.over)
-        b.position_at_end(known)
-        b.cbranch(b.load(self.state.fewer_before, typ=I1), look, self.state.turn)
-        b.position_at_end(look)
+        b.branch(self.state.after_warp)
+        b.position_at_end(self.state.after_warp)
+        has_more = b.icmp_unsigned("<", frame.warp, frame.slot(Slot.WARPS))
+        b.cbranch(
+            has_more, check_fewer if self.state.scheduled else self.state.turn, self.state.over
+        )
+        # Warps that have ended are skipped; their states are read only if threads may have ended
+        # before.
+        b.position_at_end(check_fewer)
+        b.cbranch(b.load(self.state.fewer_before, typ=I1), check_ended, self.state.turn)
+        b.position_at_end(check_ended)
         ended = b.icmp_unsigned("==", frame.get(frame.context.state(STATUS)), I64(Status.ENDED))
-        b.cbranch(ended, following, self.state.turn)
+        b.cbranch(ended, next_block, self.state.turn)
         b.position_at_end(self.state.over)
         if self.state.scheduled:
-            self._next_round()
+            self._next_region()
         else:
             frame.leave(Status.ENDED)
 
-    def _next_round(self) -> None:
-        """Go on where all warps have ended, or all that live go on behind the barrier."""
+    def _next_region(self) -> None:
+        """Emits the start of the next region, or the exit if all warps have ended or the schedule
+        must run."""
         b, frame = self.b, self.frame
         site = frame.get(self.state.site)
         restarts = b.add(frame.get(self.state.restarts), I64(1))
@@ -105,6 +114,6 @@ class WarpSwitch:
         long = b.icmp_unsigned(">", restarts, I64(MOST_RESTARTS))
         with b.if_then(b.or_(none, long)):
             frame.leave(Status.ENDED)
-        self.state.begin_round(site)
+        self.state.begin_region(site)
         frame.set_warp(I64(0))
-        b.cbranch(self.state.all_whole(), self.state.warp_loop, self.state.behind)
+        b.cbranch(self.state.all_full(), self.state.warp_loop, self.state.after_warp)

@@ -1,3 +1,2 @@
-"""Emits what observes execution: logs, observers, sanitizers, watchpoints. Kernels compiled without
-them have none of this code.
-"""
+"""Emits the instrumentation of kernels: logs, observer callbacks, the race detector's checks,
+watchpoints. Kernels compiled without instrumentation have none of this code."""

@@ -1,4 +1,15 @@
-"""Code that has the detector (`detector`) take an access of a warp."""
+"""Emits the call that passes one access of a warp to the race detector (`detector`).
+
+The detector works on runs of memory, not on lanes: the code computes which lanes begin a run
+(*heads*) before the call. With 4-byte elements:
+
+    lanes 0..31 at 0x100 + 4l                   heads 0x00000001: one run of 128 bytes
+    lanes 0..15 at 0x100 + 4l, 16.. at 0x800    heads 0x00010001: two runs
+    all lanes at 0x100, loads                   lanes 0 and 31 reported for all
+
+Accesses of few runs take the quick path `detect_rows`; lanes with a constant larger stride, atomics
+and local memory take `detect_event`.
+"""
 
 from __future__ import annotations
 
@@ -30,28 +41,28 @@ from warploom.llvm.lanes import (
 from warploom.ptx.ir import Space
 
 SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}
-"""How the detector numbers spaces; in local memory it only checks bounds."""
+"""Numbers of state spaces in the detector; in local memory it only checks bounds."""
 
 OPS = ("load", "store", "atomic")
 
-FEW_ROWS = 4
-"""So many rows of lanes of one access `detect_lane_runs` is always asked to take."""
+FEW_RUNS = 4
+"""Number of runs up to which an access always takes the quick path, `detect_lane_runs`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
-    """Locates what the lanes of a warp reach: `firsts` has the address of the first lane of each of
-    as many equal runs as `shape` has, in which the lanes follow by its stride."""
+class LaneRuns:
+    """Holds a warp's addresses as lane runs: `firsts` is the address of the first lane of each run
+    (a vector), and `layout` the number of runs and the stride within each."""
 
     firsts: Value
-    shape: VectorShape
+    layout: VectorShape
 
 
-def emit_event(lanes: Lanes, shape: AccessType, runs: VectorShape) -> None:
-    """Emit a function that has the detector take an access of that shape, and returns the lanes
-    that may do it, an i32. It is given the environment, the warp, the instruction, the addresses of
-    the first lanes of `runs` and the lanes that are on, where the data are that they store, and of
-    their memory the first byte on the host and the length."""
+def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None:
+    """Emits the body of a function that passes an access to the detector, and returns the lanes
+    that may perform it (an i32). Its arguments are the environment, the warp, the instruction, the
+    addresses of the first lanes of `runs`, the active lanes, the stored data, and the host address
+    and length of the state space."""
     environment, warp, index, firsts, mask, data, base, limit = lanes.b.function.args
     b, event = lanes.b, lanes.alloca(ir.ArrayType(I64, words.EVENT_WORDS))
     places = lanes.alloca(vector(I64))
@@ -67,90 +78,96 @@ def emit_event(lanes: Lanes, shape: AccessType, runs: VectorShape) -> None:
             words.E_BLOCK: slot(Slot.BLOCK),
             words.E_WARP: warp,
             words.E_LANES: b.zext(mask, I64),
-            words.E_SPACE: I64(SPACES[shape.space]),
-            words.E_OP: I64(OPS.index(shape.op)),
-            words.E_SIZE: I64(shape.size),
+            words.E_SPACE: I64(SPACES[access_type.space]),
+            words.E_OP: I64(OPS.index(access_type.op)),
+            words.E_SIZE: I64(access_type.size),
             words.E_LIMIT: limit,
         },
     )
     state, plan = (b.inttoptr(slot(n), PTR) for n in (Slot.DETECTOR_AT, Slot.PLAN_AT))
-    if shape.op != "atomic" and shape.space is not Space.LOCAL:
+    if access_type.op != "atomic" and access_type.space is not Space.LOCAL:
         exact = b.load(lanes.slot(state, words.EXACT), typ=I64)
-        thinned = b.and_(b.icmp_signed("==", exact, I64(0)), I1(shape.op == "load"))
-        steps = _steps(lanes, shape.size, Runs(firsts, runs))
-        shown = _shown(lanes, steps.same, mask, thinned)
-        heads = _heads(lanes, shape.size, steps.strays, shown)
-        if runs.width == LANES and shape.size >= WORD:
-            heads = _one_head(lanes, shape.size, firsts, shown, heads)
-        told = {words.E_CHECKED: b.zext(shown, I64), words.E_HEADS: b.zext(heads, I64)}
-        fill_event(lanes, event, told)
-        with b.if_then(_are_rows(lanes, heads, steps)):
+        # Where only barriers of whole blocks and warps synchronise (EXACT is 0), two reads of one
+        # address make those of all lanes between redundant: no later write is ordered after both
+        # and not after the others.
+        thinned = b.and_(b.icmp_signed("==", exact, I64(0)), I1(access_type.op == "load"))
+        steps = _steps(lanes, access_type.size, LaneRuns(firsts, runs))
+        reported = _reported_lanes(lanes, steps.same, mask, thinned)
+        heads = _heads(lanes, access_type.size, steps.breaks, reported)
+        if runs.width == LANES and access_type.size >= WORD:
+            heads = _one_head(lanes, access_type.size, firsts, reported, heads)
+        lane_masks = {words.E_CHECKED: b.zext(reported, I64), words.E_HEADS: b.zext(heads, I64)}
+        fill_event(lanes, event, lane_masks)
+        with b.if_then(_prefer_runs(lanes, heads, steps)):
             b.store(firsts, places)
             shift = (LANES // runs.width).bit_length() - 1
-            told_steps = I64(shift), I64(runs.stride)
-            taken = call(lanes, "detect_lane_runs", state, event, plan, places, *told_steps)
-            with b.if_then(b.icmp_signed("!=", taken, I64(0))):
+            run_layout = I64(shift), I64(runs.stride)
+            recorded = call(lanes, "detect_rows", state, event, plan, places, *run_layout)
+            with b.if_then(b.icmp_signed("!=", recorded, I64(0))):
                 b.ret(mask)
-    rest = {
+    remaining_fields = {
         words.E_KIND: I64(words.ACCESS),
-        words.E_PART: I64(shape.type.bytes),
+        words.E_PART: I64(access_type.type.bytes),
         words.E_BASE: b.ptrtoint(base, I64),
     }
-    fill_event(lanes, event, rest)
+    fill_event(lanes, event, remaining_fields)
     b.store(lanes.expand(firsts, runs.stride), places)
     none = ir.Constant(PTR, None)
-    kept = call(lanes, "detect_event", state, event, plan, none, places, data)
-    b.ret(b.trunc(kept, I32))
+    permitted = call(lanes, "detect_event", state, event, plan, none, places, data)
+    b.ret(b.trunc(permitted, I32))
 
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Masks, i32: the lanes that reach the `same` address as the lane before; the `strays`, which
-    do not reach what follows its bytes; and those that are as far behind it as it is behind the one
-    before, in `even` steps of a run (`words.MOST_STRIDE`)."""
+    """Holds masks (i32) of how each lane's address follows that of the lane before: `same` address;
+    `breaks`, not adjacent to its bytes; `strided`, as far after it as that one is after its own
+    predecessor (up to `words.MOST_STRIDE`)."""
 
     same: Value
-    strays: Value
-    even: Value
+    breaks: Value
+    strided: Value
 
 
-def _steps(lanes: Lanes, size: int, runs: Runs) -> _Steps:
-    """Return how each lane's address follows that of the lane before, where lanes reach `size`
-    bytes each."""
-    b, firsts, (width, stride) = lanes.b, runs.firsts, (runs.shape.width, runs.shape.stride)
+def _steps(lanes: Lanes, size: int, runs: LaneRuns) -> _Steps:
+    """Returns how each lane's address follows that of the lane before, for accesses of `size` bytes
+    a lane."""
+    b, firsts, (width, stride) = lanes.b, runs.firsts, (runs.layout.width, runs.layout.stride)
+    # One bit at the first lane of each run; within a run the constant stride decides, and only
+    # these lanes are compared at run time.
     begins = ((1 << LANES) - 1) // ((1 << LANES // width) - 1)
     inside = begins ^ ((1 << LANES) - 1)
-    same, strays = I32(inside * (stride == 0)), I32(inside * (stride != size) | 1)
-    even = I32(inside & ~(begins << 1) if 0 < abs(stride) <= words.MOST_STRIDE else 0)
+    same, breaks = I32(inside * (stride == 0)), I32(inside * (stride != size) | 1)
+    strided = I32(inside & ~(begins << 1) if 0 < abs(stride) <= words.MOST_STRIDE else 0)
     if width == 1:
-        return _Steps(same, strays, even)
+        return _Steps(same, breaks, strided)
     before = selection([0, *range(width - 1)])
     rise = b.sub(firsts, b.shuffle_vector(firsts, firsts, before))
     if width == LANES:
-        even = b.icmp_unsigned("==", rise, b.shuffle_vector(rise, rise, before))
+        strided = b.icmp_unsigned("==", rise, b.shuffle_vector(rise, rise, before))
         above = b.add(rise, splat_constant(words.MOST_STRIDE, I64))
-        near = b.icmp_unsigned("<=", above, splat_constant(2 * words.MOST_STRIDE, I64))
+        within_limit = b.icmp_unsigned("<=", above, splat_constant(2 * words.MOST_STRIDE, I64))
         moves = b.icmp_unsigned("!=", rise, zero(rise.type))
-        even = lanes.bits(b.and_(b.and_(even, near), moves))
+        strided = lanes.bits(b.and_(b.and_(strided, within_limit), moves))
     last = stride * (LANES // width - 1)
     equal = b.icmp_unsigned("==", rise, repeated(last, I64, width))
-    leaves = b.icmp_unsigned("!=", rise, repeated(last + size, I64, width))
+    not_adjacent = b.icmp_unsigned("!=", rise, repeated(last + size, I64, width))
     same = b.and_(b.or_(same, _first_lanes(lanes, equal)), I32(-2))
-    return _Steps(same, b.or_(strays, _first_lanes(lanes, leaves)), even)
+    return _Steps(same, b.or_(breaks, _first_lanes(lanes, not_adjacent)), strided)
 
 
-def _are_rows(lanes: Lanes, heads: Value, steps: _Steps) -> Value:
-    """Return whether lanes are better taken by rows, of which they have these heads: where they are
-    few, and where not most of them follow each other in even steps, which is one run for
+def _prefer_runs(lanes: Lanes, heads: Value, steps: _Steps) -> Value:
+    """Returns true (an i1) if the access should be detected by runs, which begin at the lanes
+    `heads`: if there are few, or if not most of them are strided. Strided lanes are a single run in
     `detect_event`."""
     b = lanes.b
-    count, even = b.ctpop(heads), b.ctpop(b.and_(heads, steps.even))
-    few = b.icmp_unsigned("<=", count, I32(FEW_ROWS))
-    return b.or_(few, b.icmp_unsigned("<=", b.shl(even, I32(1)), count))
+    count, strided = b.ctpop(heads), b.ctpop(b.and_(heads, steps.strided))
+    few = b.icmp_unsigned("<=", count, I32(FEW_RUNS))
+    return b.or_(few, b.icmp_unsigned("<=", b.shl(strided, I32(1)), count))
 
 
 def _first_lanes(lanes: Lanes, runs: Value) -> Value:
-    """Return the first lanes of some runs, given as a vector of booleans, an i32."""
+    """Returns the first lanes of those runs whose element in a vector of booleans is true, as an
+    i32."""
     width = runs.type.count
     if width == LANES:
         return lanes.bits(runs)
@@ -160,42 +177,44 @@ def _first_lanes(lanes: Lanes, runs: Value) -> Value:
     return lanes.intrinsic(f"llvm.vector.reduce.or.v{width}i32", I32, [chosen])
 
 
-def _shown(lanes: Lanes, same: Value, mask: Value, thinned: Value) -> Value:
-    """Return the lanes of an access that stand for those of a mask: where `thinned`, two lanes for
-    those between them that reach the same (`cells.record_weak_read`)."""
+def _reported_lanes(lanes: Lanes, same: Value, mask: Value, thinned: Value) -> Value:
+    """Returns the lanes that the detector records for those of a mask. If `thinned`, only the first
+    and the last of neighbouring lanes at one address are kept (`cells.record_weak_read`)."""
     b = lanes.b
     same = b.and_(same, b.and_(mask, b.shl(mask, I32(1))))
     between = b.and_(same, b.lshr(same, I32(1)))
     return b.and_(mask, b.not_(b.select(thinned, between, I32(0))))
 
 
-def _heads(lanes: Lanes, size: int, strays: Value, shown: Value) -> Value:
-    """Return which of some lanes do not reach what follows the one before, with the lanes between
-    the two missing; of less than a word, none may be missing."""
+def _heads(lanes: Lanes, size: int, breaks: Value, reported: Value) -> Value:
+    """Returns the reported lanes that begin a run: those not adjacent to the reported lane before,
+    nor to the lanes between the two that are not reported. For elements of less than a word no lane
+    between may be missing."""
     b = lanes.b
-    missing = b.not_(shown)
+    missing = b.not_(reported)
     if size < WORD:
-        strays = b.or_(strays, b.and_(shown, b.shl(missing, I32(1))))
-    # What strays where a lane is missing makes the next one that is not a head: the sum carries.
-    carried = b.add(b.and_(strays, missing), missing)
-    first = b.and_(shown, b.neg(shown))
-    return b.or_(first, b.and_(shown, b.or_(strays, carried)))
+        breaks = b.or_(breaks, b.and_(reported, b.shl(missing, I32(1))))
+    # A break at a lane that is not reported makes the next reported lane a head: adding the break
+    # to the mask of missing lanes carries through them to that lane's bit.
+    carried = b.add(b.and_(breaks, missing), missing)
+    first = b.and_(reported, b.neg(reported))
+    return b.or_(first, b.and_(reported, b.or_(breaks, carried)))
 
 
-def _one_head(lanes: Lanes, size: int, addresses: Value, shown: Value, heads: Value) -> Value:
-    """Return the first of some lanes where all of them reach `size` bytes of one row, whatever the
-    addresses of the lanes between them; else these heads."""
+def _one_head(lanes: Lanes, size: int, addresses: Value, reported: Value, heads: Value) -> Value:
+    """Returns the first reported lane if all of them access consecutive bytes of one run, whatever
+    the addresses of inactive lanes between; else returns `heads`."""
     b = lanes.b
-    # Without any lane that is shown, some lane is as good as another.
-    first = b.and_(lanes.intrinsic("llvm.cttz.i32", I32, [shown, I1(0)]), I32(LANES - 1))
+    # With an empty mask cttz gives 32; any lane serves, but the extraction needs a valid index.
+    first = b.and_(lanes.intrinsic("llvm.cttz.i32", I32, [reported, I1(0)]), I32(LANES - 1))
     begins = b.sub(addresses, lane_numbers(I64, size))
-    beside = b.icmp_unsigned("!=", begins, lanes.splat(b.extract_element(begins, first)))
-    unordered = b.and_(lanes.bits(beside), shown)
+    elsewhere = b.icmp_unsigned("!=", begins, lanes.splat(b.extract_element(begins, first)))
+    unordered = b.and_(lanes.bits(elsewhere), reported)
     together = b.icmp_unsigned("==", unordered, I32(0))
-    return b.select(together, b.and_(shown, b.neg(shown)), heads)
+    return b.select(together, b.and_(reported, b.neg(reported)), heads)
 
 
-def fill_event(lanes: Lanes, event: Value, given: dict[int, Value]) -> None:
-    """Emit the stores of an event's words."""
-    for word, value in given.items():
+def fill_event(lanes: Lanes, event: Value, fields: dict[int, Value]) -> None:
+    """Stores words of an event."""
+    for word, value in fields.items():
         lanes.b.store(value, lanes.slot(event, word))

@@ -1,4 +1,8 @@
-"""Emits the range of memory in which all lies that a warp reaches by an access."""
+"""Emits the range of memory that a warp accesses, from affine addresses.
+
+4-byte elements at 0x100 + 4l, lanes 0..15 active: [0x100, 0x140), dense
+4-byte elements at 0x100 + 8l, all active:         [0x100, 0x1fc), not dense
+"""
 
 from __future__ import annotations
 
@@ -9,39 +13,42 @@ from warploom.llvm.lanes import I1, I32, I64, LANES, Lanes, Value
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """Bounds what a warp reaches: from byte `low` to byte `high`; `whole`: whether its lanes that
-    are on reach every byte of that together."""
+class AccessExtent:
+    """Holds the range of bytes that a warp accesses, from `low` up to `high`; `is_dense` (an i1) is
+    true if its active lanes together access every byte of it."""
 
     low: Value
     high: Value
-    whole: Value
+    is_dense: Value
 
 
 def extent_of(
     lanes: Lanes, size: int, width: int, step: Value, addresses: Value, on: Value
-) -> Extent:
-    """Return the extent of what the lanes that are `on` reach, `size` bytes each, where in each of
-    `width` runs of lanes addresses follow each other by a step."""
+) -> AccessExtent:
+    """Returns the extent of the lanes `on`, of `size` bytes each, whose addresses have a stride of
+    `step` in each of `width` lane runs."""
     b = lanes.b
     run = LANES // width
     firsts = [lanes.lane(addresses, lane) for lane in range(0, LANES, run)]
-    first_on, last_on, adjoin = _stretch(lanes, on)
-    low, high = _ends(lanes, [b.add(firsts[0], b.mul(step, at)) for at in (first_on, last_on)])
-    whole = b.and_(adjoin, b.icmp_unsigned("==", step, I64(size)))
+    first_on, last_on, adjoin = _active_range(lanes, on)
+    low, high = _bounds(lanes, [b.add(firsts[0], b.mul(step, at)) for at in (first_on, last_on)])
+    is_dense = b.and_(adjoin, b.icmp_unsigned("==", step, I64(size)))
     if width > 1:
         lasts = [b.add(first, b.mul(step, I64(run - 1))) for first in firsts]
-        lowest, highest = _ends(lanes, [*firsts, *lasts])
+        lowest, highest = _bounds(lanes, [*firsts, *lasts])
+        # If each run continues the one before, the active lanes bound the range. Else its bounds
+        # are those of all runs, active or not.
         follows: Value = I1(1)
         for last, first in zip(lasts, firsts[1:], strict=False):
             follows = b.and_(follows, b.icmp_unsigned("==", b.add(last, step), first))
         low, high = b.select(follows, low, lowest), b.select(follows, high, highest)
-        whole = b.and_(whole, follows)
-    return Extent(low, b.add(high, I64(size)), whole)
+        is_dense = b.and_(is_dense, follows)
+    return AccessExtent(low, b.add(high, I64(size)), is_dense)
 
 
-def _stretch(lanes: Lanes, on: Value) -> tuple[Value, Value, Value]:
-    """Return the first and the last lane that is on, and whether all between them are."""
+def _active_range(lanes: Lanes, on: Value) -> tuple[Value, Value, Value]:
+    """Returns the numbers of the first and the last active lane (i64), and true (an i1) if all
+    lanes between are active."""
     b, bits = lanes.b, lanes.bits(on)
     first = b.cttz(bits, I1(0))
     last = b.sub(I32(LANES - 1), b.ctlz(bits, I1(0)))
@@ -50,10 +57,10 @@ def _stretch(lanes: Lanes, on: Value) -> tuple[Value, Value, Value]:
     return b.zext(first, I64), b.zext(last, I64), adjoin
 
 
-def _ends(lanes: Lanes, places: Sequence[Value]) -> tuple[Value, Value]:
-    """Return the lowest and the highest of some addresses."""
-    b, low, high = lanes.b, places[0], places[0]
-    for place in places[1:]:
-        low = b.select(b.icmp_unsigned("<", place, low), place, low)
-        high = b.select(b.icmp_unsigned(">", place, high), place, high)
+def _bounds(lanes: Lanes, addresses: Sequence[Value]) -> tuple[Value, Value]:
+    """Returns the lowest and the highest of some addresses."""
+    b, low, high = lanes.b, addresses[0], addresses[0]
+    for address in addresses[1:]:
+        low = b.select(b.icmp_unsigned("<", address, low), address, low)
+        high = b.select(b.icmp_unsigned(">", address, high), address, high)
     return low, high

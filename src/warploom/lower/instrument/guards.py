@@ -1,4 +1,4 @@
-"""The guards of instructions, `@p` and `@!p`: in which lanes they hold, and how often."""
+"""Reads and counts the guards of instructions, `@p` and `@!p`."""
 
 from __future__ import annotations
 
@@ -9,46 +9,53 @@ from warploom.ptx.ir import Instruction
 
 
 class Guards:
-    """Reads the guards of one warp function at the place where code goes now."""
+    """Reads the guards of one warp function at the current insertion point."""
 
     def __init__(self, frame: Frame, recording: RecordingCode | None) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.recording = recording
 
-    def counted(self, index: int, made: Instruction) -> Value | None:
-        """Return the guard's value, counted; None where there is none."""
-        held = self.held(made)
+    def counted(self, index: int, instruction: Instruction) -> Value | None:
+        """Returns the guard's value as a mask, and counts the active lanes in which it holds; None
+        for an instruction without a guard."""
+        held = self.held(instruction)
         if held is not None:
-            on = self.b.and_(self.lanes.bits(held), self.frame.active.bits())
-            agrees = self.agrees(made)
-            count = self._counted_together(made) if agrees else self.lanes.popcount(on)
+            active_holding = self.b.and_(self.lanes.bits(held), self.frame.active.bits())
+            is_uniform = self.is_uniform(instruction)
+            count = (
+                self._uniform_count(instruction)
+                if is_uniform
+                else self.lanes.popcount(active_holding)
+            )
             self.frame.counters.add(self.frame.layout.guarded[index], count)
             if self.recording:
-                self.recording.guard(index, on)
+                self.recording.guard(index, active_holding)
         return held
 
-    def agrees(self, made: Instruction) -> bool:
-        """Returns whether all lanes are known to agree on an instruction's guard."""
-        return made.guard is not None and self.frame.registers.has_shape(made.guard.register)
+    def is_uniform(self, instruction: Instruction) -> bool:
+        """Returns true if an instruction's guard is uniform."""
+        return instruction.guard is not None and self.frame.registers.has_shape(
+            instruction.guard.register
+        )
 
-    def _counted_together(self, made: Instruction) -> Value:
-        """Returns how many lanes execute an instruction on whose guard all agree."""
+    def _uniform_count(self, instruction: Instruction) -> Value:
+        """Returns how many lanes execute an instruction with a uniform guard."""
         living = self.lanes.popcount(self.frame.active.bits())
-        return self.b.select(self.lanes.lane(self.agreed(made), 0), living, I64(0))
+        return self.b.select(self.lanes.lane(self.uniform_value(instruction), 0), living, I64(0))
 
-    def held(self, made: Instruction) -> Value | None:
-        """Return the guard's value; None where there is none."""
-        if made.guard is None:
+    def held(self, instruction: Instruction) -> Value | None:
+        """Returns the guard's value as a mask; None for an instruction without a guard."""
+        if instruction.guard is None:
             return None
-        held = self.frame.registers.load(made.guard.register)
-        if self.frame.variant.baseline and made.guard.negated:
+        held = self.frame.registers.load(instruction.guard.register)
+        if self.frame.variant.baseline and instruction.guard.negated:
             return self.lanes.mask(self.b.not_(self.lanes.bits(held)))
-        return self.b.not_(held) if made.guard.negated else held
+        return self.b.not_(held) if instruction.guard.negated else held
 
-    def agreed(self, made: Instruction) -> Value | None:
-        """Return the guard's value in 1 lane, where all lanes agree on it; None where there is
-        none."""
-        if made.guard is None:
+    def uniform_value(self, instruction: Instruction) -> Value | None:
+        """Returns the value of a uniform guard in 1 lane; None for an instruction without a
+        guard."""
+        if instruction.guard is None:
             return None
-        held = self.frame.registers.load(made.guard.register, 1)
-        return self.b.not_(held) if made.guard.negated else held
+        held = self.frame.registers.load(instruction.guard.register, 1)
+        return self.b.not_(held) if instruction.guard.negated else held

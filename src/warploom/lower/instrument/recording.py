@@ -1,7 +1,4 @@
-"""Code that writes what a warp does into a log (`abi.log`), in kernels compiled for that.
-
-Kernels that are not recorded have none of it.
-"""
+"""Emits calls that write a warp's execution to a log (`abi.log`), in kernels compiled for that."""
 
 from __future__ import annotations
 
@@ -27,40 +24,48 @@ class RecordingCode:
         self._scratch = frame.prologue.alloca(vector(I64))
 
     def block(self, block: ProgramBlock) -> None:
-        """Record that the warp enters a basic block."""
+        """Records that the warp enters a basic block."""
         frame, layout = self.frame, self.frame.layout
+        # The helper reads the active mask and the SIMT stack from the warp's context.
         self._saved.save_head()
         first = min(layout.branches.values(), default=0)
         warps = frame.slot(Slot.WARPS)
         warp = self.b.add(self.b.mul(frame.slot(Slot.BLOCK), warps), frame.warp)
         hidden = sum(i in frame.program.hidden for i in range(block.start, block.stop))
         size = block.stop - block.start - hidden
-        places = I64(first), I64(len(layout.branches)), warp, I64(block.index), I64(size)
-        call(self.lanes, "record_block", self._log(), frame.context.at(0), frame.counts, *places)
+        block_arguments = I64(first), I64(len(layout.branches)), warp, I64(block.index), I64(size)
+        call(
+            self.lanes,
+            "record_block",
+            self._log(),
+            frame.context.at(0),
+            frame.counts,
+            *block_arguments,
+        )
 
     def guard(self, instruction: int, lanes: Value) -> None:
-        """Record that an instruction's guard holds in these lanes, as bits."""
+        """Records the lanes (bits of an i32) in which an instruction's guard holds."""
         record_guard(self.lanes, self._log(), I64(instruction), lanes)
 
     def access(
         self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
     ) -> None:
-        """Record that these lanes, as bits, reach into a space."""
-        given = self._log(), self._scratch, I64(instruction), access_type, addresses, lanes
-        record_access(self.lanes, *given)
+        """Records that these lanes (bits of an i32) access addresses."""
+        arguments = self._log(), self._scratch, I64(instruction), access_type, addresses, lanes
+        record_access(self.lanes, *arguments)
 
     def texels(self, instruction: int, row: AccessRecord, scratch: Value) -> None:
-        """Record that a request touched the sectors that the rules left in `scratch`."""
+        """Records that a request touched the sectors that the rules left in `scratch`."""
         kind = SPACES.index(row.space) | OPS.index(row.op) << 8 | SECTOR_BYTES << 16
-        given = scratch, I64(instruction), I64(kind)
-        call(self.lanes, "record_texels", self._log(), *given)
+        arguments = scratch, I64(instruction), I64(kind)
+        call(self.lanes, "record_texels", self._log(), *arguments)
 
     def _log(self) -> Value:
         return self.frame.pointer(Slot.LOG_AT)
 
 
 def record_guard(lanes: Lanes, log: Value, instruction: Value, on: Value) -> None:
-    """Emits the record that an instruction's guard holds in the lanes `on`, as bits."""
+    """Emits the record that an instruction's guard holds in the lanes `on` (bits of an i32)."""
     call(lanes, "record_guard", log, instruction, lanes.b.zext(on, I64))
 
 
@@ -73,11 +78,11 @@ def record_access(
     addresses: Value,
     on: Value,
 ) -> None:
-    """Emits the record that the lanes `on`, as bits, reach into a space; their addresses pass
-    through `scratch`. What is not recorded leaves nothing."""
+    """Emits the record that the lanes `on` (bits of an i32) access addresses, which pass through
+    `scratch`. Emits nothing for spaces that are not recorded."""
     if access_type.space not in SPACES:
         return
     lanes.b.store(addresses, scratch)
     kind = SPACES.index(access_type.space) | OPS.index(access_type.op) << 8 | access_type.size << 16
-    given = scratch, lanes.b.zext(on, I64), instruction, I64(kind)
-    call(lanes, "record_access", log, *given)
+    arguments = scratch, lanes.b.zext(on, I64), instruction, I64(kind)
+    call(lanes, "record_access", log, *arguments)

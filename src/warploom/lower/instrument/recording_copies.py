@@ -1,5 +1,5 @@
-"""Code that writes copies of the Tensor Memory Accelerator, and mbarriers, into a log
-(`abi.log_copies`), in kernels compiled for that."""
+"""Emits calls that write copies of the Tensor Memory Accelerator, and accesses to mbarriers, to a
+log (`abi.log_copies`), in kernels compiled for that."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from warploom.simt.clusters import MOST_BLOCKS
 _AT_BARRIERS = frozenset((*ARRIVALS, *WAITS, "expect_tx", "complete_tx"))
 
 
-def is_at_barrier(made: Instruction) -> bool:
-    """Returns whether an instruction looks at an mbarrier, or tells it of something."""
-    operation = made.operation
+def is_at_barrier(instruction: Instruction) -> bool:
+    """Returns true if an instruction tests, waits for or signals an mbarrier."""
+    operation = instruction.operation
     if operation.name == "mbarrier":
         return operation.modifiers["op"] in _AT_BARRIERS
     return operation.text.startswith("cp.async.mbarrier.")
 
 
 class CopyRecordingCode:
-    """Emits the calls of one warp."""
+    """Emits the calls that record one warp."""
 
     def __init__(self, frame: Frame, clusters: ClusterCode) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -54,8 +54,8 @@ class CopyRecordingCode:
     def barriers(
         self, index: int, addresses: Value, lanes: Value, base: Value, limit: Value
     ) -> None:
-        """Record the mbarriers at which these lanes, as bits, look or arrive, if the instruction
-        does that; `addresses` count from `base`, where there are `limit` bytes."""
+        """Records the mbarriers that these lanes (bits of an i32) access, if the instruction does
+        that; `addresses` count from `base`, and `limit` is the length in bytes."""
         program: Program = self.frame.program
         if not self._completes and not is_at_barrier(program.instructions[index]):
             return
@@ -69,37 +69,37 @@ class CopyRecordingCode:
         scratch = self._scratch(
             {OWN_SHARED: own, SHARED_BYTES: limit, CLUSTER_SHARED: start, SIZE: size}
         )
-        given = self._log(), self._touched, self._memory(), scratch, b.zext(lanes, I64)
-        call(self.lanes, "record_barriers", *given, I64(index), I64(kind))
+        arguments = self._log(), self._touched, self._memory(), scratch, b.zext(lanes, I64)
+        call(self.lanes, "record_barriers", *arguments, I64(index), I64(kind))
 
     @contextmanager
     def completing(self) -> Generator[None]:
-        """Record the accesses that are emitted meanwhile as arrivals of bytes at mbarriers."""
+        """Marks accesses that are emitted meanwhile as arrivals of bytes at mbarriers."""
         self._completes = True
         yield
         self._completes = False
 
     def commits(self, index: int, lanes: Value, data: Value, scratch: Value) -> None:
-        """Record the mbarriers that a `tcgen05.commit` names."""
+        """Records the mbarriers that a `tcgen05.commit` names."""
         kind = SPACES.index(Space.SHARED) | words.AT_BARRIER << words.OP_AT
-        given = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
-        call(self.lanes, "record_commits", *given, I64(kind))
+        arguments = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
+        call(self.lanes, "record_commits", *arguments, I64(kind))
 
     def copies(self, index: int, lanes: Value, data: Value, scratch: Value, request: int) -> None:
-        """Record what a request moves, before it is issued."""
+        """Records what a request copies, before it is issued."""
         frame = self.frame
         allocations = frame.pointer(Slot.ALLOCATIONS_AT)
         self.b.store(I64(request), self.lanes.slot(scratch, REQUEST))
-        given = self._log(), self._touched, self._memory(), data, scratch, allocations, lanes
-        call(self.lanes, "record_copies", *given, I64(index))
+        arguments = self._log(), self._touched, self._memory(), data, scratch, allocations, lanes
+        call(self.lanes, "record_copies", *arguments, I64(index))
 
     def bulk(self, index: int, lanes: Value, data: Value, *, source: Space, target: Space) -> None:
-        """Record a `cp.async.bulk` without a tensor, whose operands stand in rows."""
+        """Records a `cp.async.bulk` without a tensor map; its operands are in operand rows."""
         op = words.COPY_OUT if target is Space.GLOBAL else words.COPY_IN
-        far = Space.GLOBAL in (source, target)
+        touches_global = Space.GLOBAL in (source, target)
         scratch = self._scratch(
             {
-                REQUEST: I64(int(far) << MODE),
+                REQUEST: I64(int(touches_global) << MODE),
                 OWN_SHARED: self.frame.slot(Slot.SHARED_AT),
                 SHARED_BYTES: self.frame.slot(Slot.SHARED_BYTES),
                 CLUSTER_SHARED: self._clusters.start(),
@@ -108,14 +108,14 @@ class CopyRecordingCode:
             }
         )
         kind = SPACES.index(Space.GLOBAL) | op << words.OP_AT
-        given = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
-        call(self.lanes, "record_bytes", *given, I64(kind))
+        arguments = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
+        call(self.lanes, "record_bytes", *arguments, I64(kind))
 
-    def _scratch(self, known: Mapping[int, Value]) -> Value:
-        """Returns the words of a copy (`asynchronous.tensors.entries`), with those that are
-        known."""
+    def _scratch(self, values: Mapping[int, Value]) -> Value:
+        """Returns a buffer for the words of a copy (`asynchronous.tensors.entries`), with these
+        values stored."""
         scratch = self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS))
-        for word, value in known.items():
+        for word, value in values.items():
             self.b.store(value, self.lanes.slot(scratch, word))
         return scratch
 

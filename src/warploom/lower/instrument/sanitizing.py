@@ -1,5 +1,11 @@
-"""Emits what has the detector (`detector`) take each access of a warp, in kernels
-compiled for that. Kernels that are not sanitized have none of it.
+"""Emits calls that pass each access of a warp to the race detector (`detector`), in kernels
+compiled for that.
+
+An access that static analysis has found safe is not passed. One that is safe if shared memory is
+written, or if all threads use one barrier, tests that first:
+
+    written = [low, high) of the access lies in the block's range of written bytes
+    br written, access, rare;   rare: call @event.load.shared.b32x1...
 """
 
 from __future__ import annotations
@@ -27,11 +33,11 @@ from warploom.llvm.lanes import (
     vector,
 )
 from warploom.lower.frame.operands import Operands
-from warploom.lower.instrument.access_events import SPACES, Runs, emit_event
-from warploom.lower.instrument.extents import Extent
+from warploom.lower.instrument.access_events import SPACES, LaneRuns, emit_event
+from warploom.lower.instrument.extents import AccessExtent
 from warploom.lower.instrument.sanitizing_events import EventCode
 from warploom.lower.instrument.uninitialised import (
-    KnownBlock,
+    DetectorBlock,
     block_of,
     emit_range_unwritten,
     emit_range_written,
@@ -41,13 +47,13 @@ from warploom.lower.instrument.uninitialised import (
 from warploom.ptx.ir import Space
 
 RANGE = (PTR, I64, I64, I64)
-"""What functions of ranges of shared memory are given: environment, first byte, end, limit."""
+"""The parameters of functions for ranges of shared memory: environment, first byte, end, limit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """Locates a state space: `base` is its first byte on the host, `limit` its length in bytes,
-    `data` the buffer that has the operands and results of an access."""
+class SpaceMemory:
+    """Holds the host address of a state space (`base`), its length in bytes (`limit`), and the
+    buffer of an access's operands and results (`data`)."""
 
     base: Value
     limit: Value
@@ -55,199 +61,219 @@ class Memory:
 
 
 class SanitizingCode:
-    """Emits the calls that have one warp's accesses taken; `events` those of all else."""
+    """Emits the calls that pass one warp's accesses to the detector; `events` emits all other
+    events."""
 
-    def __init__(self, operands: Operands, wanted: Sanitizing) -> None:
+    def __init__(self, operands: Operands, config: Sanitizing) -> None:
         self.operands, self.frame = operands, operands.frame
-        self.synchronisation, self._wanted = wanted.synchronisation, wanted
+        self.synchronisation, self._config = config.synchronisation, config
         self.lanes, self.b = operands.lanes, operands.b
-        self.events = EventCode(operands, wanted)
+        self.events = EventCode(operands, config)
 
     @property
     def in_order(self) -> bool:
-        """Return whether no access may be put off."""
-        return self._wanted.in_order
+        """Returns true if accesses must be performed in program order, so that none may be
+        deferred."""
+        return self._config.in_order
 
-    def takes(self, index: int, shape: AccessType) -> bool:
-        """Returns whether the detector may have to see an access though it may be done."""
-        return shape.space in self._wanted.accesses and index not in self._wanted.unchecked
+    def must_check(self, index: int, access_type: AccessType) -> bool:
+        """Returns true if the detector may have to check an access that is certain not to fault."""
+        return access_type.space in self._config.accesses and index not in self._config.unchecked
 
     def do_access(
         self,
         index: int,
-        shape: AccessType,
+        access_type: AccessType,
         addresses: Value,
         mask: Value,
-        memory: Memory,
+        memory: SpaceMemory,
         do_access: Callable[[Value], Value],
     ) -> Value:
-        """Emits an access by `do_access`, a function of the lanes that returns the fault, if any;
-        lanes that may not reach there are left out, and load zeros. Returns the fault of the
+        """Emits an access, `do_access`, which takes a mask and returns the fault code. Lanes that
+        the detector does not permit are left out, and load zeros. Returns the fault code of the
         others."""
-        if self.takes(index, shape):
-            self._clear(shape, memory)
-            mask = self.access(index, shape, addresses, mask, memory)
-            if index not in self._wanted.aligned | self._wanted.written:
+        if self.must_check(index, access_type):
+            self._zero_results(access_type, memory)
+            mask = self.access(index, access_type, addresses, mask, memory)
+            if index not in self._config.aligned | self._config.written:
                 return do_access(mask)
 
-        def again() -> Value:
-            self._clear(shape, memory)
-            return do_access(self.access(index, shape, addresses, mask, memory))
+        # An access that was not passed to the detector may fault. It is retried with its event, so
+        # that the detector can report the fault and exclude the lane.
+        def retry() -> Value:
+            self._zero_results(access_type, memory)
+            return do_access(self.access(index, access_type, addresses, mask, memory))
 
         fault = do_access(mask)
-        return self._rarely(self.b.icmp_unsigned("!=", fault, I64(0)), again, fault)
+        return self._select_rarely(self.b.icmp_unsigned("!=", fault, I64(0)), retry, fault)
 
     def filter(
-        self, index: int, shape: AccessType, addresses: Value, mask: Value, memory: Memory
+        self,
+        index: int,
+        access_type: AccessType,
+        addresses: Value,
+        mask: Value,
+        memory: SpaceMemory,
     ) -> Value:
-        """Emit the event of an access that may lead to other blocks of the cluster; return the
-        lanes that may do it. The others load zeros."""
-        self._clear(shape, memory)
-        return self.access(index, shape, addresses, mask, memory)
+        """Emits the event of an access that may be to another thread block of the cluster; returns
+        the lanes that may perform it. The others load zeros."""
+        self._zero_results(access_type, memory)
+        return self.access(index, access_type, addresses, mask, memory)
 
-    def _rarely(self, when: Value, emit: Callable[[], Value], usual: Value) -> Value:
-        """Return what `emit` gives where `when` holds, which is rare, else the usual value."""
+    def _select_rarely(
+        self, rare_condition: Value, emit: Callable[[], Value], usual: Value
+    ) -> Value:
+        """Returns the value that `emit` returns if a condition holds, which is rare, else the usual
+        value."""
         b, before = self.b, self.b.block
         rare, done = (b.append_basic_block(name) for name in ("rare", "done"))
-        b.cbranch(when, rare, done).set_weights([1, 1 << 20])
+        b.cbranch(rare_condition, rare, done).set_weights([1, 1 << 20])
         b.position_at_end(rare)
-        found, behind = emit(), b.block
+        rare_value, rare_end = emit(), b.block
         b.branch(done)
         b.position_at_end(done)
         result = b.phi(usual.type)
         result.add_incoming(usual, before)
-        result.add_incoming(found, behind)
+        result.add_incoming(rare_value, rare_end)
         return result
 
     def access(
         self,
         index: int,
-        shape: AccessType,
+        access_type: AccessType,
         addresses: Value,
         mask: Value,
-        memory: Memory,
-        extent: Extent | None = None,
-        runs: Runs | None = None,
+        memory: SpaceMemory,
+        extent: AccessExtent | None = None,
+        runs: LaneRuns | None = None,
     ) -> Value:
-        """Emit the event of an access of some lanes, if there is to be one; return the lanes that
-        may do it. Where that is known: `extent`, in which all lies that they reach, and in which
-        `runs` their addresses lie."""
-        if shape.space not in SPACES:
+        """Emits the event of an access, if it needs one; returns the lanes that may perform it.
+        `extent` and `runs` describe its addresses where they are affine."""
+        if access_type.space not in SPACES:
             return mask
-        to_be_seen = self._condition(index, shape, addresses, mask, memory, extent)
-        runs = runs or Runs(addresses, VARYING)
-        event = functools.partial(self._event_of, index, shape, runs, mask, memory)
-        return event() if to_be_seen is None else self._rarely(to_be_seen, event, mask)
+        condition = self._condition(index, access_type, addresses, mask, memory, extent)
+        runs = runs or LaneRuns(addresses, VARYING)
+        event = functools.partial(self._call_detector, index, access_type, runs, mask, memory)
+        return event() if condition is None else self._select_rarely(condition, event, mask)
 
     def _condition(
         self,
         index: int,
-        shape: AccessType,
+        access_type: AccessType,
         addresses: Value,
         mask: Value,
-        memory: Memory,
-        extent: Extent | None,
+        memory: SpaceMemory,
+        extent: AccessExtent | None,
     ) -> Value | None:
-        """Returns whether the detector has to see an access; None where it always has."""
+        """Returns true (an i1) if the detector must see an access; None if it always must."""
         conditions: list[Value] = []
-        if index in self._wanted.aligned:
+        if index in self._config.aligned:
             state = self.frame.pointer(Slot.DETECTOR_AT)
-            met = self.b.load(self.lanes.slot(state, words.NOT_ALIGNED), typ=I64)
-            conditions.append(self.b.icmp_signed("!=", met, I64(0)))
-        if index in self._wanted.written and shape.space is Space.SHARED:
-            conditions.append(self._unwritten(shape, addresses, mask, memory, extent))
+            misaligned = self.b.load(self.lanes.slot(state, words.NOT_ALIGNED), typ=I64)
+            conditions.append(self.b.icmp_signed("!=", misaligned, I64(0)))
+        if index in self._config.written and access_type.space is Space.SHARED:
+            conditions.append(self._touches_unwritten(access_type, addresses, mask, memory, extent))
         return functools.reduce(self.b.or_, conditions) if conditions else None
 
-    def _unwritten(
+    def _touches_unwritten(
         self,
-        shape: AccessType,
+        access_type: AccessType,
         addresses: Value,
         mask: Value,
-        memory: Memory,
-        extent: Extent | None,
+        memory: SpaceMemory,
+        extent: AccessExtent | None,
     ) -> Value:
-        """Return whether some lanes reach shared memory that nobody has written, as far as the
-        detector knows, or none of the block; lane by lane only where their extent does not tell.
-        A store writes it, where the detector keeps no more of it."""
+        """Returns true (an i1) if some lanes access shared memory that may be unwritten, or outside
+        of the block's. Checks lane by lane only if their extent does not decide. A store marks its
+        bytes as written where the detector keeps nothing else of it."""
         b, environment = self.b, self.frame.environment
-        writes = shape.op == "store" and not self.in_order
+        writes = access_type.op == "store" and not self.in_order
 
-        def look() -> Value:
-            given = environment, addresses, self.lanes.bits(mask), memory.limit
-            return b.call(self._lanes_function(shape.size, extent is None, writes), given)
+        def check_lanes() -> Value:
+            arguments = environment, addresses, self.lanes.bits(mask), memory.limit
+            return b.call(self._lanes_function(access_type.size, extent is None, writes), arguments)
 
         if extent is None:
-            return look()
+            return check_lanes()
 
-        def look_at_range() -> Value:
-            look_at: Value = self._range_function()
+        def check_range() -> Value:
+            function: Value = self._range_function()
             if writes:
                 write = self._function("write", RANGE, emit_range_written)
-                look_at = b.select(extent.whole, write, look_at)
-            some = b.call(look_at, (environment, extent.low, extent.high, memory.limit))
-            return self._rarely(some, look, I1(0))
+                function = b.select(extent.is_dense, write, function)
+            some = b.call(function, (environment, extent.low, extent.high, memory.limit))
+            return self._select_rarely(some, check_lanes, I1(0))
 
-        known = is_known_written(self.lanes, self._block, extent.low, extent.high)
-        return self._rarely(b.not_(known), look_at_range, I1(0))
+        is_written = is_known_written(self.lanes, self._detector_block, extent.low, extent.high)
+        return self._select_rarely(b.not_(is_written), check_range, I1(0))
 
     @functools.cached_property
-    def _block(self) -> KnownBlock:
-        """Return where the detector keeps the current block's state."""
+    def _detector_block(self) -> DetectorBlock:
+        """Returns the location of the current thread block's state in the detector."""
         return block_of(self.frame.prologue, self.frame.environment)
 
     def _range_function(self) -> ir.Function:
-        """Return the function that looks at a range of shared memory."""
+        """Returns the function that checks a range of shared memory."""
         return self._function("unwritten", RANGE, emit_range_unwritten)
 
     def _lanes_function(self, size: int, ranged: bool, writes: bool) -> ir.Function:
-        """Return the function that looks at what each lane reaches; where `ranged`, first at the
-        range of them all. Where `writes`, it notes that this is written."""
+        """Returns the function that checks each lane's bytes; if `ranged`, it first checks their
+        whole range. If `writes`, it marks them as written."""
         of_range = self._range_function() if ranged else None
         emit = functools.partial(emit_unwritten, size=size, of_range=of_range, writes=writes)
         name = f"{'write' if writes else 'unwritten'}.{'any' if ranged else 'lanes'}.{size}"
         return self._function(name, [PTR, vector(I64), I32, I64], emit)
 
     def _function(
-        self, name: str, given: Sequence[ir.Type], emit: Callable[[Lanes], None]
+        self, name: str, arguments: Sequence[ir.Type], emit: Callable[[Lanes], None]
     ) -> ir.Function:
-        """Return the function of that name, which tells whether something holds."""
+        """Returns the predicate function of a name; emits it on first use."""
         module = self.frame.module
         if name in module.globals:
             return module.globals[name]
-        function = ir.Function(module, ir.FunctionType(I1, given), name)
+        function = ir.Function(module, ir.FunctionType(I1, arguments), name)
         function.linkage = "internal"
         function.attributes.add("noinline")
         emit(Lanes(module, FoldingBuilder(function.append_basic_block("entry"))))
         return function
 
-    def _event_of(
-        self, index: int, shape: AccessType, runs: Runs, mask: Value, memory: Memory
+    def _call_detector(
+        self, index: int, access_type: AccessType, runs: LaneRuns, mask: Value, memory: SpaceMemory
     ) -> Value:
-        """Emits the event of an access of some lanes; returns those that may do it."""
-        function = self._event_function(shape, runs.shape)
-        given = self.frame.environment, self.frame.warp, I64(index), runs.firsts
-        where = memory.data, memory.base, memory.limit
-        return self.lanes.mask(self.b.call(function, [*given, self.lanes.bits(mask), *where]))
+        """Emits the call that passes an access to the detector; returns the mask of lanes that may
+        perform it."""
+        function = self._event_function(access_type, runs.layout)
+        arguments = self.frame.environment, self.frame.warp, I64(index), runs.firsts
+        memory_arguments = memory.data, memory.base, memory.limit
+        return self.lanes.mask(
+            self.b.call(function, [*arguments, self.lanes.bits(mask), *memory_arguments])
+        )
 
-    def _event_function(self, shape: AccessType, runs: VectorShape) -> ir.Function:
-        """Returns the function that has the detector take an access of that shape by runs of
-        lanes."""
+    def _event_function(self, access_type: AccessType, runs: VectorShape) -> ir.Function:
+        """Returns the function that passes accesses of a type to the detector, by lane runs."""
         module = self.frame.module
-        moved = f"{shape.op}.{shape.space.value}.{shape.type.name}x{shape.parts}"
-        name = f"event.{moved}.{runs.width}x{runs.stride}"
+        suffix = (
+            f"{access_type.op}.{access_type.space.value}"
+            f".{access_type.type.name}x{access_type.parts}"
+        )
+        name = f"event.{suffix}.{runs.width}x{runs.stride}"
         if name in module.globals:
             return module.globals[name]
-        given = [PTR, I64, I64, ir.VectorType(I64, runs.width), I32, PTR, PTR, I64]
-        function = ir.Function(module, ir.FunctionType(I32, given), name)
+        arguments = [PTR, I64, I64, ir.VectorType(I64, runs.width), I32, PTR, PTR, I64]
+        function = ir.Function(module, ir.FunctionType(I32, arguments), name)
         function.linkage = "internal"
         function.attributes.add("noinline")
         lanes = Lanes(module, FoldingBuilder(function.append_basic_block("entry")))
-        emit_event(lanes, shape, runs)
+        emit_event(lanes, access_type, runs)
         return function
 
-    def _clear(self, shape: AccessType, memory: Memory) -> None:
-        """Writes zeros where lanes that are kept from memory find what they load."""
-        size, at = shape.parts * shape.part_bytes, {"load": 0, "atomic": 2}.get(shape.op)
+    def _zero_results(self, access_type: AccessType, memory: SpaceMemory) -> None:
+        """Stores zeros in the data buffer, where lanes that may not perform an access read its
+        results."""
+        size, at = (
+            access_type.parts * access_type.part_bytes,
+            {"load": 0, "atomic": 2}.get(access_type.op),
+        )
         if at is not None:
             place = self.lanes.slot(memory.data, at * size, I8)
             self.b.store(ir.Constant(ir.ArrayType(I8, size), None), place)

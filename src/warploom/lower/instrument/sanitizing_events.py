@@ -1,5 +1,5 @@
-"""Emits what has the detector (`detector`) take the events of a warp that are no loads
-or stores: barriers, what else synchronises, and what lanes issue by requests."""
+"""Emits calls that pass events to the race detector (`detector`) other than loads and stores:
+barriers and other synchronisation, and asynchronous requests."""
 
 from __future__ import annotations
 
@@ -18,100 +18,111 @@ from warploom.ir.variant import Sanitizing
 from warploom.llvm.lanes import I8, I32, I64, LANES, PTR, Value, vector
 from warploom.lower.frame.operands import Operands
 from warploom.lower.instrument.access_events import fill_event
-from warploom.lower.instrument.uninitialised import KnownBlock, block_of, is_known
+from warploom.lower.instrument.uninitialised import DetectorBlock, block_of, is_current
 from warploom.program.effects.synchronising import event_of
 from warploom.program.uses import member_mask, sources
 from warploom.ptx.ir import Instruction
 
 
 class EventCode:
-    """Emits the calls that have such events taken."""
+    """Emits the calls that pass such events."""
 
-    def __init__(self, operands: Operands, wanted: Sanitizing) -> None:
-        self.operands, self.frame, self._wanted = operands, operands.frame, wanted
+    def __init__(self, operands: Operands, config: Sanitizing) -> None:
+        self.operands, self.frame, self._config = operands, operands.frame, config
         self.lanes, self.b = operands.lanes, operands.b
         prologue = self.frame.prologue
         self._event = prologue.alloca(ir.ArrayType(I64, words.EVENT_WORDS))
         self._masks = prologue.alloca(vector(I64))
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emit the event of lanes that come to a barrier of the block."""
-        made = self.frame.program.instructions[index]
-        kind = event_of(made) or 0
+        """Emits the event of lanes that arrive at a barrier of their thread block."""
+        instruction = self.frame.program.instructions[index]
+        kind = event_of(instruction) or 0
 
-        def take() -> None:
-            self._take(index, kind, on, {words.E_NUMBER: number, words.E_COUNT: threads})
+        def record_event() -> None:
+            self._record(index, kind, on, {words.E_NUMBER: number, words.E_COUNT: threads})
 
-        of_all = kind == words.BARRIER_SYNC and len(made.operands) == 1
-        if of_all and self._wanted.together:
-            self._pass_together(on, take)
+        of_all = kind == words.BARRIER_SYNC and len(instruction.operands) == 1
+        if of_all and self._config.together:
+            self._count_passed_barrier(on, record_event)
         else:
-            take()
+            record_event()
 
-    def _pass_together(self, on: Value, take: Callable[[], None]) -> None:
-        """Count a barrier as passed by the warp, if all its lanes come there and the detector knows
-        of its block; else have the event taken."""
+    def _count_passed_barrier(self, on: Value, record_event: Callable[[], None]) -> None:
+        """Increments the warp's count of passed barriers, if all its lanes arrive and the
+        detector's state is that of its block; else emits the event by `record_event`."""
         b, whole = self.b, self.b.icmp_unsigned("==", self.lanes.bits(on), I32((1 << LANES) - 1))
-        counts = b.and_(whole, is_known(self.lanes, self._block))
+        counts = b.and_(whole, is_current(self.lanes, self._block))
         with b.if_else(counts, likely=True) as (count, other):
+            # No event is needed: all threads come to the same barriers of the whole block, so that
+            # their order follows from the count.
             with count:
                 state = self.frame.pointer(Slot.DETECTOR_AT)
                 warps = b.load(self.lanes.slot(state, words.SLOT_WARPS), typ=I64)
                 at = b.add(warps, b.mul(self.frame.warp, I64(words.WARP_WORDS)))
-                passed = self.lanes.slot(self._block.state, b.add(at, I64(words.V_PASSED)))
-                self.lanes.add_to(passed, I64(1))
+                issued_arguments = self.lanes.slot(
+                    self._block.state, b.add(at, I64(words.V_PASSED))
+                )
+                self.lanes.add_to(issued_arguments, I64(1))
             with other:
-                take()
+                record_event()
 
-    def instruction(self, index: int, made: Instruction, on: Value) -> None:
-        """Emit the event of lanes that execute an instruction which may synchronise."""
-        kind = event_of(made)
+    def instruction(self, index: int, instruction: Instruction, on: Value) -> None:
+        """Emits the event of lanes that execute an instruction which may synchronise."""
+        kind = event_of(instruction)
         if kind is None or kind in words.AT_BARRIERS:
             return
-        given: dict[int, Value] = {}
+        arguments: dict[int, Value] = {}
         if kind == words.WARP_SYNC:
-            named = member_mask(made)
-            assert named is not None
-            masks = self.b.zext(self.operands.bits(named, B32), vector(I64))
+            members = member_mask(instruction)
+            assert members is not None
+            masks = self.b.zext(self.operands.bits(members, B32), vector(I64))
             self.b.store(masks, self._masks)
         if kind == words.ASYNC_WAIT:
-            groups = sources(made)
+            groups = sources(instruction)
             number = self.operands.uniform(groups[0], on) if groups else I64(-1)
-            given[words.E_NUMBER] = number
-        self._take(index, kind, on, given)
+            arguments[words.E_NUMBER] = number
+        self._record(index, kind, on, arguments)
 
-    def copies(self, index: int, on: Value, given: Sequence[Value], request: int) -> None:
-        """Emit the event of copies of tensors; `given` are memory, rows of operands, the words that
+    def copies(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
+        """Emits the event of tensor copies. `arguments` are memory, operand rows, the words that
         `asynchronous.issue.tensor_copies` works with, and the allocations."""
-        self._issue("detect_copies", index, on, given, request)
+        self._issue("detect_copies", index, on, arguments, request)
 
-    def tensor_memory(self, index: int, on: Value, given: Sequence[Value], request: int) -> None:
-        """Emit the event of a `tcgen05`; `given` are memory, rows of operands, and the words that
-        `asynchronous.issue.tensor_memory` works with."""
-        self._issue("detect_tensor_memory", index, on, given, request)
+    def tensor_memory(
+        self, index: int, on: Value, arguments: Sequence[Value], request: int
+    ) -> None:
+        """Emits the event of a `tcgen05` instruction. `arguments` are memory, operand rows, and the
+        words that `asynchronous.issue.tensor_memory` works with."""
+        self._issue("detect_tensor_memory", index, on, arguments, request)
 
     def _issue(
-        self, helper: str, index: int, on: Value, given: Sequence[Value], request: int
+        self, helper: str, index: int, on: Value, arguments: Sequence[Value], request: int
     ) -> None:
-        """Emit the event of what lanes issue by a request, which a helper takes."""
-        if not self._wanted.accesses:
+        """Emits the call of a helper that records a request."""
+        if not self._config.accesses:
             return
-        everything = ir.Constant(PTR, None)
+        all_memory = ir.Constant(PTR, None)
         event = self._issued(index, on)
-        passed = *event, given[0], everything, *given[1:], self._values
-        call(self.lanes, helper, *passed, I64(request))
+        issued_arguments = *event, arguments[0], all_memory, *arguments[1:], self._values
+        call(self.lanes, helper, *issued_arguments, I64(request))
 
-    def texels(self, index: int, on: Value, given: Sequence[Value], request: int) -> None:
-        """Emit the event of accesses to textures or surfaces; `given` are the table, memory, rows
-        of operands and the words that `texture.requests` works with."""
-        if not self._wanted.accesses:
+    def texels(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
+        """Emits the event of accesses to textures or surfaces. `arguments` are the descriptor
+        table, memory, operand rows, and the words that `texture.requests` works with."""
+        if not self._config.accesses:
             return
-        passed = *self._issued(index, on), ir.Constant(PTR, None), *given, self._counts
-        call(self.lanes, "detect_texels", *passed, self._values, I64(request))
+        issued_arguments = (
+            *self._issued(index, on),
+            ir.Constant(PTR, None),
+            *arguments,
+            self._counts,
+        )
+        call(self.lanes, "detect_texels", *issued_arguments, self._values, I64(request))
 
     def _issued(self, index: int, on: Value) -> tuple[Value, Value, Value]:
-        """Emit the event of what lanes issue by a request; return the detector's state, the event
-        and the plan."""
+        """Stores the event of a request; returns the detector's state, the event and the
+        schedule."""
         frame = self.frame
         fill_event(
             self.lanes,
@@ -128,39 +139,40 @@ class EventCode:
 
     @functools.cached_property
     def _counts(self) -> Value:
-        """Return room for the counts of an access, which nobody reads."""
+        """Returns a buffer for the counts of an access, which are discarded."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
 
     @functools.cached_property
     def _values(self) -> Value:
-        """Return room for what lanes store."""
+        """Returns a buffer for the values that lanes store."""
         return self.frame.prologue.alloca(ir.ArrayType(I8, LANES * PIECE))
 
-    def _take(self, index: int, kind: int, on: Value, given: dict[int, Value]) -> None:
-        """Emits the event of some lanes that is no access."""
+    def _record(self, index: int, kind: int, on: Value, arguments: dict[int, Value]) -> None:
+        """Emits an event that is not an access."""
         frame = self.frame
-        given |= {
+        arguments |= {
             words.E_KIND: I64(kind),
             words.E_INSTRUCTION: I64(index),
             words.E_BLOCK: frame.slot(Slot.BLOCK),
             words.E_WARP: frame.warp,
             words.E_LANES: self.b.zext(self.lanes.bits(on), I64),
-            words.E_EXISTING: self._existing(),
+            words.E_EXISTING: self._existing_lanes(),
         }
-        fill_event(self.lanes, self._event, given)
+        fill_event(self.lanes, self._event, arguments)
         state, plan = frame.pointer(Slot.DETECTOR_AT), frame.pointer(Slot.PLAN_AT)
         none = ir.Constant(PTR, None)
         call(self.lanes, "detect_event", state, self._event, plan, none, self._masks, none)
 
-    def _existing(self) -> Value:
-        """Return the lanes of the warp that have a thread."""
+    def _existing_lanes(self) -> Value:
+        """Returns the lanes of the warp that have a thread (bits of an i64)."""
         b, frame = self.b, self.frame
-        left = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(32)))
-        full = b.icmp_signed(">=", left, I64(32))
-        some = b.sub(b.shl(I64(1), b.select(full, I64(0), left)), I64(1))
-        return b.select(full, I64(0xFFFFFFFF), some)
+        remaining = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(32)))
+        # A full warp is selected separately, which also keeps the shift amount below 64.
+        full = b.icmp_signed(">=", remaining, I64(32))
+        partial = b.sub(b.shl(I64(1), b.select(full, I64(0), remaining)), I64(1))
+        return b.select(full, I64(0xFFFFFFFF), partial)
 
     @functools.cached_property
-    def _block(self) -> KnownBlock:
-        """Return where the detector keeps the current block's state."""
+    def _block(self) -> DetectorBlock:
+        """Returns the location of the current thread block's state in the detector."""
         return block_of(self.frame.prologue, self.frame.environment)

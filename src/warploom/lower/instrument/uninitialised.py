@@ -1,5 +1,13 @@
-"""Code that tells whether lanes reach shared memory that nobody has written, from the bits that the
-detector keeps (`detector.memory_words.check_written`)."""
+"""Emits functions that check whether lanes access shared memory that no thread has written, from
+the detector's bitmap of written bytes (`detector.memory_words.check_written`).
+
+The bitmap has one bit a byte, 32 in each 64-bit word. The block's longest written range is kept
+beside it and answers most checks with two comparisons:
+
+    range [0, 0x400), load of [0x80, 0x100): covered
+    load of [0x400, 0x480): bits of words 0x20..0x23 are tested; if all are set, the range
+    grows to 0x480, and on as far as the bits after it are set
+"""
 
 from __future__ import annotations
 
@@ -15,27 +23,27 @@ from warploom.llvm.masked_memory import gather
 from warploom.simt import schedule_layout
 
 WORD_SHIFT = 5
-"""A word of the bits of written bytes has 32 of them."""
+"""A word of the bitmap has bits for 32 bytes."""
 
 FULL = I64((1 << 32) - 1)
 MOST_WORDS = 64
-"""So many words of a range are looked at one by one, before each lane's own; and so many on either
-side of one that is written, to know more for later."""
+"""Words of a range that are tested before each lane is checked; also how many words beyond either
+end extend the range of written bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class KnownBlock:
-    """Locates what the detector keeps of a block. `state`: where its words begin; `number`: what
-    they name it, if they are about that block; `written`: where its bits of written bytes begin,
-    counted in words from its state."""
+class DetectorBlock:
+    """Locates the detector's state of a thread block: `state` is its address, `number` the block
+    that it must name to be current, and `written` the offset of its bitmap of written bytes, in
+    words."""
 
     state: Value
     number: Value
     written: Value
 
 
-def block_of(lanes: Lanes, environment: Value) -> KnownBlock:
-    """Return where the detector keeps the state of the environment's current block."""
+def block_of(lanes: Lanes, environment: Value) -> DetectorBlock:
+    """Returns the location of the state of the environment's current block."""
     b = lanes.b
     state, plan = (
         b.inttoptr(_word(lanes, environment, int(slot)), PTR)
@@ -46,50 +54,50 @@ def block_of(lanes: Lanes, environment: Value) -> KnownBlock:
     size = _word(lanes, state, words.SLOT_WORDS)
     start = b.add(_word(lanes, state, words.SLOTS_AT), b.mul(slot, size))
     number = b.add(_word(lanes, environment, int(Slot.BLOCK)), I64(1))
-    return KnownBlock(lanes.slot(state, start), number, _word(lanes, state, words.SLOT_WRITTEN))
+    return DetectorBlock(lanes.slot(state, start), number, _word(lanes, state, words.SLOT_WRITTEN))
 
 
-def is_known_written(lanes: Lanes, block: KnownBlock, low: Value, high: Value) -> Value:
-    """Return whether the bytes from `low` to `high` lie in the range of the block that is known to
-    be written."""
+def is_known_written(lanes: Lanes, block: DetectorBlock, low: Value, high: Value) -> Value:
+    """Returns true (an i1) if the bytes from `low` to `high` lie in the block's range of written
+    bytes."""
     b = lanes.b
     begin, end = (
         _word(lanes, block.state, at) for at in (words.B_WRITTEN_FROM, words.B_WRITTEN_TO)
     )
     within = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
-    return b.and_(is_known(lanes, block), within)
+    return b.and_(is_current(lanes, block), within)
 
 
-def is_known(lanes: Lanes, block: KnownBlock) -> Value:
-    """Return whether the detector's state is about that block."""
+def is_current(lanes: Lanes, block: DetectorBlock) -> Value:
+    """Returns true (an i1) if the detector's state is that of the block."""
     return lanes.b.icmp_signed("==", _word(lanes, block.state, words.B_BLOCK), block.number)
 
 
 def emit_range_unwritten(lanes: Lanes) -> None:
-    """Emit the body of a function of the environment, a first byte, an end and the size of shared
-    memory. It returns whether a byte between the two is not written, or they are far apart, or
-    nothing is known of the block yet."""
+    """Emits the body of a function of the environment, a first byte, an end and the size of shared
+    memory. It returns true if a byte between is not written, if the range is too long, or if the
+    detector has no state of the block yet."""
 
-    def check(place: Value, outside: Value) -> Value:
+    def check(offset: Value, outside: Value) -> Value:
         b = lanes.b
-        found = b.or_(b.load(place, typ=I64), outside)
-        return b.icmp_unsigned("==", b.and_(found, FULL), FULL)
+        loaded = b.or_(b.load(offset, typ=I64), outside)
+        return b.icmp_unsigned("==", b.and_(loaded, FULL), FULL)
 
-    def further(first: Value) -> tuple[Value, Value]:
+    def extend(first: Value) -> tuple[Value, Value]:
         _, low, high, limit = lanes.b.function.args
-        return _further(lanes, first, low, high, limit)
+        return _extended_range(lanes, first, low, high, limit)
 
-    _emit_range(lanes, check, further)
+    _emit_range(lanes, check, extend)
 
 
 def emit_range_written(lanes: Lanes) -> None:
-    """Emit the body of a function of the environment, a first byte, an end and the size of shared
-    memory. It notes that the bytes between the two are written; it returns 1, and does nothing,
-    where they are none, or far apart, or nothing is known of the block yet."""
+    """Emits the body of a function of the environment, a first byte, an end and the size of shared
+    memory. It marks the bytes between as written. It returns true, and does nothing, if the range
+    is empty or too long, or if the detector has no state of the block yet."""
 
-    def write(place: Value, outside: Value) -> Value:
+    def write(offset: Value, outside: Value) -> Value:
         b = lanes.b
-        b.store(b.or_(b.load(place, typ=I64), b.xor(outside, FULL)), place)
+        b.store(b.or_(b.load(offset, typ=I64), b.xor(outside, FULL)), offset)
         return I1(1)
 
     _emit_range(lanes, write, lambda _: lanes.b.function.args[1:3])
@@ -97,47 +105,48 @@ def emit_range_written(lanes: Lanes) -> None:
 
 def _emit_range(
     lanes: Lanes,
-    do: Callable[[Value, Value], Value],
+    visit: Callable[[Value, Value], Value],
     around: Callable[[Value], tuple[Value, Value]],
 ) -> None:
-    """Emit the body of a function of a range. It returns 0 where the range lies in that of the
-    block that is known to be written, and where `do` returns true for each word of its bits, given
-    where the word is and which of its bits lie outside. All of the range is written then, and so is
-    that which `around` returns, given where the bits begin."""
+    """Emits the body of a function for a range. It returns false if the range lies in the block's
+    range of written bytes, or if `visit` returns true for each of its words; `visit` takes a word's
+    address and its bits outside of the range. All of the range is then written, and so is the range
+    that `around` returns, given the bitmap's address."""
     b, function = lanes.b, lanes.b.function
     _, low, high, _ = function.args
-    block, first, unknown = _known_block(lanes, low, high)
+    block, first, unknown = _locate_block(lanes, low, high)
     ends = [lanes.slot(block, word) for word in (words.B_WRITTEN_FROM, words.B_WRITTEN_TO)]
     begin, end = (b.load(at, typ=I64) for at in ends)
-    kept, other = (function.append_basic_block(name) for name in ("kept", "other"))
-    covered = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
-    b.cbranch(covered, kept, other)
-    b.position_at_end(other)
-    _each_word(lanes, low, high, unknown, lambda at, outside: do(lanes.slot(first, at), outside))
+    done_block, check_words = (function.append_basic_block(name) for name in ("kept", "other"))
+    is_covered = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
+    b.cbranch(is_covered, done_block, check_words)
+    b.position_at_end(check_words)
+    _each_word(lanes, low, high, unknown, lambda at, outside: visit(lanes.slot(first, at), outside))
     low, high = around(first)
-    meets = b.and_(b.icmp_unsigned("<=", low, end), b.icmp_unsigned(">=", high, begin))
-    lower = b.select(b.and_(meets, b.icmp_unsigned("<", begin, low)), begin, low)
-    upper = b.select(b.and_(meets, b.icmp_unsigned(">", end, high)), end, high)
+    # Only one range is kept: merge it with an adjoining one, else keep the longer of both.
+    adjoins = b.and_(b.icmp_unsigned("<=", low, end), b.icmp_unsigned(">=", high, begin))
+    lower = b.select(b.and_(adjoins, b.icmp_unsigned("<", begin, low)), begin, low)
+    upper = b.select(b.and_(adjoins, b.icmp_unsigned(">", end, high)), end, high)
     longer = b.icmp_unsigned(">", b.sub(upper, lower), b.sub(end, begin))
     with b.if_then(longer):
         for at, value in zip(ends, (lower, upper), strict=True):
             b.store(value, at)
-    b.branch(kept)
-    b.position_at_end(kept)
+    b.branch(done_block)
+    b.position_at_end(done_block)
     b.ret(I1(0))
 
 
-def _known_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, ir.Block]:
-    """Look for the current block in a function whose first argument is the environment and whose
-    last is the size of shared memory. Return where that block and its bits of written bytes have
-    their words, and the code that returns 1, to which it goes where the detector does not know the
-    block, or the range from `low` to `high` is empty or outside of shared memory."""
+def _locate_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, ir.Block]:
+    """Locates the current block in a function whose first argument is the environment and whose
+    last is the size of shared memory. Returns the addresses of its state and of its bitmap, and a
+    basic block that returns true: code branches there if the detector has no state of the block, or
+    if the range from `low` to `high` is empty or outside of shared memory."""
     b, function = lanes.b, lanes.b.function
     environment, limit = function.args[0], function.args[-1]
     block = block_of(lanes, environment)
     inside = b.and_(b.icmp_unsigned("<", low, high), b.icmp_unsigned("<=", high, limit))
     within, unknown = (function.append_basic_block(name) for name in ("within", "unknown"))
-    b.cbranch(b.and_(is_known(lanes, block), inside), within, unknown)
+    b.cbranch(b.and_(is_current(lanes, block), inside), within, unknown)
     b.position_at_end(unknown)
     b.ret(I1(1))
     b.position_at_end(within)
@@ -145,76 +154,84 @@ def _known_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, i
 
 
 def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None, *, writes: bool) -> None:
-    """Emit the body of a function of the environment, 32 addresses, the lanes that reach `size`
-    bytes there, and the size of shared memory. It returns whether some of these bytes are not
-    written, or nothing is known of the block yet; where it `writes`, it notes that they are
-    written, and returns only the latter. `of_range`: what `emit_range_unwritten` makes, asked first
-    of all that they reach; None where it was asked."""
+    """Emits the body of a function of the environment, 32 addresses, the lanes that access `size`
+    bytes there, and the size of shared memory. It returns true if some of these bytes are not
+    written, or if the detector has no state of the block yet. If it `writes`, it marks the bytes,
+    and returns true only in the latter case. `of_range` is the function of `emit_range_unwritten`,
+    called first for the whole range; None if that was done before."""
     b, function = lanes.b, lanes.b.function
     environment, addresses, bits, limit = function.args
     mask = lanes.mask(bits)
-    places = b.trunc(addresses, vector(I32))
-    high = _reduced(lanes, "umax", b.select(mask, places, splat_constant(0, I32)))
+    offsets = b.trunc(addresses, vector(I32))
+    high = _reduced(lanes, "umax", b.select(mask, offsets, splat_constant(0, I32)))
+    # An address of more than 32 bits is outside of shared memory: make the range end at the largest
+    # number, which fails the bounds check.
     beyond = b.lshr(addresses, splat_constant(32, I64))
     beyond = b.select(mask, b.trunc(beyond, vector(I32)), splat_constant(0, I32))
     end = b.add(b.zext(high, I64), I64(size))
     end = b.select(b.icmp_unsigned("==", _reduced(lanes, "or", beyond), I32(0)), end, I64(-1))
     low = I64(0)
     if of_range is not None:
-        low = _reduced(lanes, "umin", b.select(mask, places, splat_constant(-1, I32)))
+        low = _reduced(lanes, "umin", b.select(mask, offsets, splat_constant(-1, I32)))
         low = b.zext(low, I64)
-        written, far = (function.append_basic_block(name) for name in ("written", "apart"))
+        written, fallback = (function.append_basic_block(name) for name in ("written", "apart"))
         some = b.icmp_unsigned("!=", bits, I32(0))
-        b.cbranch(b.and_(some, b.call(of_range, (environment, low, end, limit))), far, written)
+        b.cbranch(b.and_(some, b.call(of_range, (environment, low, end, limit))), fallback, written)
         b.position_at_end(written)
         b.ret(I1(0))
-        b.position_at_end(far)
-    _, first, _ = _known_block(lanes, low, end)
+        b.position_at_end(fallback)
+    _, first, _ = _locate_block(lanes, low, end)
     if writes:
-        _write_lanes(lanes, first, places, bits, size)
+        _write_lanes(lanes, first, offsets, bits, size)
         b.ret(I1(0))
     else:
-        b.ret(_some_unwritten(lanes, first, places, mask, size))
+        b.ret(_some_unwritten(lanes, first, offsets, mask, size))
 
 
 def _reduced(lanes: Lanes, operation: str, value: Value) -> Value:
-    """Return all lanes of a vector of 32 bits, reduced to one number."""
+    """Returns a 32-lane vector of i32 reduced to a scalar."""
     return lanes.intrinsic(f"llvm.vector.reduce.{operation}.v32i32", I32, [value])
 
 
 def _each_word(
-    lanes: Lanes, low: Value, high: Value, far: ir.Block, do: Callable[[Value, Value], Value]
+    lanes: Lanes,
+    low: Value,
+    high: Value,
+    fallback: ir.Block,
+    visit: Callable[[Value, Value], Value],
 ) -> None:
-    """Emit `do` for each word of bits of the bytes from `low` to `high`, with those of its bits
-    that lie outside of the range, as long as it returns true; go `far` where it does not, or the
-    words are too many."""
+    """Emits a loop of `visit` over the bitmap words of the bytes from `low` to `high`, while it
+    returns true; it takes a word's index and its bits outside of the range. Branches to `fallback`
+    if it returns false, or if there are more than MOST_WORDS words."""
     b, function = lanes.b, lanes.b.function
-    few, following, through = (
+    loop_block, following, through = (
         function.append_basic_block(name) for name in ("few", "next", "through")
     )
     begin, last = (b.lshr(at, I64(WORD_SHIFT)) for at in (low, b.sub(high, I64(1))))
     before_loop = b.block
-    b.cbranch(b.icmp_unsigned("<", b.sub(last, begin), I64(MOST_WORDS)), few, far)
-    b.position_at_end(few)
+    b.cbranch(b.icmp_unsigned("<", b.sub(last, begin), I64(MOST_WORDS)), loop_block, fallback)
+    b.position_at_end(loop_block)
     at = b.phi(I64)
+    # Only the first and the last word have bits outside of the range.
     before = b.shl(I64(1), b.and_(low, I64(31)))
     before = b.select(b.icmp_unsigned("==", at, begin), b.sub(before, I64(1)), I64(0))
-    behind = b.shl(I64(-2), b.and_(b.sub(high, I64(1)), I64(31)))
-    behind = b.select(b.icmp_unsigned("==", at, last), behind, I64(0))
-    b.cbranch(do(at, b.and_(b.or_(before, behind), FULL)), following, far)
+    after_mask = b.shl(I64(-2), b.and_(b.sub(high, I64(1)), I64(31)))
+    after_mask = b.select(b.icmp_unsigned("==", at, last), after_mask, I64(0))
+    b.cbranch(visit(at, b.and_(b.or_(before, after_mask), FULL)), following, fallback)
     b.position_at_end(following)
     after = b.add(at, I64(1))
-    b.cbranch(b.icmp_unsigned("<=", after, last), few, through)
+    b.cbranch(b.icmp_unsigned("<=", after, last), loop_block, through)
     at.add_incoming(begin, before_loop)
     at.add_incoming(after, following)
     b.position_at_end(through)
 
 
-def _further(
+def _extended_range(
     lanes: Lanes, first: Value, low: Value, high: Value, limit: Value
 ) -> tuple[Value, Value]:
-    """Return the ends of a range of written bytes, moved by up to MOST_WORDS words whose bytes
-    are all written; `first`: where the bits begin; `limit`: the bytes of shared memory."""
+    """Returns the ends of a range of written bytes, extended by up to MOST_WORDS words at either
+    end whose bytes are all written. `first` is the bitmap's address, `limit` the bytes of shared
+    memory."""
     b, most = lanes.b, I64(MOST_WORDS)
     below = b.lshr(b.add(low, I64((1 << WORD_SHIFT) - 1)), I64(WORD_SHIFT))
     above, of_memory = (b.lshr(at, I64(WORD_SHIFT)) for at in (high, limit))
@@ -232,50 +249,54 @@ def _further(
 
 
 def _past_full_words(lanes: Lanes, first: Value, start: Value, end: Value, step: int) -> Value:
-    """Return where a walk from one boundary of words of bits to another stops: before the first
-    word that has not all of its bits. `step`: 1 upwards, -1 downwards."""
+    """Returns the boundary at which a scan of the bitmap from `start` to `end` stops: before the
+    first word whose bits are not all set. `step` is 1 upwards, -1 downwards."""
     b, function = lanes.b, lanes.b.function
-    walk, look, stop = (function.append_basic_block(name) for name in ("walk", "look", "stop"))
+    scan, test_word, stop = (function.append_basic_block(name) for name in ("walk", "look", "stop"))
     before = b.block
-    b.branch(walk)
-    b.position_at_end(walk)
+    b.branch(scan)
+    b.position_at_end(scan)
     at = b.phi(I64)
-    b.cbranch(b.icmp_unsigned("==", at, end), stop, look)
-    b.position_at_end(look)
+    b.cbranch(b.icmp_unsigned("==", at, end), stop, test_word)
+    b.position_at_end(test_word)
     following = b.add(at, I64(step))
     word = _word(lanes, first, at if step > 0 else following)
-    b.cbranch(b.icmp_unsigned("==", word, FULL), walk, stop)
+    b.cbranch(b.icmp_unsigned("==", word, FULL), scan, stop)
     at.add_incoming(start, before)
-    at.add_incoming(following, look)
+    at.add_incoming(following, test_word)
     b.position_at_end(stop)
     return at
 
 
-def _some_unwritten(lanes: Lanes, first: Value, places: Value, mask: Value, size: int) -> Value:
-    """Return whether a lane's own bytes are not all written."""
+def _some_unwritten(lanes: Lanes, first: Value, offsets: Value, mask: Value, size: int) -> Value:
+    """Returns true (an i1) if the bytes of some lane are not all written."""
     b = lanes.b
-    words_at = b.lshr(places, splat_constant(WORD_SHIFT, I32))
+    # The bits of an aligned access of up to 32 bytes lie in one word. A misaligned one may cross
+    # words: the shift then leaves zeros, and it counts as unwritten, which the detector decides.
+    words_at = b.lshr(offsets, splat_constant(WORD_SHIFT, I32))
     at = b.gep(lanes.splat(first), [b.zext(words_at, vector(I64))], source_etype=I64)
-    found = gather(lanes, at, mask, I32)  # the low half of the word, which has all of its bits
-    within = b.and_(places, splat_constant((1 << WORD_SHIFT) - 1, I32))
+    # A 32-bit gather reads the low half of the word, in which all its bits are.
+    loaded = gather(lanes, at, mask, I32)
+    within = b.and_(offsets, splat_constant((1 << WORD_SHIFT) - 1, I32))
     wanted = splat_constant((1 << size) - 1, I32)
-    missing = b.icmp_unsigned("!=", b.and_(b.lshr(found, within), wanted), wanted)
+    missing = b.icmp_unsigned("!=", b.and_(b.lshr(loaded, within), wanted), wanted)
     return lanes.any(b.and_(mask, missing))
 
 
-def _write_lanes(lanes: Lanes, first: Value, places: Value, bits: Value, size: int) -> None:
-    """Note that what each lane reaches is written, one lane after the other."""
-    b, kept = lanes.b, lanes.alloca(vector(I32))
-    b.store(places, kept)
+def _write_lanes(lanes: Lanes, first: Value, offsets: Value, bits: Value, size: int) -> None:
+    """Marks the bytes of each lane as written, one lane after the other: several lanes may have
+    bits in one word."""
+    b, buffer = lanes.b, lanes.alloca(vector(I32))
+    b.store(offsets, buffer)
     before = b.block
     each, done = (b.append_basic_block(name) for name in ("each", "done"))
     b.cbranch(b.icmp_unsigned("!=", bits, I32(0)), each, done)
     b.position_at_end(each)
     left = b.phi(I32)
     lane = b.cttz(left, I1(1))
-    place = b.zext(b.load(lanes.slot(kept, b.zext(lane, I64), I32), typ=I32), I64)
-    at = lanes.slot(first, b.lshr(place, I64(WORD_SHIFT)))
-    written = b.shl(I64((1 << size) - 1), b.and_(place, I64((1 << WORD_SHIFT) - 1)))
+    offset = b.zext(b.load(lanes.slot(buffer, b.zext(lane, I64), I32), typ=I32), I64)
+    at = lanes.slot(first, b.lshr(offset, I64(WORD_SHIFT)))
+    written = b.shl(I64((1 << size) - 1), b.and_(offset, I64((1 << WORD_SHIFT) - 1)))
     b.store(b.or_(b.load(at, typ=I64), written), at)
     others = b.and_(left, b.sub(left, I32(1)))
     b.cbranch(b.icmp_unsigned("!=", others, I32(0)), each, done)

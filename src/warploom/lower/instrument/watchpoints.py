@@ -1,7 +1,7 @@
-"""Code that counts the accesses to one range of memory, in kernels compiled for a debugger.
+"""Emits code that counts the accesses to one range of memory, in kernels compiled for a debugger.
 
-The debugger searches backwards for the last write of an address: it runs the kernel again in
-intervals, and only looks into those in which the count has changed.
+To find the last write of an address backwards, the debugger runs the kernel again in intervals, and
+searches only those in which the count has changed.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from warploom.program.accesses import AccessRecord
 from warploom.ptx.ir import Space
 
 HITS, SPACE, OPS, START, END, FIRST_WARP, LAST_WARP, LANES, WATCH_WORDS = range(9)
-"""A watched range: HITS counts the accesses of a warp that touch it; of SPACE (`SPACE_CODES`), by
-operations whose bits are in OPS, to bytes from START up to END; by the warps of the launch from
-FIRST_WARP up to LAST_WARP, and by the lanes whose bits are in LANES."""
+"""The words of a watched range. HITS counts accesses of a warp that touch it: of SPACE
+(`SPACE_CODES`), by operations whose bits are in OPS, to bytes from START up to END, by warps of the
+launch from FIRST_WARP up to LAST_WARP, and by lanes whose bits are in LANES."""
 
 LOAD, STORE, ATOMIC = 1, 2, 4
 OP_BITS = {"load": LOAD, "store": STORE, "atomic": ATOMIC}
 
 
 def watch_access(watch: Any, addresses: Any, lanes: int, kind: int, warp: int) -> int:
-    """Count an access of a warp of the launch if it touches the watched range; `kind` is the space,
-    then the bit of the operation, then the bytes of a lane, eight bits for each of the first two.
-    """
+    """Counts an access of a warp if it touches the watched range. `kind` packs the space (8 bits),
+    the bit of the operation (8 bits) and the bytes of a lane. Returns 0, as all helpers."""
     if kind & 255 != watch[SPACE] or kind >> 8 & 255 & watch[OPS] == 0:
         return 0
     if warp < watch[FIRST_WARP] or warp >= watch[LAST_WARP]:
@@ -53,7 +52,7 @@ class WatchingCode:
     def access(
         self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
     ) -> None:
-        """Emit the call for an access of these lanes, as bits."""
+        """Emits the call for an access of these lanes (bits of an i32)."""
         if access_type.space not in (Space.GLOBAL, Space.SHARED, Space.LOCAL):
             return
         frame, b = self.frame, self.b
@@ -62,8 +61,8 @@ class WatchingCode:
             SPACE_CODES[access_type.space] | OP_BITS[access_type.op] << 8 | access_type.size << 16
         )
         warp = b.add(b.mul(frame.slot(Slot.BLOCK), frame.slot(Slot.WARPS)), frame.warp)
-        given = frame.pointer(Slot.WATCH_AT), self._scratch, b.zext(lanes, I64)
-        call(self.lanes, "watch_access", *given, I64(kind), warp)
+        arguments = frame.pointer(Slot.WATCH_AT), self._scratch, b.zext(lanes, I64)
+        call(self.lanes, "watch_access", *arguments, I64(kind), warp)
 
     def texels(self, instruction: int, row: AccessRecord, scratch: Value) -> None:
-        """Texels and surfaces are not watched."""
+        """Emits nothing: textures and surfaces are not watched."""

@@ -29,7 +29,7 @@ from warploom.lower.access.shared_functions import SharedFunctions
 from warploom.lower.baseline.calls import CallCode
 from warploom.lower.control.barriers import BarrierCode
 from warploom.lower.control.clusters import ClusterCode
-from warploom.lower.control.control import Control
+from warploom.lower.control.control import ControlFlow
 from warploom.lower.control.indexed_branch import IndexedBranchCode
 from warploom.lower.control.sync import SyncCode
 from warploom.lower.control.warp_order_state import END
@@ -98,7 +98,7 @@ class WarpFunction:
         self.members = MemberMaskCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
         self.reading = OperandShapes(program, variant.warp_layout, facts.shapes)
-        self.control = Control(self.frame, self.saved)
+        self.control = ControlFlow(self.frame, self.saved)
         self.ways = IndexedBranchCode(self.control, self.operands)
         arrivals = sanitizing.events if sanitizing and sanitizing.synchronisation else None
         listeners = [one for one in (arrivals, self.observing) if one is not None]
@@ -185,7 +185,7 @@ class WarpFunction:
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)
         self.saved.begin(I32(-1) if copy is Copy.REGION else self.members.existing())
-        self.control.reshaping.set_stale(False)
+        self.control.layout_recovery.set_stale(False)
         if frame.registers.spilled:
             self.saved.settle()  # the context may hold SIMT stack nodes of an earlier thread block
         if copy is Copy.REGION:
@@ -227,9 +227,9 @@ class WarpFunction:
             self.sync.before(block)
         self.barriers.begin(block)
         self._count_block(block)
-        self.instructions.shaped_access.begin(block, masked=False)
+        self.instructions.affine_access.begin(block, masked=False)
         self._emit_body(copy, block, block.start)
-        guards = self.instructions.shaped_access.ways
+        guards = self.instructions.affine_access.group_guards
         for name, version in (("slow_path", guards.slow_path), ("masked", guards.masked)):
             self._entries = version()
             if self._entries:
@@ -241,14 +241,14 @@ class WarpFunction:
         to the copy that it belongs to; registers keep their vector shapes."""
         self.b.position_at_end(self.control.blocks.predicated_copies[copy, block.index])
         self._emit_masked(block)
-        self.control.step_back(copy, block.index)
+        self.control.leave_predicated_block(copy, block.index)
 
     def _emit_masked(self, block: ProgramBlock) -> None:
         """Emits the instructions of a predicated block. They are those of the divergent copy, which
         leave the registers of inactive lanes as they are."""
         self._entries, self.memory.diverged = {}, True
         self._count_block(block)
-        self.instructions.shaped_access.begin(block, masked=True)
+        self.instructions.affine_access.begin(block, masked=True)
         self.instructions.shaped.partly = True
         for index in body_instructions(self.program, block):
             self.frame.remaining_in_block = block.stop - index
@@ -268,8 +268,8 @@ class WarpFunction:
         if not self.b.block.is_terminated:
             if self.calls is not None:
                 self.calls.flush()
-            self.sync.behind(block)
-            self.control.edges.go(copy, block.successors[0], block.index)
+            self.sync.after(block)
+            self.control.edges.jump(copy, block.successors[0], block.index)
 
     def _count_block(self, block: ProgramBlock) -> None:
         """Counts a basic block's execution and its active lanes, and subtracts its instructions
@@ -296,9 +296,9 @@ class WarpFunction:
         if self.observing:
             self.observing.branch(index, instruction, guard)
         if name == "bra" and guard is None:
-            self.control.edges.go(copy, block.successors[0], block.index)
+            self.control.edges.jump(copy, block.successors[0], block.index)
         elif name == "bra" and self._is_uniform(copy, block):
-            taken = self.lanes.lane(self.guards.agreed(instruction), 0)
+            taken = self.lanes.lane(self.guards.uniform_value(instruction), 0)
             self.control.branch_together(copy, block.index, taken)
         elif name == "bra":
             self.control.branch(copy, block.index, guard, index)

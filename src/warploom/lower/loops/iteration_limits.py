@@ -1,4 +1,11 @@
-"""Emits for how many iterations of a loop what is linear in their number stays within bounds."""
+"""Emits the number of loop iterations in which values that are linear in the iteration number stay
+within bounds.
+
+    i = 100, step 8, bound i < n = 1000     (1000 - 100 - 1) / 8 + 1 = 113 iterations
+
+Two evaluated iterations give each value's step; all limits together are the minimum of such counts.
+Steps and values that could overflow 64 bits give 0 iterations.
+"""
 
 from __future__ import annotations
 
@@ -11,116 +18,125 @@ from warploom.analysis.vector_shape import VectorShape
 from warploom.core.types import ScalarType
 from warploom.llvm.lanes import I64, Lanes, Value
 
-MOST = 1 << 20
-"""Iterations of a batch at most: with steps of at most `FURTHEST` and values below `LARGEST`, no
-sum of 64 bits wraps around."""
+MAX_ITERATIONS = 1 << 20
+"""Iterations of a batch at most: with steps of at most MAX_STEP and values below MAX_VALUE, no
+64-bit sum wraps around."""
 
-FURTHEST, LARGEST = 1 << 40, 1 << 61
+MAX_STEP, MAX_VALUE = 1 << 40, 1 << 61
 
 
 @dataclass(frozen=True)
-class Linear:
-    """An operand in some iteration: its `value` in as many lanes as its shape has, and the type
-    that it is read as. It `moves` if it may differ in the next iteration."""
+class LinearOperand:
+    """Holds an operand in one iteration: its `value` in as many lanes as its vector shape has, and
+    the type that it is read as. `is_loop_variant`: it may differ in the next iteration."""
 
     value: Value
     shape: VectorShape
     type: ScalarType
-    moves: bool
+    is_loop_variant: bool
 
 
-class Limits:
-    """Collects conditions under which iterations are alike, and how many hold."""
+class IterationLimits:
+    """Collects conditions for a batch, and limits of its number of iterations."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes, self.b = lanes, lanes.b
         self._holds: list[Value] = []
-        self._counts: list[Value] = [I64(MOST)]
+        self._counts: list[Value] = [I64(MAX_ITERATIONS)]
 
     def require(self, condition: Value) -> None:
-        """Lets a condition hold, or there is no batch."""
+        """Adds a condition (an i1) without which there is no batch."""
         self._holds.append(condition)
 
     def forbid(self, condition: Value) -> None:
-        """Lets a condition not hold, or there is no batch."""
+        """Adds a condition (an i1) with which there is no batch."""
         self._holds.append(self.b.not_(condition))
 
     def count(self) -> Value:
-        """Returns how many iterations there may be, an i64; 0 if a condition does not hold."""
+        """Returns the number of iterations, an i64; 0 if a condition does not hold."""
         least = reduce(self._least, self._counts)
         return self.b.select(reduce(self.b.and_, self._holds), least, I64(0))
 
-    def _least(self, one: Value, other: Value) -> Value:
-        return self.lanes.intrinsic("llvm.umin.i64", I64, [one, other])
+    def _least(self, first_count: Value, second_count: Value) -> Value:
+        return self.lanes.intrinsic("llvm.umin.i64", I64, [first_count, second_count])
 
     def bound(self, value: Value, step: Value) -> None:
-        """Bounds the iterations to those in which `value`, which `step` is added to after each, is
-        not below 0."""
+        """Limits the iterations to those in which `value`, to which each one adds `step`, is not
+        negative."""
         b = self.b
         rises = b.icmp_signed(">=", step, I64(0))
         down = b.select(rises, I64(1), b.neg(step))
         times = b.add(b.udiv(value, down), I64(1))
         self.require(b.icmp_signed(">=", value, I64(0)))
-        self._counts.append(b.select(rises, I64(MOST), times))
+        self._counts.append(b.select(rises, I64(MAX_ITERATIONS), times))
 
-    def stays_between(self, behind: Value, last: Value, step: Value) -> None:
-        """Bounds the iterations to those in which what is `behind` a place by so much, and by
-        `step` more after each, is neither before it nor beyond `last`."""
+    def stays_between(self, offset: Value, last: Value, step: Value) -> None:
+        """Limits the iterations to those in which `offset`, to which each one adds `step`, is
+        between 0 and `last`."""
         b = self.b
         rises = b.icmp_signed(">", step, I64(0))
-        left = b.select(rises, b.sub(last, behind), behind)
-        self.bound(left, b.select(rises, b.neg(step), step))
+        distance = b.select(rises, b.sub(last, offset), offset)
+        self.bound(distance, b.select(rises, b.neg(step), step))
 
     def all_equal(self, values: Value, value: Value) -> Value:
-        """Returns whether all lanes of a vector are equal to a scalar."""
+        """Returns true (an i1) if all lanes of a vector are equal to a scalar."""
         differ = self.b.icmp_unsigned("!=", values, self.lanes.splat(value, values.type.count))
         return self.b.not_(self.lanes.some(differ))
 
-    def stays_in_type(self, first: Linear, second: Linear) -> Value:
-        """Bounds the iterations to those in which no lane of an operand wraps around; returns by
-        how much it advances, an i64."""
+    def stays_in_type(self, first: LinearOperand, second: LinearOperand) -> Value:
+        """Limits the iterations to those in which no lane of an operand wraps around, given the
+        operand in two iterations. Returns its step, an i64."""
         b, bits = self.b, first.type.bits
-        moved = b.sub(second.value, first.value)
-        step = self.lanes.lane(moved, 0)
-        if first.value.type.count > 1 and first.moves:
-            self.require(self.all_equal(moved, step))
+        delta = b.sub(second.value, first.value)
+        step = self.lanes.lane(delta, 0)
+        if first.value.type.count > 1 and first.is_loop_variant:
+            self.require(self.all_equal(delta, step))
         step = b.sext(step, I64) if bits < 64 else step
         low, high = self._extremes(first)
         least, most = _range(first.type)
         if bits == 64:
-            further = b.icmp_unsigned("<=", b.add(step, I64(FURTHEST)), I64(2 * FURTHEST))
-            self.require(further)
-            least, most = max(least, -LARGEST), min(most, LARGEST)
-        if first.moves or first.shape.stride or bits == 64:
+            # A 64-bit value has no wider type in which a wraparound could be computed: only small
+            # steps and values are accepted.
+            is_small = b.icmp_unsigned("<=", b.add(step, I64(MAX_STEP)), I64(2 * MAX_STEP))
+            self.require(is_small)
+            least, most = max(least, -MAX_VALUE), min(most, MAX_VALUE)
+        if first.is_loop_variant or first.shape.stride or bits == 64:
             self.require(b.icmp_signed(">=", low, I64(least)))
             self.require(b.icmp_signed("<=", high, I64(most)))
-        if first.moves and bits < 64:
+        if first.is_loop_variant and bits < 64:
             rises = b.icmp_signed(">", step, I64(0))
-            left = b.select(rises, b.sub(I64(most), high), b.sub(low, I64(least)))
-            self.bound(left, b.select(rises, b.neg(step), step))
+            distance = b.select(rises, b.sub(I64(most), high), b.sub(low, I64(least)))
+            self.bound(distance, b.select(rises, b.neg(step), step))
         return step
 
     def compare(
-        self, relation: str, left: tuple[Linear, Linear], right: tuple[Linear, Linear]
+        self,
+        relation: str,
+        distance: tuple[LinearOperand, LinearOperand],
+        right: tuple[LinearOperand, LinearOperand],
     ) -> None:
-        """Bounds the iterations to those in which a relation of two operands holds in all lanes.
-        Each operand is given as it is in two iterations."""
+        """Limits the iterations to those in which a relation of two operands holds in all lanes.
+        Each operand is given in two iterations."""
         b = self.b
-        steps = [self.stays_in_type(*one) for one in (left, right)]
-        (low, high), (other_low, other_high) = (self._extremes(one[0]) for one in (left, right))
+        steps = [self.stays_in_type(*operand) for operand in (distance, right)]
+        (low, high), (other_low, other_high) = (
+            self._extremes(operand[0]) for operand in (distance, right)
+        )
         if relation in ("lt", "le"):
             span, step = b.sub(other_low, high), b.sub(steps[1], steps[0])
         elif relation in ("gt", "ge"):
             span, step = b.sub(low, other_high), b.sub(steps[0], steps[1])
         else:
-            ahead, step = b.sub(low, other_low), b.sub(steps[0], steps[1])
-            is_ahead = b.icmp_signed(">", ahead, I64(0))
-            span = b.select(is_ahead, ahead, b.neg(ahead))
-            step = b.select(is_ahead, step, b.neg(step))
+            # `ne` holds until the operands are equal: their distance shrinks by the step, from
+            # above or below.
+            difference, step = b.sub(low, other_low), b.sub(steps[0], steps[1])
+            is_above = b.icmp_signed(">", difference, I64(0))
+            span = b.select(is_above, difference, b.neg(difference))
+            step = b.select(is_above, step, b.neg(step))
         self.bound(span if relation in ("le", "ge") else b.sub(span, I64(1)), step)
 
-    def _extremes(self, operand: Linear) -> tuple[Value, Value]:
-        """Returns the least and the greatest that some lane has, as i64."""
+    def _extremes(self, operand: LinearOperand) -> tuple[Value, Value]:
+        """Returns the least and the greatest value of all lanes, as i64."""
         b, values = self.b, operand.value
         width = values.type.count
         if operand.type.bits < 64:
@@ -131,6 +147,7 @@ class Limits:
         return b.add(low, I64(min(extent, 0))), b.add(high, I64(max(extent, 0)))
 
     def _reduced(self, values: Value, name: str) -> Value:
+        """Returns a vector reduced to a scalar by an intrinsic."""
         width = values.type.count
         if width == 1:
             return self.lanes.lane(values, 0)

@@ -1,21 +1,21 @@
 """Emits batches of iterations of a loop whose addresses advance by strides
-(`analysis.strided_loops`): one check and one count for many iterations, and in between neither.
+(`analysis.strided_loops`): one check and one count for many iterations, and none in between.
 
     back edge:      ends the turn if its instructions are used up
-    batch:          evaluates two iterations ahead; from the places of the first and how far the
-                    second has advanced follows for how many iterations, `count`,
-                      - every group of accesses stays inside of what its cache entry allows,
+    batch:          evaluates two iterations in advance, by index arithmetic alone. Their values
+                    and differences give the number of iterations, `count`, in which
+                      - every access group stays inside of the range of its cache entry,
                       - no widened operand wraps around,
                       - no lane leaves by a comparison of linear values,
                       - the instructions of the turn suffice;
-                    fewer than LEAST: goes on with an ordinary iteration
+                    fewer than LEAST: continues with an ordinary iteration
     batch.body:     the blocks of the loop, accesses unchecked and uncounted; other exits are
-                    evaluated, and lead out through `batch.exit` with what has passed counted
-    batch.done:     counts all of it, and goes on with an ordinary iteration
+                    evaluated, and leave through `batch.exit` after counting
+    batch.done:     counts all iterations, and continues with an ordinary one
 
-The iteration in which a lane leaves, and those for which no cache entry holds, are ordinary: they
-fault, diverge and fill the caches as without this. A loop in which a batch fails waits for twice
-as many iterations before the next attempt.
+Ordinary iterations are those in which a lane leaves, or for which no cache entry hits: they fault,
+diverge and fill the caches as without batches. After a failed batch, a loop waits for twice as many
+iterations until its next attempt.
 """
 
 from __future__ import annotations
@@ -31,57 +31,59 @@ from warploom.analysis.shape_transfer import BlockShapes
 from warploom.analysis.strided_loops import StridedLoop, staying_relation
 from warploom.ir.warp_ir import BatchedLoop
 from warploom.llvm.lanes import I32, I64, LANES, Value
-from warploom.lower.access.affine_access import NEIGHBOURS
-from warploom.lower.access.groups import Group
+from warploom.lower.access.affine_access import PREFETCH_WARPS
+from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.lane_sets import LaneSet
-from warploom.lower.control.control import Control
+from warploom.lower.control.control import ControlFlow
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.registers import EmittingBlock
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.instrument.guards import Guards
-from warploom.lower.loops.iteration_limits import Limits, Linear
+from warploom.lower.loops.iteration_limits import IterationLimits, LinearOperand
 from warploom.program.program import ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Instruction, Register, spread
 
 LEAST = 3
-"""Iterations of the smallest batch: what its check costs, some 15 instructions for each group and
-bound, two iterations without their checks make up for."""
+"""Iterations of the smallest batch. Its check takes some 15 instructions for each group and bound,
+as much as the checks of two ordinary iterations."""
 
 PAGE = 4096
-"""Bytes of a page of the host, beyond which its processor does not look for the next lines."""
+"""Bytes of a page of the host; its hardware prefetcher does not cross pages."""
 
 LONGEST_BACKOFF = 1023
-"""Iterations after which a loop whose batches fail tries again, at most."""
+"""Iterations between two attempts at most, after batches have failed."""
 
 
 EndBlock = Callable[[Copy, ProgramBlock, int, Instruction], bool]
-"""Emits the instruction that ends a block, as outside of a batch."""
+"""Emits the instruction that ends a basic block, as outside of a batch."""
 
 
 @dataclass
 class _Iteration:
-    """Holds what one evaluated iteration has shown: its groups, by their first accesses, and the
-    operands of comparisons and those that are widened, by instruction and number of the source."""
+    """Holds what one evaluated iteration has computed: its groups, by their first accesses, and the
+    operands of comparisons and widening instructions, by instruction and source number."""
 
-    groups: dict[int, Group] = field(default_factory=dict[int, Group])
-    operands: dict[tuple[int, int], Linear] = field(default_factory=dict[tuple[int, int], Linear])
+    groups: dict[int, GroupValues] = field(default_factory=dict[int, GroupValues])
+    operands: dict[tuple[int, int], LinearOperand] = field(
+        default_factory=dict[tuple[int, int], LinearOperand]
+    )
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """A batch about to run: of how many iterations at most; of each group its places in the first
-    iteration, how far it advances, and whether its entry allows these. `fetches`: it asks for what
-    the next warps access."""
+    """Describes a batch: the greatest number of iterations; for each group its addresses in the
+    first iteration, its step, and whether its entry hits (`hits`). `prefetches` (an i1): it
+    prefetches what the next warps access."""
 
     batched: BatchedLoop
     shapes: BlockShapes
     count: Value
     lanes: LaneSet
-    groups: Mapping[int, Group]
+    groups: Mapping[int, GroupValues]
     steps: Mapping[int, Value]
-    known: Mapping[int, Value]
-    fetches: Value
+    hits: Mapping[int, Value]
+    prefetches: Value
 
 
 class StridedLoopCode:
@@ -89,7 +91,7 @@ class StridedLoopCode:
 
     def __init__(
         self,
-        control: Control,
+        control: ControlFlow,
         instructions: InstructionCode,
         guards: Guards,
         emitting_block: EmittingBlock,
@@ -98,7 +100,7 @@ class StridedLoopCode:
         self.frame, self.b, self.lanes = control.frame, control.b, control.frame.lanes
         self.program, self.blocks = control.program, control.blocks
         self.instructions, self.guards = instructions, guards
-        self._ways = instructions.shaped_access.ways
+        self._group_guards = instructions.affine_access.group_guards
         self._standing, self._end_block = emitting_block, end_block
 
     def emit(self, copy: Copy, batched: BatchedLoop) -> None:
@@ -108,44 +110,44 @@ class StridedLoopCode:
         b.position_at_end(self.blocks.batches[copy, header])
         shapes = {**self.frame.shapes.at(header), **batched.shapes}
         with self._standing(header, convergent=True):
-            backoff, pause = (self.frame.variable(I64) for _ in range(2))
+            backoff, backoff_length = (self.frame.variable(I64) for _ in range(2))
             self._skip_during_backoff(backoff, ordinary)
-            limits = Limits(self.lanes)
+            limits = IterationLimits(self.lanes)
             self._assume(batched, limits)
         with self._standing(header, convergent=True, shapes=shapes):
-            batch = self._look(batched, shapes, limits)
+            batch = self._check(batched, shapes, limits)
             body, fails = self.blocks.append("batch.body"), self.blocks.append("batch.fails")
             b.cbranch(b.icmp_unsigned(">=", batch.count, I64(LEAST)), body, fails)
             with b.goto_block(fails):
-                self._learn(batch)
-                longer = b.add(b.shl(self.frame.get(pause), I64(1)), I64(1))
+                self._fill_cache(batch)
+                longer = b.add(b.shl(self.frame.get(backoff_length), I64(1)), I64(1))
                 longer = b.and_(longer, I64(LONGEST_BACKOFF))
-                b.store(longer, pause)
+                b.store(longer, backoff_length)
                 b.store(longer, backoff)
                 b.branch(ordinary)
             b.position_at_end(body)
-            b.store(I64(0), pause)
+            b.store(I64(0), backoff_length)
         self._run(copy, batch)
         b.branch(ordinary)
 
     def _skip_during_backoff(self, backoff: Value, ordinary: ir.Block) -> None:
-        """Goes on with an ordinary iteration until the next attempt is due."""
+        """Continues with an ordinary iteration until the next attempt is due."""
         b, left = self.b, self.frame.get(backoff)
         with b.if_then(b.icmp_unsigned("!=", left, I64(0))):
             b.store(b.sub(left, I64(1)), backoff)
             b.branch(ordinary)
 
-    def _learn(self, batch: _Batch) -> None:
-        """Has the next batch find entries of groups for which there are none, or others."""
+    def _fill_cache(self, batch: _Batch) -> None:
+        """Fills the cache entries of groups that missed, so that the next attempt may hit."""
         for first, group in batch.groups.items():
-            with self.b.if_then(self.b.not_(batch.known[first])):
-                self._ways.cache.learn(group, batch.lanes)
+            with self.b.if_then(self.b.not_(batch.hits[first])):
+                self._group_guards.cache.fill(group, batch.lanes)
 
     # ---- the check ------------------------------------------------------------------------------
 
-    def _assume(self, batched: BatchedLoop, limits: Limits) -> None:
-        """Gives the registers that are live at the header the shapes that they have in a batch, if
-        they do."""
+    def _assume(self, batched: BatchedLoop, limits: IterationLimits) -> None:
+        """Gives the registers that are live at the header the vector shapes that they have in a
+        batch, and adds the condition that they have them."""
         registers, header = self.frame.registers, batched.loop.header
         live = self.frame.facts.live(header) & batched.shapes.keys()
         values = {r: registers.load(r) for r in sorted(live, key=lambda r: r.name)}
@@ -157,27 +159,31 @@ class StridedLoopCode:
                 differ = self.b.icmp_unsigned("!=", self.lanes.expand(firsts, shape.stride), value)
                 limits.forbid(self.lanes.some(differ))
 
-    def _look(self, batched: BatchedLoop, shapes: BlockShapes, limits: Limits) -> _Batch:
-        """Emits the check; the registers are then as before."""
+    def _check(self, batched: BatchedLoop, shapes: BlockShapes, limits: IterationLimits) -> _Batch:
+        """Emits the check of a batch; the registers are then as before."""
         frame, b, loop = self.frame, self.b, batched.loop
         limits.require(b.icmp_unsigned("==", frame.active.bits(), I32(-1)))
         registers, live = frame.registers, frame.facts.live(loop.header)
-        made = (self.program.instructions[index] for index in loop.advances)
-        changed = sorted({r for one in made for r in writes(one)} & live, key=lambda r: r.name)
+        advancing = (self.program.instructions[index] for index in loop.advances)
+        changed = sorted({r for one in advancing for r in writes(one)} & live, key=lambda r: r.name)
         before = {r: registers.load(r, registers.width(r)) for r in changed}
+        # The evaluated values are not those of the current iteration: do not store them in the
+        # context.
         spilled, registers.spilled = registers.spilled, {}
+        # The second evaluation continues from the registers that the first one has advanced.
         first, second = (self._evaluate(batched, shapes, limits) for _ in range(2))
         for register, value in before.items():
             registers.store(register, value)
         registers.spilled = spilled
         length = sum(map(self._length, loop.blocks))
+        # Each iteration uses `length` instructions of the turn.
         limits.bound(b.sub(frame.get(frame.fuel.left), I64(length)), I64(-length))
-        who = self._ways.cache.sets.everyone()
+        lane_set = self._group_guards.cache.sets.full_warp()
         steps: dict[int, Value] = {}
-        known: dict[int, Value] = {}
+        hits: dict[int, Value] = {}
         for index, group in first.groups.items():
-            found = self._bound_group(limits, who, group, second.groups[index])
-            steps[index], known[index] = found
+            bounds = self._bound_group(limits, lane_set, group, second.groups[index])
+            steps[index], hits[index] = bounds
         for place in loop.widened:
             limits.stays_in_type(first.operands[place], second.operands[place])
         for index in loop.compared:
@@ -185,180 +191,196 @@ class StridedLoopCode:
             relation = staying_relation(self.program, loop.blocks, block, index)
             operands = [(first.operands[index, n], second.operands[index, n]) for n in range(2)]
             limits.compare(relation, *operands)
-        count, fetches = limits.count(), self._fetches(steps.values())
-        return _Batch(batched, shapes, count, who, first.groups, steps, known, fetches)
+        count, prefetches = limits.count(), self._prefetches(steps.values())
+        return _Batch(batched, shapes, count, lane_set, first.groups, steps, hits, prefetches)
 
-    def _fetches(self, steps: Iterable[Value]) -> Value:
-        """Returns whether the running warp, the first of some, asks for what they access: where
-        iterations are so far apart that each is in another page."""
+    def _prefetches(self, steps: Iterable[Value]) -> Value:
+        """Returns true (an i1) if the running warp is the first of PREFETCH_WARPS, and addresses
+        advance by a page or more."""
         b = self.b
-        first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(NEIGHBOURS - 1)), I64(0))
-        far = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)
-        return b.and_(first, reduce(b.or_, far))
+        first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(PREFETCH_WARPS - 1)), I64(0))
+        distant = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)
+        return b.and_(first, reduce(b.or_, distant))
 
     def _block_of(self, loop: StridedLoop, index: int) -> int:
+        """Returns the block of the loop that contains an instruction."""
         blocks = self.program.blocks
         return next(one for one in loop.blocks if blocks[one].start <= index < blocks[one].stop)
 
     def _length(self, index: int) -> int:
-        """Returns how many instructions of a turn a block takes."""
+        """Returns the instructions of the turn that a block takes."""
         block = self.program.blocks[index]
         return sum(i not in self.program.hidden for i in range(block.start, block.stop))
 
-    def _evaluate(self, batched: BatchedLoop, shapes: BlockShapes, limits: Limits) -> _Iteration:
-        """Emits what addresses and bounds of one iteration are computed from, and returns them."""
+    def _evaluate(
+        self, batched: BatchedLoop, shapes: BlockShapes, limits: IterationLimits
+    ) -> _Iteration:
+        """Emits the index arithmetic of one iteration, and returns the addresses and bounds that it
+        computes."""
         loop = batched.loop
         groups = {group.members[0][0]: group for group in batched.groups}
-        found, widened = _Iteration(), set(loop.widened)
+        iteration, widened = _Iteration(), set(loop.widened)
         advances, accesses = set(loop.advances), set(loop.accesses)
         for index in loop.blocks:
             block = self.program.blocks[index]
             with self._standing(index, convergent=True, shapes=shapes):
                 for at in range(block.start, block.stop):
-                    made = self.program.instructions[at]
+                    instruction = self.program.instructions[at]
                     if at in accesses:
-                        found.groups[at] = self._ways.place(groups[at])
-                    sources = {source for where, source in widened if where == at}
+                        iteration.groups[at] = self._group_guards.evaluate(groups[at])
+                    sources = {source for at_index, source in widened if at_index == at}
                     for source in (0, 1) if at in loop.compared else sources:
-                        found.operands[at, source] = self._operand(made, source, advances)
+                        iteration.operands[at, source] = self._operand(
+                            instruction, source, advances
+                        )
                     if at in advances:
                         self.instructions.emit_affine(
-                            at, made, self.frame.active.mask(), limits.forbid
+                            at, instruction, self.frame.active.mask(), limits.forbid
                         )
-        return found
+        return iteration
 
-    def _operand(self, made: Instruction, number: int, advances: set[int]) -> Linear:
-        """Returns a source of an instruction as it is now."""
-        operand = tuple(spread(made.operands[len(made.operation.spec.destinations) :]))[number]
-        type = made.operation.source_types[number]
+    def _operand(self, instruction: Instruction, number: int, advances: set[int]) -> LinearOperand:
+        """Returns a source of an instruction with its current value."""
+        operand = tuple(
+            spread(instruction.operands[len(instruction.operation.spec.destinations) :])
+        )[number]
+        type = instruction.operation.source_types[number]
         assert type is not None
         shape = self.instructions.shaped.reading.shape(operand, type)
         value = self.instructions.operands.read(operand, type, width=shape.width)
         changed = (writes(self.program.instructions[index]) for index in advances)
-        moves = isinstance(operand, Register) and any(operand in each for each in changed)
-        return Linear(value, shape, type, moves)
+        is_loop_variant = isinstance(operand, Register) and any(operand in each for each in changed)
+        return LinearOperand(value, shape, type, is_loop_variant)
 
     def _bound_group(
-        self, limits: Limits, who: LaneSet, group: Group, later: Group
+        self, limits: IterationLimits, lane_set: LaneSet, group: GroupValues, later: GroupValues
     ) -> tuple[Value, Value]:
-        """Bounds the iterations to those in which a group stays inside of what its entry allows;
-        returns by how much it advances in each, and whether the entry allows the first."""
+        """Limits the iterations to those in which a group stays inside of its entry's range.
+        Returns the group's step, and whether the entry allows the first iteration."""
         b, width = self.b, group.base.width
         step = b.sub(later.firsts[0], group.firsts[0])
         if width > 1:
-            moved = b.sub(later.bases, group.bases)
-            limits.require(limits.all_equal(moved, step))
-        behind, last, holds = self._ways.cache.window(group, who)
-        limits.require(holds)
-        limits.require(b.icmp_unsigned("==", b.and_(step, I64(group.shape.size - 1)), I64(0)))
-        limits.stays_between(behind, last, step)
-        return step, holds
+            delta = b.sub(later.bases, group.bases)
+            limits.require(limits.all_equal(delta, step))
+        offset, last, hit = self._group_guards.cache.allowed_window(group, lane_set)
+        limits.require(hit)
+        # A step that is no multiple of the element's size would make later accesses misaligned.
+        limits.require(b.icmp_unsigned("==", b.and_(step, I64(group.access_type.size - 1)), I64(0)))
+        limits.stays_between(offset, last, step)
+        return step, hit
 
     # ---- the batch ------------------------------------------------------------------------------
 
     def _run(self, copy: Copy, batch: _Batch) -> None:
         """Emits the iterations of a batch, and their counts."""
-        b, loop, done = self.b, batch.batched.loop, self.frame.variable(I64)
-        b.store(I64(0), done)
+        b, loop, iterations = self.b, batch.batched.loop, self.frame.variable(I64)
+        b.store(I64(0), iterations)
         inside = self.blocks.append("batch.inside")
         b.branch(inside)
         b.position_at_end(inside)
         for position, index in enumerate(loop.blocks):
             with self._standing(index, convergent=True, shapes=batch.shapes):
-                self._block(copy, batch, done, position)
-        now = b.add(self.frame.get(done), I64(1))
-        b.store(now, done)
+                self._block(copy, batch, iterations, position)
+        now = b.add(self.frame.get(iterations), I64(1))
+        b.store(now, iterations)
         complete = self.blocks.append("batch.done")
         b.cbranch(b.icmp_unsigned("<", now, batch.count), inside, complete)
         b.position_at_end(complete)
         with self._standing(loop.header, convergent=True, shapes=batch.shapes):
             self._to_varying(batch, loop.header, self.frame.facts.live(loop.header))
-        self._count(batch, done, -1)
+        self._count(batch, iterations, -1)
 
     def _to_varying(self, batch: _Batch, index: int, live: frozenset[Register]) -> None:
-        """Keeps registers lane by lane that are read behind a batch and have no shape in block
-        `index`, where it ends."""
+        """Stores registers lane by lane that are read after a batch and have no vector shape in
+        block `index`, where it ends."""
         registers, kept = self.frame.registers, self.frame.shapes.at(index)
         for register in sorted(live & batch.shapes.keys() - kept.keys(), key=lambda r: r.name):
             registers.store_varying(register, registers.load(register))
 
-    def _block(self, copy: Copy, batch: _Batch, done: Value, position: int) -> None:
-        """Emits a block of an iteration, up to where it leads on in the loop."""
+    def _block(self, copy: Copy, batch: _Batch, iterations: Value, position: int) -> None:
+        """Emits a block of an iteration, up to the branch to the next block of the loop."""
         loop = batch.batched.loop
         block = self.program.blocks[loop.blocks[position]]
         inside = range(block.start, block.stop)
         groups = [one for one in batch.batched.groups if one.members[0][0] in inside]
-        self._ways.begin_batch(groups, batch.groups.keys(), batch.fetches)
+        self._group_guards.begin_batch(groups, batch.groups.keys(), batch.prefetches)
         for at in range(block.start, block.stop):
-            made = self.program.instructions[at]
+            instruction = self.program.instructions[at]
             self.frame.remaining_in_block = block.stop - at
-            if made.operation.name != "bra":
-                self._instruction(copy, at, made)
-            elif made.guard is not None and not self._is_bounded(loop, block):
-                self._leave_if_some_do(copy, batch, done, position, made)
+            if instruction.operation.name != "bra":
+                self._instruction(copy, at, instruction)
+            elif instruction.guard is not None and not self._is_bounded(loop, block):
+                self._leave_if_some_do(copy, batch, iterations, position, instruction)
 
     def _is_bounded(self, loop: StridedLoop, block: ProgramBlock) -> bool:
-        """Returns whether no lane leaves a batch at the end of a block."""
+        """Returns true if the exit at the end of a block is one that limits the batch, so that no
+        lane takes it."""
         return any(block.start <= index < block.stop for index in loop.compared)
 
-    def _instruction(self, copy: Copy, index: int, made: Instruction) -> None:
-        """Emits an instruction; what has a shape keeps it, as the check has found."""
+    def _instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
+        """Emits an instruction; results with a vector shape keep it, as the check has
+        established."""
         code = self.instructions
-        guard, on = self.guards.counted(index, made), self.frame.active.mask()
+        guard, on = self.guards.counted(index, instruction), self.frame.active.mask()
         on = on if guard is None else self.b.and_(on, guard)
-        if code.shaped.results(made) is None or made.operation.spec.preconditions:
-            code.emit(copy, index, made, guard, on)
+        if code.shaped.results(instruction) is None or instruction.operation.spec.preconditions:
+            code.emit(copy, index, instruction, guard, on)
         else:
-            code.emit_affine(index, made, on, lambda _: None)
-            code.routines.count(index, made, on)
+            code.emit_affine(index, instruction, on, lambda _: None)
+            code.routines.count(index, instruction, on)
 
     def _leave_if_some_do(
-        self, copy: Copy, batch: _Batch, done: Value, position: int, made: Instruction
+        self, copy: Copy, batch: _Batch, iterations: Value, position: int, instruction: Instruction
     ) -> None:
-        """Emits the branch at the end of a block, if some lane leaves the loop by it."""
+        """Emits the branch at the end of a block if some lane leaves the loop there."""
         b, blocks = self.b, batch.batched.loop.blocks
         index, block = blocks[position], self.program.blocks[blocks[position]]
         stays_if_taken = block.successors[0] in blocks
-        if self.guards.agrees(made):
-            held = self.lanes.lane(self.guards.agreed(made), 0)
-            leaves = b.not_(held) if stays_if_taken else held
+        if self.guards.is_uniform(instruction):
+            held = self.lanes.lane(self.guards.uniform_value(instruction), 0)
+            some_exits = b.not_(held) if stays_if_taken else held
         else:
-            bits = self.lanes.bits(self.guards.held(made))
-            leaves = b.icmp_unsigned("!=", bits, I32(-1 if stays_if_taken else 0))
-        exits, further = self.blocks.append("batch.exit"), self.blocks.append("batch.inside")
-        b.cbranch(leaves, exits, further).set_weights([1, 1 << 20])
-        b.position_at_end(exits)
+            bits = self.lanes.bits(self.guards.held(instruction))
+            some_exits = b.icmp_unsigned("!=", bits, I32(-1 if stays_if_taken else 0))
+        exit_block, next_block = (
+            self.blocks.append("batch.exit"),
+            self.blocks.append("batch.inside"),
+        )
+        b.cbranch(some_exits, exit_block, next_block).set_weights([1, 1 << 20])
+        b.position_at_end(exit_block)
         live = map(self.frame.facts.live, block.successors)
-        read = frozenset((made.guard.register,) if made.guard else ())
+        read = frozenset((instruction.guard.register,) if instruction.guard else ())
         self._to_varying(batch, index, read.union(*live))
-        self._count(batch, done, position)
+        self._count(batch, iterations, position)
         with self._standing(index, convergent=True):
-            self._end_block(copy, block, block.stop - 1, made)
-        b.position_at_end(further)
+            self._end_block(copy, block, block.stop - 1, instruction)
+        b.position_at_end(next_block)
 
     # ---- counts ---------------------------------------------------------------------------------
 
-    def _count(self, batch: _Batch, done: Value, left_at: int) -> None:
-        """Counts the iterations that are done, and of one more the blocks up to position `left_at`;
-        the branch that ends that one is not counted."""
-        b, frame, whole = self.b, self.frame, self.frame.get(done)
-        one_more = b.add(whole, I64(1)) if left_at >= 0 else whole
+    def _count(self, batch: _Batch, iterations: Value, left_at: int) -> None:
+        """Counts the complete iterations, and of one more the blocks up to position `left_at` (-1:
+        none). The branch that ends that iteration is counted where it is emitted."""
+        b, frame, complete_iterations = self.b, self.frame, self.frame.get(iterations)
+        with_partial = b.add(complete_iterations, I64(1)) if left_at >= 0 else complete_iterations
         stores, used = I64(0), I64(0)
         blocks = batch.batched.loop.blocks
         for position, index in enumerate(blocks):
-            times = one_more if position <= left_at else whole
+            times = with_partial if position <= left_at else complete_iterations
             block, threads = self.program.blocks[index], b.mul(times, I64(LANES))
             frame.counters.add(2 * index, times)
             frame.counters.add(2 * index + 1, threads)
             branch = self.program.instructions[block.stop - 1]
             if branch.guard is not None and block.successors[0] in blocks:
-                taken = b.mul(whole, I64(LANES)) if position == left_at else threads
+                taken = b.mul(complete_iterations, I64(LANES)) if position == left_at else threads
                 frame.counters.add(frame.layout.guarded[block.stop - 1], taken)
             used = b.add(used, b.mul(times, I64(self._length(index))))
             for first, group in batch.groups.items():
                 if block.start <= first < block.stop:
-                    self._ways.cache.count_batch(group, batch.lanes, batch.steps[first], times)
-                    if group.shape.op == "store":
+                    self._group_guards.cache.count_batch(
+                        group, batch.lanes, batch.steps[first], times
+                    )
+                    if group.access_type.op == "store":
                         stores = b.add(stores, b.mul(times, I64(len(group.members))))
         b.store(b.sub(frame.get(frame.fuel.left), used), frame.fuel.left)
         record_memory_change(self.lanes, frame.environment, stores)

@@ -1,8 +1,12 @@
-"""Emits the work of a block's warps in a sweep (`analysis.warp_loops`), once a survey
-(`lower.loops.warp_loop_guards`) has found where all of them reach.
+"""Emits the code between two barriers as a loop over all warps of a thread block
+(`analysis.warp_loops`), after the checks of `lower.loops.warp_loop_guards`.
 
-Those of which every thread works go through a short loop, one after the other; then, at once, those
-threads of the next one that work.
+    if (tid < n) part[tid] += part[tid + n];  __syncthreads();
+    ->  for warp in 0 .. n / 32: 32-lane load, add, store     without masks or checks
+        the n % 32 threads of the next warp, under a mask
+
+Affine registers of each warp are computed from the first warp's, and accesses are counted once for
+the loop.
 """
 
 from __future__ import annotations
@@ -19,13 +23,14 @@ from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.registers import EmittingBlock
 from warploom.lower.frame.spills import SpillCode
 from warploom.lower.instructions import InstructionCode
-from warploom.lower.loops.warp_loop_guards import Found, WarpLoopCheck, leading
+from warploom.lower.loops.warp_loop_guards import WarpLoopCheck, WarpLoopPlan, prefix_mask
 from warploom.program.uses import reads
 from warploom.ptx.ir import Instruction, Register
 
 
 class WarpLoopBody:
-    """Emits the work of sweeps. `emitting_block` has code made as in a block."""
+    """Emits the bodies of warp loops. `emitting_block` makes code be emitted as in a basic
+    block."""
 
     def __init__(
         self,
@@ -40,10 +45,10 @@ class WarpLoopBody:
 
     # ---- each warp ------------------------------------------------------------------------------
 
-    def each(
+    def for_each_warp(
         self, first: Value, last: Value, body: Callable[[], None], *, rolled: bool = False
     ) -> None:
-        """Emit `for warp in range(first, last): body()`; `rolled`: LLVM is to leave it so."""
+        """Emits `for warp in range(first, last): body()`; `rolled` keeps LLVM from unrolling it."""
         b, frame = self.b, self.frame
         head, inside, done = (b.append_basic_block(f"warps.{n}") for n in ("head", "body", "done"))
         frame.set_warp(first)
@@ -53,117 +58,128 @@ class WarpLoopBody:
         b.position_at_end(inside)
         body()
         frame.set_warp(b.add(frame.warp, I64(1)))
-        again = b.branch(head)
+        back_branch = b.branch(head)
         if rolled:
-            self.lanes.disable_unrolling(again)
+            self.lanes.disable_unrolling(back_branch)
         b.position_at_end(done)
 
-    def go(self, found: Found, then: Callable[[], None]) -> None:
-        """Let all warps go that have something to do, and end with what `then` emits; not so some
-        threads that have nothing to do but the body."""
-        warp_loop, b = found.warp_loop, self.b
-        if found.goes_whole:
-            self._each_goes(found, I64(0), found.full, warp_loop.body_blocks, then)
+    def emit_all(self, plan: WarpLoopPlan, finish: Callable[[], None]) -> None:
+        """Emits the code of all warps that have work, each followed by what `finish` emits; without
+        `finish` for a partial warp that has no work outside of the body."""
+        warp_loop, b = plan.warp_loop, self.b
+        if plan.handles_full_warps:
+            self._emit_warps(plan, I64(0), plan.full_warps, warp_loop.body_blocks, finish)
         if warp_loop.body is None or warp_loop.needs_all_threads:
             return
-        with b.if_then(b.icmp_unsigned("!=", found.some, I64(0))):
-            self.frame.set_warp(found.full)
-            on = self.lanes.mask(leading(b, found.some))
+        with b.if_then(b.icmp_unsigned("!=", plan.partial_threads, I64(0))):
+            self.frame.set_warp(plan.full_warps)
+            mask = self.lanes.mask(prefix_mask(b, plan.partial_threads))
             if warp_loop.has_common_work:
-                self._go(found, {**dict.fromkeys(warp_loop.blocks), warp_loop.body: on}, then)
+                self._emit_warp(
+                    plan, {**dict.fromkeys(warp_loop.blocks), warp_loop.body: mask}, finish
+                )
             else:
-                self._begin(warp_loop, found.inside)
-                self._through(found, warp_loop.body, on)
+                self._load_registers(warp_loop, plan.inside)
+                self._emit_block(plan, warp_loop.body, mask)
         if warp_loop.has_common_work:
-            first = b.add(found.full, found.partly(b))
-            self._each_goes(found, first, self.frame.slot(Slot.WARPS), (), then)
+            first = b.add(plan.full_warps, plan.partial_warps(b))
+            self._emit_warps(plan, first, self.frame.slot(Slot.WARPS), (), finish)
 
-    def _each_goes(
+    def _emit_warps(
         self,
-        found: Found,
+        plan: WarpLoopPlan,
         first: Value,
         last: Value,
-        own: tuple[int, ...],
-        then: Callable[[], None],
+        body_blocks: tuple[int, ...],
+        finish: Callable[[], None],
     ) -> None:
-        """Warps go all the way, with all their threads; `own` is the body, if they do that."""
-        # The host's processor asks ahead for each load by its own step, of which a block of few
-        # warps shows it one, if each of these has a copy of the load.
-        rolled = found.access.accesses_memory
-        way = dict.fromkeys((*found.warp_loop.blocks, *own))
-        self.each(first, last, lambda: self._go(found, way, then), rolled=rolled)
+        """Emits the loop over full warps; `body_blocks` is the body, if they run it."""
+        # The host's hardware prefetcher learns a stride for each load instruction. In an unrolled
+        # loop over few warps, each copy of a load would run once and show none.
+        rolled = plan.access.accesses_memory
+        masks = dict.fromkeys((*plan.warp_loop.blocks, *body_blocks))
+        self.for_each_warp(first, last, lambda: self._emit_warp(plan, masks, finish), rolled=rolled)
 
-    def _go(self, found: Found, way: Mapping[int, Value | None], then: Callable[[], None]) -> None:
-        """Let the running warp go through some blocks: with all its threads, or those that are
-        on."""
-        warp_loop = found.warp_loop
-        self._begin(warp_loop, found.starts)
+    def _emit_warp(
+        self, plan: WarpLoopPlan, masks: Mapping[int, Value | None], finish: Callable[[], None]
+    ) -> None:
+        """Emits the blocks that are keys of `masks` for the running warp: with all its threads
+        (None) or under a mask."""
+        warp_loop = plan.warp_loop
+        self._load_registers(warp_loop, plan.starts)
         blocks = [
-            i for i in (*warp_loop.before, *warp_loop.body_blocks, *warp_loop.after) if i in way
+            i for i in (*warp_loop.before, *warp_loop.body_blocks, *warp_loop.after) if i in masks
         ]
         for block, following in pairwise((*blocks, warp_loop.next_block)):
-            self._through(found, block, way[block])
+            self._emit_block(plan, block, masks[block])
             with self._standing(block, convergent=True):
                 self.frame.transfers.to_varying(block, following)
-        then()
+        finish()
 
-    def _begin(self, warp_loop: WarpLoop, registers: Mapping[Register, Value]) -> None:
-        """Give the running warp those registers which lie to the first one's, and those of its own
-        that it reads."""
-        self.set(registers)
-        self._fetch(warp_loop)
+    def _load_registers(self, warp_loop: WarpLoop, registers: Mapping[Register, Value]) -> None:
+        """Sets the running warp's registers: those extrapolated from the first warp, and its own
+        from the context."""
+        self.set_registers(registers)
+        self._load_spilled(warp_loop)
 
-    def _through(self, found: Found, block: int, on: Value | None) -> None:
-        """Let the running warp go through a block; where only lanes `on` do, it is the body, and
-        nobody reads what the others compute."""
-        warp_loop = found.warp_loop
+    def _emit_block(self, plan: WarpLoopPlan, block: int, mask: Value | None) -> None:
+        """Emits a block for the running warp. Under a `mask` it is the loop's body, and values of
+        inactive lanes are not read later."""
+        warp_loop = plan.warp_loop
         with self._standing(block, convergent=True):
             for index in warp_loop.steps((block,)):
-                kind, made = warp_loop.kinds[index], self.program.instructions[index]
+                kind, instruction = warp_loop.kinds[index], self.program.instructions[index]
                 self.frame.remaining_in_block = self.program.blocks[block].stop - index
                 if kind is StepKind.SHAPED:
-                    self.loop_check.emit_affine(
-                        index, made, lambda _: None
-                    )  # it has been looked at
+                    # Wraparound was checked for all warps at once.
+                    self.loop_check.emit_affine(index, instruction, lambda _: None)
                 elif kind is StepKind.COMPUTED:
-                    running = self.frame.active.mask() if on is None else on
-                    self.instructions.emit(Copy.REGION, index, made, None, running)
-                elif kind is StepKind.ACCESS and made.operation.name == "st":
-                    self._store(index, made, found, on)
+                    running = self.frame.active.mask() if mask is None else mask
+                    self.instructions.emit(Copy.REGION, index, instruction, None, running)
+                elif kind is StepKind.ACCESS and instruction.operation.name == "st":
+                    self._store(index, instruction, plan, mask)
                 elif kind is StepKind.ACCESS:
-                    self._load(index, made, found, on)
+                    self._load(index, instruction, plan, mask)
 
-    def _store(self, index: int, made: Instruction, found: Found, on: Value | None) -> None:
-        if on is None:
-            found.access.store(index, made)
+    def _store(
+        self, index: int, instruction: Instruction, plan: WarpLoopPlan, mask: Value | None
+    ) -> None:
+        if mask is None:
+            plan.access.store(index, instruction)
         else:
-            found.part.store(index, made, on)
+            plan.partial.store(index, instruction, mask)
 
-    def _load(self, index: int, made: Instruction, found: Found, on: Value | None) -> None:
-        """Emit a load; what lanes or rows agree on comes in 1 lane or in 2."""
-        type = made.operation.modifiers.scalar()
-        whole = on is None
-        values = found.access.load(index) if whole else [found.part.load(index, made, on)]
-        for target, value in zip(elements(made.operands[0]), values, strict=True):
+    def _load(
+        self, index: int, instruction: Instruction, plan: WarpLoopPlan, mask: Value | None
+    ) -> None:
+        """Emits a load; its result has 1 lane for a uniform address, or 2 for uniform
+        half-warps."""
+        type = instruction.operation.modifiers.scalar()
+        is_full = mask is None
+        values = (
+            plan.access.load(index) if is_full else [plan.partial.load(index, instruction, mask)]
+        )
+        for target, value in zip(elements(instruction.operands[0]), values, strict=True):
             if value.type.count < LANES:
                 self.instructions.shaped.write(target, value, type, None)
             else:
                 self.instructions.write(Copy.REGION, None, [(target, value, type)])
 
-    def set(self, registers: Mapping[Register, Value]) -> None:
-        """Registers of the running warp, from what they are in the first one."""
+    def set_registers(self, registers: Mapping[Register, Value]) -> None:
+        """Sets registers of the running warp, given their values in the first one: adds its number
+        times the step from warp to warp."""
         for register, value in registers.items():
             stride = self.frame.registers.here[register].stride
             self.frame.registers.store(
                 register, self.loop_check.layout.in_running_warp(value, stride)
             )
 
-    def _fetch(self, warp_loop: WarpLoop) -> None:
-        """Load the running warp's other registers that it reads."""
+    def _load_spilled(self, warp_loop: WarpLoop) -> None:
+        """Loads the other registers of the running warp that it reads from its context."""
         if warp_loop.site is None:
             return
-        behind = self.program.blocks[warp_loop.site].successors[-1]
+        following = self.program.blocks[warp_loop.site].successors[-1]
         steps = warp_loop.steps((*warp_loop.blocks, *warp_loop.body_blocks))
         read = {r for i in steps for r in reads(self.program.instructions[i])}
-        live = self.frame.facts.live(behind) & read
-        self.saved.fetch_together(live - self.loop_check.alike)
+        live = self.frame.facts.live(following) & read
+        self.saved.fetch_together(live - self.loop_check.block_affine_registers)

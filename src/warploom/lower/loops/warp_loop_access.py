@@ -1,5 +1,8 @@
-"""Loads and stores of all warps of a block at once (`lower.loops.warp_loop`): looked at from the
-first and the last of them, then done warp by warp.
+"""Emits loads and stores of all warps of a thread block (`lower.loops.warp_loop`): checked for the
+first and the last warp, then performed warp by warp.
+
+    part[tid], 8 warps: the first warp at 0x1000, step 128 bytes from warp to warp
+    ->  one check that the entry allows 0x1000 and 0x1000 + 7 * 128
 """
 
 from __future__ import annotations
@@ -9,22 +12,24 @@ from warploom.analysis.warp_loops import WarpLoop
 from warploom.ir.access_groups import find_groups
 from warploom.ir.access_plans import Guard, Move
 from warploom.llvm.lanes import I1, I64, Value
-from warploom.lower.access.groups import Group
+from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.loads import load
 from warploom.lower.access.memory import MemoryCode
-from warploom.lower.access.range_cache import AccessCache
+from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import LaneAddresses, Transfers
 from warploom.lower.frame.block_layout import BlockLayout
 from warploom.ptx.ir import Instruction, Space
 
 WORD = 4
-"""Bytes from which on consecutive accesses of all warps begin alike: 32 lanes reach a line."""
+"""Bytes from which on consecutive elements of all warps have equal costs: 32 lanes then access
+whole lines."""
 
 
 class WarpLoopAccess:
-    """Emits the accesses of one sweep. `reading` says what is known of operands in warps, `block`
-    what in whole blocks. `goes_on` are those of which the first warp says where all reach."""
+    """Emits the accesses of one warp loop. `reading` has the vector shapes of operands in a warp,
+    `block` those in a whole thread block. `extrapolated` are the accesses whose addresses in all
+    warps follow from the first one."""
 
     def __init__(
         self,
@@ -36,33 +41,40 @@ class WarpLoopAccess:
     ) -> None:
         self.memory, self.reading, self._block, self.layout = memory, reading, block, layout
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
-        self._cache = AccessCache(memory, reading)
+        self._cache = RangeCache(memory, reading)
         self._transfers = Transfers(memory.lanes, memory.places.pointer)
-        self._groups: dict[int, Group] = {}
+        self._groups: dict[int, GroupValues] = {}
         for index in (*warp_loop.blocks, *warp_loop.body_blocks):
             shapes = self.frame.shapes.at(index)
-            here = OperandShapes(reading.program, reading.warp_layout, shapes)
-            for found in find_groups(memory.accesses, here, self.frame.program.blocks[index]):
-                self._groups |= dict.fromkeys((i for i, _ in found.members), Group(found))
+            block_reading = OperandShapes(reading.program, reading.warp_layout, shapes)
+            for access_group in find_groups(
+                memory.accesses, block_reading, self.frame.program.blocks[index]
+            ):
+                self._groups |= dict.fromkeys(
+                    (i for i, _ in access_group.members), GroupValues(access_group)
+                )
         self._offsets = {i: offset for g in self._groups.values() for i, offset in g.members}
         self._steps: dict[int, Value] = {}
-        """How far each warp reaches behind the one before it, by the first of a group."""
-        self.goes_on = frozenset(i for i, group in self._groups.items() if _goes_on(group))
+        """Bytes from one warp's address to the next one's, by the first access of a group."""
+        self.extrapolated = frozenset(
+            i for i, group in self._groups.items() if _extrapolates(group)
+        )
 
     @property
     def accesses_memory(self) -> bool:
-        """Returns whether some are to global memory."""
-        return any(group.shape.space is Space.GLOBAL for group in self._groups.values())
+        """Returns true if some accesses are to global memory."""
+        return any(group.access_type.space is Space.GLOBAL for group in self._groups.values())
 
     # ---- for all warps --------------------------------------------------------------------------
 
-    def look(self, index: int, made: Instruction, warps: Value) -> Value:
-        """Returns whether so many warps, the first ones, can go the short way. The first one's
-        registers say where."""
+    def check(self, index: int, instruction: Instruction, warps: Value) -> Value:
+        """Emits the check that the first `warps` warps hit, with the registers of the first one;
+        returns an i1."""
         b, group = self.b, self._groups[index]
+        # The group was checked at its first access.
         if group.firsts:
             return I1(1)
-        address = made.operands[0 if group.shape.op == "store" else 1]
+        address = instruction.operands[0 if group.access_type.op == "store" else 1]
         base = self.memory.operands.base(address, group.base.width)
         if self._block.address(address).width == 1:  # all rows of the block begin there
             base = self.lanes.splat(self.lanes.lane(base, 0), group.base.width)
@@ -70,13 +82,12 @@ class WarpLoopAccess:
         group.firsts = [self.lanes.lane(base, run) for run in range(group.base.width)]
         step = self.layout.step(base, group.base.stride)
         self._steps[group.members[0][0]] = step = I64(0) if step is None else step
-        known = self._cache.holds_until(group, b.mul(b.sub(warps, I64(1)), step))
-        known = b.and_(known, self._cache.keeps_place(group, step))
-        return b.or_(known, b.icmp_unsigned("==", warps, I64(0)))
+        hit = self._cache.hits_until(group, b.mul(b.sub(warps, I64(1)), step))
+        hit = b.and_(hit, self._cache.keeps_counter(group, step))
+        return b.or_(hit, b.icmp_unsigned("==", warps, I64(0)))
 
     def count(self, index: int, warps: Value) -> None:
-        """Count the warps that have gone the short way; the last access of a group counts for
-        all."""
+        """Counts the accesses of `warps` warps; the last access of a group counts for all."""
         group = self._groups[index]
         if index == group.members[-1][0]:
             self._cache.count(group, warps)
@@ -84,28 +95,29 @@ class WarpLoopAccess:
     # ---- for each -------------------------------------------------------------------------------
 
     def load(self, index: int) -> list[Value]:
-        """Returns what the running warp loads, part by part: in 1 lane or in 2 where lanes or rows
-        agree."""
+        """Returns the elements that the running warp loads, part by part: in 1 lane for a uniform
+        address, or in 2 for uniform half-warps."""
         return load(self._transfers, self._groups[index].plan.move, self._lane_addresses(index))
 
-    def store(self, index: int, made: Instruction) -> None:
-        """Emit the store of the running warp."""
+    def store(self, index: int, instruction: Instruction) -> None:
+        """Emits the store of the running warp."""
         group = self._groups[index]
-        value = self.memory.operands.bits(made.operands[1], group.shape.type)
+        value = self.memory.operands.bits(instruction.operands[1], group.access_type.type)
         store(self._transfers, group.plan.move, self._lane_addresses(index), [value])
 
     def _lane_addresses(self, index: int) -> LaneAddresses:
-        """Returns where the running warp's first lane, or that of each row, reaches."""
+        """Returns the running warp's addresses."""
         b, group = self.b, self._groups[index]
-        ahead = b.mul(self.frame.warp, self._steps[group.members[0][0]])
-        ahead = b.add(ahead, I64(self._offsets[index]))
-        return LaneAddresses(group.shape, [b.add(first, ahead) for first in group.firsts])
+        offset = b.mul(self.frame.warp, self._steps[group.members[0][0]])
+        offset = b.add(offset, I64(self._offsets[index]))
+        return LaneAddresses(group.access_type, [b.add(first, offset) for first in group.firsts])
 
 
-def _goes_on(group: Group) -> bool:
-    """Returns whether the look at one warp's access may serve all that reach on by one step."""
+def _extrapolates(group: GroupValues) -> bool:
+    """Returns true if one check can cover all accesses of a group at a constant step from warp to
+    warp."""
     if group.plan.guard is not Guard.CACHE:
         return False
     if group.plan.move is Move.VECTOR:
-        return group.shape.parts == 1 and group.shape.size >= WORD
-    return group.plan.move in (Move.SCALAR, Move.ROWS) and group.shape.op == "load"
+        return group.access_type.parts == 1 and group.access_type.size >= WORD
+    return group.plan.move in (Move.SCALAR, Move.ROWS) and group.access_type.op == "load"

@@ -1,5 +1,10 @@
-"""Surveys a sweep (`lower.loops.warp_loop`) before it begins: from the first warp's registers,
-where all warps reach, and how many threads have something to do.
+"""Emits the checks that precede a warp loop (`lower.loops.warp_loop`): whether the addresses of all
+warps, extrapolated from the first warp's registers, hit the range cache, and how many threads run
+the loop's body.
+
+For `if (tid < n) ...` in a block of 256 threads, n = 100: three full warps, 4 threads of warp 3,
+and nothing for the others. If a check fails, nothing has been executed, and the warps run in order
+instead.
 """
 
 from __future__ import annotations
@@ -16,178 +21,209 @@ from warploom.llvm.lanes import I32, I64, Value
 from warploom.lower.frame.block_layout import LAYOUTS
 from warploom.lower.frame.spills import SpillCode
 from warploom.lower.instructions import InstructionCode
-from warploom.lower.loops.partial_access import PartAccess
+from warploom.lower.loops.partial_access import PartialAccess
 from warploom.lower.loops.warp_loop_access import WarpLoopAccess
 from warploom.lower.operations.prefix_masks import PrefixMaskCode
 from warploom.ptx.ir import Instruction, Register
 
 
 @dataclass
-class Found:
-    """The result of a survey. `starts`, `inside` and `ends` are the first warp's registers, those
-    with shapes, as it begins, before its body and in the end. `full` is how many warps go through
-    the body with all their threads, `some` how many threads of the next one do; both i64. All that
-    `holds` has to be true. `access` and `part` make the accesses, of whole warps and of that
-    one."""
+class WarpLoopPlan:
+    """Holds the results of the checks. `starts`, `inside` and `ends` are the first warp's affine
+    registers at the beginning, before the body and at the end. `full_warps` is how many warps run
+    the body with all their threads, `partial_threads` how many threads of the next warp do; both
+    i64. All `conditions` (i1) must hold. `access` and `partial` emit the accesses of full warps and
+    of that next one."""
 
     warp_loop: WarpLoop
     access: WarpLoopAccess
-    part: PartAccess
-    full: Value
-    some: Value
+    partial: PartialAccess
+    full_warps: Value
+    partial_threads: Value
     starts: dict[Register, Value]
     inside: dict[Register, Value] = field(default_factory=dict[Register, Value])
     ends: dict[Register, Value] = field(default_factory=dict[Register, Value])
-    holds: list[Value] = field(default_factory=list[Value])
+    conditions: list[Value] = field(default_factory=list[Value])
 
-    def partly(self, b: Value) -> Value:
-        """Returns how many warps go through the body with some of their threads: one or none."""
-        return b.zext(b.icmp_unsigned("!=", self.some, I64(0)), I64)
+    def partial_warps(self, b: Value) -> Value:
+        """Returns the number of warps that run the body with some of their threads: 0 or 1 (an
+        i64)."""
+        return b.zext(b.icmp_unsigned("!=", self.partial_threads, I64(0)), I64)
 
     @property
-    def goes_whole(self) -> bool:
-        """Returns whether whole warps can go all the way: all its accesses are such as go on."""
+    def handles_full_warps(self) -> bool:
+        """Returns true if full warps can run the loop: all its accesses are extrapolated."""
         kinds = self.warp_loop.kinds.items()
-        return self.access.goes_on.issuperset(i for i, kind in kinds if kind is StepKind.ACCESS)
+        return self.access.extrapolated.issuperset(
+            i for i, kind in kinds if kind is StepKind.ACCESS
+        )
 
 
 class WarpLoopCheck:
-    """Emits the looks at first warps in one warp function. `alike` are the registers of which these
-    say what others hold, `layout` says how."""
+    """Emits the checks on the first warp in one warp function. `block_affine_registers` are the
+    registers whose values in all warps follow from those in the first one; `layout` computes
+    them."""
 
     def __init__(self, saved: SpillCode, instructions: InstructionCode) -> None:
         self.saved, self.instructions = saved, instructions
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
         self.program, self.memory = self.frame.program, instructions.memory
-        self._lanes = instructions.shaped_access.reading
-        whole = BLOCK_LAYOUT[self._lanes.warp_layout]
-        self._reading = OperandShapes(self.program, whole, self.frame.facts.block_shapes)
-        self.alike = block_affine_registers(self._reading, self.frame.shapes)
+        self._lanes = instructions.affine_access.reading
+        block_layout = BLOCK_LAYOUT[self._lanes.warp_layout]
+        self._reading = OperandShapes(self.program, block_layout, self.frame.facts.block_shapes)
+        self.block_affine_registers = block_affine_registers(self._reading, self.frame.shapes)
         self.layout = LAYOUTS[self._reading.warp_layout](self.frame)
-        self._leading = PrefixMaskCode(self.memory.operands, self._reading)
+        self._prefix_masks = PrefixMaskCode(self.memory.operands, self._reading)
 
-    def can_be(self, warp_loop: WarpLoop) -> bool:
-        """Returns whether code can look at a sweep: its accesses are of forms that go on from warp
-        to warp, and the first threads go through the body, if there is one. What only the first
-        warp can access, some of its threads may."""
-        made, access, part = self.program.instructions, self._access(warp_loop), self._part()
-        others = {
+    def supports(self, warp_loop: WarpLoop) -> bool:
+        """Returns true if the loop can be checked: its accesses are extrapolated, and the threads
+        that run its body, if it has one, are the first ones of the block. An access in the body
+        that is not extrapolated is possible if only threads of the first warp run the body."""
+        instructions, access, part = (
+            self.program.instructions,
+            self._access(warp_loop),
+            self._part(),
+        )
+        not_extrapolated = {
             i for i, kind in warp_loop.kinds.items() if kind is StepKind.ACCESS
-        } - access.goes_on
+        } - access.extrapolated
         inside = [
             i
             for i in warp_loop.steps(warp_loop.body_blocks)
             if warp_loop.kinds[i] is StepKind.ACCESS
         ]
         if warp_loop.body is None or warp_loop.needs_all_threads:
-            go_on = not others
+            all_supported = not not_extrapolated
         else:
-            go_on = others <= set(inside) and all(part.can_be(i, made[i]) for i in inside)
-        if warp_loop.body is None or not go_on:
-            return go_on
-        opposite, asked = self._question(warp_loop)
-        return self._leading.holds_in_prefix(
-            asked, opposite=opposite, one=not warp_loop.needs_all_threads
+            all_supported = not_extrapolated <= set(inside) and all(
+                part.supports(i, instructions[i]) for i in inside
+            )
+        if warp_loop.body is None or not all_supported:
+            return all_supported
+        negated, comparison = self._body_condition(warp_loop)
+        return self._prefix_masks.holds_in_prefix(
+            comparison, opposite=negated, one=not warp_loop.needs_all_threads
         )
 
     def _access(self, warp_loop: WarpLoop) -> WarpLoopAccess:
+        """Returns the accesses of full warps."""
         return WarpLoopAccess(self.memory, self._lanes, self._reading, self.layout, warp_loop)
 
-    def _part(self) -> PartAccess:
-        return PartAccess(self.memory, self._lanes)
+    def _part(self) -> PartialAccess:
+        """Returns the accesses of the partial warp."""
+        return PartialAccess(self.memory, self._lanes)
 
-    def take_up(self, warp_loop: WarpLoop) -> None:
-        """Begin the first warp, or let it go on."""
+    def resume_first_warp(self, warp_loop: WarpLoop) -> None:
+        """Begins the first warp, or resumes it."""
         self.frame.set_warp(I64(0))
         if warp_loop.site is None:
             self.saved.begin(I32(-1))
         else:
-            behind = self.program.blocks[warp_loop.site].successors[-1]
-            self.saved.take_up_together(self.frame.facts.live(behind), whole=True)
+            following = self.program.blocks[warp_loop.site].successors[-1]
+            self.saved.take_up_together(self.frame.facts.live(following), whole=True)
 
-    def look(self, warp_loop: WarpLoop) -> Found:
-        """Ask of the first warp, whose registers are in place, what all are to do; they are then
-        as behind the sweep."""
+    def make_plan(self, warp_loop: WarpLoop) -> WarpLoopPlan:
+        """Emits the checks of a loop, with the first warp's registers loaded; these are then as
+        after the loop."""
         warps = self.frame.slot(Slot.WARPS)
-        starts = self._registers(self.alike)
-        found = Found(warp_loop, self._access(warp_loop), self._part(), warps, I64(0), starts)
+        starts = self._registers(self.block_affine_registers)
+        plan = WarpLoopPlan(warp_loop, self._access(warp_loop), self._part(), warps, I64(0), starts)
         operands = self.memory.operands
         self.instructions.shaped.block = operands.specials.block = self.layout
         for block in warp_loop.before:
-            self._look_through(warp_loop, block, warps, found)
+            self._check_block(warp_loop, block, warps, plan)
         if warp_loop.body is not None:
-            found.inside = self._registers(self.alike)
-            self._ask(warp_loop, found)
-            self._look_through(warp_loop, warp_loop.body, found.full, found)
+            plan.inside = self._registers(self.block_affine_registers)
+            self._count_body_threads(warp_loop, plan)
+            self._check_block(warp_loop, warp_loop.body, plan.full_warps, plan)
         for block in warp_loop.after:
-            self._look_through(warp_loop, block, warps, found)
-        found.ends = self._registers(warp_loop.live_out)
+            self._check_block(warp_loop, block, warps, plan)
+        plan.ends = self._registers(warp_loop.live_out)
         self.instructions.shaped.block = operands.specials.block = None
-        return found
+        return plan
 
-    def _ask(self, warp_loop: WarpLoop, found: Found) -> None:
-        """Return how many threads go through the body."""
+    def _count_body_threads(self, warp_loop: WarpLoop, plan: WarpLoopPlan) -> None:
+        """Emits how many threads run the body, into the plan."""
         b, threads = self.b, self.frame.slot(Slot.THREADS)
-        opposite, made = self._question(warp_loop)
-        count, stays = self._leading.count_prefix(made, threads, opposite=opposite)
-        found.holds.append(stays)
+        negated, instruction = self._body_condition(warp_loop)
+        count, is_prefix = self._prefix_masks.count_prefix(instruction, threads, opposite=negated)
+        plan.conditions.append(is_prefix)
         if warp_loop.needs_all_threads:
-            found.holds.append(b.icmp_unsigned("==", count, threads))
+            plan.conditions.append(b.icmp_unsigned("==", count, threads))
         else:
-            found.full = b.lshr(count, I64(5))
-            found.some = b.and_(count, I64(LANES - 1))
+            plan.full_warps = b.lshr(count, I64(5))
+            plan.partial_threads = b.and_(count, I64(LANES - 1))
 
-    def _look_through(self, warp_loop: WarpLoop, block: int, warps: Value, found: Found) -> None:
-        """Go through a block; so many warps are to."""
+    def _check_block(
+        self, warp_loop: WarpLoop, block: int, warps: Value, plan: WarpLoopPlan
+    ) -> None:
+        """Emits the checks of a block that the first `warps` warps run."""
         for index in warp_loop.steps((block,)):
-            made = self.program.instructions[index]
+            instruction = self.program.instructions[index]
             if warp_loop.kinds[index] is StepKind.SHAPED:
-                self.emit_affine(index, made, lambda wraps: found.holds.append(self.b.not_(wraps)))
+                self.emit_affine(
+                    index, instruction, lambda wraps: plan.conditions.append(self.b.not_(wraps))
+                )
             elif warp_loop.kinds[index] is StepKind.ACCESS:
-                self._look_at(index, made, warps, found)
+                self._check_access(index, instruction, warps, plan)
                 if block == warp_loop.body and not warp_loop.needs_all_threads:
-                    self._look_at_part(index, made, found)
+                    self._check_partial_access(index, instruction, plan)
         last = self.program.blocks[block].stop - 1
         if last in warp_loop.choices:
-            guard = self.instructions.guards.agreed(self.program.instructions[last])
+            guard = self.instructions.guards.uniform_value(self.program.instructions[last])
             assert guard is not None
             held = self.lanes.lane(guard, 0)
-            found.holds.append(held if warp_loop.choices[last] else self.b.not_(held))
+            plan.conditions.append(held if warp_loop.choices[last] else self.b.not_(held))
 
-    def _look_at(self, index: int, made: Instruction, warps: Value, found: Found) -> None:
-        if index in found.access.goes_on:
-            found.holds.append(found.access.look(index, made, warps))
+    def _check_access(
+        self, index: int, instruction: Instruction, warps: Value, plan: WarpLoopPlan
+    ) -> None:
+        """Adds the condition that an access of full warps hits; one that is not extrapolated needs
+        `warps` to be 0."""
+        if index in plan.access.extrapolated:
+            plan.conditions.append(plan.access.check(index, instruction, warps))
         else:
-            found.holds.append(self.b.icmp_unsigned("==", warps, I64(0)))
+            plan.conditions.append(self.b.icmp_unsigned("==", warps, I64(0)))
 
-    def _look_at_part(self, index: int, made: Instruction, found: Found) -> None:
+    def _check_partial_access(
+        self, index: int, instruction: Instruction, plan: WarpLoopPlan
+    ) -> None:
+        """Adds the condition that an access of the partial warp hits, if there is such a warp."""
         b = self.b
-        like = found.part.look(index, made, found.full, leading(b, found.some))
-        found.holds.append(b.or_(like, b.icmp_unsigned("==", found.some, I64(0))))
+        hit = plan.partial.check(
+            index, instruction, plan.full_warps, prefix_mask(b, plan.partial_threads)
+        )
+        plan.conditions.append(b.or_(hit, b.icmp_unsigned("==", plan.partial_threads, I64(0))))
 
     def _registers(self, registers: Iterable[Register]) -> dict[Register, Value]:
-        """Returns what registers hold now, those that lie in the whole block as in a warp."""
-        known = sorted(self.alike & set(registers), key=lambda register: register.name)
-        return {r: self.frame.registers.load(r, self.frame.registers.width(r)) for r in known}
+        """Returns the current values of those registers that are affine in the whole block."""
+        block_affine = sorted(
+            self.block_affine_registers & set(registers), key=lambda register: register.name
+        )
+        return {
+            r: self.frame.registers.load(r, self.frame.registers.width(r)) for r in block_affine
+        }
 
-    def _question(self, warp_loop: WarpLoop) -> tuple[bool, Instruction]:
-        """Return which comparison says who goes through the body, and whether where it does not
-        hold."""
+    def _body_condition(self, warp_loop: WarpLoop) -> tuple[bool, Instruction]:
+        """Returns the comparison that selects the threads of the body, and true first if it selects
+        them where it does not hold."""
         block = self.program.blocks[warp_loop.before[-1]]
-        made, guard = (
+        instruction, guard = (
             deciding_comparison(self.program, block),
             terminator(self.program, block).guard,
         )
-        assert made is not None
+        assert instruction is not None
         assert guard is not None
-        return (warp_loop.body == block.successors[0]) == guard.negated, made
+        return (warp_loop.body == block.successors[0]) == guard.negated, instruction
 
-    def emit_affine(self, index: int, made: Instruction, wrapped: Callable[[Value], None]) -> None:
-        """Emit an instruction that is SHAPED; what to do is `wrapped`, where a lane wraps around
-        that must not."""
-        self.instructions.emit_affine(index, made, self.frame.active.mask(), wrapped)
+    def emit_affine(
+        self, index: int, instruction: Instruction, wrapped: Callable[[Value], None]
+    ) -> None:
+        """Emits an instruction with affine results; `wrapped` gets the condition (an i1) that a
+        lane wraps around where it must not."""
+        self.instructions.emit_affine(index, instruction, self.frame.active.mask(), wrapped)
 
 
-def leading(b: Value, count: Value) -> Value:
-    """Return the first lanes, so many (an i64, below 32), as an i32."""
+def prefix_mask(b: Value, count: Value) -> Value:
+    """Returns a mask of the first `count` lanes (an i64 below 32), as an i32."""
     return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)

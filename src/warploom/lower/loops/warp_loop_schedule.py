@@ -1,9 +1,11 @@
-"""Sweeps and courses of blocks as ways through a warp function: what they ask before they begin,
-and where they lead.
+"""Emits warp loops (`analysis.warp_loops`), and static schedules of several such loops
+(`analysis.static_schedule`), as entries of a warp function.
 
-Where all warps of a block can go one way (`analysis.warp_loops`), or it is known all that it does
-(`analysis.static_schedule`), that is done at once; where not, nothing has happened yet, and the
-warps take their turns (`lower.control.warp_order`).
+    region check for site 2:  br (all conditions), warp loop, run warps in order
+    static schedule:          br (conditions of all loops), loop 1, loop 2, ..., end of block
+
+If a condition fails, nothing has been executed yet, and warps run in order
+(`lower.control.warp_order`).
 """
 
 from __future__ import annotations
@@ -25,14 +27,14 @@ from warploom.lower.frame.spills import SpillCode
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.loops.warp_loop import WarpLoopBody
 from warploom.lower.loops.warp_loop_counts import WarpLoopCounts
-from warploom.lower.loops.warp_loop_guards import Found, WarpLoopCheck
+from warploom.lower.loops.warp_loop_guards import WarpLoopCheck, WarpLoopPlan
 from warploom.ptx.ir import Register
 from warploom.simt.schedule_layout import STATUS
 
 
 class WarpLoopCode:
-    """Emits the sweeps and the course of one warp function. `emitting_block` has code made as in a
-    block."""
+    """Emits the warp loops and the static schedule of one warp function. `emitting_block` makes
+    code be emitted as in a basic block."""
 
     def __init__(
         self,
@@ -44,75 +46,90 @@ class WarpLoopCode:
         self.saved, self.warp_order = saved, warp_order
         self.frame, self.b = saved.frame, saved.b
         self.loop_check = WarpLoopCheck(saved, instructions)
-        self._work = WarpLoopBody(saved, instructions, self.loop_check, emitting_block)
+        self._body = WarpLoopBody(saved, instructions, self.loop_check, emitting_block)
         self._counts, self._standing = WarpLoopCounts(self.frame), emitting_block
 
-    def emit(self, ways: Iterable[WarpLoop], sites: Mapping[int, int]) -> dict[int, ir.Block]:
-        """Emit what can be; gives where they begin, by site. `sites` numbers those by blocks."""
-        found: dict[int, ir.Block] = {}
-        for warp_loop in ways:
-            if self._can_be(warp_loop, sites):
+    def emit(self, warp_loops: Iterable[WarpLoop], sites: Mapping[int, int]) -> dict[int, ir.Block]:
+        """Emits the warp loops that are supported; returns their entries by site. `sites` has the
+        numbers of sites by block."""
+        entries: dict[int, ir.Block] = {}
+        for warp_loop in warp_loops:
+            if self._supports(warp_loop, sites):
                 site = END if warp_loop.site is None else sites[warp_loop.site]
-                found[site] = self._begin(f"warp_loop{site}")
+                entries[site] = self._begin_block(f"warp_loop{site}")
                 self._warp_loop(warp_loop, END if warp_loop.ends else sites[warp_loop.blocks[-1]])
-        return found
+        return entries
 
-    def _can_be(self, warp_loop: WarpLoop, sites: Mapping[int, int]) -> bool:
-        """Returns whether code can look at a sweep, and it leads to the end or to where warps in
-        relay may wait."""
+    def _supports(self, warp_loop: WarpLoop, sites: Mapping[int, int]) -> bool:
+        """Returns true if a warp loop can be checked, and leads to the end or to a site at which
+        warps may wait."""
         waits = sites.get(warp_loop.blocks[-1]) in self.warp_order.sites
-        return (warp_loop.ends or waits) and self.loop_check.can_be(warp_loop)
+        return (warp_loop.ends or waits) and self.loop_check.supports(warp_loop)
 
     def emit_static_schedule(
-        self, static_schedule: StaticSchedule, sites: Mapping[int, int], otherwise: ir.Block | None
+        self,
+        static_schedule: StaticSchedule,
+        sites: Mapping[int, int],
+        otherwise: ir.Block | None,
     ) -> ir.Block | None:
-        """Emit all that a block does, if that can be; gives where it begins. Where a block cannot
-        go so, it goes `otherwise`, or its warps take their turns."""
+        """Emits the static schedule of a thread block, if it is supported; returns its entry. If a
+        check fails at run time, it branches to `otherwise`, or warps run in order."""
         if not static_schedule or not all(
-            self._can_be(warp_loop, sites) for warp_loop in static_schedule
+            self._supports(warp_loop, sites) for warp_loop in static_schedule
         ):
             return otherwise
-        begin = self._begin("static_schedule")
-        founds = self._check(static_schedule, otherwise)
-        for found in founds:
-            with self._beginning(found.warp_loop):
-                self._work.go(found, partial(self._keep_own, found))
-        self._work.each(I64(0), self.frame.slot(Slot.WARPS), self._end)
-        self.warp_order.swept(END, self._counts.count(founds))
+        begin = self._begin_block("static_schedule")
+        plans = self._make_plans(static_schedule, otherwise)
+        for plan in plans:
+            with self._at_beginning(plan.warp_loop):
+                # Between loops only the warp's own results need its context: affine registers are
+                # recomputed from the first warp's.
+                self._body.emit_all(plan, partial(self._save_own, plan))
+        self._body.for_each_warp(I64(0), self.frame.slot(Slot.WARPS), self._end_warp)
+        self.warp_order.finish_warp_loop(END, self._counts.count(plans))
         return begin
 
-    def _begin(self, name: str) -> ir.Block:
+    def _begin_block(self, name: str) -> ir.Block:
+        """Returns a new LLVM block, at which code continues."""
         block = self.frame.function.append_basic_block(name)
         self.b.position_at_end(block)
         return block
 
     @contextmanager
-    def _beginning(self, warp_loop: WarpLoop) -> Generator[None]:
-        """Have code made as where a sweep begins. What is steady need not be so before its end."""
+    def _at_beginning(self, warp_loop: WarpLoop) -> Generator[None]:
+        """Emits code as at the beginning of a warp loop. Registers that are normally spilled on
+        each write need not be before the loop's end."""
         spilled, self.frame.registers.spilled = self.frame.registers.spilled, {}
         with self._standing(warp_loop.blocks[0], convergent=True):
             yield
         self.frame.registers.spilled = spilled
 
-    def _check(self, warp_loops: Sequence[WarpLoop], otherwise: ir.Block | None) -> list[Found]:
-        """Ask what all warps are to do in one sweep after the other; go on where they can."""
-        b, founds = self.b, list[Found]()
-        with self._beginning(warp_loops[0]):
-            self.loop_check.take_up(warp_loops[0])
+    def _make_plans(
+        self, warp_loops: Sequence[WarpLoop], otherwise: ir.Block | None
+    ) -> list[WarpLoopPlan]:
+        """Emits the checks of consecutive warp loops; code continues if all hold."""
+        b, plans = self.b, list[WarpLoopPlan]()
+        # All conditions are evaluated before the first loop runs, so that a failed one leaves
+        # nothing to undo.
+        with self._at_beginning(warp_loops[0]):
+            self.loop_check.resume_first_warp(warp_loops[0])
         for warp_loop in warp_loops:
-            with self._beginning(warp_loop):
-                founds.append(self.loop_check.look(warp_loop))
-        holds = [*self._enough(warp_loops), *(holds for found in founds for holds in found.holds)]
+            with self._at_beginning(warp_loop):
+                plans.append(self.loop_check.make_plan(warp_loop))
+        holds = [
+            *self._fuel_suffices(warp_loops),
+            *(condition for plan in plans for condition in plan.conditions),
+        ]
         with b.if_then(b.not_(reduce(b.and_, holds)), likely=False):
             if otherwise is None:
-                self.warp_order.take_turns()
+                self.warp_order.run_in_order()
             else:
                 b.branch(otherwise)
-        return founds
+        return plans
 
-    def _enough(self, warp_loops: Sequence[WarpLoop]) -> list[Value]:
-        """Returns whether there are instructions enough for all warps, in the turn and in the
-        launch."""
+    def _fuel_suffices(self, warp_loops: Sequence[WarpLoop]) -> list[Value]:
+        """Returns conditions (i1) that the instructions left in the turn and in the launch suffice
+        for all warps."""
         if not self.warp_order.state.scheduled:
             return [I1(1)]
         b, frame = self.b, self.frame
@@ -129,42 +146,44 @@ class WarpLoopCode:
     # ---- one sweep ------------------------------------------------------------------------------
 
     def _warp_loop(self, warp_loop: WarpLoop, site: int) -> None:
-        [found] = self._check([warp_loop], None)
-        with self._beginning(warp_loop):
-            self._work.go(found, partial(self._pass, found))
-            kept = warp_loop.live_out or warp_loop.site is None or warp_loop.ends
+        """Emits one warp loop, which ends at a site."""
+        [plan] = self._make_plans([warp_loop], None)
+        with self._at_beginning(warp_loop):
+            self._body.emit_all(plan, partial(self._finish_warp, plan))
+            must_save = warp_loop.live_out or warp_loop.site is None or warp_loop.ends
             if (
                 warp_loop.body is not None
                 and not warp_loop.needs_all_threads
                 and not warp_loop.has_common_work
-                and kept
+                and must_save
             ):
                 rest = self.frame.slot(Slot.WARPS)
-                self._work.each(found.full, rest, partial(self._pass, found))
-            self.warp_order.swept(site, self._counts.count([found]))
+                self._body.for_each_warp(plan.full_warps, rest, partial(self._finish_warp, plan))
+            self.warp_order.finish_warp_loop(site, self._counts.count([plan]))
 
-    def _pass(self, found: Found) -> None:
-        """Take the running warp past the barrier, or to its end."""
-        if found.warp_loop.ends:
-            self._end()
+    def _finish_warp(self, plan: WarpLoopPlan) -> None:
+        """Saves the running warp as after the barrier, or ends it."""
+        if plan.warp_loop.ends:
+            self._end_warp()
             return
-        if found.warp_loop.site is None:
+        if plan.warp_loop.site is None:
             self.saved.save_head()
-        self._work.set(found.ends)
-        self._keep(found, found.warp_loop.live_out)
+        self._body.set_registers(plan.ends)
+        self._save(plan, plan.warp_loop.live_out)
 
-    def _end(self) -> None:
-        """End the running warp."""
+    def _end_warp(self) -> None:
+        """Ends the running warp."""
         if self.warp_order.state.scheduled:
             self.frame.context.set_state(STATUS, I64(Status.ENDED))
 
     # ---- one of several -------------------------------------------------------------------------
 
-    def _keep_own(self, found: Found) -> None:
-        """Keep what the running warp has computed itself."""
-        self._keep(found, found.warp_loop.live_out - self.loop_check.alike)
+    def _save_own(self, plan: WarpLoopPlan) -> None:
+        """Saves registers that do not follow from the first warp's."""
+        self._save(plan, plan.warp_loop.live_out - self.loop_check.block_affine_registers)
 
-    def _keep(self, found: Found, registers: Iterable[Register]) -> None:
-        if not found.warp_loop.ends:
-            with self._standing(found.warp_loop.next_block, convergent=True):
+    def _save(self, plan: WarpLoopPlan, registers: Iterable[Register]) -> None:
+        """Saves registers of the running warp for the code after the loop."""
+        if not plan.warp_loop.ends:
+            with self._standing(plan.warp_loop.next_block, convergent=True):
                 self.saved.keep_together(registers)

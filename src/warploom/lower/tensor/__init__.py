@@ -1,1 +1,1 @@
-"""Lowers matrix, tensor-copy, tensor-memory and texture instructions."""
+"""Lowers instructions on matrices, tensor copies, tensor memory and textures."""

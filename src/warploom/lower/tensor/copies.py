@@ -1,7 +1,11 @@
-"""`cp.async` and `st.bulk` in a warp's code: the bytes go between global and shared memory as they
-are issued, and where they complete late, what was there is put back (`asynchronous.late_copies`).
+"""Emits `cp.async`, `cp.async.bulk` and `st.bulk`. The bytes are copied between global and shared
+memory when the copy is issued; where it completes late, the old bytes are put back meanwhile
+(`asynchronous.late_copies`).
 
-Lanes that copy a part only take it byte by byte, so that nothing beyond it is reached.
+A lane that copies less than its full size (`src-size`) copies byte by byte, so that nothing beyond
+is read:
+
+    cp.async.ca.shared.global [d], [a], 16, 5    bytes 0..4 of lane copied, 5..15 are zeros
 """
 
 from __future__ import annotations
@@ -39,101 +43,108 @@ class CopyCode:
         self.atomics, self.memory, self.operands = atomics, atomics.memory, atomics.operands
         self.lanes, self.b = atomics.lanes, atomics.b
 
-    def copy(self, index: int, made: Instruction, on: Value) -> None:
-        """`[d] = [a]`, `size` bytes a lane, of which some come as zeros (PTX ISA, cp.async)."""
-        if is_bulk_copy(made.operation):
-            self._bulk(index, made, on)
+    def copy(self, index: int, instruction: Instruction, on: Value) -> None:
+        """Emits `[d] = [a]` of `size` bytes a lane, of which some may be zeros (PTX ISA,
+        cp.async)."""
+        if is_bulk_copy(instruction.operation):
+            self._bulk(index, instruction, on)
             return
-        size = made.operands[2]
+        size = instruction.operands[2]
         assert isinstance(size, Immediate)
-        source = self.operands.address(made.operands[1])
-        wanted = self._counts(made, size.value)
-        target = self.operands.address(made.operands[0])
-        rows = self._rows(target, source, wanted, size.value)
-        with self.waits.deferring(late_copy(made), rows, on):
-            self._copy_lanes(index, (source, target), wanted, size.value, on)
+        source = self.operands.address(instruction.operands[1])
+        byte_counts = self._counts(instruction, size.value)
+        target = self.operands.address(instruction.operands[0])
+        rows = self._operand_rows(target, source, byte_counts, size.value)
+        with self.waits.deferring(late_copy(instruction), rows, on):
+            self._copy_lanes(index, (source, target), byte_counts, size.value, on)
 
-    def _rows(
-        self, target: Value, source: Value, wanted: Value | None, size: int
+    def _operand_rows(
+        self, target: Value, source: Value, byte_counts: Value | None, size: int
     ) -> dict[int, Value]:
-        """Returns the operands of `asynchronous.late_copies` of a `cp.async`."""
+        """Returns the operand rows of a `cp.async` for `asynchronous.late_copies`."""
         whole = splat_constant(size, I64)
-        if wanted is None:
+        if byte_counts is None:
             return {SHARED_ROW: target, GLOBAL_ROW: source, SIZE_ROW: whole}
         b = self.b
-        taken = b.zext(wanted, vector(I64))
-        taken = b.select(b.icmp_unsigned("<", taken, whole), taken, whole)
-        sizes = {SIZE_ROW: taken, VALUE_ROW: b.sub(whole, taken)}
+        copied = b.zext(byte_counts, vector(I64))
+        copied = b.select(b.icmp_unsigned("<", copied, whole), copied, whole)
+        sizes = {SIZE_ROW: copied, VALUE_ROW: b.sub(whole, copied)}
         return {SHARED_ROW: target, GLOBAL_ROW: source, **sizes}
 
     def _copy_lanes(
-        self, index: int, places: tuple[Value, Value], wanted: Value | None, size: int, on: Value
+        self,
+        index: int,
+        places: tuple[Value, Value],
+        byte_counts: Value | None,
+        size: int,
+        on: Value,
     ) -> None:
-        """Emit the load from the first and the store to the second of two places."""
+        """Emits the load from the first of two addresses and the store to the second."""
         b, (source, target) = self.b, places
         load, whole = AccessType("load", Space.GLOBAL, B32, size // 4), on
-        if wanted is not None:
-            whole = b.and_(on, b.icmp_unsigned("==", wanted, splat_constant(size, I32)))
+        if byte_counts is not None:
+            whole = b.and_(on, b.icmp_unsigned("==", byte_counts, splat_constant(size, I32)))
         values = self.memory.load_any(index, load, source, whole)
-        if wanted is not None:
+        if byte_counts is not None:
             values = [self.lanes.blend(whole, v, splat_constant(0, I32)) for v in values]
-            part = b.and_(b.and_(on, b.not_(whole)), self._more_than(wanted, 0))
-            values = self._with_part(index, source, values, wanted, part)
+            partial = b.and_(b.and_(on, b.not_(whole)), self._more_than(byte_counts, 0))
+            values = self._with_partial(index, source, values, byte_counts, partial)
         store = AccessType("store", Space.SHARED, B32, size // 4)
         self.memory.store_any(index, store, target, values, on)
 
-    def _bulk(self, index: int, made: Instruction, on: Value) -> None:
-        """`cp.async.bulk`: every lane copies `size` bytes of its own, piece by piece; then an
-        mbarrier hears of them, where one is named. What it hears is one more store."""
+    def _bulk(self, index: int, instruction: Instruction, on: Value) -> None:
+        """Emits `cp.async.bulk`: each lane copies `size` bytes, in a loop over pieces; then it
+        signals an mbarrier, if one is named, which counts as one more store."""
         b, operands = self.b, self.operands
-        to, source = (operands.address(operand) for operand in made.operands[:2])
-        wanted = b.zext(operands.read(made.operands[2], U32), vector(I64))
-        (origin, _), (target, _) = accesses(made)
+        target_address, source = (operands.address(operand) for operand in instruction.operands[:2])
+        byte_counts = b.zext(operands.read(instruction.operands[2], U32), vector(I64))
+        (origin, _), (target, _) = accesses(instruction)
         load, store = AccessType("load", origin, B32, 4), AccessType("store", target, B32, 4)
 
-        def copy(moved: Value, some: Value) -> None:
-            values = self.memory.load_any(index, load, b.add(source, moved), some)
-            self.memory.store_any(index, store, b.add(to, moved), values, some)
+        def copy(offset: Value, active: Value) -> None:
+            values = self.memory.load_any(index, load, b.add(source, offset), active)
+            self.memory.store_any(index, store, b.add(target_address, offset), values, active)
 
-        rows = {SIZE_ROW: wanted, SHARED_ROW: to, GLOBAL_ROW: source}
+        rows = {SIZE_ROW: byte_counts, SHARED_ROW: target_address, GLOBAL_ROW: source}
+        # The rows name shared and global side, whichever of them is the source.
         if origin is Space.SHARED:
-            rows |= {SHARED_ROW: source, GLOBAL_ROW: to}
-        tells = "mbarrier::complete_tx::bytes" in made.operation.modifiers
-        if tells:
-            rows[BARRIER_ROW] = operands.address(made.operands[3])
+            rows |= {SHARED_ROW: source, GLOBAL_ROW: target_address}
+        signals = "mbarrier::complete_tx::bytes" in instruction.operation.modifiers
+        if signals:
+            rows[BARRIER_ROW] = operands.address(instruction.operands[3])
         if self.memory.copy_recording is not None:
             self._record(index, rows, on, source=origin, target=target)
-        with self.waits.deferring(late_copy(made), rows, on):
-            self._pieces(wanted, on, BULK_PIECE_BYTES, copy)
-            if tells:
-                self.atomics.complete(index, made.operands[3], wanted, on)
+        with self.waits.deferring(late_copy(instruction), rows, on):
+            self._pieces(byte_counts, on, BULK_PIECE_BYTES, copy)
+            if signals:
+                self.atomics.complete(index, instruction.operands[3], byte_counts, on)
 
     def _record(
         self, index: int, rows: dict[int, Value], on: Value, *, source: Space, target: Space
     ) -> None:
-        """Emit the record of what a bulk copy moves."""
+        """Emits the log record of a bulk copy."""
         assert self.memory.copy_recording is not None
         tensors, bits = self.waits.tensors, self.b.zext(self.lanes.bits(on), I64)
         tensors.fill({BARRIER_ROW: splat_constant(-1, I64), **rows})
         data = tensors.row(0)
         self.memory.copy_recording.bulk(index, bits, data, source=source, target=target)
 
-    def fill(self, index: int, made: Instruction, on: Value) -> None:
-        """`st.bulk`: every lane fills `size` bytes of its own with zeros, piece by piece."""
-        to, size = made.operands[:2]
-        start, wanted = self.operands.address(to), self.operands.read(size, U64)
-        store, zeros = AccessType("store", space_of(made), U64), splat_constant(0, I64)
+    def fill(self, index: int, instruction: Instruction, on: Value) -> None:
+        """Emits `st.bulk`: each lane fills `size` bytes with zeros, in a loop over pieces."""
+        target_address, size = instruction.operands[:2]
+        start, byte_counts = self.operands.address(target_address), self.operands.read(size, U64)
+        store, zeros = AccessType("store", space_of(instruction), U64), splat_constant(0, I64)
 
-        def clear(moved: Value, some: Value) -> None:
-            self.memory.store_at(index, store, self.b.add(start, moved), [zeros], some)
+        def clear(offset: Value, active: Value) -> None:
+            self.memory.store_at(index, store, self.b.add(start, offset), [zeros], active)
 
-        self._pieces(wanted, on, BULK_FILL_BYTES, clear)
+        self._pieces(byte_counts, on, BULK_FILL_BYTES, clear)
 
     def _pieces(
-        self, wanted: Value, on: Value, step: int, each: Callable[[Value, Value], None]
+        self, byte_counts: Value, on: Value, step: int, each: Callable[[Value, Value], None]
     ) -> None:
-        """Emit `each` over the pieces of so many bytes: how far they are behind the first, and the
-        lanes that have one there."""
+        """Emits a loop of `each` over pieces of `step` bytes, with their offset and the lanes that
+        have one there."""
         b, done_bytes = self.b, self.operands.frame.variable(I64)
         b.store(I64(0), done_bytes)
         head, body, done = (b.append_basic_block(name) for name in ("bulk", "piece", "copied"))
@@ -141,45 +152,46 @@ class CopyCode:
         b.position_at_end(head)
         offset = b.load(done_bytes, typ=I64)
         after = b.add(offset, I64(step))
-        some = b.and_(on, b.icmp_unsigned("<=", self.lanes.splat(after), wanted))
-        b.cbranch(self.lanes.any(some), body, done)
+        active = b.and_(on, b.icmp_unsigned("<=", self.lanes.splat(after), byte_counts))
+        b.cbranch(self.lanes.any(active), body, done)
         b.position_at_end(body)
-        each(self.lanes.splat(offset), some)
+        each(self.lanes.splat(offset), active)
         b.store(after, done_bytes)
         b.branch(head)
         b.position_at_end(done)
 
-    def _counts(self, made: Instruction, size: int) -> Value | None:
-        """Returns how many bytes each lane takes from global memory; None where all take all."""
-        given = made.operands[3:]
-        if "L2::cache_hint" in made.operation.modifiers:
-            given = given[:-1]
-        if not given:
+    def _counts(self, instruction: Instruction, size: int) -> Value | None:
+        """Returns how many bytes each lane copies from global memory; None if all copy their full
+        size."""
+        optional = instruction.operands[3:]
+        if "L2::cache_hint" in instruction.operation.modifiers:
+            optional = optional[:-1]
+        if not optional:
             return None
-        everything = splat_constant(size, I32)
-        if isinstance(given[0], Register) and given[0].type == PRED:
-            ignored = self.operands.read(given[0], PRED)
-            return self.b.select(ignored, splat_constant(0, I32), everything)
-        return self.operands.read(given[0], U32)
+        full_size = splat_constant(size, I32)
+        if isinstance(optional[0], Register) and optional[0].type == PRED:
+            ignored = self.operands.read(optional[0], PRED)
+            return self.b.select(ignored, splat_constant(0, I32), full_size)
+        return self.operands.read(optional[0], U32)
 
-    def _more_than(self, wanted: Value, place: int) -> Value:
-        return self.b.icmp_unsigned(">", wanted, splat_constant(place, I32))
+    def _more_than(self, byte_counts: Value, place: int) -> Value:
+        return self.b.icmp_unsigned(">", byte_counts, splat_constant(place, I32))
 
-    def _with_part(
-        self, index: int, source: Value, values: list[Value], wanted: Value, part: Value
+    def _with_partial(
+        self, index: int, source: Value, values: list[Value], byte_counts: Value, partial: Value
     ) -> list[Value]:
-        """Return the values with the bytes of those lanes put in that copy a part."""
+        """Returns the words of a copy, with those of the lanes in `partial` loaded byte by byte."""
         b, words = self.b, [self.operands.frame.variable(vector(I32)) for _ in values]
         for word, value in zip(words, values, strict=True):
             b.store(value, word)
         byte = AccessType("load", Space.GLOBAL, B8)
-        with b.if_then(self.lanes.any(part), likely=False):
+        with b.if_then(self.lanes.any(partial), likely=False):
             for place in range(4 * len(words)):
-                some = b.and_(part, self._more_than(wanted, place))
-                where = b.add(source, splat_constant(place, I64))
-                (found,) = self.memory.load_any(index, byte, where, some)
+                active = b.and_(partial, self._more_than(byte_counts, place))
+                address = b.add(source, splat_constant(place, I64))
+                (byte_value,) = self.memory.load_any(index, byte, address, active)
                 zero = splat_constant(0, byte.element)
-                wide = b.zext(self.lanes.blend(some, found, zero), vector(I32))
+                wide = b.zext(self.lanes.blend(active, byte_value, zero), vector(I32))
                 shifted = b.shl(wide, splat_constant(8 * (place % 4), I32))
                 word = words[place // 4]
                 b.store(b.or_(b.load(word, typ=vector(I32)), shifted), word)

@@ -1,8 +1,9 @@
-"""The function of a warp group's product: the 16 rows of one warp, in vector code.
+"""Emits the function that computes 16 rows of a warp group's product (`wgmma`) in vector code.
 
-B comes as words that lanes have read from shared memory, in blocks of 32 columns. It becomes
-numbers first, in rows of one k; then every eight columns of D are summed in the registers in which
-their lanes hold them. Made once for each opcode and each kind of operands.
+B is read from shared memory in blocks of 32 columns and converted to numbers once, one row of each
+k. D is then summed in groups of eight columns, in the registers in which lanes hold them: for each
+k, a multiply-add of A's element in the lane's row and B's element in its column. There is one
+function for each opcode and each kind of operands.
 """
 
 from __future__ import annotations
@@ -20,57 +21,63 @@ from warploom.llvm.lanes import I8, I32, I64, LANES, PTR, Lanes, Value, element_
 from warploom.lower.tensor.products import SumCode
 
 WORDS = 4
-"""Words of a unit, and registers of a warp's part of A."""
+"""Words of a unit (16 bytes) of shared memory, and registers of a warp's part of A."""
 
 VECTOR_BYTES = 4 * LANES
 COLUMNS = 8
-"""Columns of D whose elements have one pattern over the lanes: two neighbours in each lane, in each
-of the two groups of eight rows."""
+"""Columns of D whose elements have one pattern over the lanes: two adjacent ones in each lane, in
+each half of eight rows."""
 
 HALVES = ROWS // 8
 
 
 @dataclass(frozen=True)
 class ProductBuffer:
-    """Places the operands of a product in its buffer, counted in vectors of 32 words: the
-    registers of D, those of A, metadata, the words of B, and room for the numbers of B."""
+    """Locates the operands of a product in its buffer, in vectors of 32 words: the registers of D
+    and of A, the metadata, the words of B, and B converted to numbers."""
 
-    wanted: GroupProduct
+    group_product: GroupProduct
 
     @property
     def d(self) -> int:
+        """Returns the position of D's registers."""
         return 0
 
     @property
     def a(self) -> int:
-        return self.wanted.product.d.registers
+        """Returns the position of A's registers."""
+        return self.group_product.product.d.registers
 
     @property
     def metadata(self) -> int:
+        """Returns the position of the metadata."""
         return self.a + WORDS
 
     @property
     def b(self) -> int:
+        """Returns the position of the words of B."""
         return self.metadata + 1
 
     @property
     def numbers(self) -> int:
-        operand = self.wanted.shared_b
+        """Returns the position of B converted to numbers."""
+        operand = self.group_product.shared_b
         return self.b + operand.blocks * operand.requests * WORDS
 
     @property
     def bytes(self) -> int:
-        operand = self.wanted.shared_b
+        """Returns the size of the buffer."""
+        operand = self.group_product.shared_b
         return (self.numbers + operand.columns * operand.blocks) * VECTOR_BYTES
 
 
-def vector_at(b: Value, buffer: Value, place: Value) -> Value:
-    """Emits the address of a vector of the buffer of a product; `place` is an i64."""
-    return b.gep(buffer, [b.mul(place, I64(VECTOR_BYTES))], source_etype=I8)
+def vector_at(b: Value, buffer: Value, position: Value) -> Value:
+    """Emits the address of a vector of a product's buffer; `position` is its number, an i64."""
+    return b.gep(buffer, [b.mul(position, I64(VECTOR_BYTES))], source_etype=I8)
 
 
 def counted_loop(b: Value, count: int, body: Callable[[Value], None]) -> None:
-    """Emits `body` for the numbers from 0 up to `count`, as i64."""
+    """Emits a loop of `body` over the numbers from 0 up to `count`, as i64."""
     if count == 1:
         body(I64(0))
         return
@@ -86,13 +93,14 @@ def counted_loop(b: Value, count: int, body: Callable[[Value], None]) -> None:
     b.position_at_end(done)
 
 
-def group_product_function(module: ir.Module, opcode: str, wanted: GroupProduct) -> Value:
-    """Returns `void(buffer)`, which reads D, A, metadata and the words of B, and leaves D."""
-    a = wanted.shared_a
+def group_product_function(module: ir.Module, opcode: str, group_product: GroupProduct) -> Value:
+    """Returns the function `void(buffer)`, which reads D, A, metadata and the words of B, and
+    stores D."""
+    a = group_product.shared_a
     kinds = (
         "registers" if a is None else "transposed" if a.transposed else "rows",
-        "transposed" if wanted.shared_b.transposed else "rows",
-        "negated" if wanted.negated else "added",
+        "transposed" if group_product.shared_b.transposed else "rows",
+        "negated" if group_product.negated else "added",
     )
     name = ".".join(("group_product", opcode, *kinds))
     if name not in module.globals:
@@ -100,111 +108,114 @@ def group_product_function(module: ir.Module, opcode: str, wanted: GroupProduct)
         function.linkage = "internal"
         function.attributes.add("noinline")
         lanes = Lanes(module, FoldingBuilder(function.append_basic_block("entry")))
-        _GroupProductBody(lanes, function.args[0], wanted).emit()
+        _GroupProductBody(lanes, function.args[0], group_product).emit()
     return module.globals[name]
 
 
 class _GroupProductBody:
     """Emits the function of one product."""
 
-    def __init__(self, lanes: Lanes, buffer: Value, wanted: GroupProduct) -> None:
-        self.lanes, self.b, self.buffer, self.wanted = lanes, lanes.b, buffer, wanted
-        self.product, self.places = wanted.product, ProductBuffer(wanted)
-        self.code = SumCode(lanes, wanted.product)
+    def __init__(self, lanes: Lanes, buffer: Value, group_product: GroupProduct) -> None:
+        self.lanes, self.b, self.buffer, self.group_product = lanes, lanes.b, buffer, group_product
+        self.product, self.layout = group_product.product, ProductBuffer(group_product)
+        self.code = SumCode(lanes, group_product.product)
         self.element = element_type(self.code.type)
 
     def emit(self) -> None:
-        counted_loop(self.b, self.wanted.shared_b.blocks, self._number_block)
+        counted_loop(self.b, self.group_product.shared_b.blocks, self._number_block)
         rows = self._rows()
-        met = self._choices()
+        selectors = self._selectors()
         columns = self.product.d.columns // COLUMNS
-        counted_loop(self.b, columns, lambda column: self._sum(column, rows, met))
+        counted_loop(self.b, columns, lambda column: self._sum(column, rows, selectors))
         self.b.ret_void()
 
     def _words(self, first: Value, count: int) -> list[Value]:
-        """Vectors of the buffer, from one on."""
+        """Loads `count` vectors of the buffer, beginning with `first`."""
         b = self.b
-        places = [b.add(first, I64(n)) for n in range(count)]
+        positions = [b.add(first, I64(n)) for n in range(count)]
         return [
-            b.load(vector_at(b, self.buffer, place), typ=vector(I32), align=64) for place in places
+            b.load(vector_at(b, self.buffer, position), typ=vector(I32), align=64)
+            for position in positions
         ]
 
     def _number_block(self, block: Value) -> None:
-        """Writes the elements of a block of B as numbers: by k, its 32 columns."""
-        b, operand = self.b, self.wanted.shared_b
+        """Converts a block of B to numbers and stores them: for each k, its 32 columns."""
+        b, operand = self.b, self.group_product.shared_b
         words = operand.requests * WORDS
-        first = b.add(I64(self.places.b), b.mul(block, I64(words)))
+        first = b.add(I64(self.layout.b), b.mul(block, I64(words)))
         numbers = self.code.numbers(operand.fragment, self._words(first, words))
         for k in range(operand.columns):
-            row = self.code.at(operand.fragment, numbers, [(n, k) for n in range(LANES)])
-            place = b.add(block, I64(self.places.numbers + k * operand.blocks))
-            b.store(row, vector_at(b, self.buffer, place), align=64)
+            row = self.code.elements_at(operand.fragment, numbers, [(n, k) for n in range(LANES)])
+            position = b.add(block, I64(self.layout.numbers + k * operand.blocks))
+            b.store(row, vector_at(b, self.buffer, position), align=64)
 
     def _rows(self) -> list[list[Value]]:
-        """Return a by k and half: in each lane the element of the row that the lane has of D."""
-        operand: SharedOperand | None = self.wanted.shared_a
+        """Returns A by k and half: in each lane the element in the row that the lane has of D."""
+        operand: SharedOperand | None = self.group_product.shared_a
         fragment: Fragment = self.product.a if operand is None else operand.fragment
-        numbers = self.code.numbers(fragment, self._words(I64(self.places.a), WORDS))
-        if self.wanted.negated:
+        numbers = self.code.numbers(fragment, self._words(I64(self.layout.a), WORDS))
+        if self.group_product.negated:
             numbers = [self.b.fneg(value) for value in numbers]
         return [
-            [self.code.at(fragment, numbers, [(row, k) for row in _rows_of(half)])
+            [self.code.elements_at(fragment, numbers, [(row, k) for row in _rows_of(half)])
              for half in range(HALVES)]
             for k in range(self.product.depth)
         ]  # fmt: skip
 
-    def _choices(self) -> list[list[Value]]:
-        """Returns where in their chunks stored elements stand, likewise; empty for a dense A."""
+    def _selectors(self) -> list[list[Value]]:
+        """Returns by k and half which element of its chunk each stored one is; empty for a
+        dense A."""
         sparsity = self.product.sparsity
         if sparsity is None:
             return []
-        [metadata] = self._words(I64(self.places.metadata), 1)
+        [metadata] = self._words(I64(self.layout.metadata), 1)
         return [
-            [self.code.choice(sparsity, metadata, _rows_of(half), k) for half in range(HALVES)]
+            [self.code.selector(sparsity, metadata, _rows_of(half), k) for half in range(HALVES)]
             for k in range(self.product.depth)
         ]
 
-    def _sum(self, column: Value, rows: list[list[Value]], met: list[list[Value]]) -> None:
-        """Sums eight columns of D."""
+    def _sum(self, column: Value, rows: list[list[Value]], selectors: list[list[Value]]) -> None:
+        """Emits the sums of eight columns of D."""
         b, code = self.b, self.code
         fragment = accumulator(self.product.d.type, ROWS, COLUMNS)
         first = b.mul(column, I64(fragment.registers))
         starts = code.numbers(fragment, self._words(first, fragment.registers))
-        totals = [code.first(start) for start in starts]
+        totals = [code.initial(start) for start in starts]
         for k, halves in enumerate(rows):
             columns = self._columns(column, k)
             for element in range(fragment.count):
                 half, inside = divmod(element, 2)
                 choices = [pair[inside] for pair in columns]
-                right = code.chosen(met[k][half], choices) if met else choices[0]
+                right = code.select(selectors[k][half], choices) if selectors else choices[0]
                 totals[element] = code.step(halves[half], right, totals[element])
-        sums = [code.last(start, total) for start, total in zip(starts, totals, strict=True)]
+        sums = [code.finish(start, total) for start, total in zip(starts, totals, strict=True)]
         for number, word in enumerate(code.registers(fragment, sums)):
-            place = b.add(first, I64(number))
-            b.store(word, vector_at(b, self.buffer, place), align=64)
+            position = b.add(first, I64(number))
+            b.store(word, vector_at(b, self.buffer, position), align=64)
 
     def _columns(self, column: Value, k: int) -> list[tuple[Value, Value]]:
-        """Returns what the k-th stored elements of A can meet in eight columns of B: for each
-        choice, the even and the odd ones of its row of B, as the lanes of D have them."""
-        b, operand, sparsity = self.b, self.wanted.shared_b, self.product.sparsity
+        """Returns the elements of eight columns of B that the k-th stored elements of A may
+        multiply: for each possible position in the chunk, those of the even and of the odd columns
+        in the lanes of D."""
+        b, operand, sparsity = self.b, self.group_product.shared_b, self.product.sparsity
         rows = [k] if sparsity is None else [sparsity.column(k, c) for c in range(sparsity.choices)]
-        found: list[tuple[Value, Value]] = []
+        pairs: list[tuple[Value, Value]] = []
         for row in rows:
-            start = vector_at(b, self.buffer, I64(self.places.numbers + row * operand.blocks))
+            start = vector_at(b, self.buffer, I64(self.layout.numbers + row * operand.blocks))
             at = b.gep(start, [b.mul(column, I64(COLUMNS))], source_etype=self.element)
             eight = b.load(at, typ=ir.VectorType(self.element, COLUMNS), align=32)
             even, odd = (
                 b.shuffle_vector(eight, eight, _lane_columns(inside)) for inside in range(2)
             )
-            found.append((even, odd))
-        return found
+            pairs.append((even, odd))
+        return pairs
 
 
 def _rows_of(half: int) -> list[int]:
-    """Return the rows that lanes have in a half of a warp's 16 rows."""
+    """Returns the row of each lane in one half of a warp's 16 rows."""
     return [8 * half + lane // 4 for lane in range(LANES)]
 
 
 def _lane_columns(inside: int) -> ir.Constant:
-    """Return the columns of eight that lanes have, as a constant: the even or the odd ones."""
+    """Returns each lane's column of eight as a constant: the even or the odd one."""
     return ir.Constant(vector(I32), [I32(2 * (lane % 4) + inside) for lane in range(LANES)])

@@ -1,5 +1,5 @@
-"""Computes the products of warp groups (`lower.tensor.warp_group`): puts their operands into a
-buffer, and calls the function that multiplies."""
+"""Emits the computation of warp group products (`lower.tensor.warp_group`): stores the operands in
+a buffer, and calls the function that multiplies (`lower.tensor.group_products`)."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ from warploom.simt.schedule_layout import GROUP_WARPS
 
 
 class GroupSums:
-    """Emits the computation of the products in one warp function; `sites` are their operands by
-    instruction."""
+    """Emits the products of one warp function; `sites` are their operands by instruction."""
 
     def __init__(self, memory: MemoryCode, sites: Mapping[int, GroupOperands]) -> None:
         self.operands, self.frame = memory.operands, memory.frame
         self.lanes, self.b = memory.lanes, memory.b
         self._sites, self._blocks = sites, SharedBlocks(memory)
-        size = max((ProductBuffer(each.product).bytes for each in sites.values()), default=0)
+        size = max((ProductBuffer(site.product).bytes for site in sites.values()), default=0)
         self._buffer = (
             self.frame.prologue.alloca(ir.ArrayType(I8, size), align=64) if size else None
         )
 
     def emit(self, entry: InFlightOperation, index: int) -> list[Result]:
-        """Returns the sums of a product of instruction `index`; its operands as of now."""
+        """Returns the sums of the product of instruction `index`, with the operands' current
+        values."""
         b, operands = self.b, self._sites[index]
-        places = ProductBuffer(operands.product)
-        self._store(places.d, self._scaled(operands, entry.scaled))
-        self._store(places.a, self._multiplicand(operands, entry, index))
+        layout = ProductBuffer(operands.product)
+        self._store(layout.d, self._scaled(operands, entry.scaled))
+        self._store(layout.a, self._multiplicand(operands, entry, index))
         if operands.metadata is not None:
             selector, sparsity = operands.metadata[1], operands.product.product.sparsity
             assert sparsity is not None
-            self._store(places.metadata, [self._metadata(entry, sparsity, selector)])
-        self._load_b(places, operands.product.shared_b, entry.descriptors[1], index)
+            self._store(layout.metadata, [self._metadata(entry, sparsity, selector)])
+        self._load_b(layout, operands.product.shared_b, entry.descriptors[1], index)
         opcode = self.frame.program.instructions[index].operation.opcode
         b.call(group_product_function(self.lanes.module, opcode, operands.product), [self._buffer])
         type = register_type(operands.product.product.d)
         return [
-            (register, b.load(self._at(places.d + n), typ=vector(I32), align=64), type)
+            (register, b.load(self._at(layout.d + n), typ=vector(I32), align=64), type)
             for n, register in enumerate(elements(operands.d))
         ]
 
     def _scaled(self, operands: GroupOperands, scaled: Value) -> list[Value]:
-        """Return the registers of D, zeros where it is not added."""
+        """Returns the registers of D, zeros if the product is not added to them."""
         words = [self.operands.read(register, U32) for register in elements(operands.d)]
         if isinstance(operands.scale_d, Immediate) and operands.scale_d.value:
             return words
@@ -72,7 +72,7 @@ class GroupSums:
         return [self.lanes.blend(mask, word, splat_constant(0, I32)) for word in words]
 
     def _metadata(self, entry: InFlightOperation, sparsity: Sparsity, selector: Operand) -> Value:
-        """Return the metadata, moved to the lanes that have them with selector 0."""
+        """Returns the metadata, moved to the lanes that hold them with selector 0."""
         assert isinstance(selector, Immediate)
         holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
         return pick(self.lanes, [entry.metadata], [(0, holder) for holder in holders])
@@ -80,27 +80,28 @@ class GroupSums:
     def _multiplicand(
         self, operands: GroupOperands, entry: InFlightOperation, index: int
     ) -> list[Value]:
-        """Return the words of A: registers, or the 16 rows of the warp in shared memory."""
+        """Returns the words of A: registers, or the warp's 16 rows in shared memory."""
         shared = operands.product.shared_a
         if shared is None:
             return [self.operands.read(register, U32) for register in elements(operands.a)]
+        # The warp's number in its group selects its 16 rows.
         block = self.b.and_(self.frame.warp, I64(GROUP_WARPS - 1))
         return self._blocks.load(shared, entry.descriptors[0], block, index, whole=True)
 
     def _load_b(
-        self, places: ProductBuffer, operand: SharedOperand, descriptor: Value, index: int
+        self, layout: ProductBuffer, operand: SharedOperand, descriptor: Value, index: int
     ) -> None:
-        """Put the words of B into the buffer, block by block."""
+        """Stores the words of B in the buffer, block by block."""
         words = operand.requests * WORDS
 
         def load(block: Value) -> None:
-            found = self._blocks.load(
+            loaded = self._blocks.load(
                 operand, descriptor, block, index, whole=operand.rows % operand.block_rows == 0
             )
-            first = self.b.add(I64(places.b), self.b.mul(block, I64(words)))
-            for number, word in enumerate(found):
-                place = self.b.add(first, I64(number))
-                self.b.store(word, vector_at(self.b, self._buffer, place), align=64)
+            first = self.b.add(I64(layout.b), self.b.mul(block, I64(words)))
+            for number, word in enumerate(loaded):
+                slot = self.b.add(first, I64(number))
+                self.b.store(word, vector_at(self.b, self._buffer, slot), align=64)
 
         counted_loop(self.b, operand.blocks, load)
 
@@ -108,5 +109,5 @@ class GroupSums:
         for number, word in enumerate(words):
             self.b.store(word, self._at(first + number), align=64)
 
-    def _at(self, place: int) -> Value:
-        return self.b.gep(self._buffer, [I64(place * VECTOR_BYTES)], source_etype=I8)
+    def _at(self, slot: int) -> Value:
+        return self.b.gep(self._buffer, [I64(slot * VECTOR_BYTES)], source_etype=I8)

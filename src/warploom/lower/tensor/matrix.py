@@ -1,4 +1,5 @@
-"""Emits matrix instructions of a warp: `wmma` loads and stores, and the calls of products."""
+"""Emits the matrix instructions of a warp: calls of product functions for `mma` and `wmma.mma`
+(`lower.tensor.products`), and the loads and stores of `wmma`."""
 
 from __future__ import annotations
 
@@ -45,29 +46,30 @@ class MatrixCode:
         self.rows = MatrixRowCode(memory)
         self.groups = WarpGroupCode(memory, delays=memory.functions.shuffles)
 
-    def emit(self, index: int, made: Instruction, on: Value) -> Results:
-        """Emit any of them, by name."""
-        name = made.operation.name
+    def emit(self, index: int, instruction: Instruction, on: Value) -> Results:
+        """Emits a matrix instruction, selected by its name; returns its results."""
+        name = instruction.operation.name
         if name == "wgmma":
-            return self.groups.emit(index, made, on)
-        if name == "mma" or "mma" in made.operation.modifiers:
-            return self._multiply(made)
+            return self.groups.emit(index, instruction, on)
+        if name == "mma" or "mma" in instruction.operation.modifiers:
+            return self._multiply(instruction)
         if name == "wmma":
-            return self._move(index, made, on)
-        return self.rows.emit(index, made, on)
+            return self._move(index, instruction, on)
+        return self.rows.emit(index, instruction, on)
 
     # ---- products -------------------------------------------------------------------------------
 
-    def _multiply(self, made: Instruction) -> Results:
-        product = product_of(made.operation)
-        function = product_function(self.lanes.module, made.operation.opcode, product)
-        d, *sources = made.operands
+    def _multiply(self, instruction: Instruction) -> Results:
+        """Emits `mma`: stores operands in a buffer, calls the product function, and loads D."""
+        product = product_of(instruction.operation)
+        function = product_function(self.lanes.module, instruction.operation.opcode, product)
+        d, *sources = instruction.operands
         b, buffer = self.b, self._buffer()
         fragments = (product.a, product.b, product.c)
-        given = zip(fragments, sources, strict=False)
+        sources_of = zip(fragments, sources, strict=False)
         words = [
             self.operands.read(register, register_type(fragment))
-            for fragment, operand in given
+            for fragment, operand in sources_of
             for register in elements(operand)
         ]
         if product.sparsity is not None:
@@ -85,34 +87,37 @@ class MatrixCode:
         ]
 
     def _metadata(self, sparsity: Sparsity, metadata: Operand, selector: Operand) -> Value:
-        """Return the metadata, moved to the lanes that have them with selector 0."""
+        """Returns the metadata, moved to the lanes that hold them with selector 0."""
         assert isinstance(selector, Immediate)
         holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
         word = self.operands.read(metadata, U32)
         return pick(self.lanes, [word], [(0, holder) for holder in holders])
 
     def _scales(self, side: ScaleSide, scales: Operand, selectors: Operand) -> Value:
-        """Return the scales, moved to the lanes and the bytes that have them with selectors 0."""
+        """Returns the scales, moved to the lanes and the bytes that hold them with selectors 0."""
         b, word = self.b, self.operands.read(scales, U32)
         byte, thread = (
             b.zext(self.operands.read(s, U16), vector(I32)) for s in elements(selectors)
         )
-        held = word
+        register_operand = word
         for number in range(1, side.threads):
             holders = [side.contributor(lane, number) for lane in range(LANES)]
             moved = pick(self.lanes, [word], [(0, holder) for holder in holders])
-            held = self.lanes.blend(self._is(thread, number, side.threads), moved, held)
+            register_operand = self.lanes.blend(
+                self._is(thread, number, side.threads), moved, register_operand
+            )
         places = b.mul(self._below(byte, BYTES), splat_constant(BYTE_BITS, I32))
-        return b.lshr(held, places)
+        return b.lshr(register_operand, places)
 
     def _is(self, value: Value, number: int, count: int) -> Value:
         return self.b.icmp_unsigned("==", self._below(value, count), splat_constant(number, I32))
 
     def _below(self, value: Value, count: int) -> Value:
-        """Return a number modulo a power of two."""
+        """Returns a number modulo a power of two."""
         return self.b.and_(value, splat_constant(count - 1, I32))
 
     def _buffer(self) -> Value:
+        """Returns the buffer of products."""
         if not hasattr(self, "_data"):
             prologue = self.operands.frame.prologue
             self._data = prologue.alloca(ir.ArrayType(I8, BUFFER_BYTES), align=64)
@@ -120,44 +125,45 @@ class MatrixCode:
 
     # ---- wmma.load and wmma.store ---------------------------------------------------------------
 
-    def _move(self, index: int, made: Instruction, on: Value) -> Results:
-        """Move the elements that each lane holds, piece by piece."""
-        b, move = self.b, matrix_move(made.operation)
-        first, second, *stride = made.operands
-        address, held = (first, second) if move.stores else (second, first)
+    def _move(self, index: int, instruction: Instruction, on: Value) -> Results:
+        """Emits the load or store of a fragment, in pieces that each lane holds."""
+        b, move = self.b, matrix_move(instruction.operation)
+        first, second, *stride = instruction.operands
+        address, register_operand = (first, second) if move.stores else (second, first)
         type = register_type(move.fragment)
         start = self.operands.address(address)
         leading = splat_constant(move.leading, I64)
         if stride:
             leading = b.zext(self.operands.read(stride[0], U32), vector(I64))
-        registers = elements(held)
+        registers = elements(register_operand)
         words: list[Value] = [ir.Constant(register_vector(type), None)] * len(registers)
         if move.stores:
             words = [self.operands.read(register, type) for register in registers]
-        space = space_of(made)
+        space = space_of(instruction)
         for piece in pieces(move):
-            where = b.add(start, self._offsets(piece, leading))
+            piece_address = b.add(start, self._offsets(piece, leading))
             access_type = AccessType(move.op, space, piece.type)
             shift = splat_constant(piece.shift, ir.IntType(type.bits))
             word = words[piece.register]
             if move.stores:
                 part = self._resized(b.lshr(word, shift), piece.type)
-                self.memory.store_at(index, access_type, where, [part], on)
+                self.memory.store_at(index, access_type, piece_address, [part], on)
             else:
-                (found,) = self.memory.load_at(index, access_type, where, on)
-                wide = self._resized(found, type)
+                (value,) = self.memory.load_at(index, access_type, piece_address, on)
+                wide = self._resized(value, type)
                 words[piece.register] = b.or_(word, b.shl(wide, shift))
         return [] if move.stores else [(r, w, type) for r, w in zip(registers, words, strict=True)]
 
     def _offsets(self, piece: Piece, stride: Value) -> Value:
-        """Bytes from the start of the matrix to each lane's piece."""
+        """Returns the bytes from the start of the matrix to each lane's piece."""
         steps = [piece.steps(lane) for lane in range(LANES)]
-        far, near = (constant([s[n] for s in steps], I64) for n in (0, 1))
-        behind = self.b.add(self.b.mul(far, stride), near)
-        bits = self.b.mul(behind, splat_constant(piece.element_bits, I64))
+        strides, offsets = (constant([s[n] for s in steps], I64) for n in (0, 1))
+        offset = self.b.add(self.b.mul(strides, stride), offsets)
+        bits = self.b.mul(offset, splat_constant(piece.element_bits, I64))
         return self.b.lshr(bits, splat_constant(3, I64))
 
     def _resized(self, value: Value, type: ScalarType) -> Value:
+        """Returns a register's words truncated or zero-extended to a type."""
         have = value.type.element.width
         if have == type.bits:
             return value

@@ -1,4 +1,10 @@
-"""Emits the loads and stores of matrices whose rows lanes point at, and `movmatrix`."""
+"""Emits `ldmatrix`, `stmatrix` and `movmatrix`: matrices of which each row is at the address
+of one lane.
+
+For `ldmatrix.x1.b16`, lanes 0 to 7 have the addresses of 8 rows of 16 bytes; lane l gets
+elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. Rows are loaded as vectors, and
+redistributed by shuffles.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +22,7 @@ from warploom.program.accesses import space_of
 from warploom.ptx.ir import Instruction, Operand
 
 Results = list[tuple[Operand, Value, ScalarType]]
-"""What an instruction gives: destination, value, type."""
+"""The results of an instruction: destination, value, type."""
 
 
 class MatrixRowCode:
@@ -26,80 +32,82 @@ class MatrixRowCode:
         self.memory, self.operands = memory, memory.operands
         self.lanes, self.b = memory.lanes, memory.b
 
-    def emit(self, index: int, made: Instruction, on: Value) -> Results:
-        """Emit one of them, by name."""
-        if made.operation.name == "movmatrix":
-            word = self.operands.read(made.operands[1], B32)
-            return [(made.operands[0], self._transposed(word), B32)]
-        load = made.operation.name == "ldmatrix"
-        return (self._load_rows if load else self._store_rows)(index, made, on)
+    def emit(self, index: int, instruction: Instruction, on: Value) -> Results:
+        """Emits one of these instructions, selected by its name."""
+        if instruction.operation.name == "movmatrix":
+            word = self.operands.read(instruction.operands[1], B32)
+            return [(instruction.operands[0], self._transposed(word), B32)]
+        load = instruction.operation.name == "ldmatrix"
+        return (self._load_rows if load else self._store_rows)(index, instruction, on)
 
-    def _load_rows(self, index: int, made: Instruction, on: Value) -> Results:
-        """`ldmatrix`: lanes point at rows, and each gets parts of several."""
-        found = row_matrices(made.operation)
-        access_type = AccessType("load", space_of(made), B32, WORDS)
-        some = self._pointing(found, on)
+    def _load_rows(self, index: int, instruction: Instruction, on: Value) -> Results:
+        """Emits `ldmatrix`."""
+        matrices = row_matrices(instruction.operation)
+        access_type = AccessType("load", space_of(instruction), B32, WORDS)
+        pointing = self._pointing(matrices, on)
         words = self.memory.load_at(
-            index, access_type, self.operands.address(made.operands[1]), some
+            index, access_type, self.operands.address(instruction.operands[1]), pointing
         )
-        if found.packed_bits:
+        if matrices.packed_bits:
             lower = Lowering(self.lanes, LANES)
-            words = [lower(term, list(words)) for term in unpacked_words(found.packed_bits)]
+            words = [lower(term, list(words)) for term in unpacked_words(matrices.packed_bits)]
         return [
-            (register, self._held(found, number, list(words)), B32)
-            for number, register in enumerate(elements(made.operands[0]))
+            (register, self._register_of(matrices, number, list(words)), B32)
+            for number, register in enumerate(elements(instruction.operands[0]))
         ]
 
-    def _store_rows(self, index: int, made: Instruction, on: Value) -> Results:
-        """`stmatrix`, the opposite."""
-        found = row_matrices(made.operation)
-        registers = [self.operands.read(r, B32) for r in elements(made.operands[1])]
-        words = [self._row_word(found, registers, word) for word in range(WORDS)]
-        access_type = AccessType("store", space_of(made), B32, WORDS)
-        address = self.operands.address(made.operands[0])
-        self.memory.store_at(index, access_type, address, words, self._pointing(found, on))
+    def _store_rows(self, index: int, instruction: Instruction, on: Value) -> Results:
+        """Emits `stmatrix`."""
+        matrices = row_matrices(instruction.operation)
+        registers = [self.operands.read(r, B32) for r in elements(instruction.operands[1])]
+        words = [self._row_word(matrices, registers, word) for word in range(WORDS)]
+        access_type = AccessType("store", space_of(instruction), B32, WORDS)
+        address = self.operands.address(instruction.operands[0])
+        self.memory.store_at(index, access_type, address, words, self._pointing(matrices, on))
         return []
 
-    def _pointing(self, found: RowMatrices, on: Value) -> Value:
-        """Return the lanes whose addresses are used."""
-        return self.b.and_(on, self.lanes.mask(I32((1 << found.rows) - 1)))
+    def _pointing(self, matrices: RowMatrices, on: Value) -> Value:
+        """Returns the lanes whose addresses are used."""
+        return self.b.and_(on, self.lanes.mask(I32((1 << matrices.rows) - 1)))
 
-    def _held(self, found: RowMatrices, register: int, words: list[Value]) -> Value:
-        """Return a register of the matrices, from the words of the rows at which lanes point."""
+    def _register_of(self, matrices: RowMatrices, register: int, words: list[Value]) -> Value:
+        """Returns a register of the matrices, from the words of rows as the lanes that have their
+        addresses hold them."""
         parts: list[Value] = []
-        for unit in range(found.units):
-            places = [found.place(lane, register, unit) for lane in range(LANES)]
-            picked = pick(self.lanes, words, [(p // found.units, row) for row, p in places])
-            parts.append(self._part(picked, found, [p % found.units for _, p in places]))
-        return self._joined(parts, found)
+        for unit in range(matrices.units):
+            places = [matrices.place(lane, register, unit) for lane in range(LANES)]
+            picked = pick(self.lanes, words, [(p // matrices.units, row) for row, p in places])
+            parts.append(self._part(picked, matrices, [p % matrices.units for _, p in places]))
+        return self._joined(parts, matrices)
 
-    def _row_word(self, found: RowMatrices, registers: list[Value], word: int) -> Value:
-        """Return a word of every row, from the registers of the matrices."""
+    def _row_word(self, matrices: RowMatrices, registers: list[Value], word: int) -> Value:
+        """Returns a word of each row, from the registers of the matrices."""
         parts: list[Value] = []
-        for unit in range(found.units):
-            place = word * found.units + unit
-            holders = [found.holders[row, place] for row in range(found.rows)]
-            holders += [(0, 0, 0)] * (LANES - found.rows)
+        for unit in range(matrices.units):
+            place = word * matrices.units + unit
+            holders = [matrices.holders[row, place] for row in range(matrices.rows)]
+            holders += [(0, 0, 0)] * (LANES - matrices.rows)
             picked = pick(self.lanes, registers, [(r, lane) for lane, r, _ in holders])
-            parts.append(self._part(picked, found, [unit for *_, unit in holders]))
-        return self._joined(parts, found)
+            parts.append(self._part(picked, matrices, [unit for *_, unit in holders]))
+        return self._joined(parts, matrices)
 
-    def _part(self, words: Value, found: RowMatrices, units: list[int]) -> Value:
-        """Return that unit of each lane's word."""
-        bits = BYTE_BITS * found.unit_bytes
+    def _part(self, words: Value, matrices: RowMatrices, units: list[int]) -> Value:
+        """Returns one unit of each lane's word, shifted down."""
+        bits = BYTE_BITS * matrices.unit_bytes
         moved = self.b.lshr(words, constant([bits * unit for unit in units], I32))
         return self.b.and_(moved, splat_constant((1 << bits) - 1, I32))
 
-    def _joined(self, parts: list[Value], found: RowMatrices) -> Value:
-        """Return words of units."""
-        bits, word = BYTE_BITS * found.unit_bytes, parts[0]
+    def _joined(self, parts: list[Value], matrices: RowMatrices) -> Value:
+        """Returns words, given their units."""
+        bits, word = BYTE_BITS * matrices.unit_bytes, parts[0]
         for number, part in enumerate(parts[1:], 1):
             moved = self.b.shl(part, splat_constant(bits * number, I32))
             word = self.b.or_(word, moved)
         return word
 
     def _transposed(self, word: Value) -> Value:
-        """`movmatrix`: what `ldmatrix` with .trans gives of the rows that `word` holds."""
+        """Emits `movmatrix`: returns the rows that `word` holds, transposed as `ldmatrix` with
+        .trans does."""
         halves: list[Value] = []
         for element in (0, 1):
             places = [(2 * (lane % 4) + element, lane // 4) for lane in range(LANES)]

@@ -1,9 +1,12 @@
-"""Emits the function of a matrix product, in vector code.
+"""Emits the function of a matrix product (`mma`, `wmma.mma`), in vector code.
 
-A product never leaves vector registers: for one element of D in all lanes, and one k, what each
-lane needs of A and of B is a selection among lanes that the fragments fix; with a sparse A the
-metadata choose between a few of them. Made once for each opcode; registers go in and out through a
-buffer.
+A product stays in vector registers. For one element of D in all lanes and one k, the elements of A
+and B are selections among lanes that the fragment layouts fix at compile time:
+
+    d[lane] += shuffle(a, rows of D in lanes) * shuffle(b, columns of D in lanes)
+
+With a sparse A, metadata select among a few elements of B. There is one function for each opcode;
+operands and results pass through a buffer.
 """
 
 from __future__ import annotations
@@ -35,31 +38,32 @@ QUAD_DEPTH = 4
 FLOAT, DOUBLE = ir.FloatType(), ir.DoubleType()
 
 BUFFER_BYTES = 24 * LANES * 8
-"""Room for the operands of the widest product, `wmma` on f16: eight registers each."""
+"""Bytes of the operands of the largest product, `wmma` on f16: eight registers each."""
 
 
 def register_type(fragment: Fragment) -> ScalarType:
-    """Returns what a register that holds a part of a fragment is read as."""
+    """Returns the type by which a register with part of a fragment is read."""
     return U64 if fragment.bits == 64 else U32
 
 
 def register_vector(type: ScalarType) -> ir.VectorType:
-    """Return such a register in all lanes."""
+    """Returns the LLVM type of such a register in all lanes."""
     return vector(ir.IntType(type.bits))
 
 
 def constant(values: list[int], element: ir.IntType) -> ir.Constant:
-    """Return a number for each lane."""
+    """Returns a vector constant of one number for each lane."""
     return ir.Constant(vector(element), [element(value) for value in values])
 
 
 def slot(b: Value, buffer: Value, place: int) -> Value:
-    """Returns where a register stands in the buffer of a product."""
+    """Returns the address of a register in a product's buffer."""
     return b.gep(buffer, [I64(place * LANES * 8)], source_etype=I8)
 
 
 def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
-    """`void(buffer)`: reads the registers of A, B, C and of metadata, and leaves those of D."""
+    """Returns the function `void(buffer)`, which reads the registers of A, B, C and metadata, and
+    stores those of D."""
     # Only the quads of m8n8k4 on f16 hold their elements by the layouts of A and B.
     by_layout = product.a.rows == LANES and product.a.columns == QUAD_DEPTH
     parts = opcode.split(".")
@@ -76,7 +80,8 @@ def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
 
 
 class SumCode:
-    """Emits the parts of a product's sums: elements as numbers, steps, sums as registers."""
+    """Emits parts of a product: conversion of elements to numbers, multiplication steps, conversion
+    of sums to registers."""
 
     def __init__(self, lanes: Lanes, product: Product) -> None:
         self.lanes, self.b, self.product = lanes, lanes.b, product
@@ -84,37 +89,38 @@ class SumCode:
         self.type = calculated(product.d.type)
 
     def numbers(self, fragment: Fragment, words: list[Value]) -> list[Value]:
-        """Returns the elements of a fragment, each in 32 lanes, from its registers."""
-        type, found = register_type(fragment), list[Value]()
+        """Returns the elements of a fragment as numbers, each in 32 lanes, from its registers."""
+        type, result = register_type(fragment), list[Value]()
         for element in range(fragment.count):
             register, inside = divmod(element, fragment.packed)
             shift = splat_constant(inside * fragment.bits, ir.IntType(type.bits))
             bits = self.b.lshr(words[register], shift)
-            found.append(self.lower(number(fragment.type), [bits]))
-        return found
+            result.append(self.lower(number(fragment.type), [bits]))
+        return result
 
-    def at(self, fragment: Fragment, values: list[Value], places: list[Place]) -> Value:
-        """Returns the elements at those places, lane by lane."""
-        holders = [fragment.holders[place] for place in places]
+    def elements_at(self, fragment: Fragment, values: list[Value], positions: list[Place]) -> Value:
+        """Returns the elements at given places of a fragment, lane by lane."""
+        holders = [fragment.holders[place] for place in positions]
         return pick(self.lanes, values, [(element, lane) for lane, element in holders])
 
-    def choice(self, sparsity: Sparsity, metadata: Value, rows: list[int], k: int) -> Value:
-        """Returns where in their chunks the k-th elements of these rows stand."""
+    def selector(self, sparsity: Sparsity, metadata: Value, rows: list[int], k: int) -> Value:
+        """Returns which element of its chunk the k-th stored element of each row is, from the
+        metadata."""
         held = [sparsity.place(row, k) for row in rows]
         moved = pick(self.lanes, [metadata], [(0, lane) for lane, _ in held])
         index = self.b.lshr(moved, constant([bit for _, bit in held], I32))
         return self.b.and_(index, splat_constant(sparsity.choices - 1, I32))
 
-    def chosen(self, chosen: Value, choices: list[Value]) -> Value:
-        """Returns in each lane that of the values whose number is chosen."""
-        found = choices[0]
+    def select(self, selectors: Value, choices: list[Value]) -> Value:
+        """Returns, in each lane, that one of several values which a selector names."""
+        result = choices[0]
         for choice, value in enumerate(choices[1:], 1):
-            here = self.b.icmp_unsigned("==", chosen, splat_constant(choice, I32))
-            found = self.lanes.blend(here, value, found)
-        return found
+            here = self.b.icmp_unsigned("==", selectors, splat_constant(choice, I32))
+            result = self.lanes.blend(here, value, result)
+        return result
 
-    def first(self, start: Value) -> Value:
-        """Returns what the first step adds to: integers are added to C in the end."""
+    def initial(self, start: Value) -> Value:
+        """Returns the initial sum: zero for integers, whose C is added at the end."""
         return ir.Constant(vector(I32), None) if self.type.is_integer else start
 
     def step(self, left: Value, right: Value, total: Value) -> Value:
@@ -123,25 +129,26 @@ class SumCode:
             return self.lower.vectors.intrinsic("fma", [left, right, total])
         if not self.product.logic:
             return self.b.add(total, self.b.mul(left, right))
-        meet = self.b.xor if self.product.logic == "xor" else self.b.and_
-        return self.b.add(total, self.lower.vectors.intrinsic("ctpop", [meet(left, right)]))
+        # Single-bit products (`.b1`): the number of ones in the combined words.
+        combine = self.b.xor if self.product.logic == "xor" else self.b.and_
+        return self.b.add(total, self.lower.vectors.intrinsic("ctpop", [combine(left, right)]))
 
     def scaled_step(self, left: Value, right: Value, scale: Value, total: Value) -> Value:
         """Returns a sum with one more product times a scale (.f64), rounded once to .f32: the
         product with its scale is exact in double precision."""
         b, wide, narrow = self.b, vector(DOUBLE), vector(FLOAT)
         product = b.fpext(b.fmul(left, right), wide)
-        found = self.lower.vectors.intrinsic("fma", [product, scale, b.fpext(total, wide)])
-        return b.fptrunc(found, narrow)
+        result = self.lower.vectors.intrinsic("fma", [product, scale, b.fpext(total, wide)])
+        return b.fptrunc(result, narrow)
 
     def scale(self, type: str, words: Value, lanes: list[int], block: int) -> Value:
-        """Returns the scales of a block in these lanes' words, as .f64."""
+        """Returns the scales of a block, from the words of these lanes, as .f64."""
         held = pick(self.lanes, [words], [(0, lane) for lane in lanes])
         bits = self.b.lshr(held, splat_constant(BYTE_BITS * block, I32))
         return self.b.fpext(self.lower(scale_number(type), [bits]), vector(DOUBLE))
 
-    def last(self, start: Value, total: Value) -> Value:
-        """Returns a sum with C."""
+    def finish(self, start: Value, total: Value) -> Value:
+        """Returns the final sum, with C if that was not its start."""
         if not self.type.is_integer:
             return total
         # Products alone cannot overflow: there are 64 at most, of 16 bits.
@@ -150,8 +157,8 @@ class SumCode:
         return self.b.add(start, total)
 
     def registers(self, fragment: Fragment, sums: list[Value]) -> list[Value]:
-        """Returns the registers of a fragment that holds these sums."""
-        type, found = register_type(fragment), list[Value]()
+        """Returns the registers of a fragment with these sums."""
+        type, result = register_type(fragment), list[Value]()
         for register in range(fragment.registers):
             word: Value = ir.Constant(register_vector(type), None)
             for inside in range(fragment.packed):
@@ -160,8 +167,8 @@ class SumCode:
                 )
                 shift = splat_constant(inside * fragment.bits, ir.IntType(type.bits))
                 word = self.b.or_(word, self.b.shl(bits, shift))
-            found.append(word)
-        return found
+            result.append(word)
+        return result
 
 
 class _ProductBody:
@@ -186,36 +193,36 @@ class _ProductBody:
         self.b.ret_void()
 
     def _words(self, fragment: Fragment, first: int, count: int) -> list[Value]:
-        """Return registers like those of a fragment, from a place in the buffer on."""
+        """Loads registers of a fragment's type from the buffer, beginning with number `first`."""
         type = register_vector(register_type(fragment))
-        places = range(first, first + count)
-        return [self.b.load(slot(self.b, self.buffer, n), typ=type, align=64) for n in places]
+        positions = range(first, first + count)
+        return [self.b.load(slot(self.b, self.buffer, n), typ=type, align=64) for n in positions]
 
     def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:
-        """Return one element of D: what C has there, then every product in rising k."""
+        """Returns one element of D in all lanes: C's element, plus every product in rising k."""
         p, code = self.product, self.code
-        places = [p.d.place(lane, element) for lane in range(LANES)]
-        start = code.at(p.c, c, places)
-        total = code.first(start)
-        scales = self._scales(places)
+        positions = [p.d.place(lane, element) for lane in range(LANES)]
+        start = code.elements_at(p.c, c, positions)
+        total = code.initial(start)
+        scales = self._scales(positions)
         for k in range(p.depth):
-            left = code.at(p.a, a, [(row, k) for row, _ in places])
-            right = self._met(b, places, k)
+            left = code.elements_at(p.a, a, [(row, k) for row, _ in positions])
+            right = self._right_operand(b, positions, k)
             if p.scales is None:
                 total = code.step(left, right, total)
             else:
                 scale = scales[p.scales.block(k, p.depth)]
                 total = code.scaled_step(left, right, scale, total)
-        return code.last(start, total)
+        return code.finish(start, total)
 
-    def _scales(self, places: list[Place]) -> list[Value]:
-        """Return the product of A's and B's scales for each block, at places of D."""
+    def _scales(self, positions: list[Place]) -> list[Value]:
+        """Returns the product of A's and B's scales for each block, at the lanes' elements of D."""
         p = self.product
         if p.scales is None:
             return []
         words = self._words(p.d, p.sources, 2)
-        rows = [A_SCALES.holder(row) for row, _ in places]
-        columns = [B_SCALES.holder(column) for _, column in places]
+        rows = [A_SCALES.holder(row) for row, _ in positions]
+        columns = [B_SCALES.holder(column) for _, column in positions]
         return [
             self.b.fmul(
                 self.code.scale(p.scales.type, words[0], rows, block),
@@ -224,15 +231,18 @@ class _ProductBody:
             for block in range(p.scales.count)
         ]
 
-    def _met(self, b: list[Value], places: list[Place], k: int) -> Value:
-        """Returns what the k-th element of A's rows meets of B."""
+    def _right_operand(self, b: list[Value], positions: list[Place], k: int) -> Value:
+        """Returns the elements of B by which the k-th stored elements of A's rows are
+        multiplied."""
         p, code, sparsity = self.product, self.code, self.product.sparsity
         if sparsity is None:
-            return code.at(p.b, b, [(column, k) for _, column in places])
+            return code.elements_at(p.b, b, [(column, k) for _, column in positions])
         choices = [
-            code.at(p.b, b, [(column, sparsity.column(k, choice)) for _, column in places])
+            code.elements_at(
+                p.b, b, [(column, sparsity.column(k, choice)) for _, column in positions]
+            )
             for choice in range(sparsity.choices)
         ]
         (metadata,) = self._words(p.a, p.sources - 1, 1)
-        rows = [row for row, _ in places]
-        return code.chosen(code.choice(sparsity, metadata, rows, k), choices)
+        rows = [row for row, _ in positions]
+        return code.select(code.selector(sparsity, metadata, rows, k), choices)

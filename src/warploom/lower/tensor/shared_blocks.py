@@ -1,4 +1,4 @@
-"""Loads blocks of matrices in shared memory, for the products of warp groups."""
+"""Emits the loads of matrix blocks from shared memory, for the products of warp groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warploom.ptx.ir import Space
 
 
 class SharedBlocks:
-    """Emits the loads of such blocks in one warp function."""
+    """Emits the loads of one warp function."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
@@ -22,35 +22,36 @@ class SharedBlocks:
     def load(
         self, operand: SharedOperand, descriptor: Value, block: Value, index: int, *, whole: bool
     ) -> list[Value]:
-        """Return the words of a block of the matrix that a descriptor names, for instruction
-        `index`. `whole`: every block has all rows."""
+        """Returns the words of one block of the matrix that a descriptor names, for instruction
+        `index`. `whole`: every block has all its rows."""
         words = list[Value]()
         access_type = AccessType("load", Space.SHARED, B32, WORDS)
         for request in range(operand.requests):
             units = self._units(operand, block, request)
-            given = [self.lanes.splat(descriptor), *units]
-            where = self.operands.lower(unit_address(operand.transposed), given)
+            operands = [self.lanes.splat(descriptor), *units]
+            address = self.operands.lower(unit_address(operand.transposed), operands)
             mask = self.lanes.mask(I32(-1))
             if not whole:
                 mask = self._inside(operand, block, request)
-            words += self.memory.load_any(index, access_type, where, mask)
+            words += self.memory.load_any(index, access_type, address, mask)
         return words
 
     def _units(self, operand: SharedOperand, block: Value, request: int) -> tuple[Value, Value]:
-        """Return the lines and the places of the units that lanes read."""
+        """Returns the lines and the places of the units that lanes read."""
         units = [operand.unit_of(request, lane) for lane in range(LANES)]
         line_step, place_step = operand.step(1)
         lines = self._from(block, line_step, [line for line, _ in units])
         return lines, self._from(block, place_step, [place for _, place in units])
 
     def _inside(self, operand: SharedOperand, block: Value, request: int) -> Value:
-        """Return the lanes whose units are of a row that the matrix has."""
+        """Returns the lanes whose units are of a row that the matrix has."""
         first = request * operand.unit
         rows = [operand.fragment.place(lane, first)[0] for lane in range(LANES)]
         row = self._from(block, operand.block_rows, rows)
         return self.b.icmp_unsigned("<", row, splat_constant(operand.rows, I32))
 
     def _from(self, block: Value, step: int, offsets: list[int]) -> Value:
-        """Offsets of lanes from the beginning of a block, which are `step` apart."""
+        """Returns the lanes' offsets plus the start of a block; `step` is the distance of
+        blocks."""
         start = self.b.mul(self.b.trunc(block, I32), I32(step))
         return self.b.add(self.lanes.splat(start), constant(offsets, I32))

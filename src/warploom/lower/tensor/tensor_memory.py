@@ -1,4 +1,5 @@
-"""`tcgen05` in a warp's code: operands into rows, registers beside them, a call of the rules."""
+"""Emits `tcgen05` instructions as calls of the rules (`asynchronous.issue.tensor_memory`): operands
+pass in rows of 32 words, registers in an array beside them."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ VECTOR_BYTES = 4 * LANES
 
 
 class TensorMemoryCode:
-    """Emits the `tcgen05` of one warp function. `delays`: its code is for orders under which loads
-    and stores may complete late."""
+    """Emits the `tcgen05` instructions of one warp function. `delays`: the code is for schedules in
+    which loads and stores may complete late."""
 
     def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
         self.tensors, self.operands, self.frame = tensors, tensors.operands, tensors.frame
@@ -50,47 +51,54 @@ class TensorMemoryCode:
         self.flight, self.delays = InFlightCode(tensors.frame), delays
         self.loads = [
             index
-            for index, made in enumerate(self.frame.program.instructions)
-            if is_tensor_load(made.operation)
+            for index, instruction in enumerate(self.frame.program.instructions)
+            if is_tensor_load(instruction.operation)
         ]
 
-    def emit(self, index: int, made: Instruction, on: Value) -> list[Result]:
-        """Emit any of them that does something."""
-        asked, b = tensor_memory_request(made), self.b
-        loads = part(asked.request, OP) == LOAD
-        self._fill({row: self._input((row, operand, type)) for row, operand, type in asked.inputs})
-        for number, register in enumerate(() if loads else asked.registers):
+    def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+        """Emits a `tcgen05` instruction other than a fence or wait; returns the results of a
+        load."""
+        request, b = tensor_memory_request(instruction), self.b
+        loads = part(request.request, OP) == LOAD
+        self._fill(
+            {row: self._input((row, operand, type)) for row, operand, type in request.inputs}
+        )
+        # A load's registers are results, and need no values.
+        for number, register in enumerate(() if loads else request.registers):
             b.store(self.operands.read(register, U32), self._register(number), align=64)
         bits = b.zext(self.lanes.bits(on), I64)
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
-            self.tensors.place()
-            given = self.tensors.host_memory, self._row(0), self.tensors.scratch(0)
+            self.tensors.store_context()
+            arguments = self.tensors.host_memory, self._row(0), self.tensors.scratch(0)
             if self.tensors.memory.sanitizing is not None:
-                self.tensors.memory.sanitizing.events.tensor_memory(index, on, given, asked.request)
+                self.tensors.memory.sanitizing.events.tensor_memory(
+                    index, on, arguments, request.request
+                )
             recording = self.tensors.memory.copy_recording
-            if recording is not None and part(asked.request, OP) == COMMIT:
+            if recording is not None and part(request.request, OP) == COMMIT:
                 recording.commits(index, bits, self._row(0), self.tensors.scratch(0))
             if loads and self.delays:
                 with b.if_else(self.flight.is_late()) as (late, at_once):
                     with late:
-                        self._deferring(index, asked, on)
+                        self._defer_load(index, request, on)
                     with at_once:
-                        self._issue(index, asked, bits)
+                        self._issue(index, request, bits)
             else:
-                self._issue(index, asked, bits)
-        return self._loaded(asked) if loads else []
+                self._issue(index, request, bits)
+        return self._load_results(request) if loads else []
 
-    def wait(self, made: Instruction, on: Value) -> None:
-        """Emit what any instruction waits for, where loads and stores may complete late."""
-        if not self.delays or not is_tensor_memory_operation(made.operation):
+    def wait(self, instruction: Instruction, on: Value) -> None:
+        """Emits the completion of loads or stores for which an instruction waits, where they may
+        complete late."""
+        if not self.delays or not is_tensor_memory_operation(instruction.operation):
             return
-        if waits_for_loads(made.operation):
+        if waits_for_loads(instruction.operation):
             self.lanes.when(self.lanes.any(on), self._complete_loads)
-        elif waits_for_stores(made.operation):
+        elif waits_for_stores(instruction.operation):
             self.lanes.when(self.lanes.any(on), self._complete_stores)
 
-    def _issue(self, index: int, asked: TensorMemoryRequest, bits: Value) -> None:
-        """Emit the call of the rules; operands are in their rows."""
+    def _issue(self, index: int, request: TensorMemoryRequest, bits: Value) -> None:
+        """Emits the call of the rules; operands are in their rows."""
         b, frame, tensors = self.b, self.frame, self.tensors
         failed = call(
             self.lanes,
@@ -104,23 +112,24 @@ class TensorMemoryCode:
             frame.pointer(Slot.QUEUE_AT),
             tensors.work,
             bits,
-            I64(asked.request),
+            I64(request.request),
             I64(index),
         )
         with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
             tensors.fail(index)
 
-    def _loaded(self, asked: TensorMemoryRequest) -> list[Result]:
-        """Return what a load gives its registers."""
+    def _load_results(self, request: TensorMemoryRequest) -> list[Result]:
+        """Returns the registers of a load and their values."""
         return [
             (register, self.b.load(self._register(number), typ=vector(I32), align=64), B32)
-            for number, register in enumerate(asked.registers)
+            for number, register in enumerate(request.registers)
         ]
 
     # ---- what completes late --------------------------------------------------------------------
 
-    def _deferring(self, index: int, asked: TensorMemoryRequest, on: Value) -> None:
-        """Keep a load for when its warp waits: until then its registers hold nothing of use."""
+    def _defer_load(self, index: int, request: TensorMemoryRequest, on: Value) -> None:
+        """Appends a load to those in flight, until its warp waits; its registers hold a marker
+        meanwhile."""
         first = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         address, split = (self._operand(row, first) for row in (D_ROW, A_ROW))
         with self.b.if_then(self.flight.is_full(), likely=False):
@@ -129,40 +138,41 @@ class TensorMemoryCode:
             I64(index), I64(0), self.lanes.bits(on), I32(0), (address, split), None
         )
         self.flight.append(entry)
-        for number in range(len(asked.registers)):
+        for number in range(len(request.registers)):
             self.b.store(splat_constant(NOT_LOADED, I32), self._register(number), align=64)
 
     def _operand(self, row: int, lane: Value) -> Value:
-        """Return the word of a lane in a row of operands."""
+        """Returns one lane's word in an operand row."""
         values = self.b.load(self._row(row), typ=vector(I64), align=64)
         return self.lanes.lane(values, lane)
 
     def _complete_loads(self) -> None:
-        """Complete the loads of the warp, and write their registers."""
+        """Completes the warp's loads in flight, and writes their registers."""
         self.flight.complete(lambda _: I1(1), self.loads, self._complete)
 
     def _complete(self, entry: InFlightOperation, index: int) -> None:
-        asked = tensor_memory_request(self.frame.program.instructions[index])
+        """Issues a deferred load with the operands of its entry, and writes its registers."""
+        request = tensor_memory_request(self.frame.program.instructions[index])
         address, split = entry.descriptors
         self._fill({D_ROW: self.lanes.splat(address), A_ROW: self.lanes.splat(split)})
-        self.tensors.place()
-        self._issue(index, asked, self.b.zext(entry.on, I64))
+        self.tensors.store_context()
+        self._issue(index, request, self.b.zext(entry.on, I64))
         mask = self.lanes.mask(entry.on)
-        for register, value, type in self._loaded(asked):
+        for register, value, type in self._load_results(request):
             self.operands.write(register, value, type, mask)
 
     def _complete_stores(self) -> None:
-        """Complete the stores of the warp."""
+        """Completes the warp's stores in flight."""
         tensors, pointer = self.tensors, self.frame.pointer
-        tensors.place()
+        tensors.store_context()
         lists = pointer(Slot.PLAN_AT), pointer(Slot.QUEUE_AT)
         call(self.lanes, "wait_stores", tensors.host_memory, tensors.scratch(0), *lists)
 
     # ---- operands -------------------------------------------------------------------------------
 
-    def _input(self, given: RequestOperand) -> Value:
-        """Return the 32 words of a row."""
-        _, operand, type = given
+    def _input(self, arguments: RequestOperand) -> Value:
+        """Returns the 32 words of an operand row."""
+        _, operand, type = arguments
         if type is None:
             return self.operands.address(operand)
         value = self.operands.read(operand, type)
@@ -171,7 +181,7 @@ class TensorMemoryCode:
         return value if type.bits == 64 else self.b.zext(value, vector(I64))
 
     def _fill(self, rows: dict[int, Value]) -> None:
-        """Store rows of operands, and zeros in the others."""
+        """Stores operand rows, and zeros in the others."""
         zero = splat_constant(0, I64)
         for row in range(DATA_ROWS):
             self.b.store(rows.get(row, zero), self._row(row), align=64)

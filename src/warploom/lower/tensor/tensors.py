@@ -1,4 +1,6 @@
-"""Copies of tensors in a warp's code: operands into rows, a call of the rules."""
+"""Emits tensor copies of the Tensor Memory Accelerator as calls of the rules
+(`asynchronous.issue.tensor_copies`), with operands in rows of 32 words, and the completion of
+copies that complete late."""
 
 from __future__ import annotations
 
@@ -41,67 +43,68 @@ RECORD = {
     Slot.FAULT_ADDRESS: entries.FAULT_ADDRESS,
     Slot.FAULT_SIZE: entries.FAULT_SIZE,
 }
-"""Where the rules leave what an environment records of a fault."""
+"""The words in which the rules report a fault, by the environment's slot of its record."""
 
 
 class TensorCode:
-    """Emits the copies of tensors of one warp function."""
+    """Emits the tensor copies of one warp function."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 
-    def emit(self, index: int, made: Instruction, on: Value) -> None:
-        """Emit any operation of `isa.ops.tensors`."""
-        asked, b, frame = tensor_request(made), self.b, self.frame
-        rows = {each[0]: self._input(each, asked.map_space) for each in asked.inputs}
+    def emit(self, index: int, instruction: Instruction, on: Value) -> None:
+        """Emits an operation of `isa.ops.tensors`."""
+        request, b, frame = tensor_request(instruction), self.b, self.frame
+        rows = {each[0]: self._input(each, request.map_space) for each in request.inputs}
         self.fill(rows)
         bits = b.zext(self.lanes.bits(on), I64)
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
-            self.place()
-            given = (
+            self.store_context()
+            arguments = (
                 self.host_memory,
                 self.row(0),
                 self.scratch(0),
                 frame.pointer(Slot.ALLOCATIONS_AT),
             )
             if self.memory.sanitizing is not None:
-                self.memory.sanitizing.events.copies(index, on, given, asked.request)
+                self.memory.sanitizing.events.copies(index, on, arguments, request.request)
             if self.memory.copy_recording is not None:
                 row, scratch = self.row(0), self.scratch(0)
-                self.memory.copy_recording.copies(index, bits, row, scratch, asked.request)
+                self.memory.copy_recording.copies(index, bits, row, scratch, request.request)
             failed = call(
                 self.lanes,
                 "issue_copies",
-                *given,
+                *arguments,
                 self.counts(index, Space.GLOBAL),
                 self.counts(index, Space.SHARED),
                 frame.pointer(Slot.PLAN_AT),
                 frame.pointer(Slot.QUEUE_AT),
                 self.work,
                 bits,
-                I64(asked.request),
+                I64(request.request),
             )
             with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
                 self.fail(index)
 
     def fail(self, index: int) -> None:
-        """Record the fault and leave."""
+        """Records the fault, and leaves."""
         b, frame = self.b, self.frame
         in_shared = b.load(self.scratch(entries.FAULT_IN_SHARED), typ=I64)
-        near = b.icmp_unsigned("!=", in_shared, I64(0))
+        is_shared = b.icmp_unsigned("!=", in_shared, I64(0))
         spaces = (I64(SPACE_CODES[space]) for space in (Space.SHARED, Space.GLOBAL))
         frame.record(Slot.FAULT_INSTRUCTION, I64(index))
         frame.record(Slot.FAULT_WARP, frame.warp)
-        frame.record(Slot.FAULT_SPACE, b.select(near, *spaces))
+        frame.record(Slot.FAULT_SPACE, b.select(is_shared, *spaces))
         for slot, word in RECORD.items():
             frame.record(slot, b.load(self.scratch(word), typ=I64))
         frame.leave(Status.FAULT)
 
-    def _input(self, given: RequestOperand, map_space: Space) -> Value:
-        """Return the 32 words of a row."""
-        row, operand, type = given
+    def _input(self, arguments: RequestOperand, map_space: Space) -> Value:
+        """Returns the 32 words of an operand row."""
+        row, operand, type = arguments
         if type is None:
+            # The rules address a tensor map by its generic address.
             window = WINDOWS.get(map_space, 0) if row == MAP_ROW else 0
             address = self.operands.address(operand)
             return self.b.add(address, splat_constant(window, I64)) if window else address
@@ -111,13 +114,13 @@ class TensorCode:
         return (self.b.sext if type.is_signed else self.b.zext)(value, vector(I64))
 
     def fill(self, rows: dict[int, Value]) -> None:
-        """Store rows of operands, and zeros in the others."""
+        """Stores operand rows, and zeros in the others."""
         zero = splat_constant(0, I64)
         for row in range(DATA_ROWS):
             self.b.store(rows.get(row, zero), self.row(row), align=64)
 
-    def place(self) -> None:
-        """Store what the rules know of the warp (`entries.ALLOCATIONS` and those behind it)."""
+    def store_context(self) -> None:
+        """Stores what the rules need of the warp: `entries.ALLOCATIONS` and the words after it."""
         b, frame = self.b, self.frame
         block = frame.slot(Slot.BLOCK)
         warps = b.add(b.shl(block, I64(THREADS_BITS)), frame.warp)
@@ -136,30 +139,30 @@ class TensorCode:
             b.store(value, self.scratch(word))
 
     def counts(self, index: int, space: Space) -> Value:
-        """Return the counts of an access row; of one that is not counted, room that nobody
-        reads."""
+        """Returns the address of an access record; for an access that is not counted, a buffer that
+        is discarded."""
         if (index, space) in self.memory.places.rows:
             return self.memory.places.row(index, space)
-        return self._unread
+        return self._discarded_counts
 
     # ---- places ---------------------------------------------------------------------------------
 
     @property
     def host_memory(self) -> Value:
-        """Return all memory, from `ORIGIN` on."""
+        """Returns the pointer to `ORIGIN`, from which the rules address all memory."""
         return self.b.inttoptr(I64(ORIGIN), PTR)
 
     def row(self, row: int) -> Value:
-        """Return a row of operands."""
+        """Returns the address of an operand row."""
         return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
 
     def scratch(self, word: int) -> Value:
-        """Return a word of what the rules work with."""
+        """Returns the address of a word that the rules work with."""
         return self.b.gep(self._words, [I64(8 * word)], source_etype=I8)
 
     @cached_property
     def work(self) -> Value:
-        """Return room for an entry of the queue."""
+        """Returns a buffer for an entry of the queue."""
         size = work_words(self.frame.program.has_tensor_memory)
         return self.frame.prologue.alloca(ir.ArrayType(I64, size), align=64)
 
@@ -173,44 +176,47 @@ class TensorCode:
         return self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS), align=64)
 
     @cached_property
-    def _unread(self) -> Value:
+    def _discarded_counts(self) -> Value:
         return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
 
 
 class TensorWaitCode:
-    """Emits what goes before waits for asynchronous copies, in code for orders under which they may
-    complete late."""
+    """Emits what precedes waits for asynchronous copies, in code for schedules in which copies may
+    complete late (`delays`)."""
 
     def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
         self.tensors, self.operands = tensors, tensors.operands
         self.frame, self.lanes, self.b = tensors.frame, tensors.lanes, tensors.b
         self.delays = delays
 
-    def emit(self, made: Instruction, on: Value) -> None:
-        """Emit it for any instruction; most have nothing."""
+    def emit(self, instruction: Instruction, on: Value) -> None:
+        """Emits, before an instruction that waits for copies or commits a group of them, the
+        helper's call; nothing before others."""
         if not self.delays:
             return
-        wait, group = wait_request(made), group_request(made)
+        wait, group = wait_request(instruction), group_request(instruction)
         if wait is not None:
             self._when_pending(on, lambda bits: self._wait(wait, bits))
         elif group is not None:
             self._when_pending(on, lambda bits: self._group(group, bits))
 
     def _when_pending(self, on: Value, emit: Callable[[Value], None]) -> None:
-        """Emit code for where copies are kept, with the lanes as bits."""
+        """Emits code that runs only if copies are pending and some lane is active; `emit` takes the
+        lanes as bits."""
         b = self.b
         bits = b.zext(self.lanes.bits(on), I64)
-        kept = b.add(
+        pending = b.add(
             b.load(self.lanes.slot(self.frame.pointer(Slot.QUEUE_AT), COUNT), typ=I64),
             b.load(self.lanes.slot(self.frame.pointer(Slot.HELD_AT), HELD_COUNT), typ=I64),
         )
         some = b.icmp_unsigned("!=", bits, I64(0))
-        with b.if_then(b.and_(some, b.icmp_unsigned("!=", kept, I64(0)))):
+        with b.if_then(b.and_(some, b.icmp_unsigned("!=", pending, I64(0)))):
             emit(bits)
 
     def _state(self) -> tuple[Value, ...]:
-        """Return the arguments that the helpers have in common, behind memory and operands."""
-        self.tensors.place()
+        """Stores the warp's context for the rules; returns the arguments that helpers have in
+        common after memory and operands."""
+        self.tensors.store_context()
         slots = Slot.PLAN_AT, Slot.QUEUE_AT, Slot.HELD_AT
         lists = (self.frame.pointer(slot) for slot in slots)
         return self.tensors.scratch(0), *lists, self.tensors.work
@@ -219,16 +225,16 @@ class TensorWaitCode:
     def deferring(
         self, copy: LateCopy | None, rows: Mapping[int, Value], on: Value
     ) -> Generator[None]:
-        """Emit what goes around the accesses of copies: where they complete late, what they wrote
-        is put back behind them. `rows` are the operands of
-        `asynchronous.late_copies.hold.hold_copies`."""
+        """Wraps the accesses of copies that may complete late: what these write is put back after
+        them. `rows` are the operands of `asynchronous.late_copies.hold.hold_copies`; `copy` is None
+        for copies that complete at once."""
         if copy is None or not self.delays:
             yield
             return
         b, frame, pointer = self.b, self.frame, self.frame.pointer
-        missing = {BARRIER_ROW: splat_constant(-1, I64)}
-        self.tensors.fill({**missing, **rows})
-        self.tensors.place()
+        defaults = {BARRIER_ROW: splat_constant(-1, I64)}
+        self.tensors.fill({**defaults, **rows})
+        self.tensors.store_context()
         held = call(
             self.lanes,
             "hold_copies",
@@ -242,24 +248,26 @@ class TensorWaitCode:
             I64(copy.what),
             I64(copy.groups),
         )
-        kept = frame.variable(I64)
-        b.store(held, kept)
+        pending = frame.variable(I64)
+        b.store(held, pending)
         yield
-        some = b.icmp_unsigned("!=", b.load(kept, typ=I64), I64(0))
+        some = b.icmp_unsigned("!=", b.load(pending, typ=I64), I64(0))
         with b.if_then(some):
-            given = pointer(Slot.PLAN_AT), pointer(Slot.HELD_AT)
-            call(self.lanes, "defer_copies", self.tensors.host_memory, *given)
+            arguments = pointer(Slot.PLAN_AT), pointer(Slot.HELD_AT)
+            call(self.lanes, "defer_copies", self.tensors.host_memory, *arguments)
 
     def _wait(self, wait: WaitRequest, bits: Value) -> None:
+        """Emits the completion of copies for which lanes wait at an mbarrier."""
         value = self.operands.read(wait.value, wait.type)
         if wait.type.bits < 64:
             value = self.b.zext(value, vector(I64))
         address = self.operands.address(wait.barrier)
         self.tensors.fill({BARRIER_ROW: address, VALUE_ROW: value})
-        given = (self.tensors.row(0), *self._state(), bits, I64(int(wait.by_parity)))
-        call(self.lanes, "wait_copies", self.tensors.host_memory, *given)
+        arguments = (self.tensors.row(0), *self._state(), bits, I64(int(wait.by_parity)))
+        call(self.lanes, "wait_copies", self.tensors.host_memory, *arguments)
 
     def _group(self, group: GroupRequest, bits: Value) -> None:
+        """Emits the commit of a group of copies, or the wait for groups."""
         numbers = (I64(n) for n in (group.action, group.left, group.groups))
-        given = (*self._state(), bits, *numbers)
-        call(self.lanes, "group_copies", self.tensors.host_memory, *given)
+        arguments = (*self._state(), bits, *numbers)
+        call(self.lanes, "group_copies", self.tensors.host_memory, *arguments)

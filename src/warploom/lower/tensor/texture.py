@@ -1,7 +1,5 @@
-"""Textures and surfaces in a warp's code: operands into rows, a call of the rules, results out.
-
-What an instruction asks is for `program.requests.texture`, what it does for `texture.requests`.
-"""
+"""Emits accesses to textures and surfaces as calls of the rules (`texture.requests`): operands and
+results pass in rows of 32 words. `program.requests.texture` decodes the instructions."""
 
 from __future__ import annotations
 
@@ -49,42 +47,43 @@ RECORD = {
     Slot.FAULT_ADDRESS: FAULT_ADDRESS,
     Slot.FAULT_SIZE: FAULT_SIZE,
 }
-"""Where the rules leave what an environment records of a fault."""
+"""The words in which the rules report a fault, by the environment's slot of its record."""
 
 Result = tuple[Operand, Value, ScalarType]
 
 
 class TextureCode:
-    """Emits the instructions of textures and surfaces of one warp function."""
+    """Emits the texture and surface instructions of one warp function."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 
-    def emit(self, index: int, made: Instruction, on: Value) -> list[Result]:
-        """Return the destinations of an instruction, and what they get."""
-        asked = texel_request(made)
-        rows = {HANDLE_ROW: self._handle(asked.handle, on)}
-        if asked.sampler is not None:
-            rows[SAMPLER_ROW] = self._handle(asked.sampler, on)
-        for row, operand, type in asked.inputs:
+    def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+        """Emits an instruction; returns its destinations with their values."""
+        request = texel_request(instruction)
+        rows = {HANDLE_ROW: self._handle(request.handle, on)}
+        if request.sampler is not None:
+            rows[SAMPLER_ROW] = self._handle(request.sampler, on)
+        for row, operand, type in request.inputs:
             bits = self.b.bitcast(self.operands.read(operand, type), vector(ir.IntType(type.bits)))
             rows[row] = self.b.zext(bits, vector(I64)) if type.bits < 64 else bits
         zero = splat_constant(0, I64)
         for row in (*rows, *range(X_ROW, VALUE_ROW)):
             self.b.store(rows.get(row, zero), self._row(row), align=64)
-        self._serve(index, asked.request, on)
+        self._serve(index, request.request, on)
         results = [
             (target, self._result(RESULT_ROW + i, type), type)
-            for i, (target, type) in enumerate(asked.results)
+            for i, (target, type) in enumerate(request.results)
         ]
-        if asked.resident is not None:
-            everyone = ir.Constant(lane_type(PRED), [1] * LANES)
-            results.append((asked.resident, everyone, PRED))
+        if request.resident is not None:
+            all_true = ir.Constant(lane_type(PRED), [1] * LANES)
+            results.append((request.resident, all_true, PRED))
         return results
 
     def _handle(self, operand: Operand, on: Value) -> Value:
-        """Returns what an operand names: a value, the address of a variable, or a parameter."""
+        """Returns the handle of a texture or surface: a register's value, a variable's address, or
+        a parameter."""
         if not isinstance(operand, Address):
             return self.operands.read(operand, U64)
         if isinstance(operand.base, Symbol):
@@ -94,6 +93,7 @@ class TextureCode:
         return self.operands.address(operand)
 
     def _result(self, row: int, type: ScalarType) -> Value:
+        """Returns a result row as a value of a type."""
         value = self.b.load(self._row(row), typ=vector(I64), align=64)
         if type == PRED:
             return self.b.icmp_unsigned("!=", value, splat_constant(0, I64))
@@ -101,20 +101,20 @@ class TextureCode:
         return self.b.trunc(value, narrow) if type.bits < 64 else value
 
     def _serve(self, index: int, request: int, on: Value) -> None:
-        """Call the rules, and leave where they report a fault."""
+        """Emits the call of the rules, and the exit on a fault."""
         b, frame = self.b, self.frame
         row = next((r for r in frame.layout.rows if r.instruction == index), None)
         space = row.space if row else Space.TEXTURE
         path = frame.layout.rules.path(space.value, row.op) if row else None
         table = frame.pointer(Slot.TEXTURES_AT)
         start = b.load(self.lanes.slot(table, BASE), typ=I64)
-        given = table, b.inttoptr(start, PTR), self._row(0), self._scratch(0)
+        arguments = table, b.inttoptr(start, PTR), self._row(0), self._scratch(0)
         if self.memory.sanitizing is not None:
-            self.memory.sanitizing.events.texels(index, on, given, request)
+            self.memory.sanitizing.events.texels(index, on, arguments, request)
         failed = call(
             self.lanes,
             "serve_texels",
-            *given,
+            *arguments,
             self.memory.places.row(index, space),
             frame.pointer(Slot.HIERARCHY_AT),
             frame.pointer(Slot.PLAN_AT),
@@ -136,7 +136,7 @@ class TextureCode:
     # ---- places ---------------------------------------------------------------------------------
 
     def _row(self, row: int) -> Value:
-        """Return a row of operands or results."""
+        """Returns the address of a row of operands or results."""
         return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
 
     def _scratch(self, word: int) -> Value:

@@ -1,8 +1,8 @@
-"""`wgmma` in a warp's code: each warp of a group multiplies its own 16 rows.
+"""Emits `wgmma` instructions: each warp of a warp group multiplies its own 16 rows.
 
-A product completes where it stands. In code that follows other orders than the default it may
-also complete where the warp waits for it (`simt.product_groups`), with what registers and shared
-memory hold then.
+By default a product completes when it is issued. Code for other schedules may complete it where the
+warp waits for it (`simt.product_groups`), with the contents that registers and shared memory have
+then.
 """
 
 from __future__ import annotations
@@ -24,37 +24,38 @@ PART_OF_A_WARP_GROUP, TOO_MANY_IN_FLIGHT = 21, 22
 
 
 class WarpGroupCode:
-    """Emits the `wgmma` of one warp function. `delays`: its code is for orders under which products
-    may complete late."""
+    """Emits the `wgmma` instructions of one warp function. `delays`: the code is for schedules in
+    which products may complete late."""
 
     def __init__(self, memory: MemoryCode, *, delays: bool) -> None:
         self.memory, self.operands, self.frame = memory, memory.operands, memory.frame
         self.lanes, self.b = memory.lanes, memory.b
         self.flight, self.delays = InFlightCode(memory.frame), delays
         self.sites = {
-            index: group_operands(made)
-            for index, made in enumerate(self.frame.program.instructions)
-            if is_group_product(made.operation)
+            index: group_operands(instruction)
+            for index, instruction in enumerate(self.frame.program.instructions)
+            if is_group_product(instruction.operation)
         }
         self.sums = GroupSums(memory, self.sites)
 
-    def emit(self, index: int, made: Instruction, on: Value) -> list[Result]:
-        """Emit any of them but the fence; gives the sums of a product that completes where it
-        stands."""
-        if is_group_product(made.operation):
+    def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+        """Emits a `wgmma` instruction other than the fence; returns the sums of a product that
+        completes at once."""
+        if is_group_product(instruction.operation):
             return self._issue(index, on)
         if self.delays and self.sites:
-            if "commit_group" in made.operation.modifiers:
+            if "commit_group" in instruction.operation.modifiers:
                 self.lanes.when(self.lanes.any(on), lambda: self.flight.add(RingWord.GROUP))
             else:
-                left = made.operands[0]
-                assert isinstance(left, Immediate)
-                self.lanes.when(self.lanes.any(on), lambda: self._wait(left.value))
+                newest = instruction.operands[0]
+                assert isinstance(newest, Immediate)
+                self.lanes.when(self.lanes.any(on), lambda: self._wait(newest.value))
         return []
 
     # ---- issue ----------------------------------------------------------------------------------
 
     def _issue(self, index: int, on: Value) -> list[Result]:
+        """Emits the product, or appends it to those in flight."""
         if not self.delays:
             self._check_group(index, on)
             return self.sums.emit(self._entry(index, on), index)
@@ -70,9 +71,9 @@ class WarpGroupCode:
         return []
 
     def _entry(self, index: int, on: Value) -> InFlightOperation:
-        """Return a product as it is issued."""
+        """Returns the description of a product in flight."""
         operands = self.sites[index]
-        lane = self._first(on)
+        lane = self._lowest_lane(on)
         a, b = (
             self.lanes.lane(self.operands.read(operand, U64), lane)
             for operand in operands.descriptors
@@ -86,38 +87,39 @@ class WarpGroupCode:
             None if operands.metadata is None else self.operands.read(operands.metadata[0], U32),
         )
 
-    def _first(self, on: Value) -> Value:
-        """Return the lowest lane of a mask, as an i32."""
+    def _lowest_lane(self, on: Value) -> Value:
+        """Returns the lowest lane of a mask, as an i32."""
         return self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
 
     def _check_group(self, index: int, on: Value) -> None:
-        """Stop the launch where the block has only some warps of the group."""
+        """Emits the fault of a block that has only some warps of the group."""
         b = self.b
         last = b.or_(self.frame.warp, I64(GROUP_WARPS - 1))
         missing = b.icmp_unsigned(">=", last, self.frame.slot(Slot.WARPS))
         self._fault_where(missing, PART_OF_A_WARP_GROUP, index, on)
 
     def _check_registers(self, index: int, on: Value) -> None:
-        """Stop the launch where no more products can be kept."""
+        """Emits the fault of too many products in flight."""
         self._fault_where(self.flight.is_full(), TOO_MANY_IN_FLIGHT, index, on)
 
     def _fault_where(self, bad: Value, kind: int, index: int, on: Value) -> None:
+        """Emits a fault of the lowest lane, if a condition holds."""
         with self.b.if_then(bad, likely=False):
-            self.frame.fault(kind, index, self._first(on), I64(0), I64(0))
+            self.frame.fault(kind, index, self._lowest_lane(on), I64(0), I64(0))
 
     # ---- completion -----------------------------------------------------------------------------
 
-    def _wait(self, left: int) -> None:
-        """Complete, oldest first, the products of all committed groups but the newest `left`."""
+    def _wait(self, newest: int) -> None:
+        """Completes, oldest first, the products of all committed groups but the `newest` ones."""
         b, flight = self.b, self.flight
 
         def is_committed(entry: InFlightOperation) -> Value:
-            return b.icmp_unsigned("<", b.add(entry.group, I64(left)), flight.get(RingWord.GROUP))
+            return b.icmp_unsigned("<", b.add(entry.group, I64(newest)), flight.get(RingWord.GROUP))
 
         flight.complete(is_committed, self.sites, self._complete)
 
     def _complete(self, entry: InFlightOperation, index: int) -> None:
-        """Compute a product, and write its sums."""
+        """Computes a product, and writes its sums."""
         mask = self.lanes.mask(entry.on)
         for operand, value, type in self.sums.emit(entry, index):
             self.operands.write(operand, value, type, mask)
