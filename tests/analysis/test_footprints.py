@@ -42,7 +42,7 @@ def reason(gpu: wl.Device, module: wl.Module, name: str, grid, block, *args) -> 
     data = bytearray(program.parameter_bytes)
     buffers: list[wl.Buffer] = []
     for parameter, value in zip(kernel.function.parameters, args, strict=True):
-        place = program.places[parameter.name]
+        place = program.slots[parameter.name]
         if isinstance(value, np.ndarray):
             buffers.append(gpu.to_device(value))
             value = buffers[-1].address

@@ -55,7 +55,7 @@ def names(registers: frozenset[object]) -> set[str]:
 def test_what_is_read_behind_a_loop_is_kept() -> None:
     (loop,) = loops()
     assert names(loop.written) == {"%n", "%value", "%p"}
-    assert names(loop.kept) == {"%n"}
+    assert names(loop.merged) == {"%n"}
     assert loop.header == 1
     assert loop.blocks == {1}
     assert loop.exits == {1}
@@ -115,7 +115,7 @@ def test_nobody_leaves_a_loop_alone_that_all_leave_at_once() -> None:
 
 
 def test_threads_of_a_block_agree_on_nothing_that_they_do_not_agree_on_everywhere() -> None:
-    known = {r.name for r in shapes_of(program(), WarpLayout.BLOCK).known}
+    known = {r.name for r in shapes_of(program(), WarpLayout.BLOCK).by_register}
     assert "%n" not in known
     assert "%most" in known
 
@@ -156,7 +156,7 @@ def test_a_branch_jumps_over_a_region() -> None:
     assert jumped.blocks == {1, 2, 3, 4}
     assert jumped.exits == {1, 2, 4}
     assert jumped.point == 5
-    assert names(jumped.kept) == {"%value"}
+    assert names(jumped.merged) == {"%value"}
 
 
 def test_what_runs_under_a_mask_is_no_region() -> None:

@@ -27,7 +27,7 @@ def scattered(body: str, warp_layout: WarpLayout = WarpLayout.LINE) -> set[str]:
     head = f"{HEAD}.entry k(.param .u64 buffer, .param .u32 count)"
     program = build(parse(f"{head} {{ {DECLARED} {BEGIN} {body} }}"), "k")
     shapes = shapes_of(program, warp_layout)
-    lasting = {r: shape for r, shape in shapes.known.items() if r in shapes.lasting}
+    lasting = {r: shape for r, shape in shapes.by_register.items() if r in shapes.lasting}
     return {register.name for register in scattered_registers(program, warp_layout, lasting)}
 
 

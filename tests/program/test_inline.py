@@ -92,7 +92,7 @@ def test_static_variables_are_one_and_local_ones_are_not() -> None:
     made = program(CALLEE + CALLER.replace("GUARD", ""))
     assert made.shared_bytes == 4
     assert made.local_bytes == 8
-    assert made.places["l@1"].offset != made.places["l@2"].offset
+    assert made.slots["l@1"].offset != made.slots["l@2"].offset
 
 
 def test_registers_of_every_copy_are_declared() -> None:

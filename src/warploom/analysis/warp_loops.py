@@ -183,15 +183,15 @@ def warp_loops(
 
 def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandShapes:
     """Returns the shapes of operands across thread blocks whose warps have a layout."""
-    whole = BLOCK_LAYOUT[warp_layout]
-    return OperandShapes(program, whole, shapes_of(program, whole).known)
+    block_layout = BLOCK_LAYOUT[warp_layout]
+    return OperandShapes(program, block_layout, shapes_of(program, block_layout).by_register)
 
 
 def block_affine_registers(block: OperandShapes, shapes: RegisterShapes) -> frozenset[Register]:
     """Returns the registers whose shapes in the thread block continue those in its warps, and hold
     in all basic blocks: their values in the first warp determine those in all warps."""
     common = block.shapes.keys() & shapes.lasting
-    pairs = ((r, block.shapes[r], shapes.known[r]) for r in common)
+    pairs = ((r, block.shapes[r], shapes.by_register[r]) for r in common)
     return frozenset(r for r, b, w in pairs if b.stride == w.stride and b.width <= w.width)
 
 
@@ -264,7 +264,7 @@ class WarpLoopSearch:
             for block in blocks
             for i in self._inner_instructions(block)
         )
-        somewhere = self._shapes.known.keys() - self._shapes.lasting
+        somewhere = self._shapes.by_register.keys() - self._shapes.lasting
         return all(somewhere.isdisjoint(reads(one)) for one in instructions)
 
     def _keeps_representation(self, warp_loop: WarpLoop) -> bool:
@@ -365,8 +365,12 @@ class WarpLoopSearch:
         block = self.program.blocks[warp_loop.before[-1]]
         comparison = deciding_comparison(self.program, block)
         inside = range(block.start, block.stop)
-        place = next((i for i in inside if self.program.instructions[i] is comparison), None)
-        if comparison is not None and place is not None and set(reads(comparison)) <= self._alike:
+        position = next((i for i in inside if self.program.instructions[i] is comparison), None)
+        if (
+            comparison is not None
+            and position is not None
+            and set(reads(comparison)) <= self._alike
+        ):
             [target] = writes(comparison)
             read = {
                 r
@@ -374,5 +378,5 @@ class WarpLoopSearch:
                 for r in reads(self.program.instructions[i])
             }
             if target not in read | warp_loop.live_after_body | warp_loop.live_out:
-                return replace(warp_loop, kinds={**warp_loop.kinds, place: StepKind.NONE})
+                return replace(warp_loop, kinds={**warp_loop.kinds, position: StepKind.NONE})
         return None

@@ -62,6 +62,6 @@ def spill_registers(ir: WarpIR) -> WarpIR:
     if not (ir.reconvergence.suspends and ir.shapes):
         return ir
     shapes = ir.uniformity
-    kept = frozenset[Register]().union(*(region.kept for region in shapes.masked_regions))
-    excluded = kept | (shapes.known.keys() - shapes.lasting)
+    merged = frozenset[Register]().union(*(region.merged for region in shapes.masked_regions))
+    excluded = merged | (shapes.by_register.keys() - shapes.lasting)
     return replace(ir, spilled=divergence_points(ir).spilled - excluded)

@@ -54,9 +54,9 @@ class Sites:
 
 def sites_of(program: Program) -> Sites:
     """Returns the description of a program."""
-    kept = program.kept.get("sites")
+    kept = program.cache.get("sites")
     if not isinstance(kept, Sites):
-        kept = program.kept["sites"] = _sites(program)
+        kept = program.cache["sites"] = _sites(program)
     return kept
 
 

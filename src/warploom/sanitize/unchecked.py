@@ -132,9 +132,9 @@ def _in_shared_alone(program: Program) -> frozenset[int]:
 
 def _kept(program: Program, find: Callable[[Program], frozenset[int]]) -> frozenset[int]:
     """Return the instructions that `find` gives for a program, which keeps them."""
-    if find not in program.kept:
-        program.kept[find] = find(program)
-    return cast("frozenset[int]", program.kept[find])
+    if find not in program.cache:
+        program.cache[find] = find(program)
+    return cast("frozenset[int]", program.cache[find])
 
 
 def _follow(program: Program, given: LaunchInputs) -> _Followed:

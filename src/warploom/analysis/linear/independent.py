@@ -244,10 +244,10 @@ def _are_disjoint(launch: _LaunchAccesses, one: BoundedAccess, two: BoundedAcces
     accesses."""
     if one.at is None or two.at is None:
         return False
-    places = _in_one_block(one.at, two.at, launch.blocks)
-    if never_overlap(*places):
+    ranges = _in_one_block(one.at, two.at, launch.blocks)
+    if never_overlap(*ranges):
         return True
-    return one.is_weak and two.is_weak and are_of_one_thread(*places, launch.threads)
+    return one.is_weak and two.is_weak and are_of_one_thread(*ranges, launch.threads)
 
 
 def _in_one_block(

@@ -57,11 +57,11 @@ def predicate_expressions(
     sources = tuple(spread(instruction.operands[len(spec.destinations) :]))
     terms = instruction.operation.terms_for(len(sources)) if spec.semantics else ()
     operands, arguments = argument_values(instruction, sources), argument_values(instruction, forms)
-    for place, target in enumerate(written_predicates(instruction)):
-        applies = place < len(terms) and instruction.guard is None
+    for position, target in enumerate(written_predicates(instruction)):
+        applies = position < len(terms) and instruction.guard is None
         yield (
             target.name,
-            _predicate_expression(terms[place], operands, arguments)
+            _predicate_expression(terms[position], operands, arguments)
             if applies
             else NO_IMPLICATIONS,
         )
@@ -119,19 +119,25 @@ def _comparison_implications(
     ):
         return NO_IMPLICATIONS
     below, above = two.plus(one, -1), one.plus(two, -1)
-    less, more = below.plus(form(1), -1), above.plus(form(1), -1)
+    strictly_below, strictly_above = below.plus(form(1), -1), above.plus(form(1), -1)
     match op:
         case "lt":
-            return _implications([less], [above])
+            return _implications([strictly_below], [above])
         case "le":
-            return _implications([below], [more])
+            return _implications([below], [strictly_above])
         case "gt":
-            return _implications([more], [below])
+            return _implications([strictly_above], [below])
         case "ge":
-            return _implications([above], [less])
+            return _implications([above], [strictly_below])
         case _:
             pass
-    not_equal = [more] if _minimum(above) == 0 else [less] if _minimum(below) == 0 else []
+    not_equal = (
+        [strictly_above]
+        if _minimum(above) == 0
+        else [strictly_below]
+        if _minimum(below) == 0
+        else []
+    )
     same, different = (
         _implications([below, above], not_equal),
         _implications(not_equal, [below, above]),

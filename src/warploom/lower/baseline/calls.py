@@ -190,11 +190,11 @@ class CallCode:
 
     def _is_known(self, symbol: Symbol) -> bool:
         """Returns whether the address of a variable is the same in all launches."""
-        return self.frame.program.places[symbol.name].space not in _IN_MEMORY
+        return self.frame.program.slots[symbol.name].space not in _IN_MEMORY
 
     def _offset(self, symbol: Symbol) -> int:
         """Returns the address of such a variable; of others, its number in `Program.globals`."""
-        place = self.frame.program.places[symbol.name]
+        place = self.frame.program.slots[symbol.name]
         return place.offset + (symbol.offset if self._is_known(symbol) else 0)
 
     # ---- loads and stores -----------------------------------------------------------------------

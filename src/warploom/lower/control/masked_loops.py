@@ -29,7 +29,7 @@ class MaskedLoopCode:
         self._first = {region: frame.variable(I64) for region in left}
         """The branch at which the first of them left."""
         self._behind = {
-            region: {r: frame.variable(storage_type(r.type)) for r in _sorted(region.kept)}
+            region: {r: frame.variable(storage_type(r.type)) for r in _sorted(region.merged)}
             for region in left
         }
         """What those that have left hold."""
@@ -105,7 +105,7 @@ class MaskedLoopCode:
         """Put what the lanes that are `gone` hold where code for parted lanes finds it: what is
         read behind the region, and of the `live` registers, which others read, anything."""
         b, frame = self.b, self.frame
-        read = region.kept | region.written & live
+        read = region.merged | region.written & live
         for register in _sorted(read & frame.shared_over_blocks):
             whole = storage_type(register.type)
             behind = self._behind[region].get(register)

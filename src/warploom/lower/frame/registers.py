@@ -56,7 +56,7 @@ class Registers:
         self._places = {register: frame.variable(storage_type(register.type)) for register in held}
         self._shaped = {
             register: frame.variable(storage_type(register.type, shape.width))
-            for register, shape in shapes.known.items()
+            for register, shape in shapes.by_register.items()
         }
         self._frame = frame
         self._assumed: dict[tuple[Register, int], Value] = {}
@@ -122,7 +122,7 @@ class Registers:
     def _place_of_shape(self, register: Register, shape: VectorShape) -> Value:
         """Returns the address of a register by its shape; of one that has it in some batches of
         iterations alone, there is none before it is first asked for."""
-        known = self._shapes.known.get(register)
+        known = self._shapes.by_register.get(register)
         if known is not None and known.width == shape.width:
             return self._shaped[register]
         if (register, shape.width) not in self._assumed:

@@ -90,9 +90,9 @@ class CompiledEngine:
     def _tiers(self, program: Program, variant: KernelVariant) -> Tiers:
         """Returns the code of a program for launches of one variant, kept with the program."""
         key = self._rules_text, variant
-        if key not in program.kept:
-            program.kept[key] = Tiers(program, self._rules, variant)
-        return cast(Tiers, program.kept[key])
+        if key not in program.cache:
+            program.cache[key] = Tiers(program, self._rules, variant)
+        return cast(Tiers, program.cache[key])
 
     def llvm_ir(self, program: Program, launch: Launch, *, baseline: bool) -> str:
         """Returns the LLVM IR that a program becomes for launches like this one, before LLVM's
@@ -145,9 +145,9 @@ class CompiledEngine:
     def _size(self, program: Program, block: Size) -> Size | None:
         """Return the size of blocks for which alone a program is compiled, if for one."""
         key = "size that tells", block
-        if key not in program.kept:
-            program.kept[key] = size_for_static_schedule(program, block)
-        return cast("Size | None", program.kept[key])
+        if key not in program.cache:
+            program.cache[key] = size_for_static_schedule(program, block)
+        return cast("Size | None", program.cache[key])
 
     def _configuration(
         self, program: Program, launch: Launch, sanitizes: Sanitizing | None = None

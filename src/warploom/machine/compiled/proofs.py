@@ -38,7 +38,7 @@ def proven(
         found = memory.find(address)
         return range(found.address, found.address + found.size) if found else None
 
-    answers = cast("dict[tuple[object, ...], _Answer]", program.kept.setdefault(question, {}))
+    answers = cast("dict[tuple[object, ...], _Answer]", program.cache.setdefault(question, {}))
     key = (launch.grid, launch.block, launch.parameters, launch.globals)
     known = answers.get(key)
     if known is None or any(allocation_of(a) != at for a, at in known.allocations.items()):

@@ -246,7 +246,7 @@ def _request(
 ) -> Request:
     assert isinstance(address, Address)
     ((space, op),) = accesses(instruction)
-    framed = isinstance(address.base, Symbol) and warp.run.program.places[address.base.name].frame
+    framed = isinstance(address.base, Symbol) and warp.run.program.slots[address.base.name].frame
     return Request(index, space, op, size, framed)
 
 

@@ -91,7 +91,7 @@ def immediate_bits(operand: Immediate, type: ScalarType) -> int:
 
 def symbol_address(warp: Warp, symbol: Symbol) -> int:
     """Return the address of a variable, in its own space."""
-    place = warp.run.program.places[symbol.name]
+    place = warp.run.program.slots[symbol.name]
     if place.space in (Space.GLOBAL, Space.CONST):
         return warp.run.launch.globals[place.offset] + symbol.offset
     return place.offset + symbol.offset

@@ -67,7 +67,7 @@ def _handles(warp: Warp, operand: Operand) -> Values:
     """Returns what an operand names: a value, the address of a variable, or a parameter."""
     if isinstance(operand, Address):
         if isinstance(operand.base, Symbol):
-            place = warp.run.program.places[operand.base.name]
+            place = warp.run.program.slots[operand.base.name]
             if place.space is Space.PARAM:
                 start = place.offset + operand.base.offset + operand.offset
                 given = warp.run.launch.parameters[start : start + 8]

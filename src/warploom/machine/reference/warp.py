@@ -205,7 +205,7 @@ def _convert_address(warp: Warp, instruction: Instruction, on: Values) -> None:
 
 def _parameters(warp: Warp) -> int:
     """Returns where the kernel's parameters stand among generic addresses."""
-    return warp.run.launch.globals[warp.run.program.places[PARAMETERS].offset]
+    return warp.run.launch.globals[warp.run.program.slots[PARAMETERS].offset]
 
 
 def _is_parameter(warp: Warp, instruction: Instruction, on: Values) -> None:
