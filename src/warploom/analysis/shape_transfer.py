@@ -241,6 +241,7 @@ class OperandShapes:
                     if computes(instruction)
                     else self._move_or_load_result(instruction, target)
                 )
+            # Predicates are masks of the warp: with a value per run they would still be 32 bits.
             if target.type == PRED and shape != UNIFORM:
                 shape = VARYING
             yield target, shape
@@ -248,6 +249,7 @@ class OperandShapes:
     def _term_result(
         self, instruction: Instruction, position: int, target: Register
     ) -> VectorShape:
+        """Returns the shape of destination number `position` of an instruction that computes."""
         sources = tuple(
             spread(instruction.operands[len(instruction.operation.spec.destinations) :])
         )
@@ -258,6 +260,7 @@ class OperandShapes:
         return _resized(self.terms(instruction).shape(term), term.type.bits, target.type.bits)
 
     def _move_or_load_result(self, instruction: Instruction, target: Register) -> VectorShape:
+        """Returns the shape of the destination of a move or load; varying for others."""
         match instruction.operation.name:
             case "mov" | "cvta":
                 source = instruction.operands[1]

@@ -272,6 +272,8 @@ class _Recurrences:
     def _operand(
         self, operand: Operand, type: ScalarType, state: Mapping[Register, Recurrence]
     ) -> Recurrence:
+        """Returns the recurrence of an operand that is read as `type`; truncation drops the base
+        register."""
         if not isinstance(operand, Register):
             return INVARIANT
         recurrence = state.get(operand, NONLINEAR if operand in self._writers else INVARIANT)

@@ -302,6 +302,8 @@ class WarpLoopSearch:
             yield from self._paths(self.program.reconvergence[at], path, choices)
 
     def _is_uniform_branch(self, branch: Instruction) -> bool:
+        """Returns whether a branch is uniform in the thread block, and decided by the first warp's
+        registers."""
         guard = branch.guard
         block_affine = guard is not None and guard.register in self._alike
         return block_affine and is_uniform_branch(self.operand_shapes, branch)
@@ -337,6 +339,8 @@ class WarpLoopSearch:
         return StepKind.ACCESS if self._is_affine_access(instruction) else None
 
     def _is_block_affine(self, instruction: Instruction) -> bool:
+        """Returns whether an instruction computes, or loads a parameter, from and to registers that
+        are affine in the thread block."""
         parameter = instruction.operation.name == "ld" and space_of(instruction) is Space.PARAM
         results = (
             dict(self.operand_shapes.results(instruction))

@@ -43,6 +43,7 @@ def find_branches(ir: WarpIR) -> WarpIR:
 
 
 def _branch(ir: WarpIR, index: int, block: BasicBlock) -> BranchKind | None:
+    """Returns the kind of the guarded branch at the end of a block; None if there is none."""
     last = ir.program.instructions[ir.program.blocks[index].stop - 1]
     if last.operation.name != "bra" or last.guard is None:
         return None

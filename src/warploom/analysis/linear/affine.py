@@ -173,6 +173,7 @@ class LinearAnalysis:
     def _result(
         self, instruction: Instruction, position: int, state: Mapping[str, LinearValue]
     ) -> LinearValue:
+        """Returns the value of an instruction's destination number `position`, in a state."""
         operation, operands = instruction.operation, instruction.operands
         if operation.name == "ld":
             return self._loaded(instruction, position)
@@ -213,6 +214,8 @@ class LinearAnalysis:
         return LinearValue(None, frozenset() if narrow else None)
 
     def _constant(self, bits: int) -> LinearValue:
+        """Returns a constant, which may point into the allocation that contains it as an
+        address."""
         allocation = self.launch.allocation_of(bits)
         if allocation is None:
             return LinearValue(form(bits), frozenset())
@@ -220,6 +223,7 @@ class LinearAnalysis:
         return LinearValue(form(bits), frozenset((allocation.start,)))
 
     def _address(self, address: Address, state: Mapping[str, LinearValue]) -> LinearValue:
+        """Returns the value of an address operand."""
         base = NOTHING if address.base is None else self.value(address.base, state)
         moved = None if base.form is None else base.form.plus(form(address.offset))
         # An address that is computed from no pointer may be in any allocation.
@@ -248,10 +252,12 @@ class LinearAnalysis:
         return slot is not None and slot.space is Space.SHARED
 
     def _special(self, name: str) -> Form | None:
+        """Returns the form of a special register; None if it is unknown."""
         register, _, axis = name.partition(".")
         if axis not in ("x", "y", "z"):
             bounds = {"%laneid": 32, "%warpid": 32}
             return form(0, {IndexVariable(name, bounds[name]): 1}) if name in bounds else None
+        # A dimension is a constant, an index a variable with the dimension as its extent.
         at = "xyz".index(axis)
         shape = {"%ntid": self.launch.block, "%nctaid": self.launch.grid}
         if register in shape:
