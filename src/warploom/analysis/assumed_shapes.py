@@ -34,6 +34,7 @@ def assumed_shapes(
         r: shape for r, shape in shapes.by_register.items() if r in inside or r in header_shapes
     }
     varying: set[Register] = set()
+    # Each round drops the assumption about one register that did not retain its shape.
     while (found := _shapes_inside(program, warp_layout, entry_shapes, blocks, varying)) is None:
         if any(register in shapes.at(index) for index in blocks for register in varying):
             return None

@@ -144,6 +144,8 @@ class DivergencePoints:
         found: set[int] = set()
         for block, targets in self._branches:
             stop = {self.program.exit}
+            # Without reconvergence at the point, only blocks that were followed before end the
+            # search.
             stop |= {self.program.reconvergence[block]} if gathers else found
             found |= self._reachable(targets, stop)
         return frozenset(found)

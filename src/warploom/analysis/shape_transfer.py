@@ -160,6 +160,7 @@ def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
     if name == "%tid.y" and warp_layout is WarpLayout.IN_ROWS:
         return VectorShape(2)
     if warp_layout in BLOCK_WIDE:
+        # Clocks are read by each warp at a time of its own.
         agreed = special.varies in (Varies.BLOCK, Varies.LAUNCH) and special.clock_bit is None
         return UNIFORM if agreed else VARYING
     if name == "%laneid":
@@ -241,7 +242,7 @@ class OperandShapes:
                     if computes(instruction)
                     else self._move_or_load_result(instruction, target)
                 )
-            # Predicates are masks of the warp: with a value per run they would still be 32 bits.
+            # Predicates are masks of the warp, unless one bit holds for all lanes.
             if target.type == PRED and shape != UNIFORM:
                 shape = VARYING
             yield target, shape

@@ -220,6 +220,8 @@ class _Recurrences:
             state = dict(begins)
             for index in self._order:
                 self._transfer(index, state)
+            # An assumption fails if the register after an iteration is not its own value plus an
+            # invariant.
             wrong = [r for r, was in begins.items() if was.linear and state[r].base != r]
             if not wrong:
                 return

@@ -86,6 +86,8 @@ def _fixed_point(
         pending = False
         for block in program.blocks:
             varying = varying_by_block[block.index]
+            # Registers that are varying in this block are so for its instructions only: their
+            # shapes elsewhere are restored after it.
             saved = {register: shapes[register] for register in varying if register in shapes}
             shapes.update(dict.fromkeys(varying, VARYING))
             for instruction in program.instructions[block.start : block.stop]:

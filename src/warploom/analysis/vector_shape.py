@@ -115,10 +115,9 @@ def _shape(term: Term, args: Sequence[ShapedValue]) -> VectorShape:
     if not all(s.is_affine for s in shapes):
         return VARYING
     width = max(s.width for s in shapes)
+    # Any operation maps operands that are equal in each run to a result that is.
     if all(s.stride == 0 for s in shapes):
         return VectorShape(width)
-    # Operations without a rule for strides still map values that are equal in each run to such
-    # values.
     stride = _stride(term, args) if term.type.is_integer else None
     return VARYING if stride is None else strided(width, stride, term.type.bits)
 

@@ -296,6 +296,7 @@ class WarpLoopSearch:
         ):
             for target, taken in zip(block.successors, (True, False), strict=True):
                 yield from self._paths(target, path, {**choices, at: taken})
+        # The body is skipped here: the path continues at the reconvergence point.
         elif at in self.if_bodies and all(
             b in choices or b not in self.if_bodies for b in path[:-1]
         ):

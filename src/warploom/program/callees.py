@@ -57,6 +57,7 @@ def assemble(
     start.emit("mov.u64", TOP, Symbol(STACK))
     _append(whole, kernel.flat)
     if parts:
+        # Keeps a kernel that ends without `ret` from running into the functions after it.
         last = HiddenCode(whole, kernel.flat.instructions[-1], kernel.flat.sites[-1])
         last.emit("exit")
     calls = [retained for part in (kernel, *parts) for retained in part.retained]
@@ -155,6 +156,7 @@ def _frame_offsets(
     for name, variable in part.flat.variables.items():
         framed = recursive and variable.space in (Space.LOCAL, Space.PARAM)
         if name not in offsets and framed:
+            # Frames are aligned to ALIGNMENT only, whatever a variable requests.
             start = aligned(end, min(ALIGNMENT, variable.alignment))
             offsets[name] = start
             end = start + variable.size

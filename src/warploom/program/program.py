@@ -36,6 +36,7 @@ class Site:
     copy: InlinedCopy | None = field(default=None, compare=False)
 
     def __hash__(self) -> int:
+        # Cheaper than to hash the function's name as well, and equal for equal sites.
         return self.index
 
 

@@ -131,6 +131,8 @@ def _comparison_implications(
             return _implications([above], [strictly_below])
         case _:
             pass
+    # `a != b` is an inequality only if one difference is known not to be negative: then it is
+    # positive.
     not_equal = (
         [strictly_above]
         if _minimum(above) == 0

@@ -107,6 +107,7 @@ def _narrow(variables: dict[IndexVariable, Range], fact: Form) -> None:
             continue
         low, high = variables[variable]
         if stride > 0:
+            # Rounded up, for variables are integers.
             low = max(low, -(-least // stride))
         else:
             high = min(high, least // stride)
