@@ -1,4 +1,4 @@
-"""Blocks and registers outside of cycles, by hand."""
+"""Tests for blocks and registers outside of cycles, against results worked out by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ret;
 """
 
 
-def test_what_no_way_back_reaches_over_is_executed_once() -> None:
+def test_blocks_that_no_back_edge_spans_are_outside_cycles() -> None:
     """The loop is entered in the midst: BODY and TEST, the second and the third block, are in a
     cycle. What it counts and tests is used there; what is read before and behind it is not."""
     program = build(parse(KERNEL), "k")

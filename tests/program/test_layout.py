@@ -1,4 +1,4 @@
-"""Where variables live, and the program that `build` puts together."""
+"""Tests the offsets of variables, and the program that `build` returns."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def program(body: str, module: str = "", parameters: str = "") -> Program:
     return build(parse(text), "k")
 
 
-def test_parameters_stand_at_their_alignment() -> None:
+def test_parameters_are_aligned() -> None:
     made = program(
         "ret;",
         parameters=".param .u8 a1, .param .u64 b1, .param .u32 c1, .param .align 16 .b8 d1[20],"
@@ -58,7 +58,7 @@ def test_dynamic_memory_suits_every_type() -> None:
     assert made.dynamic_shared_offset == 16
 
 
-def test_local_and_frame_are_apart() -> None:
+def test_local_and_frame_offsets_are_separate() -> None:
     made = program(
         ".local .b8 l1; .local .align 8 .b8 l2[12]; .param .b64 f1; .param .b32 f2;"
         "st.local.b8 [l1], r; mov.u64 a, l2; st.param.b32 [f2+0], r; st.param.b64 [f1], a;"
@@ -83,7 +83,7 @@ def test_globals_are_numbered() -> None:
     assert made.slots["c"] == VariableSlot(Space.CONST, 2, 4)
 
 
-def test_an_own_variable_does_not_take_the_place_of_a_later_one() -> None:
+def test_a_function_variable_may_have_the_name_of_a_module_variable() -> None:
     text = (
         f"{HEAD}.func f(); .entry k() {{ .reg .b32 r; .shared .b32 s;"
         " st.shared.b32 [s], r; call f; }"
@@ -93,7 +93,7 @@ def test_an_own_variable_does_not_take_the_place_of_a_later_one() -> None:
     assert sorted((p.offset, p.size) for p in made.slots.values()) == [(0, 8), (8, 4)]
 
 
-def test_functions_have_addresses_of_their_own() -> None:
+def test_functions_have_distinct_addresses() -> None:
     made = program("mov.u64 a, f; mov.u64 a, g;", ".func f() { ret; } .func g() { ret; }")
     found = [i.operands[1] for i in made.instructions if i.operation.name == "mov"]
     assert all(isinstance(one, Immediate) and one.value for one in found)
