@@ -209,7 +209,7 @@ class WarpLoopSearch:
         self.program, self.candidates, self.partly = program, candidates, partly
         self.operand_shapes, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
-        self._alike = block_affine_registers(self.operand_shapes, shapes)
+        self._block_affine = block_affine_registers(self.operand_shapes, shapes)
         # In other layouts a comparison does not select the first threads of the block.
         line = warp_layout is WarpLayout.LINE
         self.if_bodies = if_bodies(program) if line else {}
@@ -219,10 +219,10 @@ class WarpLoopSearch:
         often."""
         if 0 in self.candidates and not self.program.live_in[0]:
             yield None
-        alike = set(range(len(self.program.blocks))) - divergent_blocks(
+        uniform_blocks = set(range(len(self.program.blocks))) - divergent_blocks(
             self.program, self.operand_shapes
         )
-        for index in sorted(alike):
+        for index in sorted(uniform_blocks):
             if is_full_barrier(terminator(self.program, self.program.blocks[index])):
                 yield index
 
@@ -253,8 +253,8 @@ class WarpLoopSearch:
         found = {index: kind for index, kind in kinds.items() if kind is not None}
         partly = body in self.partly and self._reads_fixed_shapes(own)
         warp_loop = WarpLoop(site, path[:cut], body, partly, path[cut:], taken, found, self.program)
-        can_be = len(found) == len(kinds) and self._keeps_representation(warp_loop)
-        return self._with_hoisted_comparison(warp_loop) if can_be else None
+        qualifies = len(found) == len(kinds) and self._keeps_representation(warp_loop)
+        return self._with_hoisted_comparison(warp_loop) if qualifies else None
 
     def _reads_fixed_shapes(self, blocks: Iterable[int]) -> bool:
         """Returns whether every register that blocks read has its shape in all blocks, or in
@@ -270,9 +270,9 @@ class WarpLoopSearch:
     def _keeps_representation(self, warp_loop: WarpLoop) -> bool:
         """Returns whether registers that are live after a path and not written on it are varying
         after it exactly if they are before it: else their storage would have to be converted."""
-        loose = self._shapes.becomes_varying
+        varying_in = self._shapes.becomes_varying
         changed_form = (
-            loose(warp_loop.blocks[0]) ^ loose(warp_loop.next_block)
+            varying_in(warp_loop.blocks[0]) ^ varying_in(warp_loop.next_block)
         ) - warp_loop.live_out
         return warp_loop.ends or changed_form.isdisjoint(self.program.live_in[warp_loop.next_block])
 
@@ -296,17 +296,17 @@ class WarpLoopSearch:
         ):
             for target, taken in zip(block.successors, (True, False), strict=True):
                 yield from self._paths(target, path, {**choices, at: taken})
-        # The body is skipped here: the path continues at the reconvergence point.
         elif at in self.if_bodies and all(
             b in choices or b not in self.if_bodies for b in path[:-1]
         ):
+            # The body is skipped here: the path continues at the reconvergence point.
             yield from self._paths(self.program.reconvergence[at], path, choices)
 
     def _is_uniform_branch(self, branch: Instruction) -> bool:
         """Returns whether a branch is uniform in the thread block, and decided by the first warp's
         registers."""
         guard = branch.guard
-        block_affine = guard is not None and guard.register in self._alike
+        block_affine = guard is not None and guard.register in self._block_affine
         return block_affine and is_uniform_branch(self.operand_shapes, branch)
 
     def _ends_block(self, instruction: Instruction) -> bool:
@@ -348,7 +348,7 @@ class WarpLoopSearch:
             if is_pure(instruction) or parameter
             else {}
         )
-        return bool(results) and self._alike.issuperset((*results, *reads(instruction)))
+        return bool(results) and self._block_affine.issuperset((*results, *reads(instruction)))
 
     def _is_affine_access(self, instruction: Instruction) -> bool:
         """Returns whether an instruction is a load or store whose addresses in the first warp
@@ -360,7 +360,7 @@ class WarpLoopSearch:
         address = instruction.operands[0 if name == "st" else 1]
         if not isinstance(address, Address):
             return False
-        return isinstance(address.base, Symbol) or address.base in self._alike
+        return isinstance(address.base, Symbol) or address.base in self._block_affine
 
     def _with_hoisted_comparison(self, warp_loop: WarpLoop) -> WarpLoop | None:
         """Returns a warp loop whose comparison before the body is computed once for all warps; None
@@ -374,7 +374,7 @@ class WarpLoopSearch:
         if (
             comparison is not None
             and position is not None
-            and set(reads(comparison)) <= self._alike
+            and set(reads(comparison)) <= self._block_affine
         ):
             [target] = writes(comparison)
             read = {

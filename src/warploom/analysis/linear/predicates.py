@@ -83,14 +83,14 @@ def _predicate_expression(
 
 
 def implications_of(
-    expression: PredicateExpression, tests: Mapping[str, Implications]
+    expression: PredicateExpression, implications: Mapping[str, Implications]
 ) -> Implications:
     """Returns the implications of an expression, given those of registers."""
     if isinstance(expression, Implications):
         return expression
     if isinstance(expression, str):
-        return tests.get(expression, NO_IMPLICATIONS)
-    op, parts = expression[0], [implications_of(part, tests) for part in expression[1]]
+        return implications.get(expression, NO_IMPLICATIONS)
+    op, parts = expression[0], [implications_of(part, implications) for part in expression[1]]
     if op == "not":
         return Implications(parts[0].where_false, parts[0].where_true)
     one, two = parts
@@ -100,12 +100,14 @@ def implications_of(
     return Implications(one.where_true & two.where_true, one.where_false | two.where_false)
 
 
-def guard_facts(tests: Mapping[str, Implications], guard: Guard | None, *, holds: bool) -> Facts:
+def guard_facts(
+    implications: Mapping[str, Implications], guard: Guard | None, *, holds: bool
+) -> Facts:
     """Returns the facts of threads for which a guard holds, or does not."""
     if guard is None:
         return NO_FACTS
-    test = tests.get(guard.register.name, NO_IMPLICATIONS)
-    return test.where_true if holds != guard.negated else test.where_false
+    implication = implications.get(guard.register.name, NO_IMPLICATIONS)
+    return implication.where_true if holds != guard.negated else implication.where_false
 
 
 def _comparison_implications(
