@@ -97,7 +97,7 @@ class Schedule:
 class Launch:
     """A launch: all that a machine needs beside the program and the memory.
 
-    `parameters` is the kernel's parameter block, laid out as `Program.places` says. `globals` are
+    `parameters` is the kernel's parameter block, laid out as `Program.slots` says. `globals` are
     the addresses of `Program.globals`, in that order, and behind them, where the program has a
     place for `PARAMETERS`, that of the parameters in device memory. `dynamic_shared_bytes` come on
     top of the program's own. `max_instructions` bounds warp instructions; None means no bound.
