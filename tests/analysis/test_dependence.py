@@ -1,4 +1,4 @@
-"""Whether accesses can meet, held against all threads of small launches."""
+"""Tests the dependence tests of accesses against all threads of small launches."""
 
 from __future__ import annotations
 
@@ -37,41 +37,46 @@ def value(one: Form, values: dict[IndexVariable, int]) -> int:
     return one.constant + sum(stride * values[variable] for variable, stride in one.strides)
 
 
-def reached(where: Form, size: int, known: frozenset[Form]) -> AddressRange:
+def address_range(address: Form, size: int, known: frozenset[Form]) -> AddressRange:
     telling = [form(0, {variable: 1}) for variable in THREADS]
-    return AddressRange(where, size, Ranges.under(known, [where, *telling]))
+    return AddressRange(address, size, Ranges.under(known, [address, *telling]))
 
 
-def places(where: Form, size: int, known: frozenset[Form]) -> list[tuple[tuple[int, int], range]]:
-    """Lists the bytes that each thread reaches in each iteration, where its facts hold."""
+def touched_bytes(
+    address: Form, size: int, known: frozenset[Form]
+) -> list[tuple[tuple[int, int], range]]:
+    """Lists (thread, bytes) for each thread and iteration in which the facts hold."""
     found: list[tuple[tuple[int, int], range]] = []
     for x, y, iteration in product(range(4), range(3), range(3)):
         values = {X: x, Y: y, ITERATION: iteration}
         if all(value(fact, values) >= 0 for fact in known):
-            at = value(where, values)
+            at = value(address, values)
             found.append(((x, y), range(at, at + size)))
     return found
 
 
-def meet(one: range, two: range) -> bool:
+def overlap(one: range, two: range) -> bool:
     return one.start < two.stop and two.start < one.stop
 
 
 @settings(max_examples=400, deadline=None)
 @given(forms, forms, st.sampled_from([1, 2, 4]), st.sampled_from([1, 4]), facts, facts)
-def test_what_is_said_to_be_apart_is(one, two, size, other_size, known, others) -> None:
-    """No thread's bytes are another's where the tests say so."""
-    mine, theirs = reached(one, size, known), reached(two, other_size, others)
-    pairs = list(product(places(one, size, known), places(two, other_size, others)))
-    if never_overlap(mine, theirs):
-        assert not any(meet(a, b) for (_, a), (_, b) in pairs)
-    if are_of_one_thread(mine, theirs, THREADS):
-        assert not any(meet(a, b) for (thread, a), (other, b) in pairs if thread != other)
+def test_disjoint_accesses_share_no_byte(one, two, size, other_size, known, others) -> None:
+    """Enumerates all threads: the tests must be right whenever they return True."""
+    first_range, second_range = (
+        address_range(one, size, known),
+        address_range(two, other_size, others),
+    )
+    pairs = list(product(touched_bytes(one, size, known), touched_bytes(two, other_size, others)))
+    if never_overlap(first_range, second_range):
+        assert not any(overlap(a, b) for (_, a), (_, b) in pairs)
+    if are_of_one_thread(first_range, second_range, THREADS):
+        assert not any(overlap(a, b) for (thread, a), (other, b) in pairs if thread != other)
 
 
 @settings(max_examples=200, deadline=None)
 @given(forms, facts)
-def test_ranges_hold_every_value(one, known) -> None:
+def test_ranges_contain_every_value(one, known) -> None:
     low, high = Ranges.under(known, [one]).of(one)
     for x, y, iteration in product(range(4), range(3), range(3)):
         values = {X: x, Y: y, ITERATION: iteration}
@@ -79,35 +84,36 @@ def test_ranges_hold_every_value(one, known) -> None:
             assert low <= value(one, values) <= high
 
 
-def plain(where: Form, size: int = 4, *known: Form) -> AddressRange:
-    return reached(where, size, frozenset(known))
+def range_of(address: Form, size: int = 4, *known: Form) -> AddressRange:
+    return address_range(address, size, frozenset(known))
 
 
-def test_rows_of_a_matrix_are_of_one_thread() -> None:
-    """Elements of 4 bytes in rows of 4, a thread each."""
-    rows = plain(form(0, {X: 4, Y: 16}))
+def test_elements_of_a_matrix_are_of_one_thread() -> None:
+    """Uses rows of four elements of 4 bytes, one thread each."""
+    rows = range_of(form(0, {X: 4, Y: 16}))
     assert are_of_one_thread(rows, rows, THREADS)
     assert not never_overlap(rows, rows)
 
 
-def test_rows_that_are_too_short_need_a_fact() -> None:
-    """In rows of three elements the fourth is the next row's first, but not where x < 3."""
-    where = form(0, {X: 4, Y: 12})
-    assert not are_of_one_thread(plain(where), plain(where), THREADS)
+def test_overlapping_rows_need_a_fact() -> None:
+    """In rows of three elements the fourth is the next row's first, but not if x < 3."""
+    address = form(0, {X: 4, Y: 12})
+    assert not are_of_one_thread(range_of(address), range_of(address), THREADS)
     below = form(2, {X: -1})
-    assert are_of_one_thread(plain(where, 4, below), plain(where, 4, below), THREADS)
+    assert are_of_one_thread(range_of(address, 4, below), range_of(address, 4, below), THREADS)
 
 
-def test_a_column_is_apart_from_the_columns_behind_it() -> None:
-    """Column 0 of rows of four, against columns 1 to 3: the rests by the row's 16 bytes differ."""
+def test_a_column_never_overlaps_the_columns_after_it() -> None:
+    """Column 0 of rows of four against columns 1 to 3: their remainders by the row's 16 bytes
+    differ."""
     column, others = form(0, {Y: 16}), form(0, {X: 4, Y: 16})
-    behind = form(-1, {X: 1})
-    assert never_overlap(plain(column), plain(others, 4, behind))
-    assert not never_overlap(plain(column), plain(others))
+    positive = form(-1, {X: 1})
+    assert never_overlap(range_of(column), range_of(others, 4, positive))
+    assert not never_overlap(range_of(column), range_of(others))
 
 
-def test_one_thread_alone_is_of_one_thread() -> None:
-    """`if (x == 0 && y == 0)` leaves one thread, wherever it stores."""
+def test_facts_that_leave_one_thread_make_accesses_of_one_thread() -> None:
+    """With `if (x == 0 && y == 0)` one thread is left, wherever it stores."""
     first = form(0, {X: -1}), form(0, {Y: -1})
-    assert are_of_one_thread(plain(form(5), 4, *first), plain(form(5), 4, *first), THREADS)
-    assert not are_of_one_thread(plain(form(5)), plain(form(5)), THREADS)
+    assert are_of_one_thread(range_of(form(5), 4, *first), range_of(form(5), 4, *first), THREADS)
+    assert not are_of_one_thread(range_of(form(5)), range_of(form(5)), THREADS)

@@ -1,4 +1,4 @@
-"""Which launches have blocks that keep out of each other's way in global memory."""
+"""Tests which launches have blocks that are independent in global memory."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ def dims(given: int | tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def reason(gpu: wl.Device, module: wl.Module, name: str, grid, block, *args) -> str:
-    """Why the blocks of a launch meet; addresses of buffers stand for the buffers."""
+    """Returns why the blocks of a launch conflict; arrays are passed as the addresses of new
+    buffers."""
     kernel = module[name]
     program = kernel.program
     data = bytearray(program.parameter_bytes)
     buffers: list[wl.Buffer] = []
     for parameter, value in zip(kernel.function.parameters, args, strict=True):
-        place = program.places[parameter.name]
+        place = program.slots[parameter.name]
         if isinstance(value, np.ndarray):
             buffers.append(gpu.to_device(value))
             value = buffers[-1].address
@@ -54,15 +55,15 @@ def reason(gpu: wl.Device, module: wl.Module, name: str, grid, block, *args) -> 
 
     blocks, threads = dims(grid), dims(block)
     variables = kernel.image.addresses(program.globals)
-    known = LaunchInputs(blocks, threads, bytes(data), variables, allocation_of)
-    return why_blocks_conflict(program, known)
+    launch = LaunchInputs(blocks, threads, bytes(data), variables, allocation_of)
+    return why_blocks_conflict(program, launch)
 
 
 def floats(n: int = N) -> np.ndarray:
     return np.zeros(n, np.float32)
 
 
-def test_the_examples_whose_blocks_stay_apart(gpu: wl.Device) -> None:
+def test_examples_with_independent_blocks(gpu: wl.Device) -> None:
     for file, name, grid, block, args in (
         ("saxpy.cu", "saxpy", 16, 256, (N, 0, floats(), floats())),
         ("transpose.cu", "transpose_naive", (2, 2), (32, 8), (floats(), floats(), 64)),
@@ -98,7 +99,7 @@ __global__ void pointed(int **y) { y[I][0] = 1; }
 """
 
 
-def test_launches_whose_blocks_stay_apart(gpu: wl.Device) -> None:
+def test_launches_with_independent_blocks(gpu: wl.Device) -> None:
     module = gpu.compile(KERNELS)
     assert reason(gpu, module, "strided", 4, 256, floats(), N) == ""
     assert reason(gpu, module, "by_block", 16, 64, floats()) == ""
@@ -120,19 +121,19 @@ def test_launches_whose_blocks_stay_apart(gpu: wl.Device) -> None:
         ("columns", (2, 4), (floats(), 48), "the same addresses"),
     ],
 )
-def test_launches_whose_blocks_may_meet(gpu: wl.Device, name, grid, args, told) -> None:
+def test_launches_with_conflicting_blocks(gpu: wl.Device, name, grid, args, told) -> None:
     assert told in reason(gpu, gpu.compile(KERNELS), name, grid, 32, *args)
 
 
-def test_a_kernel_that_looks_at_the_clock_tells_of_the_order(gpu: wl.Device) -> None:
+def test_a_clock_depends_on_block_order(gpu: wl.Device) -> None:
     source = 'extern "C" __global__ void k(long long *y) { y[blockIdx.x] = clock64(); }'
     assert "a value that depends on block order" in reason(
         gpu, gpu.compile(source), "k", 4, 32, floats()
     )
 
 
-def test_in_place_through_two_names_is_seen(gpu: wl.Device) -> None:
-    """Two parameters that point into one buffer are one buffer."""
+def test_aliasing_parameters_conflict(gpu: wl.Device) -> None:
+    """Two parameters that point into one buffer refer to the same allocation."""
     source = 'extern "C" __global__ void k(float *y, const float *x) { y[blockIdx.x] = x[1]; }'
     module = gpu.compile(source)
     both = gpu.zeros(8, np.float32)
@@ -143,8 +144,9 @@ def test_in_place_through_two_names_is_seen(gpu: wl.Device) -> None:
 
 @settings(max_examples=300)
 @given(st.data())
-def test_what_stays_apart_does(data: st.DataObject) -> None:
-    """Every byte that each block reaches, written down, against the answer."""
+def test_disjoint_blocks_share_no_byte(data: st.DataObject) -> None:
+    """Enumerates every byte that each block touches: the test must be right whenever it returns
+    True."""
     size = data.draw(st.sampled_from([1, 2, 4]))
     places = data.draw(st.lists(st.integers(0, 12), min_size=1, max_size=3))
     grid = (data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)), 1)
@@ -152,22 +154,22 @@ def test_what_stays_apart_does(data: st.DataObject) -> None:
     digits = {
         variable: data.draw(st.integers(-20, 20)) for variable in (*threads, *block_indices(grid))
     }
-    reaches = [
+    memory_accesses = [
         MemoryAccess(0, "store", size, LinearValue(form(1000 + place, digits), frozenset((0,))))
         for place in places
     ]
     of_block = block_indices(grid)
     owners: dict[int, tuple[int, ...]] = {}
-    apart = True
+    disjoint = True
     for chosen in product(*(range(v.extent or 1) for v in digits)):
         values = dict(zip(digits, chosen, strict=True))
         block = tuple(values[v] for v in of_block)
         for place in places:
             start = 1000 + place + sum(s * values[v] for v, s in digits.items())
             for byte in range(start, start + size):
-                apart &= owners.setdefault(byte, block) == block
-    if are_disjoint(reaches, grid):
-        assert apart
+                disjoint &= owners.setdefault(byte, block) == block
+    if are_disjoint(memory_accesses, grid):
+        assert disjoint
 
 
 LOOP = """
@@ -202,9 +204,9 @@ again:
         ("add.s32 %r0, %r0, 4; cvt.u16.u32 %h0, %r0; cvt.u32.u16 %r0, %h0;", False),  # wraps
     ],
 )
-def test_what_a_register_of_a_loop_holds(gpu: wl.Device, step: str, is_known: bool) -> None:
-    """Steps of one sign lead on from the first value; others are not known."""
+def test_steps_of_loop_registers(gpu: wl.Device, step: str, is_known: bool) -> None:
+    """Steps of one sign have a form; registers that change by different amounts do not."""
     program = gpu.compile(LOOP.format().replace("STEP", step), "ptx")["k"].program
     given = LaunchInputs((1, 1, 1), (1, 1, 1), bytes(64), (), lambda at: None)
-    (reach,) = global_accesses(program, given)
-    assert (reach.address.form is not None) == is_known
+    (access,) = global_accesses(program, given)
+    assert (access.address.form is not None) == is_known

@@ -1,4 +1,4 @@
-"""Linear forms against the terms that they stand for, for every value of the variables."""
+"""Tests linear forms against the terms that they represent, for every value of the variables."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def value(made: Form, x: int, y: int) -> int:
 
 @settings(max_examples=400)
 @given(st.data())
-def test_a_form_has_the_value_of_its_term(data: st.DataObject) -> None:
-    """Every form of a result that only has the variables of its operands is exact; one with a
-    variable of its own holds the value in its range."""
+def test_forms_have_the_values_of_terms(data: st.DataObject) -> None:
+    """A form in the variables of the operands is exact; one with a new variable covers the
+    value."""
     operation = decode(data.draw(st.sampled_from(OPCODES)))
     types = [t for t in operation.source_types if t is not None]
     given_forms = []
@@ -62,7 +62,7 @@ def test_a_form_has_the_value_of_its_term(data: st.DataObject) -> None:
             assert made.low <= expected <= made.high
 
 
-def test_what_could_wrap_around_is_unknown() -> None:
+def test_values_that_may_wrap_are_unknown() -> None:
     thread = form(0, {IndexVariable("t", 1024): 1 << 22})
     assert as_type(thread, U64) == thread
     assert as_type(thread, U32) == thread  # 1023 * 2^22 is below 2^32

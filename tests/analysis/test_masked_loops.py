@@ -1,4 +1,5 @@
-"""Which regions lanes leave one by one, and what is known of registers inside and behind."""
+"""Tests which regions lanes leave separately, and the shapes of registers inside of and after
+them."""
 
 from __future__ import annotations
 
@@ -52,17 +53,17 @@ def names(registers: frozenset[object]) -> set[str]:
     return {getattr(register, "name") for register in registers}  # noqa: B009
 
 
-def test_what_is_read_behind_a_loop_is_kept() -> None:
+def test_registers_live_after_a_loop_are_merged() -> None:
     (loop,) = loops()
     assert names(loop.written) == {"%n", "%value", "%p"}
-    assert names(loop.kept) == {"%n"}
+    assert names(loop.merged) == {"%n"}
     assert loop.header == 1
     assert loop.blocks == {1}
     assert loop.exits == {1}
     assert loop.point == 2
 
 
-def test_ways_out_may_lead_from_several_blocks_to_one() -> None:
+def test_a_region_may_have_several_exits_to_one_block() -> None:
     (loop,) = loops("setp.eq.u32 %q, %value, 7;\n@%q bra OUT;")
     assert loop.exits == {1, 2}
     assert loop.point == 3
@@ -79,16 +80,16 @@ def test_ways_out_may_lead_from_several_blocks_to_one() -> None:
         "setp.eq.u32 %q, %value, 7;\n@%q ret;",
     ],
 )
-def test_no_loop_in_which_lanes_wait_or_look_at_others_or_end(middle: str) -> None:
+def test_no_region_where_lanes_wait_or_communicate_or_end(middle: str) -> None:
     assert not loops(middle)
 
 
-def test_no_loop_with_ways_out_to_different_places() -> None:
+def test_no_region_with_exits_to_different_blocks() -> None:
     elsewhere = "setp.eq.u32 %q, %value, 7;\n@%q bra ELSE;\nbra ON;\nELSE:\nst.global.u32 [%at], 0;"
     assert not loops(f"{elsewhere}\nbra OUT;\nON:")
 
 
-def test_a_loop_inside_of_another_comes_behind_it() -> None:
+def test_outer_regions_come_before_inner_ones() -> None:
     step = "add.u32 %other, %other, 1;\nsetp.lt.u32 %q, %other, %x;"
     inner = f"mov.u32 %other, 0;\nMORE:\n{step}\n@%q bra MORE;"
     outside, inside = loops(inner)
@@ -96,39 +97,39 @@ def test_a_loop_inside_of_another_comes_behind_it() -> None:
     assert inside.point in outside.blocks
 
 
-def of(shapes: RegisterShapes, block: int) -> set[str]:
+def uniform_in(shapes: RegisterShapes, block: int) -> set[str]:
     return {r.name for r, shape in shapes.at(block).items() if shape == UNIFORM}
 
 
-def test_lanes_in_a_loop_agree_on_how_often_they_have_been_round() -> None:
+def test_a_counter_is_uniform_in_its_loop_and_varying_after_it() -> None:
     shapes = shapes_of(program(), WarpLayout.LINE)
     assert [loop.point for loop in shapes.masked_regions] == [2]
-    assert "%n" in of(shapes, 1)
-    assert "%n" not in of(shapes, 2)
+    assert "%n" in uniform_in(shapes, 1)
+    assert "%n" not in uniform_in(shapes, 2)
     assert "%n" not in names(shapes.lasting)
 
 
-def test_nobody_leaves_a_loop_alone_that_all_leave_at_once() -> None:
+def test_a_loop_with_a_uniform_exit_is_no_masked_region() -> None:
     shapes = shapes_of(program(limit="%most"), WarpLayout.LINE)
     assert not shapes.masked_regions
-    assert "%n" in of(shapes, 2)
+    assert "%n" in uniform_in(shapes, 2)
 
 
-def test_threads_of_a_block_agree_on_nothing_that_they_do_not_agree_on_everywhere() -> None:
-    known = {r.name for r in shapes_of(program(), WarpLayout.BLOCK).known}
+def test_block_wide_shapes_hold_everywhere_or_nowhere() -> None:
+    known = {r.name for r in shapes_of(program(), WarpLayout.BLOCK).by_register}
     assert "%n" not in known
     assert "%most" in known
 
 
-def test_what_one_side_writes_has_no_shape_behind_the_meeting_until_it_is_written_anew() -> None:
+def test_registers_written_on_one_path_are_varying_at_reconvergence() -> None:
     middle = (
         "mov.u32 %other, 1;\nsetp.eq.u32 %q, %x, 7;\n@%q bra MEET;\nmov.u32 %other, 2;\nMEET:\n"
         "add.u32 %value, %value, %other;"
     )
     shapes = shapes_of(program(middle, "%most"), WarpLayout.LINE)
-    before, side, meet = 1, 2, 3
-    assert "%other" in of(shapes, before)
-    assert "%other" not in of(shapes, side) | of(shapes, meet)
+    before, path, reconvergence = 1, 2, 3
+    assert "%other" in uniform_in(shapes, before)
+    assert "%other" not in uniform_in(shapes, path) | uniform_in(shapes, reconvergence)
 
 
 JUMP = """
@@ -147,18 +148,18 @@ st.global.u32 [%at], %value;
 """
 
 
-def test_a_branch_jumps_over_a_region() -> None:
-    """Block 1 jumps over blocks 2 to 4. The loop of block 4 leads to the same place: its lanes
-    leave the region with it."""
-    around, jumped = loops(JUMP)
-    assert around.blocks == {1, 2, 3, 4, 5}
-    assert jumped.header == 1
-    assert jumped.blocks == {1, 2, 3, 4}
-    assert jumped.exits == {1, 2, 4}
-    assert jumped.point == 5
-    assert names(jumped.kept) == {"%value"}
+def test_a_branch_skips_a_region() -> None:
+    """Block 1 skips blocks 2 to 4. The loop of block 4 has the same exit: it is part of the
+    region."""
+    outer, skipped = loops(JUMP)
+    assert outer.blocks == {1, 2, 3, 4, 5}
+    assert skipped.header == 1
+    assert skipped.blocks == {1, 2, 3, 4}
+    assert skipped.exits == {1, 2, 4}
+    assert skipped.point == 5
+    assert names(skipped.merged) == {"%value"}
 
 
-def test_what_runs_under_a_mask_is_no_region() -> None:
+def test_predicated_blocks_are_no_regions() -> None:
     (loop,) = loops("setp.ge.u32 %q, %x, 7;\n@%q bra OVER;\nmov.u32 %other, 1;\nOVER:")
     assert loop.exits == {3}

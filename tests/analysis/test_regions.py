@@ -1,5 +1,5 @@
-"""Regions: natural loops (Aho, Lam, Sethi, Ullman, "Compilers", 9.6.6), and parts between barriers,
-one inside of the other. The trees are drawn by hand from the kernels."""
+"""Tests the region tree: natural loops (Aho, Lam, Sethi, Ullman, "Compilers", 9.6.6), and parts
+between barriers, against trees drawn by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def text(region: Region) -> str:
     )
 
 
-def test_a_loop_in_a_loop() -> None:
+def test_nested_loops() -> None:
     body = """
     mov.u32 %i, 0;
     outer: mov.u32 %j, 0;
@@ -74,7 +74,7 @@ def test_a_loop_with_a_barrier_consists_of_parts() -> None:
     assert tree(body) == "k(p(0) l(p(1) p(2)) p(3))"
 
 
-def test_a_way_around_a_barrier_ends_no_part() -> None:
+def test_a_path_around_a_barrier_joins_parts() -> None:
     body = """
     ld.param.u32 %n, [n]; setp.lt.u32 %p, %n, 8; @%p bra past;
     bar.sync 0;
@@ -83,7 +83,7 @@ def test_a_way_around_a_barrier_ends_no_part() -> None:
     assert tree(body) == "k(p(0 1 2))"
 
 
-def test_loops_that_cross_each_other_leave_the_longest() -> None:
+def test_of_overlapping_loops_the_longest_is_a_region() -> None:
     body = """
     one: add.u32 %i, %i, 1;
     two: add.u32 %j, %j, 1; setp.lt.u32 %p, %i, 8; @%p bra one;

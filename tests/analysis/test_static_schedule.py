@@ -1,4 +1,4 @@
-"""What a block does from its begin to its end, where its size says so: as followed by hand."""
+"""Tests the static schedules of kernels whose control flow depends on the size of the block."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ setp.ne.u32 %p, %s, 0;
 @%p bra lap;
 last:
 """
-"""`for (s = blockDim.x / 2; s > 0; s /= 2)`"""
+"""The loop `for (s = blockDim.x / 2; s > 0; s /= 2)`."""
 
 LAPS = """
 ld.param.u32 %n, [laps];
@@ -70,7 +70,7 @@ add.u32 %k, %k, 1;
 setp.lt.u32 %p, %k, %n;
 @%p bra lap;
 """
-"""`for (k = 0; k < laps; k++)`"""
+"""The loop `for (k = 0; k < laps; k++)`."""
 
 
 def program(body: str) -> Program:
@@ -83,37 +83,38 @@ def lengths(body: str, size: tuple[int, int, int] | None) -> int:
 
 
 @pytest.mark.parametrize(("threads", "barriers"), [(32, 6), (64, 7), (256, 9), (1024, 11), (96, 7)])
-def test_halves_are_counted(threads: int, barriers: int) -> None:
-    """A barrier for each bit of the number of threads, but the lowest: 96 goes by 48, 24, 12, 6, 3
-    and 1. One comes before; behind the last one thread ends."""
+def test_halving_loops_are_unrolled(threads: int, barriers: int) -> None:
+    """There is a barrier for each bit of the number of threads but the lowest: 96 threads go
+    through s = 48, 24, 12, 6, 3 and 1. One barrier comes before; after the last one the kernel
+    ends."""
     assert lengths(HALVES, (threads, 1, 1)) == barriers + 1
 
 
-def test_without_a_size_nothing_is_known() -> None:
+def test_no_schedule_without_the_size() -> None:
     assert lengths(HALVES, None) == 0
 
 
-def test_laps_of_which_only_the_launch_tells_are_not_known() -> None:
+def test_no_schedule_for_loop_bounds_from_parameters() -> None:
     assert lengths(LAPS, (64, 1, 1)) == 0
     assert size_for_static_schedule(program(LAPS), (64, 1, 1)) is None
 
 
-def test_what_is_known_of_all_sizes_needs_none() -> None:
+def test_a_schedule_for_all_sizes_needs_no_size() -> None:
     assert lengths("", None) == 2
     assert size_for_static_schedule(program(""), (64, 1, 1)) is None
 
 
-def test_a_size_tells_where_it_is_needed() -> None:
+def test_the_size_is_returned_where_it_is_needed() -> None:
     assert size_for_static_schedule(program(HALVES), (64, 1, 1)) == (64, 1, 1)
 
 
 @pytest.mark.parametrize("size", [(40, 1, 1), (32, 2, 1), (64, 1, 2)])
-def test_other_blocks_have_no_course(size: tuple[int, int, int]) -> None:
-    """Their last warp is not full, or not all their threads are along x."""
+def test_other_layouts_have_no_schedule(size: tuple[int, int, int]) -> None:
+    """The last warp is not full, or not all threads are along x."""
     assert warp_layout_of(size) is not WarpLayout.ROWS
     assert size_for_static_schedule(program(HALVES), size) is None
 
 
-def test_too_many_barriers_are_not_worth_it() -> None:
+def test_no_schedule_for_too_many_barriers() -> None:
     steps = "bar.sync 0;\n" * 30
     assert lengths(steps, None) == 0

@@ -1,4 +1,5 @@
-"""Terms of constants are what the reference machine makes of them; unknown ones stay unknown."""
+"""Tests that constant terms are folded to what the reference machine computes, and unknown ones
+not."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def operations(draw: st.DrawFn) -> tuple[Term, list[int]]:
 
 
 @given(operations())
-def test_constants_are_folded_as_terms_say(drawn: tuple[Term, list[int]]) -> None:
+def test_folded_constants_equal_evaluated_terms(drawn: tuple[Term, list[int]]) -> None:
     term, given = drawn
     types = [argument.type for argument in term.args]
     lanes = [splat(value, type, 1) for value, type in zip(given, types, strict=True)]
@@ -60,14 +61,15 @@ def test_only_integers_are_folded() -> None:
     )
 
 
-def test_what_is_unknown_stays_so() -> None:
+def test_unknown_operands_are_not_folded() -> None:
     term = Term("add", U32, (argument(0, U32), argument(1, U32)))
     assert TermShapes([ShapedValue(UNIFORM, 1), ShapedValue(UNIFORM)]).constant(term) is None
 
 
 @pytest.mark.parametrize("type", INTEGERS)
-def test_the_complement_of_a_stride_falls_as_fast(type: ScalarType) -> None:
-    """Of 5, 8, 11, ... it is -6, -9, -12, ...: ~x is -1 - x, which wraps around as x does."""
+def test_the_complement_negates_the_stride(type: ScalarType) -> None:
+    """The complement of 5, 8, 11, ... is -6, -9, -12, ...: ~x is -1 - x, which wraps around as x
+    does."""
     term = Term("not", type, (argument(0, type),))
     assert TermShapes([ShapedValue(VectorShape(1, 3))]).shape(term) == VectorShape(1, -3)
     assert TermShapes([ShapedValue(VectorShape(4, -1))]).shape(term) == VectorShape(4, 1)
@@ -75,13 +77,13 @@ def test_the_complement_of_a_stride_falls_as_fast(type: ScalarType) -> None:
     assert TermShapes([ShapedValue(VARYING)]).shape(term) == VARYING
 
 
-def test_the_complement_of_half_the_range_is_itself() -> None:
-    """Lanes 0 and 1 hold 0 and 0x8000, then 0xffff and 0x7fff: 0x8000 apart, either way."""
+def test_a_stride_of_half_the_range_is_its_own_negative() -> None:
+    """Lanes 0 and 1 hold 0 and 0x8000, then 0xffff and 0x7fff: 0x8000 is the difference in both."""
     term = Term("not", U16, (argument(0, U16),))
     assert TermShapes([ShapedValue(VectorShape(1, -0x8000))]).shape(term) == VectorShape(1, -0x8000)
 
 
-def test_the_complement_grows_from_row_to_row_by_the_same() -> None:
+def test_the_complement_is_linear_between_runs() -> None:
     """Rows that begin at 0, 16, 32 and so on: their complements begin at -1, -17, -33."""
     term = Term("not", U32, (argument(0, U32),))
     assert TermShapes([ShapedValue(VectorShape(2, 1))], linear=True).shape(term) == VectorShape(

@@ -307,7 +307,7 @@ def run(
     parameters = struct.pack("<QQ", source.address, target.address).ljust(32, b"\0")
     parameters += bytes(range(64))
     addresses = image.addresses(program.globals)
-    if PARAMETERS in program.places:
+    if PARAMETERS in program.slots:
         held = memory.allocate(len(parameters))
         memory.write(held.address, parameters)
         addresses += (held.address,)

@@ -1,7 +1,6 @@
-"""The kernels that show what each pass of the compiler does: passes/NAME.ptx is for the pass of
-that name, and its comments are for FileCheck (LLVM's "FileCheck - Flexible pattern matching file
-verifier").
-"""
+"""Loads the kernels that show what each pass does: passes/kernels/NAME.ptx is for the pass of that
+name, and its comments are for FileCheck (LLVM's "FileCheck - Flexible pattern matching file
+verifier")."""
 
 from __future__ import annotations
 
@@ -24,8 +23,8 @@ def kernel_for(name: Pass) -> Program:
 
 
 def check(text: str, name: Pass, prefix: str, folder: Path) -> int:
-    """Match what is made of a kernel with its comments that have a prefix; 0 where all is as they
-    say. FileCheck says on standard output what is not."""
+    """Matches text against the comments of a kernel that have a prefix. Returns 0 if all match;
+    FileCheck reports on standard output what does not."""
     found = folder / f"{name}.ll"
     found.write_text(text)
     options = Options(str(FOLDER / f"{name}.ptx"), str(found), check_prefixes=[prefix])

@@ -1,7 +1,7 @@
-"""Each pass of the compiler does what it is for, and nothing does it where the pass is left out.
+"""Tests that each pass has its effect on LLVM IR, which is absent if the pass is left out.
 
-passes/NAME.ptx is a kernel for the pass of that name. Its comments say what the LLVM IR has with
-all passes (WITH), and without this one (WITHOUT).
+kernels/NAME.ptx is a kernel for the pass of that name. Its comments describe the LLVM IR with all
+passes (WITH), and without this one (WITHOUT).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def emitted(name: Pass) -> str:
 
 
 @pytest.mark.parametrize("name", Pass)
-def test_a_pass_alone_does_what_it_is_for(
+def test_each_pass_changes_its_kernel(
     name: Pass, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
@@ -37,5 +37,5 @@ def test_a_pass_alone_does_what_it_is_for(
     assert check(without, name, "WITH", tmp_path) != 0
 
 
-def test_each_kernel_is_for_a_pass() -> None:
+def test_every_pass_has_a_kernel() -> None:
     assert {path.stem for path in FOLDER.iterdir()} == set(Pass)

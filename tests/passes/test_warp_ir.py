@@ -1,4 +1,4 @@
-"""The Warp IR has what each pass finds, and is read back from its text as it was."""
+"""Tests that the Warp IR has the facts of each pass, and is read back from its text unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from warploom.passes.pipeline import PIPELINE
 
 BLOCKS = ((256, 1, 1), (24, 8, 1))
 IN_TEXT = sorted(set(Pass) - {Pass.WARP_ORDER})
-"""The passes that the text shows: how a warp hands over is decided where code is emitted."""
+"""The passes whose facts are in the text. Warp order is decided when code is emitted."""
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.cu"))
 SOURCES = sorted({*(case.path for case in CASES), *EXAMPLES})
@@ -33,7 +33,7 @@ def made(name: Pass, block: tuple[int, int, int] = (256, 1, 1)) -> WarpIR:
 
 
 def irs(path: Path) -> Iterator[WarpIR]:
-    """Yield the IR of each kernel of a source, in two shapes of blocks."""
+    """Yields the IR of each kernel of a source, for two shapes of thread blocks."""
     module = wl.Device("h100").load(path)
     for name in module.kernels:
         for block in BLOCKS:
@@ -42,7 +42,7 @@ def irs(path: Path) -> Iterator[WarpIR]:
 
 
 @pytest.mark.parametrize("name", IN_TEXT)
-def test_a_pass_alone_finds_what_it_is_for(
+def test_each_pass_adds_its_facts(
     name: Pass, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
@@ -57,7 +57,7 @@ def test_a_pass_alone_finds_what_it_is_for(
 
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("name", Pass)
-def test_the_same_code_comes_of_what_is_parsed(name: Pass, block: tuple[int, int, int]) -> None:
+def test_parsed_ir_emits_the_same_code(name: Pass, block: tuple[int, int, int]) -> None:
     ir = made(name, block)
     parsed = parse_warp_ir(print_warp_ir(ir))
     assert parsed == ir
@@ -65,7 +65,7 @@ def test_the_same_code_comes_of_what_is_parsed(name: Pass, block: tuple[int, int
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_what_is_printed_is_parsed_as_it_was(path: Path) -> None:
+def test_printed_ir_is_parsed_back(path: Path) -> None:
     for ir in irs(path):
         text = print_warp_ir(ir)
         parsed = parse_warp_ir(text)
@@ -73,8 +73,8 @@ def test_what_is_printed_is_parsed_as_it_was(path: Path) -> None:
         assert print_warp_ir(parsed) == text
 
 
-def test_passes_change_nothing_that_was_there() -> None:
-    """An IR is frozen data: what a pass is given stays as it was."""
+def test_passes_do_not_mutate_their_input() -> None:
+    """An IR is frozen data: the input of a pass stays as it was."""
     ir = made(Pass.UNIFORMITY)
     text = print_warp_ir(ir)
     for one in PIPELINE:
@@ -92,7 +92,7 @@ def test_passes_change_nothing_that_was_there() -> None:
         ("consecutive/cache", "consecutive", "unpack"),
     ],
 )
-def test_a_text_that_is_none_is_an_error(
+def test_malformed_text_is_an_error(
     found: str, written: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, "predicated-blocks")
@@ -102,7 +102,7 @@ def test_a_text_that_is_none_is_an_error(
         parse_warp_ir(text.replace(found, written, 1))
 
 
-def test_the_ir_is_printed_behind_passes(
+def test_ir_is_printed_after_passes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(PRINT_VARIABLE, "masked-loops, uniformity")
@@ -118,13 +118,13 @@ def test_the_ir_is_printed_behind_passes(
     assert parse_warp_ir("# after " + printed[-1]) == ir
 
 
-def test_a_name_that_is_no_pass_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_pass_name_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PRINT_VARIABLE, "shape")
     with pytest.raises(wl.WarploomError, match=r"WARPLOOM_PRINT_AFTER=shape: .*shapes.*and all"):
         CompiledEngine()
 
 
-def test_names_of_passes_are_those_by_which_they_are_left_out() -> None:
+def test_pass_names_match_options() -> None:
     names = [one.name for one in PIPELINE]
     assert len({*names}) == len(names)
     assert {*Pass} - {*names} == {Pass.STEPS, Pass.WARP_ORDER}

@@ -1,4 +1,4 @@
-"""Where basic blocks begin and end, and where control goes from them."""
+"""Tests where basic blocks begin and end, and which successors they have."""
 
 import pytest
 
@@ -26,13 +26,13 @@ def test_a_branch_ends_a_block_and_a_label_begins_one() -> None:
 
 @pytest.mark.parametrize("barrier", ["bar.sync 0", "barrier.sync 0", "trap"])
 @pytest.mark.parametrize("guard", ["", "@p "])
-def test_the_warp_may_stop_behind_it(barrier: str, guard: str) -> None:
+def test_barriers_end_a_block(barrier: str, guard: str) -> None:
     made = program(f"mov.b32 r, 1; {guard}{barrier}; mov.b32 r, 2; ret;")
     assert made.blocks == (ProgramBlock(0, 0, 2, (1,)), ProgramBlock(1, 2, 4, (2,)))
 
 
 @pytest.mark.parametrize("meeting", ["bar.warp.sync -1", "vote.sync.any.pred p, p, -1"])
-def test_the_warp_may_stop_before_what_brings_lanes_together(meeting: str) -> None:
+def test_warp_synchronising_instructions_have_blocks_of_their_own(meeting: str) -> None:
     made = program(f"mov.b32 r, 1; {meeting}; mov.b32 r, 2; ret;")
     assert made.blocks == (
         ProgramBlock(0, 0, 1, (1,)),
@@ -42,7 +42,7 @@ def test_the_warp_may_stop_before_what_brings_lanes_together(meeting: str) -> No
 
 
 @pytest.mark.parametrize("leave", ["ret", "exit"])
-def test_leaving(leave: str) -> None:
+def test_exits_end_a_block(leave: str) -> None:
     made = program(f"@p {leave}; mov.b32 r, 1; {leave}; mov.b32 r, 2;")
     assert made.blocks == (
         ProgramBlock(0, 0, 1, (3, 1)),

@@ -1,4 +1,4 @@
-"""What a kernel's machine code is found by in the cache: all that decides it, and nothing else."""
+"""Tests that the digest of a kernel covers what determines its machine code, and nothing else."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def digest_of(text: str, kernel: str = "k") -> str:
         KERNEL.replace("mov.u32", ".loc 1 7 3\n    mov.u32") + '.file 1 "a.cu"\n',
     ],
 )
-def test_what_is_around_a_kernel_is_not_in_its_digest(same: str) -> None:
+def test_the_digest_ignores_the_rest_of_the_module(same: str) -> None:
     assert digest_of(same) == digest_of(KERNEL)
 
 
-def test_a_kernel_of_another_name_is_the_same() -> None:
+def test_the_digest_ignores_the_name() -> None:
     assert digest_of(KERNEL.replace("k(", "twin("), "twin") == digest_of(KERNEL)
 
 
@@ -71,7 +71,7 @@ def test_a_kernel_of_another_name_is_the_same() -> None:
         ("bra DONE", "bra.uni DONE"),
     ],
 )
-def test_what_decides_the_code_is_in_the_digest(old: str, new: str) -> None:
+def test_the_digest_covers_what_determines_the_code(old: str, new: str) -> None:
     assert old in KERNEL
     assert digest_of(KERNEL.replace(old, new)) != digest_of(KERNEL)
 
@@ -101,7 +101,7 @@ def test_the_order_of_sets_and_the_process_do_not_matter() -> None:
     assert done.stdout.strip() == digest(*values)
 
 
-def test_values_side_by_side_are_told_apart() -> None:
+def test_adjacent_values_are_delimited() -> None:
     assert digest(("a", "b")) != digest(("ab",)) != digest((("a",), "b"))
     assert digest(1, 2) != digest(12)
     assert digest("1") != digest(1)

@@ -1,6 +1,6 @@
-"""Immediate post-dominators of graphs whose answers are worked out by hand, and of random ones.
+"""Tests immediate post-dominators of graphs worked out by hand, and of random ones.
 
-A graph is the list of each node's successors; the exit is the number behind the last node.
+A graph is the list of each node's successors; the exit is the number after the last node.
 """
 
 import pytest
@@ -46,8 +46,8 @@ def test_by_hand(graph: list[tuple[int, ...]], expected: tuple[int, ...]) -> Non
     assert post_dominators(graph) == expected
 
 
-def reaches(graph: list[tuple[int, ...]], start: int, goal: int, without: int) -> bool:
-    """Whether some path from `start` to `goal` does not come through `without`."""
+def has_path(graph: list[tuple[int, ...]], start: int, goal: int, without: int) -> bool:
+    """Returns whether some path from `start` to `goal` does not pass `without`."""
     if start == without:
         return False
     seen, pending = {start}, [start]
@@ -77,21 +77,23 @@ def test_against_the_definition(graph: list[tuple[int, ...]]) -> None:
     exit = len(graph)
     never = exit + 1
     found = post_dominators(graph)
-    if not all(reaches(graph, b, exit, never) for b in range(exit)):
+    if not all(has_path(graph, b, exit, never) for b in range(exit)):
         return
     for block in range(exit):
         above = {
-            d for d in range(exit) if d != block and not reaches(graph, block, exit, without=d)
+            d for d in range(exit) if d != block and not has_path(graph, block, exit, without=d)
         } | {exit}
         nearest = {
-            d for d in above if all(o in (exit, d) or not reaches(graph, d, exit, o) for o in above)
+            d
+            for d in above
+            if all(o in (exit, d) or not has_path(graph, d, exit, o) for o in above)
         }
         assert {found[block]} == nearest
 
 
 @given(graphs())
-def test_every_block_comes_to_the_exit(graph: list[tuple[int, ...]]) -> None:
-    """Whatever loops for ever, following the answers from any block ends at the exit."""
+def test_following_post_dominators_ends_at_the_exit(graph: list[tuple[int, ...]]) -> None:
+    """Even in endless loops, following post-dominators from any block ends at the exit."""
     found = post_dominators(graph)
     for block in range(len(graph)):
         steps = 0
@@ -102,11 +104,11 @@ def test_every_block_comes_to_the_exit(graph: list[tuple[int, ...]]) -> None:
 
 
 @given(graphs())
-def test_endless_loops_leave_the_rest_alone(graph: list[tuple[int, ...]]) -> None:
+def test_endless_loops_do_not_affect_other_blocks(graph: list[tuple[int, ...]]) -> None:
     """A block from which no endless loop can be entered has its plain post-dominator."""
     exit = len(graph)
-    endless = {b for b in range(exit) if not reaches(graph, b, exit, exit + 1)}
+    endless = {b for b in range(exit) if not has_path(graph, b, exit, exit + 1)}
     found = post_dominators(graph)
     for block in set(range(exit)) - endless:
-        if not any(reaches(graph, block, e, exit + 1) for e in endless):
-            assert not reaches(graph, block, exit, without=found[block]) or found[block] == exit
+        if not any(has_path(graph, block, e, exit + 1) for e in endless):
+            assert not has_path(graph, block, exit, without=found[block]) or found[block] == exit

@@ -1,4 +1,4 @@
-"""Calls put in place: what is issued, what is renamed, what cannot be followed."""
+"""Tests inlined calls: what is issued, what is renamed, and which calls are refused or retained."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def show(instruction: Instruction) -> str:
     return f"{sign}{instruction.operation.text} {' '.join(names)}".strip()
 
 
-def test_a_call_brings_in_the_body() -> None:
+def test_a_call_is_followed_by_the_inlined_body() -> None:
     made = program(CALLEE + CALLER.replace("GUARD", ""))
     assert [show(i) for i in made.instructions[:11]] == [
         "st.param.b32 [x] r",
@@ -92,7 +92,7 @@ def test_static_variables_are_one_and_local_ones_are_not() -> None:
     made = program(CALLEE + CALLER.replace("GUARD", ""))
     assert made.shared_bytes == 4
     assert made.local_bytes == 8
-    assert made.places["l@1"].offset != made.places["l@2"].offset
+    assert made.slots["l@1"].offset != made.slots["l@2"].offset
 
 
 def test_registers_of_every_copy_are_declared() -> None:
@@ -159,7 +159,7 @@ def test_values_are_stored_into_parameters() -> None:
     assert made.frame_bytes == 8
 
 
-def test_a_function_without_a_body_cannot_be_followed() -> None:
+def test_a_function_without_a_body_is_refused() -> None:
     text = ".extern .func vprintf(); .entry k() { call vprintf; }"
     with pytest.raises(UnsupportedInstruction, match="has no body") as caught:
         program(text)
@@ -175,7 +175,7 @@ def test_a_function_without_a_body_cannot_be_followed() -> None:
         ".func g(); .func f() { call g; } .func g() { call f; } .entry k() { call f; }",
     ],
 )
-def test_a_function_that_can_call_itself_stands_there_once(text: str) -> None:
+def test_a_recursive_function_is_emitted_once(text: str) -> None:
     made = program(text)
     seen = [i for n, i in enumerate(made.instructions) if n not in made.hidden]
     assert [i.operation.name for i in seen].count("call") == text.count("call")
@@ -187,7 +187,7 @@ def test_direct_calls_are_still_inlined_where_the_address_is_taken_too() -> None
     assert made.depth is None
 
 
-def test_an_extern_function_that_nobody_calls_is_fine() -> None:
+def test_an_extern_function_that_is_not_called_is_accepted() -> None:
     assert program(".extern .func vprintf(); .entry k() { ret; }").blocks
 
 
@@ -210,9 +210,7 @@ def chain(count: int, calls: int) -> str:
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
 @pytest.mark.parametrize(("count", "calls"), [(3, 2), (12, 2), (300, 1)])
-def test_functions_that_call_each_other_often_stay_calls(
-    count: int, calls: int, engine: str
-) -> None:
+def test_calls_that_multiply_are_not_inlined(count: int, calls: int, engine: str) -> None:
     """Inlined, there were 2^n copies, or calls deeper than Python can go."""
     gpu = wl.Device("a100", engine=engine)
     out = gpu.zeros(1, np.uint32)

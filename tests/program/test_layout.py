@@ -1,4 +1,4 @@
-"""Where variables live, and the program that `build` puts together."""
+"""Tests the offsets of variables, and the program that `build` returns."""
 
 from pathlib import Path
 
@@ -19,13 +19,13 @@ def program(body: str, module: str = "", parameters: str = "") -> Program:
     return build(parse(text), "k")
 
 
-def test_parameters_stand_at_their_alignment() -> None:
+def test_parameters_are_aligned() -> None:
     made = program(
         "ret;",
         parameters=".param .u8 a1, .param .u64 b1, .param .u32 c1, .param .align 16 .b8 d1[20],"
         " .param .v2 .f32 e1, .param .u16 f1",
     )
-    assert {name: (p.offset, p.size) for name, p in made.places.items()} == {
+    assert {name: (p.offset, p.size) for name, p in made.slots.items()} == {
         "a1": (0, 1),
         "b1": (8, 8),
         "c1": (16, 4),
@@ -43,12 +43,12 @@ def test_shared_variables_then_dynamic_memory() -> None:
         ".shared .f64 first; .shared .b32 unused[100]; .extern .shared .b8 dyn[];"
         ".extern .shared .align 64 .b8 late[];",
     )
-    assert made.places["first"] == VariableSlot(Space.SHARED, 0, 8)
-    assert made.places["own"] == VariableSlot(Space.SHARED, 8, 6)
-    assert "unused" not in made.places
+    assert made.slots["first"] == VariableSlot(Space.SHARED, 0, 8)
+    assert made.slots["own"] == VariableSlot(Space.SHARED, 8, 6)
+    assert "unused" not in made.slots
     assert made.shared_bytes == 14
     assert made.dynamic_shared_offset == 64
-    assert made.places["dyn"] == made.places["late"] == VariableSlot(Space.SHARED, 64, 0)
+    assert made.slots["dyn"] == made.slots["late"] == VariableSlot(Space.SHARED, 64, 0)
 
 
 def test_dynamic_memory_suits_every_type() -> None:
@@ -58,16 +58,16 @@ def test_dynamic_memory_suits_every_type() -> None:
     assert made.dynamic_shared_offset == 16
 
 
-def test_local_and_frame_are_apart() -> None:
+def test_local_and_frame_offsets_are_separate() -> None:
     made = program(
         ".local .b8 l1; .local .align 8 .b8 l2[12]; .param .b64 f1; .param .b32 f2;"
         "st.local.b8 [l1], r; mov.u64 a, l2; st.param.b32 [f2+0], r; st.param.b64 [f1], a;"
     )
-    assert made.places["l1"] == VariableSlot(Space.LOCAL, 0, 1)
-    assert made.places["l2"] == VariableSlot(Space.LOCAL, 8, 12)
+    assert made.slots["l1"] == VariableSlot(Space.LOCAL, 0, 1)
+    assert made.slots["l2"] == VariableSlot(Space.LOCAL, 8, 12)
     assert made.local_bytes == 20
-    assert made.places["f1"] == VariableSlot(Space.PARAM, 0, 8, frame=True)
-    assert made.places["f2"] == VariableSlot(Space.PARAM, 8, 4, frame=True)
+    assert made.slots["f1"] == VariableSlot(Space.PARAM, 0, 8, frame=True)
+    assert made.slots["f2"] == VariableSlot(Space.PARAM, 8, 4, frame=True)
     assert made.frame_bytes == 12
 
 
@@ -78,22 +78,22 @@ def test_globals_are_numbered() -> None:
         ".global .b32 unused;",
     )
     assert made.globals == ("g2", "g1", "c")
-    assert made.places["g2"] == VariableSlot(Space.GLOBAL, 0, 12)
-    assert made.places["g1"] == VariableSlot(Space.GLOBAL, 1, 8)
-    assert made.places["c"] == VariableSlot(Space.CONST, 2, 4)
+    assert made.slots["g2"] == VariableSlot(Space.GLOBAL, 0, 12)
+    assert made.slots["g1"] == VariableSlot(Space.GLOBAL, 1, 8)
+    assert made.slots["c"] == VariableSlot(Space.CONST, 2, 4)
 
 
-def test_an_own_variable_does_not_take_the_place_of_a_later_one() -> None:
+def test_a_function_variable_may_have_the_name_of_a_module_variable() -> None:
     text = (
         f"{HEAD}.func f(); .entry k() {{ .reg .b32 r; .shared .b32 s;"
         " st.shared.b32 [s], r; call f; }"
         " .shared .b64 s; .func f() { .reg .b32 r; ld.shared.b32 r, [s]; }"
     )
     made = build(parse(text), "k")
-    assert sorted((p.offset, p.size) for p in made.places.values()) == [(0, 8), (8, 4)]
+    assert sorted((p.offset, p.size) for p in made.slots.values()) == [(0, 8), (8, 4)]
 
 
-def test_functions_have_addresses_of_their_own() -> None:
+def test_functions_have_distinct_addresses() -> None:
     made = program("mov.u64 a, f; mov.u64 a, g;", ".func f() { ret; } .func g() { ret; }")
     found = [i.operands[1] for i in made.instructions if i.operation.name == "mov"]
     assert all(isinstance(one, Immediate) and one.value for one in found)

@@ -1,4 +1,4 @@
-"""Live registers of small programs: by hand, and against a search over all paths."""
+"""Tests live registers of small programs: by hand, and against a search over all paths."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ def names(made: Program) -> list[set[str]]:
     return [{r.name for r in live} for live in made.live_in]
 
 
-def test_a_loop_keeps_what_its_next_round_reads() -> None:
+def test_registers_of_the_next_iteration_are_live() -> None:
     made = program(
         "mov.b32 a, 0; mov.b32 b, 9;"
         "L: add.s32 a, a, b; setp.lt.s32 p, a, 100; @p bra L;"
@@ -30,12 +30,12 @@ def test_a_loop_keeps_what_its_next_round_reads() -> None:
     assert names(made) == [{"x"}, {"a", "b", "x"}, {"a", "x"}]
 
 
-def test_a_guarded_write_ends_nothing() -> None:
+def test_a_guarded_write_kills_nothing() -> None:
     made = program("bra L; L: @p mov.b32 a, 1; mov.b32 b, 2; add.s32 c, a, b; @q bra L;")
     assert names(made)[1] == {"p", "q", "a"}
 
 
-def test_a_write_on_one_side_ends_nothing_before_the_branch() -> None:
+def test_a_write_on_one_path_kills_nothing_before_the_branch() -> None:
     made = program("bra M; M: @p bra L; mov.b32 a, 1; L: st.global.b32 [x], a;")
     assert names(made)[1] == {"p", "a", "x"}
 
@@ -67,7 +67,7 @@ def bodies(draw: st.DrawFn) -> str:
 
 
 def read_before_written(made: Program, block: ProgramBlock, register: str) -> bool:
-    """Whether some path from the start of a block reads the register before writing it."""
+    """Returns whether some path from the start of a block reads the register before writing it."""
     seen: set[int] = set()
     pending = [block.index]
     while pending:

@@ -73,9 +73,9 @@ def context_layout(
         return ContextLayout(by_lane | local, {}, by_lane, end, starts[-1])
 
     def bytes_by_shape(register: Register) -> int:
-        return shapes.known[register].width * max(1, register.type.bits // 8)
+        return shapes.by_register[register].width * max(1, register.type.bits // 8)
 
-    having = [register for register in shared if register in shapes.known]
+    having = [register for register in shared if register in shapes.by_register]
     having.sort(key=bytes_by_shape, reverse=True)
     packed = list(accumulate(map(bytes_by_shape, having), initial=starts[-1]))
     shaped = dict(zip(having, packed, strict=False))

@@ -24,9 +24,9 @@ def frame_access(program: Program, instruction: Instruction) -> range | None:
     if instruction.operation.name not in ("ld", "st"):
         return None
     address = next(o for o in instruction.operands if isinstance(o, Address))
-    if not isinstance(address.base, Symbol) or address.base.name not in program.places:
+    if not isinstance(address.base, Symbol) or address.base.name not in program.slots:
         return None
-    place = program.places[address.base.name]
+    place = program.slots[address.base.name]
     if not place.frame:
         return None
     data = next(o for o in instruction.operands if not isinstance(o, Address))

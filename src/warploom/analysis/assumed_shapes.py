@@ -29,9 +29,12 @@ def assumed_shapes(
     """Returns the shapes of registers in all blocks of a loop, assuming that registers `live` at
     its header have the shape that they have in other blocks. Returns None if a register would lose
     a shape that it has without the assumption."""
-    kept, inside = shapes.at(blocks[0]), set(live)
-    entry_shapes = {r: shape for r, shape in shapes.known.items() if r in inside or r in kept}
+    header_shapes, inside = shapes.at(blocks[0]), set(live)
+    entry_shapes = {
+        r: shape for r, shape in shapes.by_register.items() if r in inside or r in header_shapes
+    }
     varying: set[Register] = set()
+    # Each round drops the assumption about one register that did not retain its shape.
     while (found := _shapes_inside(program, warp_layout, entry_shapes, blocks, varying)) is None:
         if any(register in shapes.at(index) for index in blocks for register in varying):
             return None

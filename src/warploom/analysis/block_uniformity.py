@@ -58,10 +58,10 @@ def has_uniform_barriers(program: Program) -> bool:
     """Returns whether all threads of a block execute its barriers in the same order in every
     launch: no branch that threads may take differently controls a barrier. The answer is cached in
     the program."""
-    uniform = program.kept.get(has_uniform_barriers)
+    uniform = program.cache.get(has_uniform_barriers)
     if uniform is None:
         operand_shapes = OperandShapes(
-            program, WarpLayout.BLOCK, shapes_of(program, WarpLayout.BLOCK).known
+            program, WarpLayout.BLOCK, shapes_of(program, WarpLayout.BLOCK).by_register
         )
         divergent = divergent_blocks(program, operand_shapes)
         uniform = not any(
@@ -70,7 +70,7 @@ def has_uniform_barriers(program: Program) -> bool:
             for block in program.blocks
             for instruction in program.instructions[block.start : block.stop]
         )
-        program.kept[has_uniform_barriers] = uniform
+        program.cache[has_uniform_barriers] = uniform
     return bool(uniform)
 
 
@@ -87,9 +87,9 @@ def _may_skip_barrier(instruction: Instruction) -> bool:
 
 def is_pure(instruction: Instruction) -> bool:
     """Returns whether an instruction only computes, in every lane, and reads no clock."""
-    quiet = computes(instruction) or instruction.operation.name in ("mov", "cvta")
+    computes_only = computes(instruction) or instruction.operation.name in ("mov", "cvta")
     return (
-        quiet
+        computes_only
         and instruction.guard is None
         and member_mask(instruction) is None
         and not reads_clock([instruction])
@@ -113,9 +113,9 @@ def deciding_comparison(program: Program, block: ProgramBlock) -> Instruction | 
         and instruction.guard is None
     )
     later = {register for one in inside[writers[-1] + 1 :] for register in writes(one)}
-    same = (
+    unchanged = (
         plain
         and isinstance(instruction.operands[0], Register)
         and later.isdisjoint(instruction.operands)
     )
-    return instruction if same else None
+    return instruction if unchanged else None

@@ -73,12 +73,14 @@ class DivergencePoints:
         the first barrier are left out if all are too many instructions (MOST_IN_REGION_VERSIONS),
         then all blocks."""
         waiting = {b.index for b in self.program.blocks if self._ends_with_barrier(b)}
-        behind = {self.program.blocks[index].successors[-1] for index in waiting}
-        for starts in ({0} | behind, behind) if waiting else ():
-            found = self._between_barriers(starts, waiting)
-            size = sum(self.program.blocks[i].stop - self.program.blocks[i].start for i in found)
+        after_barriers = {self.program.blocks[index].successors[-1] for index in waiting}
+        for starts in ({0} | after_barriers, after_barriers) if waiting else ():
+            between_barriers = self._between_barriers(starts, waiting)
+            size = sum(
+                self.program.blocks[i].stop - self.program.blocks[i].start for i in between_barriers
+            )
             if size <= MOST_IN_REGION_VERSIONS:
-                return found
+                return between_barriers
         return frozenset()
 
     def _between_barriers(self, starts: set[int], waiting: set[int]) -> frozenset[int]:
@@ -142,6 +144,8 @@ class DivergencePoints:
         found: set[int] = set()
         for block, targets in self._branches:
             stop = {self.program.exit}
+            # Without reconvergence at the point, only blocks that were followed before end the
+            # search.
             stop |= {self.program.reconvergence[block]} if gathers else found
             found |= self._reachable(targets, stop)
         return frozenset(found)
@@ -164,13 +168,13 @@ class DivergencePoints:
         blocks, instructions = self.program.blocks, self.program.instructions
         if self.mixes:
             return frozenset(block.index for block in blocks)
-        places = {to for block in blocks for to in block.successors if to <= block.index}
-        places |= self.reconvergence_points | {
+        targets = {to for block in blocks for to in block.successors if to <= block.index}
+        targets |= self.reconvergence_points | {
             block for waiting in self.waiting_blocks.values() for block in waiting
         }
-        places |= {b.successors[-1] for b in blocks if self._ends_with_barrier(b)}
-        places |= {b.index for b in blocks if may_wait_before(instructions[b.start])}
-        return frozenset(places - {self.program.exit})
+        targets |= {b.successors[-1] for b in blocks if self._ends_with_barrier(b)}
+        targets |= {b.index for b in blocks if may_wait_before(instructions[b.start])}
+        return frozenset(targets - {self.program.exit})
 
 
 def is_block_barrier(instruction: Instruction) -> bool:

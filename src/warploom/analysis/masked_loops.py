@@ -35,7 +35,7 @@ class MaskedRegion:
     """A region with one entry, whose exits all lead to one block.
 
     `blocks` are entered at `header`; those in `exits` have a successor outside, block `point`.
-    `written` are the registers that are written where some lanes may have left already, `kept`
+    `written` are the registers that are written where some lanes may have left already, `merged`
     those of them that are live at `point`.
     """
 
@@ -44,7 +44,7 @@ class MaskedRegion:
     exits: frozenset[int]
     point: int
     written: frozenset[Register]
-    kept: frozenset[Register]
+    merged: frozenset[Register]
 
 
 def masked_regions(program: Program) -> tuple[MaskedRegion, ...]:
@@ -57,11 +57,11 @@ def masked_regions(program: Program) -> tuple[MaskedRegion, ...]:
     candidates = [*natural_loops(program, before).items(), *_skipped_regions(program)]
     found = (_region(program, before, header, blocks) for header, blocks in candidates)
     regions = sorted((one for one in found if one), key=lambda region: -len(region.blocks))
-    kept: list[MaskedRegion] = []
+    outermost: list[MaskedRegion] = []
     for region in regions:
-        if not any(region.blocks <= one.blocks and region.point == one.point for one in kept):
-            kept.append(region)
-    return tuple(kept)
+        if not any(region.blocks <= one.blocks and region.point == one.point for one in outermost):
+            outermost.append(region)
+    return tuple(outermost)
 
 
 def _skipped_regions(program: Program) -> Iterator[tuple[int, set[int]]]:
@@ -78,13 +78,13 @@ def _skipped_regions(program: Program) -> Iterator[tuple[int, set[int]]]:
 
 
 def _region(
-    program: Program, before: list[list[int]], header: int, blocks: set[int]
+    program: Program, predecessor_lists: list[list[int]], header: int, blocks: set[int]
 ) -> MaskedRegion | None:
     """Returns the masked region with a header and blocks; None if they do not qualify."""
-    one_way_in = all(blocks.issuperset(before[block]) for block in blocks - {header})
+    single_entry = all(blocks.issuperset(predecessor_lists[block]) for block in blocks - {header})
     out = [(b, to) for b in blocks for to in program.blocks[b].successors if to not in blocks]
     points = {to for _, to in out}
-    if (0 in blocks and header) or not one_way_in or len(points) != 1:
+    if (0 in blocks and header) or not single_entry or len(points) != 1:
         return None
     point = points.pop()
     # Exits must go forward in program order: else `point` may be reached before the region.
@@ -102,8 +102,8 @@ def _region(
         for instruction in _instructions_of(program, after)
         for register in writes(instruction)
     )
-    kept = written & program.live_in[point]
-    return MaskedRegion(header, frozenset(blocks), exits, point, written, kept)
+    merged = written & program.live_in[point]
+    return MaskedRegion(header, frozenset(blocks), exits, point, written, merged)
 
 
 def _after_exits(program: Program, blocks: set[int], exits: frozenset[int]) -> set[int]:

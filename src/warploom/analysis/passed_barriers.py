@@ -35,11 +35,11 @@ def barriers_passed_by_all(program: Program) -> frozenset[int]:
     kinds = (words.WARP_SYNC,) if uniform else (words.WARP_SYNC, words.BARRIER_SYNC)
     found = set[int]()
     for block in program.blocks:
-        behind = any(
+        passed = any(
             each in executed_by_all and _does_something(program, each)
             for each in _post_dominators(program, block.index)
         )
-        if behind:
+        if passed:
             found |= {
                 index
                 for index in range(block.start, block.stop)

@@ -68,6 +68,7 @@ def body_instructions(program: Program, body: ProgramBlock) -> range:
 
 
 def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: OperandShapes) -> bool:
+    """Returns whether a body is short enough and all of its instructions can run under a mask."""
     inside = [program.instructions[index] for index in body_instructions(program, body)]
     return len(inside) <= LONGEST_PREDICATED_BLOCK and all(
         _can_be_masked(instruction, operand_shapes) for instruction in inside

@@ -85,6 +85,7 @@ class _LoopNest:
         self._program = program
         found = natural_loops(program, predecessors(program)).items()
         self._loops: dict[int, frozenset[int]] = {}
+        # The largest first: of loops that overlap without being nested, it is retained.
         for header, blocks in sorted(found, key=lambda loop: (-len(loop[1]), loop[0])):
             if all(blocks <= one or blocks.isdisjoint(one) for one in self._loops.values()):
                 self._loops[header] = frozenset(blocks)

@@ -56,6 +56,7 @@ def scattered_registers(
         for register in reads(instruction):
             if register not in shapes:
                 users.setdefault(register, []).append(instruction)
+    # Popped in program order: most levels are final after one visit.
     pending = list(reversed(program.instructions))
     while pending:
         instruction = pending.pop()

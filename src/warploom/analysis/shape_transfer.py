@@ -56,28 +56,32 @@ BlockShapes = Mapping[Register, VectorShape]
 class RegisterShapes:
     """The shapes of a program's registers, by basic block.
 
-    A register has one shape (`known`), but is varying in the blocks that have it in `varying`.
-    Lanes leave the `masked_regions` separately (`analysis.masked_loops`), of which outer ones come
+    A register has one shape (`by_register`), but is varying in the blocks whose set in `varying`
+    has it. Lanes leave the `masked_regions` separately (`analysis.masked_loops`); outer ones come
     first.
     """
 
-    known: BlockShapes
+    by_register: BlockShapes
     varying: tuple[frozenset[Register], ...]
     masked_regions: tuple[MaskedRegion, ...]
 
     def __bool__(self) -> bool:
-        return bool(self.known)
+        return bool(self.by_register)
 
     def at(self, block: int) -> BlockShapes:
         """Returns the shapes of registers in a block."""
-        if block not in self._by_block:
-            loose = self.becomes_varying(block)
-            here = {r: s for r, s in self.known.items() if r not in loose} if loose else self.known
-            self._by_block[block] = here
-        return self._by_block[block]
+        if block not in self._at_block:
+            varying = self.becomes_varying(block)
+            shapes = (
+                {r: s for r, s in self.by_register.items() if r not in varying}
+                if varying
+                else self.by_register
+            )
+            self._at_block[block] = shapes
+        return self._at_block[block]
 
     @cached_property
-    def _by_block(self) -> dict[int, BlockShapes]:
+    def _at_block(self) -> dict[int, BlockShapes]:
         return {}
 
     def becomes_varying(self, block: int) -> frozenset[Register]:
@@ -87,7 +91,7 @@ class RegisterShapes:
     @cached_property
     def lasting(self) -> frozenset[Register]:
         """Returns the registers that have their shapes in every block."""
-        return frozenset(self.known).difference(*self.varying)
+        return frozenset(self.by_register).difference(*self.varying)
 
     def around(self, block: int) -> tuple[MaskedRegion, ...]:
         """Returns the masked regions that contain a block, the innermost last."""
@@ -156,6 +160,7 @@ def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
     if name == "%tid.y" and warp_layout is WarpLayout.IN_ROWS:
         return VectorShape(2)
     if warp_layout in BLOCK_WIDE:
+        # Clocks are read by each warp at a time of its own.
         agreed = special.varies in (Varies.BLOCK, Varies.LAUNCH) and special.clock_bit is None
         return UNIFORM if agreed else VARYING
     if name == "%laneid":
@@ -227,31 +232,36 @@ class OperandShapes:
         """Yields the registers that an instruction writes, with the shapes of results at the
         registers' width."""
         agreed = self.guard(instruction) == UNIFORM
-        for place, target in enumerate(_written_registers(instruction)):
+        for position, target in enumerate(_written_registers(instruction)):
             if target is None:
                 continue
             shape = VARYING
             if agreed:
                 shape = (
-                    self._term_result(instruction, place, target)
+                    self._term_result(instruction, position, target)
                     if computes(instruction)
                     else self._move_or_load_result(instruction, target)
                 )
+            # Predicates are masks of the warp, unless one bit holds for all lanes.
             if target.type == PRED and shape != UNIFORM:
                 shape = VARYING
             yield target, shape
 
-    def _term_result(self, instruction: Instruction, place: int, target: Register) -> VectorShape:
+    def _term_result(
+        self, instruction: Instruction, position: int, target: Register
+    ) -> VectorShape:
+        """Returns the shape of destination number `position` of an instruction that computes."""
         sources = tuple(
             spread(instruction.operands[len(instruction.operation.spec.destinations) :])
         )
         terms = instruction.operation.terms_for(len(sources))
-        if place >= len(terms):
+        if position >= len(terms):
             return VARYING
-        term = terms[place]
+        term = terms[position]
         return _resized(self.terms(instruction).shape(term), term.type.bits, target.type.bits)
 
     def _move_or_load_result(self, instruction: Instruction, target: Register) -> VectorShape:
+        """Returns the shape of the destination of a move or load; varying for others."""
         match instruction.operation.name:
             case "mov" | "cvta":
                 source = instruction.operands[1]
@@ -273,7 +283,7 @@ class OperandShapes:
         if space is Space.PARAM:
             assert isinstance(address, Address)
             base = address.base
-            named = isinstance(base, Symbol) and not self.program.places[base.name].frame
+            named = isinstance(base, Symbol) and not self.program.slots[base.name].frame
             return UNIFORM if named else VARYING
         shared = space in (Space.GLOBAL, Space.CONST, Space.SHARED)
         if not shared or self.warp_layout in BLOCK_WIDE:

@@ -56,6 +56,7 @@ def size_for_static_schedule(program: Program, size: Size) -> Size | None:
     """Returns the block size of a launch, if the kernel has a static schedule for it, but none
     without it; else None."""
     x, y, z = size
+    # All warps are full, and all threads lie along x, or in rows of 16.
     whole = x * y % 32 == 0 and z == 1 and (y == 1 or x == 16)
     short = len(program.instructions) <= LONGEST
     if not (whole and short and _reads_block_size(program)):
@@ -171,6 +172,8 @@ class _BlockExecution:
         the entry), the blocks since then, and the uniform branches with whether they are taken.
         Stops where the path is unknown."""
         site, at, path, choices = None, 0, list[int](), dict[int, bool]()
+        # A block that is visited twice without a barrier between is in a loop, which no warp loop
+        # covers.
         while at != self.program.exit and at not in path:
             block = self.program.blocks[at]
             path.append(at)

@@ -220,6 +220,8 @@ class _Recurrences:
             state = dict(begins)
             for index in self._order:
                 self._transfer(index, state)
+            # An assumption fails if the register after an iteration is not its own value plus an
+            # invariant.
             wrong = [r for r, was in begins.items() if was.linear and state[r].base != r]
             if not wrong:
                 return
@@ -272,6 +274,8 @@ class _Recurrences:
     def _operand(
         self, operand: Operand, type: ScalarType, state: Mapping[Register, Recurrence]
     ) -> Recurrence:
+        """Returns the recurrence of an operand that is read as `type`; truncation drops the base
+        register."""
         if not isinstance(operand, Register):
             return INVARIANT
         recurrence = state.get(operand, NONLINEAR if operand in self._writers else INVARIANT)
@@ -297,10 +301,10 @@ class _Recurrences:
         match term.op:
             case "add" | "sub":
                 bases = [one.base for one in args if one.advances]
-                kept = (
+                base = (
                     bases[0] if len(bases) == 1 and (term.op == "add" or args[0].advances) else None
                 )
-                return Recurrence(advances=True, base=kept)
+                return Recurrence(advances=True, base=base)
             case "neg" | "truncate":
                 return ADVANCING
             case "reinterpret" if term.args[0].type.is_integer:
@@ -338,11 +342,11 @@ class _Recurrences:
                 return None
             relation = staying_relation(self.program, self._blocks, block, index)
             shapes = [self._operand_shapes.shape(one, type) for one in instruction.operands[1:3]]
-            known = all(shape.is_affine for shape in shapes)
+            bounded = all(shape.is_affine for shape in shapes)
             # With `!=` each lane leaves in an iteration of its own unless both sides are uniform.
             if relation == "ne":
-                known = known and all(shape.width == 1 and not shape.stride for shape in shapes)
-            return index if known and relation in BOUNDING else None
+                bounded = bounded and all(shape.width == 1 and not shape.stride for shape in shapes)
+            return index if bounded and relation in BOUNDING else None
         return None
 
     def slice_of(self, index: int, operands: Iterable[Operand]) -> set[int] | None:

@@ -63,12 +63,14 @@ def shapes_of(
         if all(register in varying_by_block[block] for block, register in lost_shape):
             break
         _to_varying(program, varying_by_block, lost_shape)
-    known = {r: shapes[r] for r in program.registers if r in shapes and shapes[r].is_affine}
-    varying = tuple(frozenset(known.keys() & here) for here in varying_by_block)
+    affine = {r: shapes[r] for r in program.registers if r in shapes and shapes[r].is_affine}
+    varying = tuple(frozenset(affine.keys() & here) for here in varying_by_block)
     if block_wide:
-        known = {r: s for r, s in known.items() if not any(r in here for here in varying_by_block)}
+        affine = {
+            r: s for r, s in affine.items() if not any(r in here for here in varying_by_block)
+        }
         varying = ()
-    return RegisterShapes(known, varying, tuple(masked))
+    return RegisterShapes(affine, varying, tuple(masked))
 
 
 def _fixed_point(
@@ -84,14 +86,16 @@ def _fixed_point(
         pending = False
         for block in program.blocks:
             varying = varying_by_block[block.index]
-            kept = {register: shapes[register] for register in varying if register in shapes}
+            # Registers that are varying in this block are so for its instructions only: their
+            # shapes elsewhere are restored after it.
+            saved = {register: shapes[register] for register in varying if register in shapes}
             shapes.update(dict.fromkeys(varying, VARYING))
             for instruction in program.instructions[block.start : block.stop]:
                 if _has_operand_shapes(instruction, shapes):
                     pending |= _join(shapes, operand_shapes.results(instruction), varying)
             for register in varying:
                 del shapes[register]
-            shapes.update(kept)
+            shapes.update(saved)
     return shapes
 
 
@@ -160,7 +164,7 @@ def _joined_varying(
             continue
         region = next((one for one in masked if block.index in one.exits), None)
         if region is not None:
-            yield from ((point, register) for register in region.kept)
+            yield from ((point, register) for register in region.merged)
             continue
         inside = blocks_between(program, block.successors, point)
         instructions = (one for i in inside for one in _instructions_of(program, program.blocks[i]))

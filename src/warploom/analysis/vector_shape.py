@@ -110,10 +110,12 @@ class TermShapes:
 
 
 def _shape(term: Term, args: Sequence[ShapedValue]) -> VectorShape:
+    """Returns the shape of a node's result, given those of its operands."""
     shapes = [a.shape for a in args]
     if not all(s.is_affine for s in shapes):
         return VARYING
     width = max(s.width for s in shapes)
+    # Any operation maps operands that are equal in each run to a result that is.
     if all(s.stride == 0 for s in shapes):
         return VectorShape(width)
     stride = _stride(term, args) if term.type.is_integer else None

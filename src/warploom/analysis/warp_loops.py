@@ -183,15 +183,15 @@ def warp_loops(
 
 def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandShapes:
     """Returns the shapes of operands across thread blocks whose warps have a layout."""
-    whole = BLOCK_LAYOUT[warp_layout]
-    return OperandShapes(program, whole, shapes_of(program, whole).known)
+    block_layout = BLOCK_LAYOUT[warp_layout]
+    return OperandShapes(program, block_layout, shapes_of(program, block_layout).by_register)
 
 
 def block_affine_registers(block: OperandShapes, shapes: RegisterShapes) -> frozenset[Register]:
     """Returns the registers whose shapes in the thread block continue those in its warps, and hold
     in all basic blocks: their values in the first warp determine those in all warps."""
     common = block.shapes.keys() & shapes.lasting
-    pairs = ((r, block.shapes[r], shapes.known[r]) for r in common)
+    pairs = ((r, block.shapes[r], shapes.by_register[r]) for r in common)
     return frozenset(r for r, b, w in pairs if b.stride == w.stride and b.width <= w.width)
 
 
@@ -209,7 +209,7 @@ class WarpLoopSearch:
         self.program, self.candidates, self.partly = program, candidates, partly
         self.operand_shapes, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
-        self._alike = block_affine_registers(self.operand_shapes, shapes)
+        self._block_affine = block_affine_registers(self.operand_shapes, shapes)
         # In other layouts a comparison does not select the first threads of the block.
         line = warp_layout is WarpLayout.LINE
         self.if_bodies = if_bodies(program) if line else {}
@@ -219,10 +219,10 @@ class WarpLoopSearch:
         often."""
         if 0 in self.candidates and not self.program.live_in[0]:
             yield None
-        alike = set(range(len(self.program.blocks))) - divergent_blocks(
+        uniform_blocks = set(range(len(self.program.blocks))) - divergent_blocks(
             self.program, self.operand_shapes
         )
-        for index in sorted(alike):
+        for index in sorted(uniform_blocks):
             if is_full_barrier(terminator(self.program, self.program.blocks[index])):
                 yield index
 
@@ -253,8 +253,8 @@ class WarpLoopSearch:
         found = {index: kind for index, kind in kinds.items() if kind is not None}
         partly = body in self.partly and self._reads_fixed_shapes(own)
         warp_loop = WarpLoop(site, path[:cut], body, partly, path[cut:], taken, found, self.program)
-        can_be = len(found) == len(kinds) and self._keeps_representation(warp_loop)
-        return self._with_hoisted_comparison(warp_loop) if can_be else None
+        qualifies = len(found) == len(kinds) and self._keeps_representation(warp_loop)
+        return self._with_hoisted_comparison(warp_loop) if qualifies else None
 
     def _reads_fixed_shapes(self, blocks: Iterable[int]) -> bool:
         """Returns whether every register that blocks read has its shape in all blocks, or in
@@ -264,15 +264,15 @@ class WarpLoopSearch:
             for block in blocks
             for i in self._inner_instructions(block)
         )
-        somewhere = self._shapes.known.keys() - self._shapes.lasting
+        somewhere = self._shapes.by_register.keys() - self._shapes.lasting
         return all(somewhere.isdisjoint(reads(one)) for one in instructions)
 
     def _keeps_representation(self, warp_loop: WarpLoop) -> bool:
         """Returns whether registers that are live after a path and not written on it are varying
         after it exactly if they are before it: else their storage would have to be converted."""
-        loose = self._shapes.becomes_varying
+        varying_in = self._shapes.becomes_varying
         changed_form = (
-            loose(warp_loop.blocks[0]) ^ loose(warp_loop.next_block)
+            varying_in(warp_loop.blocks[0]) ^ varying_in(warp_loop.next_block)
         ) - warp_loop.live_out
         return warp_loop.ends or changed_form.isdisjoint(self.program.live_in[warp_loop.next_block])
 
@@ -299,11 +299,14 @@ class WarpLoopSearch:
         elif at in self.if_bodies and all(
             b in choices or b not in self.if_bodies for b in path[:-1]
         ):
+            # The body is skipped here: the path continues at the reconvergence point.
             yield from self._paths(self.program.reconvergence[at], path, choices)
 
     def _is_uniform_branch(self, branch: Instruction) -> bool:
+        """Returns whether a branch is uniform in the thread block, and decided by the first warp's
+        registers."""
         guard = branch.guard
-        block_affine = guard is not None and guard.register in self._alike
+        block_affine = guard is not None and guard.register in self._block_affine
         return block_affine and is_uniform_branch(self.operand_shapes, branch)
 
     def _ends_block(self, instruction: Instruction) -> bool:
@@ -337,13 +340,15 @@ class WarpLoopSearch:
         return StepKind.ACCESS if self._is_affine_access(instruction) else None
 
     def _is_block_affine(self, instruction: Instruction) -> bool:
+        """Returns whether an instruction computes, or loads a parameter, from and to registers that
+        are affine in the thread block."""
         parameter = instruction.operation.name == "ld" and space_of(instruction) is Space.PARAM
         results = (
             dict(self.operand_shapes.results(instruction))
             if is_pure(instruction) or parameter
             else {}
         )
-        return bool(results) and self._alike.issuperset((*results, *reads(instruction)))
+        return bool(results) and self._block_affine.issuperset((*results, *reads(instruction)))
 
     def _is_affine_access(self, instruction: Instruction) -> bool:
         """Returns whether an instruction is a load or store whose addresses in the first warp
@@ -355,7 +360,7 @@ class WarpLoopSearch:
         address = instruction.operands[0 if name == "st" else 1]
         if not isinstance(address, Address):
             return False
-        return isinstance(address.base, Symbol) or address.base in self._alike
+        return isinstance(address.base, Symbol) or address.base in self._block_affine
 
     def _with_hoisted_comparison(self, warp_loop: WarpLoop) -> WarpLoop | None:
         """Returns a warp loop whose comparison before the body is computed once for all warps; None
@@ -365,8 +370,12 @@ class WarpLoopSearch:
         block = self.program.blocks[warp_loop.before[-1]]
         comparison = deciding_comparison(self.program, block)
         inside = range(block.start, block.stop)
-        place = next((i for i in inside if self.program.instructions[i] is comparison), None)
-        if comparison is not None and place is not None and set(reads(comparison)) <= self._alike:
+        position = next((i for i in inside if self.program.instructions[i] is comparison), None)
+        if (
+            comparison is not None
+            and position is not None
+            and set(reads(comparison)) <= self._block_affine
+        ):
             [target] = writes(comparison)
             read = {
                 r
@@ -374,5 +383,5 @@ class WarpLoopSearch:
                 for r in reads(self.program.instructions[i])
             }
             if target not in read | warp_loop.live_after_body | warp_loop.live_out:
-                return replace(warp_loop, kinds={**warp_loop.kinds, place: StepKind.NONE})
+                return replace(warp_loop, kinds={**warp_loop.kinds, position: StepKind.NONE})
         return None

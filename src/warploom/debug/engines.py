@@ -188,9 +188,9 @@ class TurnEngine:
     def kernel(self) -> CompiledKernel:
         """Return the machine code, of a program in which all registers are live."""
         program, launch = self._target.program, self._target.compiled_launch
-        whole = program.kept.get("all live")
+        whole = program.cache.get("all live")
         if whole is None:
-            whole = program.kept["all live"] = program.with_all_live()
+            whole = program.cache["all live"] = program.with_all_live()
         debugging = Debugging(steps=True, watches=self._watch is not None)
         return self._compiled.kernel(whole, launch, debugging=debugging)  # type: ignore[arg-type]
 

@@ -181,13 +181,13 @@ class Names:
         function = suffix.removeprefix("@")
         names = (symbol + suffix, f"{symbol}@{function}", symbol)
         for name in names:
-            place = self._program.places.get(name)
+            place = self._program.slots.get(name)
             if place is not None:
                 return self._at(name, thread)
         raise EvaluationError(f"the program has no variable {symbol}")
 
     def _at(self, name: str, thread: Thread) -> Place:
-        place = self._program.places[name]
+        place = self._program.slots[name]
         if place.space in (Space.GLOBAL, Space.CONST):
             return Place(Space.GLOBAL, thread.launch.globals[place.offset])
         return Place(place.space, place.offset)
@@ -205,7 +205,7 @@ class Names:
     def _parameters(self, thread: Thread) -> Iterator[tuple[str, Value]]:
         """Yield the kernel's parameters, by their names in its source or in PTX."""
         for number, (parameter, declared) in enumerate(self._declared):
-            place = self._program.places[parameter.name]
+            place = self._program.slots[parameter.name]
             type = type_of(declared.type) if declared.type else None
             if type is None or type.size != parameter.size:
                 type = _of_ptx(parameter)
@@ -215,7 +215,7 @@ class Names:
     def _shared(self, thread: Thread) -> Iterator[tuple[str, Value]]:
         """Yield the shared variables that the program declares."""
         source = declared_arrays(self._own_source, self._source)
-        for symbol, place in self._program.places.items():
+        for symbol, place in self._program.slots.items():
             if place.space is Space.SHARED:
                 name = _plain(symbol)
                 size = place.size or thread.launch.dynamic_shared_bytes
@@ -249,8 +249,8 @@ class Names:
         types = {v.name: v.type for v in debugged.variables if v.type is not None}
         for symbol in self._program.globals:
             name = _plain(symbol)
-            if symbol in self._program.places:
-                size = self._program.places[symbol].size
+            if symbol in self._program.slots:
+                size = self._program.slots[symbol].size
                 yield (
                     name,
                     Value(types.get(name) or Array(BYTE, size), place=self._at(symbol, thread)),

@@ -86,7 +86,7 @@ class Packer:
             _Packing(in_ptx, in_source, f"argument {index} of {self.name}", memory)
             for index, (in_ptx, in_source) in enumerate(zip(parameters, declared, strict=True))
         ]
-        starts = [program.places[made.name].offset for made in parameters]
+        starts = [program.slots[made.name].offset for made in parameters]
         self._ranges = [slice(at, at + p.size) for at, p in zip(starts, parameters, strict=True)]
 
     def pack(self, values: Sequence[Any], *, strict: bool = True) -> Arguments:

@@ -39,7 +39,7 @@ class ReadyLaunch:
         """Return a launch with its arguments; a cooperative one with the memory in which its blocks
         wait for each other: its size, and a count of theirs."""
         memory, globals, workspace = kernel.context.memory, launch.globals, 0
-        if PARAMETERS in kernel.program.places:
+        if PARAMETERS in kernel.program.slots:
             globals = (*globals, arguments.show(memory).address)
         if launch.cooperative:
             counters = np.array([WORKSPACE_BYTES, 0], np.uint32)

@@ -91,7 +91,7 @@ class Memory:
 
     def _shared_name(self, block: int, address: int, size: int) -> str:
         """Return the name of bytes of a block's shared memory, by its variables where it can."""
-        for symbol, place in self.program.places.items():
+        for symbol, place in self.program.slots.items():
             inside = place.offset <= address < place.offset + max(place.size, 1)
             if place.space is Space.SHARED and inside:
                 index = (address - place.offset) // size

@@ -103,7 +103,7 @@ class Registers:
         return values[name]
 
     def _address_of(self, symbol: Symbol) -> int:
-        place = self.program.places[symbol.name]
+        place = self.program.slots[symbol.name]
         if place.space in (Space.GLOBAL, Space.CONST):
             return self.launch.globals[place.offset] + symbol.offset
         return place.offset + symbol.offset

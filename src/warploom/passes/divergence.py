@@ -43,6 +43,7 @@ def find_branches(ir: WarpIR) -> WarpIR:
 
 
 def _branch(ir: WarpIR, index: int, block: BasicBlock) -> BranchKind | None:
+    """Returns the kind of the guarded branch at the end of a block; None if there is none."""
     last = ir.program.instructions[ir.program.blocks[index].stop - 1]
     if last.operation.name != "bra" or last.guard is None:
         return None
@@ -62,6 +63,6 @@ def spill_registers(ir: WarpIR) -> WarpIR:
     if not (ir.reconvergence.suspends and ir.shapes):
         return ir
     shapes = ir.uniformity
-    kept = frozenset[Register]().union(*(region.kept for region in shapes.masked_regions))
-    excluded = kept | (shapes.known.keys() - shapes.lasting)
+    merged = frozenset[Register]().union(*(region.merged for region in shapes.masked_regions))
+    excluded = merged | (shapes.by_register.keys() - shapes.lasting)
     return replace(ir, spilled=divergence_points(ir).spilled - excluded)

@@ -33,7 +33,7 @@ def find_shapes(ir: WarpIR) -> WarpIR:
     if not _uses_uniformity(ir):
         return ir
     register_shapes = shapes_of(ir.program, ir.variant.warp_layout, ir.exits)
-    ir = replace(ir, shapes=register_shapes.known, exits=register_shapes.masked_regions)
+    ir = replace(ir, shapes=register_shapes.by_register, exits=register_shapes.masked_regions)
     return ir.with_blocks(
         lambda index, block: replace(block, loose=register_shapes.becomes_varying(index))
     )

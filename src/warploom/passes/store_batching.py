@@ -148,7 +148,7 @@ def _is_transparent(accesses: KernelAccesses, instruction: Instruction) -> bool:
         base = (
             instruction.operands[1].base if isinstance(instruction.operands[1], Address) else None
         )
-        places = accesses.program.places
+        places = accesses.program.slots
         return (
             isinstance(base, Symbol)
             and not places[base.name].frame

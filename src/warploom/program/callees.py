@@ -57,6 +57,7 @@ def assemble(
     start.emit("mov.u64", TOP, Symbol(STACK))
     _append(whole, kernel.flat)
     if parts:
+        # Keeps a kernel that ends without `ret` from running into the functions after it.
         last = HiddenCode(whole, kernel.flat.instructions[-1], kernel.flat.sites[-1])
         last.emit("exit")
     calls = [retained for part in (kernel, *parts) for retained in part.retained]
@@ -95,7 +96,7 @@ def _append_function(
     function = part.function
     inputs, outputs, end = slots(function)
     recursive = function.name in reachable(function.name)
-    places, end = _frame_offsets(part, inputs, outputs, end, recursive=recursive)
+    offsets, end = _frame_offsets(part, inputs, outputs, end, recursive=recursive)
     saved, end = _saved_registers(part, end, reachable)
     size = aligned(end + LINK_BYTES, ALIGNMENT)
     like, site = _attribution(part)
@@ -109,8 +110,8 @@ def _append_function(
     for formal, at in zip(function.parameters, inputs, strict=True):
         if formal.space is Space.REG:
             code.load(own_register(formal, function), FRAME, at)
-    _append(whole, _rewritten_body(part, places, saved))
-    whole.variables |= {n: v for n, v in part.flat.variables.items() if n not in places}
+    _append(whole, _rewritten_body(part, offsets, saved))
+    whole.variables |= {n: v for n, v in part.flat.variables.items() if n not in offsets}
     whole.mark(end_label(function.name))
     for formal, at in zip(function.returns, outputs, strict=True):
         if formal.space is Space.REG:
@@ -151,14 +152,15 @@ def _frame_offsets(
     """
     function = part.function
     formals = zip((*function.parameters, *function.returns), (*inputs, *outputs), strict=True)
-    places = {f"{formal.name}@{function.name}": at for formal, at in formals}
+    offsets = {f"{formal.name}@{function.name}": at for formal, at in formals}
     for name, variable in part.flat.variables.items():
         framed = recursive and variable.space in (Space.LOCAL, Space.PARAM)
-        if name not in places and framed:
+        if name not in offsets and framed:
+            # Frames are aligned to ALIGNMENT only, whatever a variable requests.
             start = aligned(end, min(ALIGNMENT, variable.alignment))
-            places[name] = start
+            offsets[name] = start
             end = start + variable.size
-    return places, end
+    return offsets, end
 
 
 def _saved_registers(
@@ -181,23 +183,23 @@ def _saved_registers(
     ends = dict.fromkeys((EXIT, end_label(name)), len(flat.instructions))
     blocks, targets = cut(flat.instructions, flat.labels | ends, flat.local_successors)
     live = live_in(flat.instructions, blocks, (*flat.registers, *REGISTERS))
-    places: dict[Register, int] = {}
+    offsets: dict[Register, int] = {}
     saved: dict[int, list[tuple[Register, int]]] = {}
     for retained in reentrant:
         block = targets[retained.label]
         needed = live[block].difference(REGISTERS) if block < len(blocks) else ()
         needed = sorted(needed, key=lambda r: r.name)
         for register in needed:
-            if register not in places:
+            if register not in offsets:
                 size = max(4, register.type.bits // 8)
-                places[register] = end = aligned(end, size)
+                offsets[register] = end = aligned(end, size)
                 end += size
-        saved[retained.number] = [(register, places[register]) for register in needed]
+        saved[retained.number] = [(register, offsets[register]) for register in needed]
     return saved, end
 
 
 def _rewritten_body(
-    part: FunctionCode, places: Mapping[str, int], saved: Mapping[int, list[tuple[Register, int]]]
+    part: FunctionCode, offsets: Mapping[str, int], saved: Mapping[int, list[tuple[Register, int]]]
 ) -> Flat:
     """Returns a function's body with variables in the frame, and registers saved around calls."""
     old, new = part.flat, Flat(registers=part.flat.registers)
@@ -221,11 +223,11 @@ def _rewritten_body(
             HiddenCode(new, old.instructions[at], old.sites[at]).store(
                 FRAME, offset, register, register.type.bits
             )
-        _add_rewritten(new, old, at, places)
+        _add_rewritten(new, old, at, offsets)
     return new
 
 
-def _add_rewritten(new: Flat, old: Flat, at: int, places: Mapping[str, int]) -> None:
+def _add_rewritten(new: Flat, old: Flat, at: int, offsets: Mapping[str, int]) -> None:
     """Adds one instruction, with the operands that name variables of the frame replaced."""
     instruction, site = old.instructions[at], old.sites[at]
     hidden, private = at in old.hidden, at in old.private
@@ -233,18 +235,18 @@ def _add_rewritten(new: Flat, old: Flat, at: int, places: Mapping[str, int]) -> 
     operation = instruction.operation
     for operand in instruction.operands:
         match operand:
-            case Address(Symbol(name) as base) if name in places:
-                operands.append(Address(FRAME, places[name] + base.offset + operand.offset))
+            case Address(Symbol(name) as base) if name in offsets:
+                operands.append(Address(FRAME, offsets[name] + base.offset + operand.offset))
                 if operation.modifiers["space"] != "local":
                     space = f".{operation.modifiers['space']}"
                     operation, private = decode(operation.text.replace(space, ".local")), True
-            case Symbol(name) if name in places:
-                whole = Immediate(places[name] + operand.offset)
-                HiddenCode(new, instruction, site).emit("add.u64", WIDE, FRAME, whole)
+            case Symbol(name) if name in offsets:
+                frame_offset = Immediate(offsets[name] + operand.offset)
+                HiddenCode(new, instruction, site).emit("add.u64", WIDE, FRAME, frame_offset)
                 operands.append(WIDE)
             case _:
                 operands.append(operand)
-    one = replace(instruction, operation=operation, operands=tuple(operands))
+    rewritten = replace(instruction, operation=operation, operands=tuple(operands))
     if at in old.local_successors:
         new.local_successors[len(new.instructions)] = old.local_successors[at]
-    new.add(one, site, hidden=hidden, private=private)
+    new.add(rewritten, site, hidden=hidden, private=private)

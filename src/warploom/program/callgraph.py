@@ -54,6 +54,7 @@ class CallGraph:
         }
         for function in self._functions.values():
             for instruction in function.instructions:
+                # The first two operands of a call, its results and its callee, take no address.
                 skipped = 2 if instruction.operation.name == "call" else 0
                 for operand in instruction.operands[skipped:]:
                     address_taken |= {

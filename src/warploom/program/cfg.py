@@ -60,6 +60,7 @@ def cut(
 def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> list[int]:
     """Returns the indices at which blocks begin, ascending."""
     leaders = {0, *labels.values()}
+    # Decided once for each distinct operation, of which a program has far fewer than instructions.
     operations = {one.operation: one for one in instructions}
     waiting = {operation for operation, one in operations.items() if may_wait_before(one)}
     ending = {operation for operation in operations if operation.spec.name in BLOCK_ENDS} | waiting

@@ -34,6 +34,7 @@ class Flat:
     def add(
         self, instruction: Instruction, site: Site, *, hidden: bool = False, private: bool = False
     ) -> None:
+        """Appends an instruction with its origin."""
         if hidden:
             self.hidden.add(len(self.instructions))
         if private:

@@ -3,10 +3,9 @@
 The `call` stays before the inlined body: it is issued and counted, but does nothing. A `ret` of the
 callee becomes a branch to the end of the body:
 
-    call (p1), f, (p0);          ->    call f;
-                                       ld.param.u32 %r1@3, [p0];
-    f: ld.param.u32 %r1, [a];          bra end@3;
-       ret;                            end@3:
+    call (p1), f, (p0);                ->    call f;
+                                             ld.param.u32 %r1@3, [p0];
+    f: ld.param.u32 %r1, [a]; ... ret;       ... bra return@3; return@3:
 
 What the callee declares is renamed for each call ("%r1@3"), except for static variables, which all
 calls share ("s@callee"). A `.param` variable that is passed replaces the callee's parameter; any
@@ -156,11 +155,15 @@ class _Inliner:
                 self.flat.variables[name] = replace(statement, name=name)
 
     def _variable_name(self, function: Function, variable: Variable, suffix: str) -> str:
+        """Returns the name of a variable in the program: static variables exist once, others once
+        per copy."""
         if variable.space in STATIC and (suffix or variable.name in self.module_names):
             return f"{variable.name}@{function.name}"
         return variable.name + suffix
 
     def _instruction(self, instruction: Instruction, site: Site, frame: _Frame) -> None:
+        """Adds an instruction of a function: as it is, or lowered if it is a call, `alloca` or
+        `ret`."""
         if instruction.operation.name == "call":
             self._call(instruction, site, frame)
         elif instruction.operation.name in alloca.NAMES:
@@ -171,6 +174,7 @@ class _Inliner:
         else:
             self.flat.add(self._with_addresses(instruction), site)
             if is_wait(instruction.operation):
+                # A wait of a warp group ends when all of its four warps have executed it.
                 self.flat.add(group_barrier_after(instruction), site, hidden=True)
 
     def _with_addresses(self, instruction: Instruction) -> Instruction:
@@ -186,6 +190,7 @@ class _Inliner:
         return replace(instruction, operands=operands)
 
     def _call(self, call: Instruction, site: Site, caller: _Frame) -> None:
+        """Emits a call: of the host, inlined, or retained."""
         service = service_function(self.module, call)
         if service is not None:
             self._service(call, service, site)
@@ -357,5 +362,6 @@ def _copy_out(call: Instruction, formal: Variable, actual: Operand) -> Instructi
 def _move(
     call: Instruction, formal: Variable, destination: Operand, source: Operand
 ) -> Instruction:
+    """Returns the instruction that copies a register parameter or its argument."""
     kind = "pred" if formal.type.bits == 1 else f"b{max(16, formal.type.bits)}"
     return replace(call, operation=decode(f"mov.{kind}"), operands=(destination, source))

@@ -36,7 +36,7 @@ NAMES_NO_STORAGE = frozenset({"bra", "brx", "call"})
 class Layout:
     """The slots of variables by name, the globals that a launch must locate, and sizes in bytes."""
 
-    places: dict[str, VariableSlot] = field(default_factory=dict[str, VariableSlot])
+    slots: dict[str, VariableSlot] = field(default_factory=dict[str, VariableSlot])
     globals: list[str] = field(default_factory=list[str])
     parameter_bytes: int = 0
     frame_bytes: int = 0
@@ -63,14 +63,14 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
     _lay_out_shared(layout, by_space.get(Space.SHARED, ()))
     for variable in (*by_space.get(Space.GLOBAL, ()), *by_space.get(Space.CONST, ())):
         index = len(layout.globals)
-        layout.places[variable.name] = VariableSlot(variable.space, index, variable.size)
+        layout.slots[variable.name] = VariableSlot(variable.space, index, variable.size)
         layout.globals.append(variable.name)
     _check_pointers(module, flat)
     distinct_operations = {
         instruction.operation: instruction for instruction in flat.instructions
     }.values()
     if any(map(points_to_parameters, distinct_operations)):
-        layout.places[PARAMETERS] = VariableSlot(
+        layout.slots[PARAMETERS] = VariableSlot(
             Space.GLOBAL, len(layout.globals), layout.parameter_bytes
         )
     return layout
@@ -147,7 +147,7 @@ def _lay_out(layout: Layout, variables: Iterable[Variable], *, frame: bool = Fal
     end = 0
     for variable in variables:
         start = _aligned(end, variable.alignment)
-        layout.places[variable.name] = VariableSlot(variable.space, start, variable.size, frame)
+        layout.slots[variable.name] = VariableSlot(variable.space, start, variable.size, frame)
         end = start + variable.size
     return end
 
@@ -159,7 +159,7 @@ def _lay_out_shared(layout: Layout, variables: Iterable[Variable]) -> None:
     alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in open_arrays)))
     layout.dynamic_shared_offset = _aligned(layout.shared_bytes, alignment)
     for variable in open_arrays:
-        layout.places[variable.name] = VariableSlot(Space.SHARED, layout.dynamic_shared_offset, 0)
+        layout.slots[variable.name] = VariableSlot(Space.SHARED, layout.dynamic_shared_offset, 0)
 
 
 def _aligned(offset: int, alignment: int) -> int:

@@ -35,6 +35,7 @@ def live_in(
             predecessors[successor].append(block.index)
     pending = [block.index for block in blocks]
     while pending:
+        # The last block first: information flows backwards, so most blocks are visited once.
         index = pending.pop()
         read, written = effects[index]
         after = 0

@@ -37,6 +37,7 @@ def operand_checks(instruction: Instruction) -> Iterator[OperandCheck]:
         return
     operands_read = list(sources(instruction))
     if "L2::cache_hint" in operation.modifiers:
+        # The last operand is the cache policy, which is no source of the operation's specification.
         operands_read.pop()
     named = {
         form.name: operand

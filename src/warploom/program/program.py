@@ -36,6 +36,7 @@ class Site:
     copy: InlinedCopy | None = field(default=None, compare=False)
 
     def __hash__(self) -> int:
+        # Cheaper than to hash the function's name as well, and equal for equal sites.
         return self.index
 
 
@@ -91,7 +92,7 @@ class Program:
 
     `targets` maps labels to blocks. `local_successors[b]` are the successors of block b in its own
     function: the return point of a call, not the callee's entry. `sites[i]` is the origin of
-    instruction i, `places` the slots of variables by name. `registers` are all registers, in a
+    instruction i, `slots` the memory of variables by name. `registers` are all registers, in a
     fixed order. Sizes are in bytes; `shared_bytes` covers static variables, then dynamic shared
     memory begins at `dynamic_shared_offset`; `reserved_shared_bytes` for the system come last.
 
@@ -109,7 +110,7 @@ class Program:
     targets: Mapping[str, int]
     local_successors: tuple[tuple[int, ...], ...]
     registers: tuple[Register, ...]
-    places: Mapping[str, VariableSlot]
+    slots: Mapping[str, VariableSlot]
     globals: tuple[str, ...]
     parameter_bytes: int
     frame_bytes: int
@@ -120,7 +121,7 @@ class Program:
     depth: Register | None = None
     hidden: frozenset[int] = frozenset()
     private: frozenset[int] = frozenset()
-    kept: dict[object, object] = field(default_factory=dict[object, object], compare=False)
+    cache: dict[object, object] = field(default_factory=dict[object, object], compare=False)
     """Caches what machines derive from the program, such as machine code, by keys that they choose;
     it lives as long as the program."""
 
@@ -184,12 +185,12 @@ class Program:
         """
         ptx_instruction = self.instructions[instruction]
         location, site = ptx_instruction.location, self.sites[instruction]
-        place = location.written if location else None
-        while (place is None or place.in_toolkit) and site.copy and site.copy.call:
+        source_line = location.written if location else None
+        while (source_line is None or source_line.in_toolkit) and site.copy and site.copy.call:
             if site.copy.location:
-                place = site.copy.location.written
+                source_line = site.copy.location.written
             site = site.copy.call
-        return str(place or ptx_instruction.span)
+        return str(source_line or ptx_instruction.span)
 
 
 class _AllLive(Program):

@@ -82,16 +82,16 @@ class HiddenCode:
 
 def slots(shape: Function | Prototype) -> tuple[list[int], list[int], int]:
     """Returns the offsets of parameters, the offsets of results, and the end of both in a frame."""
-    places: list[int] = []
+    offsets: list[int] = []
     end = 0
     for formal in (*shape.parameters, *shape.returns):
         # By size alone: the alignment that a prototype declares may differ from that of the
         # function.
         start = aligned(end, 4 if formal.size <= 4 else 8 if formal.size <= 8 else ALIGNMENT)
-        places.append(start)
+        offsets.append(start)
         end = start + max(4, formal.size)
     count = len(shape.parameters)
-    return places[:count], places[count:], end
+    return offsets[:count], offsets[count:], end
 
 
 def own_register(formal: Variable, function: Function) -> Register:

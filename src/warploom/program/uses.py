@@ -104,8 +104,8 @@ def member_mask(instruction: Instruction) -> Operand | None:
     operation = instruction.operation
     if operation.spec.unit is Unit.MATRIX and "sync" in operation.modifiers:
         return WHOLE_WARP
-    place = operation.spec.member_mask
-    return None if place is None else instruction.operands[place]
+    position = operation.spec.member_mask
+    return None if position is None else instruction.operands[position]
 
 
 def gathering_mask(instruction: Instruction) -> Operand | None:

@@ -58,6 +58,7 @@ def group_operands(instruction: Instruction) -> GroupOperands:
     shared = not isinstance(a, Vector)
     transposed_a = shared and bool(transposed) and transposed[0]
     transposed_b = bool(transposed) and transposed[-1]
+    # Negating both factors cancels out.
     negated = len(signs) == 2 and signs[0] != signs[1]
     product = group_product(operation, shared, transposed_a, transposed_b, negated)
     return GroupOperands(d, a, b, metadata, scale_d, product)

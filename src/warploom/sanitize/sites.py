@@ -62,9 +62,9 @@ class Sites:
 
 def sites_of(program: Program) -> Sites:
     """Returns the description of a program."""
-    cached = program.kept.get("sites")
+    cached = program.cache.get("sites")
     if not isinstance(cached, Sites):
-        cached = program.kept["sites"] = _sites(program)
+        cached = program.cache["sites"] = _sites(program)
     return cached
 
 

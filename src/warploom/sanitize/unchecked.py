@@ -138,9 +138,9 @@ def _in_shared_alone(program: Program) -> frozenset[int]:
 
 def _memoise(program: Program, find: Callable[[Program], frozenset[int]]) -> frozenset[int]:
     """Returns the instructions that `find` returns for a program, which memoises them."""
-    if find not in program.kept:
-        program.kept[find] = find(program)
-    return cast("frozenset[int]", program.kept[find])
+    if find not in program.cache:
+        program.cache[find] = find(program)
+    return cast("frozenset[int]", program.cache[find])
 
 
 def _trace_pointers(program: Program, launch_facts: LaunchInputs) -> _PointerTargets:

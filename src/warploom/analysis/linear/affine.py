@@ -161,8 +161,8 @@ class LinearAnalysis:
         """Updates a state by the results of an instruction."""
         count = len(instruction.operation.spec.destinations)
         targets = [o for o in spread(instruction.operands[:count]) if isinstance(o, Register)]
-        for place, target in enumerate(targets):
-            result = self._result(instruction, place, state)
+        for position, target in enumerate(targets):
+            result = self._result(instruction, position, state)
             if instruction.guard is not None:
                 # A guarded write leaves one of two values: a variable that may change anywhere
                 # covers both.
@@ -171,11 +171,12 @@ class LinearAnalysis:
             state[target.name] = result
 
     def _result(
-        self, instruction: Instruction, place: int, state: Mapping[str, LinearValue]
+        self, instruction: Instruction, position: int, state: Mapping[str, LinearValue]
     ) -> LinearValue:
+        """Returns the value of an instruction's destination number `position`, in a state."""
         operation, operands = instruction.operation, instruction.operands
         if operation.name == "ld":
-            return self._loaded(instruction, place)
+            return self._loaded(instruction, position)
         if accesses(instruction):
             return self._unknown_from_memory(instruction)
         sources = tuple(spread(operands[len(operation.spec.destinations) :]))
@@ -189,19 +190,19 @@ class LinearAnalysis:
         terms = operation.terms_for(len(sources))
         arguments = argument_values(instruction, [value.form for value in values])
         return LinearValue(
-            evaluate(terms[place], arguments) if place < len(terms) else None, origins
+            evaluate(terms[position], arguments) if position < len(terms) else None, origins
         )
 
-    def _loaded(self, instruction: Instruction, place: int) -> LinearValue:
+    def _loaded(self, instruction: Instruction, position: int) -> LinearValue:
         """Returns the value of a kernel parameter; for other memory an unknown value."""
         address = instruction.operands[1]
         if not (isinstance(address, Address) and isinstance(address.base, Symbol)):
             return self._unknown_from_memory(instruction)
-        slot = self.program.places.get(address.base.name)
+        slot = self.program.slots.get(address.base.name)
         if slot is None or slot.space is not Space.PARAM or slot.frame:
             return self._unknown_from_memory(instruction)
         type = instruction.operation.modifiers.scalar()
-        at = slot.offset + address.offset + place * type.bytes
+        at = slot.offset + address.offset + position * type.bytes
         bits = int.from_bytes(self.launch.parameters[at : at + type.bytes], "little")
         return self._constant(bits)
 
@@ -213,6 +214,8 @@ class LinearAnalysis:
         return LinearValue(None, frozenset() if narrow else None)
 
     def _constant(self, bits: int) -> LinearValue:
+        """Returns a constant, which may point into the allocation that contains it as an
+        address."""
         allocation = self.launch.allocation_of(bits)
         if allocation is None:
             return LinearValue(form(bits), frozenset())
@@ -220,6 +223,7 @@ class LinearAnalysis:
         return LinearValue(form(bits), frozenset((allocation.start,)))
 
     def _address(self, address: Address, state: Mapping[str, LinearValue]) -> LinearValue:
+        """Returns the value of an address operand."""
         base = NOTHING if address.base is None else self.value(address.base, state)
         moved = None if base.form is None else base.form.plus(form(address.offset))
         # An address that is computed from no pointer may be in any allocation.
@@ -239,19 +243,21 @@ class LinearAnalysis:
                     self.launch.globals[self.program.globals.index(name)] + offset
                 )
             case Symbol(name, offset) if self._is_shared(name):
-                return LinearValue(form(self.program.places[name].offset + offset), None)
+                return LinearValue(form(self.program.slots[name].offset + offset), None)
             case _:
                 return ANYTHING
 
     def _is_shared(self, name: str) -> bool:
-        slot = self.program.places.get(name)
+        slot = self.program.slots.get(name)
         return slot is not None and slot.space is Space.SHARED
 
     def _special(self, name: str) -> Form | None:
+        """Returns the form of a special register; None if it is unknown."""
         register, _, axis = name.partition(".")
         if axis not in ("x", "y", "z"):
             bounds = {"%laneid": 32, "%warpid": 32}
             return form(0, {IndexVariable(name, bounds[name]): 1}) if name in bounds else None
+        # A dimension is a constant, an index a variable with the dimension as its extent.
         at = "xyz".index(axis)
         shape = {"%ntid": self.launch.block, "%nctaid": self.launch.grid}
         if register in shape:

@@ -40,7 +40,7 @@ class PointFacts:
     written."""
 
     facts: Facts = NO_FACTS
-    tests: Mapping[str, Implications] = field(default_factory=dict[str, Implications])
+    implications: Mapping[str, Implications] = field(default_factory=dict[str, Implications])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +98,24 @@ class _Conditions:
         """Returns the facts at each instruction."""
         found: dict[int, Facts] = {}
         for index, state in self.states.items():
-            block, tests = self.program.blocks[index], dict(state.tests)
+            block, implications = self.program.blocks[index], dict(state.implications)
             for at in range(block.start, block.stop):
                 if at in self.written[index]:
-                    tests |= self._evaluated(index, at, tests)
+                    implications |= self._evaluated(index, at, implications)
                 else:
                     guard = self.program.instructions[at].guard
-                    found[at] = state.facts | guard_facts(tests, guard, holds=True)
+                    found[at] = state.facts | guard_facts(implications, guard, holds=True)
         return found
 
     def _evaluated(
-        self, block: int, at: int, tests: Mapping[str, Implications]
+        self, block: int, at: int, implications: Mapping[str, Implications]
     ) -> dict[str, Implications]:
+        """Returns the implications of predicates that an instruction writes."""
         expressions = self.written[block][at]
-        return {name: implications_of(saying, tests) for name, saying in expressions.items()}
+        return {
+            name: implications_of(expression, implications)
+            for name, expression in expressions.items()
+        }
 
     def _solve(self) -> None:
         """Propagates facts along edges until nothing changes."""
@@ -122,26 +126,26 @@ class _Conditions:
             block, state = self.program.blocks[index], self.states[index]
             if self.visits[index] == MOST_VISITS:
                 state = self.states[index] = PointFacts()
-            tests = dict(state.tests)
+            implications = dict(state.implications)
             for at in self.written[index]:
-                tests |= self._evaluated(index, at, tests)
-            for number, facts in enumerate(self._edge_facts(block, tests)):
+                implications |= self._evaluated(index, at, implications)
+            for number, facts in enumerate(self._edge_facts(block, implications)):
                 successor = block.successors[number]
                 if successor != self.program.exit:
-                    incoming = PointFacts(state.facts | facts, tests)
+                    incoming = PointFacts(state.facts | facts, implications)
                     if self._enter(successor, (index, number), incoming):
                         waiting.append(successor)
 
     def _edge_facts(
-        self, block: ProgramBlock, tests: Mapping[str, Implications]
+        self, block: ProgramBlock, implications: Mapping[str, Implications]
     ) -> Iterator[Facts]:
         """Yields, for each successor of a block, the facts that the branch implies on that edge."""
         guard = self.program.instructions[block.stop - 1].guard
         if guard is None or len(set(block.successors)) != 2 or len(block.successors) != 2:
             yield from (NO_FACTS for _ in block.successors)
             return
-        yield guard_facts(tests, guard, holds=True)
-        yield guard_facts(tests, guard, holds=False)
+        yield guard_facts(implications, guard, holds=True)
+        yield guard_facts(implications, guard, holds=False)
 
     def _enter(self, block: int, edge: tuple[int, int], state: PointFacts) -> bool:
         """Joins the facts of one incoming edge of a block with those of the others; returns whether
@@ -186,32 +190,44 @@ def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
     facts = _strongest(
         one for one in candidates if all(_holds_on_edge(one, edge) for edge in incoming_edges)
     )
-    tests = {
-        name: _invariant_on_edge(test, incoming_edges[0])
-        for name, test in incoming_edges[0].state.tests.items()
+    implications = {
+        name: _invariant_on_edge(implication, incoming_edges[0])
+        for name, implication in incoming_edges[0].state.implications.items()
     }
     for edge in incoming_edges[1:]:
-        others = {name: _invariant_on_edge(test, edge) for name, test in edge.state.tests.items()}
-        tests = {
+        others = {
+            name: _invariant_on_edge(implication, edge)
+            for name, implication in edge.state.implications.items()
+        }
+        implications = {
             name: Implications(
-                test.where_true & others[name].where_true,
-                test.where_false & others[name].where_false,
+                implication.where_true & others[name].where_true,
+                implication.where_false & others[name].where_false,
             )
-            for name, test in tests.items()
+            for name, implication in implications.items()
             if name in others
         }
     return PointFacts(
-        facts, {name: test for name, test in tests.items() if test != NO_IMPLICATIONS}
+        facts,
+        {
+            name: implication
+            for name, implication in implications.items()
+            if implication != NO_IMPLICATIONS
+        },
     )
 
 
-def _invariant_on_edge(test: Implications, edge: _IncomingEdge) -> Implications:
+def _invariant_on_edge(implication: Implications, edge: _IncomingEdge) -> Implications:
     """Returns an implication's facts whose variables do not change on an edge."""
 
     def left(facts: Facts) -> Facts:
         return frozenset(f for f in facts if all(edge.block not in v.at for v, _ in f.strides))
 
-    return replace(test, where_true=left(test.where_true), where_false=left(test.where_false))
+    return replace(
+        implication,
+        where_true=left(implication.where_true),
+        where_false=left(implication.where_false),
+    )
 
 
 def _facts_after_edge(edge: _IncomingEdge) -> Iterator[Form]:

@@ -76,7 +76,7 @@ def _order_dependence(instruction: Instruction) -> str:
     return ""
 
 
-# ---- whether blocks stay apart ------------------------------------------------------------------
+# ---- independence of blocks ---------------------------------------------------------------------
 
 
 def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:

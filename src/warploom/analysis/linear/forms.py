@@ -82,8 +82,8 @@ class Form:
 
 def form(constant: int, strides: Mapping[IndexVariable, int] | None = None) -> Form:
     """Returns a linear form, without variables whose stride or range makes no difference."""
-    kept = [(v, s) for v, s in (strides or {}).items() if s != 0 and v.extent != 1]
-    return Form(constant, tuple(sorted(kept, key=lambda pair: pair[0].name)))
+    terms = [(v, s) for v, s in (strides or {}).items() if s != 0 and v.extent != 1]
+    return Form(constant, tuple(sorted(terms, key=lambda pair: pair[0].name)))
 
 
 def evaluate(term: Term, arguments: Sequence[Form | None]) -> Form | None:

@@ -91,7 +91,9 @@ class _LaunchAccesses:
             block_indices(analysis.launch.grid),
             thread_indices(analysis.launch.block),
         )
-        self._telling = [form(0, {variable: 1}) for variable in (*self.blocks, *self.threads)]
+        self._thread_variables = [
+            form(0, {variable: 1}) for variable in (*self.blocks, *self.threads)
+        ]
 
     def of(self, spaces: Set[Space]) -> list[BoundedAccess]:
         """Returns the accesses that may be to some state spaces."""
@@ -121,7 +123,7 @@ class _LaunchAccesses:
         if address is not None and name in BY_LANE:
             facts = self._facts.get(access.instruction, NO_FACTS)
             launch = AddressRange(
-                address, access.size, Ranges.under(facts, [address, *self._telling])
+                address, access.size, Ranges.under(facts, [address, *self._thread_variables])
             )
             low, high = launch.span()
             at = launch if -math.inf < low and high < math.inf else None
@@ -244,10 +246,10 @@ def _are_disjoint(launch: _LaunchAccesses, one: BoundedAccess, two: BoundedAcces
     accesses."""
     if one.at is None or two.at is None:
         return False
-    places = _in_one_block(one.at, two.at, launch.blocks)
-    if never_overlap(*places):
+    ranges = _in_one_block(one.at, two.at, launch.blocks)
+    if never_overlap(*ranges):
         return True
-    return one.is_weak and two.is_weak and are_of_one_thread(*places, launch.threads)
+    return one.is_weak and two.is_weak and are_of_one_thread(*ranges, launch.threads)
 
 
 def _in_one_block(

@@ -57,11 +57,11 @@ def predicate_expressions(
     sources = tuple(spread(instruction.operands[len(spec.destinations) :]))
     terms = instruction.operation.terms_for(len(sources)) if spec.semantics else ()
     operands, arguments = argument_values(instruction, sources), argument_values(instruction, forms)
-    for place, target in enumerate(written_predicates(instruction)):
-        applies = place < len(terms) and instruction.guard is None
+    for position, target in enumerate(written_predicates(instruction)):
+        applies = position < len(terms) and instruction.guard is None
         yield (
             target.name,
-            _predicate_expression(terms[place], operands, arguments)
+            _predicate_expression(terms[position], operands, arguments)
             if applies
             else NO_IMPLICATIONS,
         )
@@ -83,14 +83,14 @@ def _predicate_expression(
 
 
 def implications_of(
-    expression: PredicateExpression, tests: Mapping[str, Implications]
+    expression: PredicateExpression, implications: Mapping[str, Implications]
 ) -> Implications:
     """Returns the implications of an expression, given those of registers."""
     if isinstance(expression, Implications):
         return expression
     if isinstance(expression, str):
-        return tests.get(expression, NO_IMPLICATIONS)
-    op, parts = expression[0], [implications_of(part, tests) for part in expression[1]]
+        return implications.get(expression, NO_IMPLICATIONS)
+    op, parts = expression[0], [implications_of(part, implications) for part in expression[1]]
     if op == "not":
         return Implications(parts[0].where_false, parts[0].where_true)
     one, two = parts
@@ -100,12 +100,14 @@ def implications_of(
     return Implications(one.where_true & two.where_true, one.where_false | two.where_false)
 
 
-def guard_facts(tests: Mapping[str, Implications], guard: Guard | None, *, holds: bool) -> Facts:
+def guard_facts(
+    implications: Mapping[str, Implications], guard: Guard | None, *, holds: bool
+) -> Facts:
     """Returns the facts of threads for which a guard holds, or does not."""
     if guard is None:
         return NO_FACTS
-    test = tests.get(guard.register.name, NO_IMPLICATIONS)
-    return test.where_true if holds != guard.negated else test.where_false
+    implication = implications.get(guard.register.name, NO_IMPLICATIONS)
+    return implication.where_true if holds != guard.negated else implication.where_false
 
 
 def _comparison_implications(
@@ -119,19 +121,27 @@ def _comparison_implications(
     ):
         return NO_IMPLICATIONS
     below, above = two.plus(one, -1), one.plus(two, -1)
-    less, more = below.plus(form(1), -1), above.plus(form(1), -1)
+    strictly_below, strictly_above = below.plus(form(1), -1), above.plus(form(1), -1)
     match op:
         case "lt":
-            return _implications([less], [above])
+            return _implications([strictly_below], [above])
         case "le":
-            return _implications([below], [more])
+            return _implications([below], [strictly_above])
         case "gt":
-            return _implications([more], [below])
+            return _implications([strictly_above], [below])
         case "ge":
-            return _implications([above], [less])
+            return _implications([above], [strictly_below])
         case _:
             pass
-    not_equal = [more] if _minimum(above) == 0 else [less] if _minimum(below) == 0 else []
+    # `a != b` is an inequality only if one difference is known not to be negative: then it is
+    # positive.
+    not_equal = (
+        [strictly_above]
+        if _minimum(above) == 0
+        else [strictly_below]
+        if _minimum(below) == 0
+        else []
+    )
     same, different = (
         _implications([below, above], not_equal),
         _implications(not_equal, [below, above]),

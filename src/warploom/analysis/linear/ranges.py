@@ -79,6 +79,7 @@ class Ranges:
         return one.plus(fact, int(times)) if 1 <= times < math.inf else None
 
     def _by_variables(self, one: Form) -> float:
+        """Returns an upper bound of a form by the ranges of its variables alone."""
         bounds = (self._part(variable, stride)[1] for variable, stride in one.strides)
         return one.constant + sum(bounds)
 
@@ -106,6 +107,7 @@ def _narrow(variables: dict[IndexVariable, Range], fact: Form) -> None:
             continue
         low, high = variables[variable]
         if stride > 0:
+            # Rounded up, for variables are integers.
             low = max(low, -(-least // stride))
         else:
             high = min(high, least // stride)

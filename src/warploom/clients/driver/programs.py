@@ -96,7 +96,7 @@ class Function:
         """Offset and size of each parameter."""
         program = self.kernel.program
         return tuple(
-            (program.places[p.name].offset, p.size) for p in self.kernel.function.parameters
+            (program.slots[p.name].offset, p.size) for p in self.kernel.function.parameters
         )
 
     @cached_property

@@ -44,7 +44,7 @@ class BuiltKernel:
             program = build(self._ptx, self._name, self._stack_bytes)
         check_instructions(program, self._spec)
         # What is kept of a program refers to it: a cycle, which would wait for a full collection.
-        weakref.finalize(self, program.kept.clear).atexit = False
+        weakref.finalize(self, program.cache.clear).atexit = False
         return program
 
     @cached_property

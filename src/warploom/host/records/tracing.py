@@ -99,7 +99,7 @@ def _allocations(
 
 def _shared(program: Program, launch: Launch) -> tuple[schema.SharedArray, ...]:
     """Returns the arrays in a block's shared memory, by address."""
-    places = program.places.items()
+    places = program.slots.items()
     found = [
         schema.SharedArray(_variable_name(name), place.offset, place.size)
         for name, place in places

@@ -282,7 +282,7 @@ class MemoryCode:
     def parameter(self, address: Address, type: ScalarType, number: int) -> Value:
         """Returns one element of a parameter that an address names, as a scalar."""
         assert isinstance(address.base, Symbol)
-        offset = self.frame.program.places[address.base.name].offset
+        offset = self.frame.program.slots[address.base.name].offset
         offset += address.base.offset + address.offset + number * type.bytes
         p = self.frame.prologue.b
         at = p.gep(self.places.space(Space.PARAM)[0], [I64(offset)], source_etype=I8)

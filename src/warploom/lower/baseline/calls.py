@@ -207,12 +207,12 @@ class CallCode:
 
     def _is_constant(self, symbol: Symbol) -> bool:
         """Returns whether the address of a variable is a constant of the program."""
-        return self.frame.program.places[symbol.name].space not in _IN_MEMORY
+        return self.frame.program.slots[symbol.name].space not in _IN_MEMORY
 
     def _offset(self, symbol: Symbol) -> int:
         """Returns the address of a variable if it is a constant, else its index in
         `Program.globals`."""
-        place = self.frame.program.places[symbol.name]
+        place = self.frame.program.slots[symbol.name]
         return place.offset + (symbol.offset if self._is_constant(symbol) else 0)
 
     # ---- loads and stores -----------------------------------------------------------------------

@@ -32,7 +32,7 @@ class MaskedLoopCode:
         self._first_exit = {region: frame.variable(I64) for region in regions}
         """By region, the branch at which its first lanes left."""
         self._exited_values = {
-            region: {r: frame.variable(storage_type(r.type)) for r in _sorted(region.kept)}
+            region: {r: frame.variable(storage_type(r.type)) for r in _sorted(region.merged)}
             for region in regions
         }
         """By region and register, the values of lanes that have left."""
@@ -119,7 +119,7 @@ class MaskedLoopCode:
         """Stores the registers of lanes that have left to the context: those that are read after
         the region; for other live registers, zeros."""
         b, frame = self.b, self.frame
-        read = region.kept | region.written & live
+        read = region.merged | region.written & live
         for register in _sorted(read & frame.shared_over_blocks):
             whole = storage_type(register.type)
             stored = self._exited_values[region].get(register)

@@ -132,14 +132,14 @@ class Operands:
 
     def address_of(self, symbol: Symbol, width: int = LANES) -> Value:
         """Returns the address of a variable in its own state space, in lanes of 64 bits."""
-        place = self.frame.program.places[symbol.name]
+        place = self.frame.program.slots[symbol.name]
         if place.space in (Space.GLOBAL, Space.CONST):
             return self.lanes.splat(self._global(place.offset, symbol.offset), width)
         return repeated(place.offset + symbol.offset, I64, width)
 
     def parameters(self, type: ScalarType, width: int = LANES) -> Value:
         """Returns the generic address of the kernel's parameters."""
-        place = self.frame.program.places[PARAMETERS]
+        place = self.frame.program.slots[PARAMETERS]
         return self._convert(self.lanes.splat(self._global(place.offset, 0), width), B64, type)
 
     def _global(self, index: int, offset: int) -> Value:

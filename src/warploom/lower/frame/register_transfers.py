@@ -42,7 +42,7 @@ class RegisterTransfers:
             self._frame.lanes.b.store(zero(storage_type(register.type)), slot)
             shaped = self._registers.affine_slot(register)
             if shaped is not None:
-                whole = storage_type(register.type, self._shapes.known[register].width)
+                whole = storage_type(register.type, self._shapes.by_register[register].width)
                 self._frame.lanes.b.store(zero(whole), shaped)
 
     def to_varying(self, origin: int, index: int) -> None:

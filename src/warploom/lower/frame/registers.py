@@ -65,7 +65,7 @@ class Registers:
         self._slots = {register: frame.variable(storage_type(register.type)) for register in held}
         self._shaped = {
             register: frame.variable(storage_type(register.type, shape.width))
-            for register, shape in shapes.known.items()
+            for register, shape in shapes.by_register.items()
         }
         self._frame = frame
         self._assumed: dict[tuple[Register, int], Value] = {}
@@ -134,7 +134,7 @@ class Registers:
     def _affine_slot(self, register: Register, shape: VectorShape) -> Value:
         """Returns the alloca of a register's short form. One that is assumed in batches of
         iterations alone is created at its first use."""
-        known = self._shapes.known.get(register)
+        known = self._shapes.by_register.get(register)
         if known is not None and known.width == shape.width:
             return self._shaped[register]
         if (register, shape.width) not in self._assumed:

@@ -87,7 +87,7 @@ class TextureCode:
         if not isinstance(operand, Address):
             return self.operands.read(operand, U64)
         if isinstance(operand.base, Symbol):
-            place = self.frame.program.places[operand.base.name]
+            place = self.frame.program.slots[operand.base.name]
             if place.space is Space.PARAM:
                 return self.memory.load_parameter(0, operand, U64, 1, on)[0]
         return self.operands.address(operand)

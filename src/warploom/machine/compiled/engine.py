@@ -100,9 +100,9 @@ class CompiledEngine:
     def _tiers(self, program: Program, variant: KernelVariant) -> Tiers:
         """Returns the code tiers of a program for one variant; the program caches them."""
         key = self._rules_text, variant
-        if key not in program.kept:
-            program.kept[key] = Tiers(program, self._rules, variant)
-        return cast(Tiers, program.kept[key])
+        if key not in program.cache:
+            program.cache[key] = Tiers(program, self._rules, variant)
+        return cast(Tiers, program.cache[key])
 
     def llvm_ir(self, program: Program, launch: Launch, *, baseline: bool) -> str:
         """Returns the LLVM IR of optimised or baseline code for launches like this one, before
@@ -157,9 +157,9 @@ class CompiledEngine:
         """Returns the block size that a program is compiled for if its static schedule depends on
         it; else None."""
         key = "size that tells", block
-        if key not in program.kept:
-            program.kept[key] = size_for_static_schedule(program, block)
-        return cast("Size | None", program.kept[key])
+        if key not in program.cache:
+            program.cache[key] = size_for_static_schedule(program, block)
+        return cast("Size | None", program.cache[key])
 
     def _configuration(
         self, program: Program, launch: Launch, sanitizes: Sanitizing | None = None

@@ -41,7 +41,7 @@ def proven(
             range(allocation.address, allocation.address + allocation.size) if allocation else None
         )
 
-    answers = cast("dict[tuple[object, ...], _Proof]", program.kept.setdefault(analysis, {}))
+    answers = cast("dict[tuple[object, ...], _Proof]", program.cache.setdefault(analysis, {}))
     key = (launch.grid, launch.block, launch.parameters, launch.globals)
     proof = answers.get(key)
     if proof is None or any(

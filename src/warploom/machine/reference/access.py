@@ -297,7 +297,7 @@ def _access_request(
     """Returns the request of an instruction that accesses `size` bytes per lane at `address`."""
     assert isinstance(address, Address)
     ((space, op),) = accesses(instruction)
-    framed = isinstance(address.base, Symbol) and warp.run.program.places[address.base.name].frame
+    framed = isinstance(address.base, Symbol) and warp.run.program.slots[address.base.name].frame
     return AccessRequest(index, space, op, size, framed)
 
 

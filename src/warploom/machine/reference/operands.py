@@ -94,7 +94,7 @@ def immediate_bits(operand: Immediate, type: ScalarType) -> int:
 
 def symbol_address(warp: Warp, symbol: Symbol) -> int:
     """Returns the address of a variable in its own space."""
-    location = warp.run.program.places[symbol.name]
+    location = warp.run.program.slots[symbol.name]
     if location.space in (Space.GLOBAL, Space.CONST):
         return warp.run.launch.globals[location.offset] + symbol.offset
     return location.offset + symbol.offset

@@ -76,7 +76,7 @@ def _handles(warp: Warp, operand: Operand) -> Values:
     parameter."""
     if isinstance(operand, Address):
         if isinstance(operand.base, Symbol):
-            location = warp.run.program.places[operand.base.name]
+            location = warp.run.program.slots[operand.base.name]
             if location.space is Space.PARAM:
                 start = location.offset + operand.base.offset + operand.offset
                 parameter_bytes = warp.run.launch.parameters[start : start + 8]

@@ -216,7 +216,7 @@ def _convert_address(warp: Warp, instruction: Instruction, on: Values) -> None:
 
 def _parameter_base(warp: Warp) -> int:
     """Returns the generic address of the kernel's parameters."""
-    return warp.run.launch.globals[warp.run.program.places[PARAMETERS].offset]
+    return warp.run.launch.globals[warp.run.program.slots[PARAMETERS].offset]
 
 
 def _is_parameter(warp: Warp, instruction: Instruction, on: Values) -> None:

@@ -86,6 +86,7 @@ def asynchronous_part(instruction: Instruction) -> AsynchronousPart | None:
 
 
 def _of_copies(instruction: Instruction) -> AsynchronousPart | None:
+    """Returns the role of a copy, or of an instruction that commits or awaits copies."""
     operation = instruction.operation
     if is_tensor_operation(operation):
         if is_tensor_prefetch(operation) or is_cancellation(operation):
@@ -115,6 +116,7 @@ def _of_copies(instruction: Instruction) -> AsynchronousPart | None:
 
 
 def _of_products(instruction: Instruction) -> AsynchronousPart | None:
+    """Returns the role of a `wgmma` instruction."""
     if is_group_product(instruction.operation):
         return AsynchronousPart(AsynchronousRole.BEGIN, PRODUCT)
     if is_wait(instruction.operation):
@@ -126,6 +128,7 @@ def _of_products(instruction: Instruction) -> AsynchronousPart | None:
 
 
 def _of_tensor_memory(instruction: Instruction) -> AsynchronousPart | None:
+    """Returns the role of a `tcgen05` instruction."""
     operation = instruction.operation
     if waits_for_loads(operation):
         return AsynchronousPart(AsynchronousRole.WAIT, TENSOR_LOAD)

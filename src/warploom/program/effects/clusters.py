@@ -22,10 +22,10 @@ def accesses_cluster(instruction: Instruction) -> bool:
 def cancels_launches(program: Program) -> bool:
     """Returns whether thread blocks of a program take over the work of blocks that are not launched
     yet (`clusterlaunchcontrol`). The answer is cached in the program."""
-    cached = program.kept.get(cancels_launches)
+    cached = program.cache.get(cancels_launches)
     if cached is None:
         found = any(is_cancellation(instruction.operation) for instruction in program.instructions)
-        cached = program.kept[cancels_launches] = found
+        cached = program.cache[cancels_launches] = found
     return bool(cached)
 
 
@@ -37,8 +37,8 @@ def has_cluster_barrier(program: Program) -> bool:
 def maps_addresses(program: Program) -> bool:
     """Returns whether a program computes addresses in thread blocks of its cluster, with `mapa`.
     The answer is cached in the program."""
-    cached = program.kept.get(maps_addresses)
+    cached = program.cache.get(maps_addresses)
     if cached is None:
         names = {instruction.operation.name for instruction in program.instructions}
-        cached = program.kept[maps_addresses] = "mapa" in names
+        cached = program.cache[maps_addresses] = "mapa" in names
     return bool(cached)

@@ -129,6 +129,7 @@ def _relinquish(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 def _move(
     op: int, registers: Operand, address: Operand, split: list[Operand], m: Modifiers
 ) -> TensorMemoryRequest:
+    """Encodes a load or store of tensor memory; `split` is the immediate of 16x32bx2, if any."""
     held = _elements(registers)
     request = op | _field(w.SHAPE, SHAPE_NUMBERS[m.text("shape", "")])
     request |= _field(w.REGISTERS, len(held))
@@ -175,6 +176,7 @@ def _commit(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 
 
 def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    """Encodes an mma. Optional operands follow A and B in a fixed order, by modifiers."""
     kind = m.text("kind", "")
     request = w.MULTIPLY | _field(w.KIND, KINDS[kind]) | _field(w.SCALES, _scales(kind, m))
     d, a, b, *rest = instruction.operands

@@ -67,6 +67,7 @@ def elements(operand: Operand) -> tuple[Operand, ...]:
 
 
 def _fetch(instruction: Instruction) -> TexelRequest:
+    """Encodes a `tex` or `tld4`."""
     m = instruction.operation.modifiers
     target, texels, *others = instruction.operands
     coordinate_type = F32 if m["ctype"] != "s32" else S32
@@ -98,6 +99,7 @@ def _fetch(instruction: Instruction) -> TexelRequest:
 
 
 def _query(instruction: Instruction) -> TexelRequest:
+    """Encodes a query of a texture, surface or type."""
     m = instruction.operation.modifiers
     target, handle, *level = instruction.operands
     if "kind" in m:
@@ -109,6 +111,7 @@ def _query(instruction: Instruction) -> TexelRequest:
 
 
 def _surface(instruction: Instruction) -> TexelRequest:
+    """Encodes a load, store or reduction of a surface."""
     m, name = instruction.operation.modifiers, instruction.operation.name
     type = unsigned(m.scalar().bits)
     target, texels, source = _surface_operands(instruction)

@@ -29,9 +29,9 @@ FAR, NEAR, SHORT = 400, 25, 4
 
 def issue_order(program: Program) -> list[list[int]]:
     """Return, by basic block, its instructions in the order in which they issue."""
-    if _KEPT not in program.kept:
-        program.kept[_KEPT] = [_ordered(program, block) for block in program.blocks]
-    return cast("list[list[int]]", program.kept[_KEPT])
+    if _KEPT not in program.cache:
+        program.cache[_KEPT] = [_ordered(program, block) for block in program.blocks]
+    return cast("list[list[int]]", program.cache[_KEPT])
 
 
 def _ordered(program: Program, block: ProgramBlock) -> list[int]:
