@@ -14,7 +14,7 @@ import pytest
 import warploom as wl
 from warploom.core.errors import WarploomError
 from warploom.host.run import Run
-from warploom.timing.layout import OWN_WORDS
+from warploom.timing.layout import USER_WORDS
 
 KERNEL = """
 extern "C" __global__ void lines(const float *x, float *y, int rounds) {
@@ -43,7 +43,7 @@ def following(line, missed, instruction, slot, nth, words):  # type: ignore[no-u
 
 @wl.prefetcher
 def beyond(line, missed, instruction, slot, nth, words):  # type: ignore[no-untyped-def]
-    return words[OWN_WORDS]
+    return words[USER_WORDS]
 
 
 def ran(block: int = 32, grid: int = 1) -> Run:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 import warploom as wl
-from warploom.timing.record.predicted import filled, repetition
+from warploom.timing.record.predicted import alignment_period, with_predicted_blocks
 from warploom.timing.record.records import Record
 
 KERNEL = """
@@ -47,14 +47,14 @@ def recorded_bytes() -> Record:
 def first_blocks(record: Record, count: int) -> Record:
     warps = count * record.launch.warps_per_block
     assert record.offsets is not None
-    own = record.warps[:warps], record.asked[:warps], record.offsets[:warps]
-    return replace(record, blocks=count, warps=own[0], asked=own[1], offsets=own[2])
+    own = record.warps[:warps], record.poll_counts[:warps], record.offsets[:warps]
+    return replace(record, blocks=count, warps=own[0], poll_counts=own[1], offsets=own[2])
 
 
 def test_places_follow_from_the_index_of_a_block() -> None:
     """Five of twelve blocks say how far a step along x and one along y goes."""
     whole = recorded()
-    part = filled(first_blocks(whole, 5), 12)
+    part = with_predicted_blocks(first_blocks(whole, 5), 12)
     assert (part.blocks, part.predicted) == (12, 7)
     np.testing.assert_array_equal(part.warps, whole.warps)
 
@@ -63,7 +63,7 @@ def test_blocks_beyond_reach_the_same_places_where_no_step_is_known() -> None:
     """Three blocks of the first row say nothing of y: the fourth follows along x, and the rows
     behind reach what the first one does."""
     whole = recorded()
-    part = filled(first_blocks(whole, 3), 12)
+    part = with_predicted_blocks(first_blocks(whole, 3), 12)
     rows = part.warps.reshape(3, -1)
     np.testing.assert_array_equal(rows[0], whole.warps.reshape(3, -1)[0])
     np.testing.assert_array_equal(rows[1], rows[0])
@@ -71,17 +71,17 @@ def test_blocks_beyond_reach_the_same_places_where_no_step_is_known() -> None:
 
 def test_a_record_with_enough_blocks_is_left_as_it_is() -> None:
     record = recorded()
-    assert filled(record, 12) is record
+    assert with_predicted_blocks(record, 12) is record
 
 
 def test_accesses_of_narrow_blocks_begin_at_the_same_bytes_of_lines_again() -> None:
     """24 bytes a block are 3 lines of 128 after 16 blocks, and whole lines after no fewer."""
-    assert repetition(first_blocks(recorded_bytes(), 2)) == 16
+    assert alignment_period(first_blocks(recorded_bytes(), 2)) == 16
 
 
 def test_blocks_that_share_lines_are_predicted_from_those_that_begin_at_the_same_bytes() -> None:
     """The bases of the first five blocks are 0, and those of all 40 lie on eight lines."""
     whole = recorded_bytes()
     for count in (16, 21):
-        part = filled(first_blocks(whole, count), 40)
+        part = with_predicted_blocks(first_blocks(whole, count), 40)
         np.testing.assert_array_equal(part.warps, whole.warps)

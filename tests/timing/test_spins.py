@@ -8,7 +8,11 @@ import pytest
 from test_accounts import balanced
 
 import warploom as wl
-from warploom.timing.record.spins import early_parts, last_turns, poll_barrier_warps
+from warploom.timing.record.spins import (
+    last_iterations,
+    partial_barrier_arrivals,
+    poll_barrier_warps,
+)
 
 SOURCE = """
 #include <cooperative_groups.h>
@@ -66,7 +70,7 @@ def test_a_loop_that_waits_for_a_flag_is_one_question() -> None:
     run = gpu.compile(SOURCE)["flag"][BLOCKS, 32](ready, y)
     record, time = run.record, run.time()
     assert record is not None
-    assert record.asked.tolist() == [1] * BLOCKS
+    assert record.poll_counts.tolist() == [1] * BLOCKS
     balanced(time)
     assert time.instructions < 40 * BLOCKS
 
@@ -76,7 +80,7 @@ def test_a_loop_that_keeps_what_it_reads_is_all_of_its_turns() -> None:
     x, y = gpu.zeros(1, np.int32), gpu.zeros(32, np.int32)
     run = gpu.compile(SOURCE)["sum"][1, 32](x, y, 100)
     assert run.record is not None
-    assert not run.record.asked.any()
+    assert not run.record.poll_counts.any()
     assert run.time().instructions > 100
 
 
@@ -86,7 +90,7 @@ def test_turns_of_lanes_that_are_apart_are_told_from_one_another() -> None:
     asks = np.array([False, True, False, False])
     rows = [(0, 1, 3), (0, 1, 3), (0, 2, 12), (0, 1, 2), (0, 3, 12), (0, 2, 3), (1, 1, 15)]
     entries = np.array([row[:2] for row in rows])
-    kept = last_turns(entries, np.array([row[2] for row in rows]), asks)
+    kept = last_iterations(entries, np.array([row[2] for row in rows]), asks)
     assert kept.tolist() == [False, False, True, True, True, True, True]
 
 
@@ -97,12 +101,12 @@ def test_a_warp_has_come_to_a_barrier_when_the_last_of_its_lanes_has() -> None:
     rows = [(0, 1, 12, 15), (0, 0, 3, 15), (0, 1, 3, 15), (0, 1, 15, 15), (1, 1, 15, 15),
             (2, 1, 8, 8)]  # fmt: skip
     columns = np.array(rows).T
-    found = early_parts(columns[:2].T, columns[2], columns[3], waits)
+    found = partial_barrier_arrivals(columns[:2].T, columns[2], columns[3], waits)
     assert found.tolist() == [True, False, False, False, False, False]
 
 
 @pytest.mark.parametrize(
-    ("asked", "come"),
+    ("poll_counts", "come"),
     [
         ([2, 0, 2, 0], 2),  # a warp of each block, twice
         ([1, 1, 1, 1], 4),
@@ -111,8 +115,8 @@ def test_a_warp_has_come_to_a_barrier_when_the_last_of_its_lanes_has() -> None:
         ([0, 0, 0, 0], 0),
     ],
 )
-def test_warps_meet_where_all_blocks_ask_as_often(asked: list[int], come: int) -> None:
-    assert poll_barrier_warps(np.array(asked), 2) == come
+def test_warps_meet_where_all_blocks_ask_as_often(poll_counts: list[int], come: int) -> None:
+    assert poll_barrier_warps(np.array(poll_counts), 2) == come
 
 
 MBARRIER = r"""

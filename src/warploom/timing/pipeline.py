@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from warploom.timing import layout as w
 from warploom.timing.record.records import Record
-from warploom.timing.work.operations import Work
+from warploom.timing.work.operations import MachineWork
 
 Words = npt.NDArray[np.int64]
 
@@ -26,15 +26,19 @@ class Pipeline:
     tma_use: float
 
 
-def pipeline_of(record: Record, work: Work, states: Words, tma_use: float) -> Pipeline | None:
+def pipeline_of(
+    record: Record, work: MachineWork, states: Words, tma_use: float
+) -> Pipeline | None:
     """Return how a pipeline works, given the cycles of warps by operation and state; None where no
     mbarrier is waited for and the Tensor Memory Accelerator copies nothing."""
     if not record.phases and not record.copies:
         return None
-    waiting = _instructions(record.accesses[record.accesses[:, w.A_NEEDED] > 0])
+    waiting = _instructions(record.accesses[record.accesses[:, w.A_ARRIVALS] > 0])
     copying = _waits_for_copies(record)
     cycles = {
-        index: sum(int(states[row, w.SHORT_SCOREBOARD]) for row in _behind(work, index))
+        index: sum(
+            int(states[row, w.SHORT_SCOREBOARD]) for row in _dependent_operations(work, index)
+        )
         for index in waiting
     }
     for_copies = sum(count for index, count in cycles.items() if index in copying)
@@ -48,23 +52,23 @@ def _instructions(accesses: Words) -> set[int]:
 def _waits_for_copies(record: Record) -> set[int]:
     """Return the instructions that wait for a phase which a copy adds to."""
     accesses = record.accesses
-    by_copy = record.bulk[accesses[:, w.A_INSTRUCTION]] & (accesses[:, w.A_EVENT] > 0)
-    told = np.unique(accesses[by_copy, w.A_EVENT])
-    waits = accesses[accesses[:, w.A_NEEDED] > 0]
-    return _instructions(waits[np.isin(waits[:, w.A_EVENT], told)])
+    by_copy = record.bulk[accesses[:, w.A_INSTRUCTION]] & (accesses[:, w.A_PHASE_ID] > 0)
+    signalled_phases = np.unique(accesses[by_copy, w.A_PHASE_ID])
+    waits = accesses[accesses[:, w.A_ARRIVALS] > 0]
+    return _instructions(waits[np.isin(waits[:, w.A_PHASE_ID], signalled_phases)])
 
 
-def _behind(work: Work, instruction: int) -> list[int]:
+def _dependent_operations(work: MachineWork, instruction: int) -> list[int]:
     """Return the operations that need what an instruction writes."""
     [row] = np.flatnonzero(work.operations[:, w.OP_INSTRUCTION] == instruction)[:1]
-    written = _registers(work, row, w.OP_WRITES_AT, w.OP_WRITES)
+    written = _registers_of(work, row, w.OP_WRITES_AT, w.OP_WRITES)
     return [
         other
         for other in range(len(work.operations))
-        if other != row and written & _registers(work, other, w.OP_NEEDS_AT, w.OP_NEEDS)
+        if other != row and written & _registers_of(work, other, w.OP_NEEDS_AT, w.OP_NEEDS)
     ]
 
 
-def _registers(work: Work, row: int, at: int, count: int) -> set[int]:
+def _registers_of(work: MachineWork, row: int, at: int, count: int) -> set[int]:
     first = int(work.operations[row, at])
     return set(work.registers[first : first + int(work.operations[row, count])].tolist())

@@ -33,19 +33,19 @@ from typing import Any, ClassVar
 
 from warploom.core.errors import WarploomError
 from warploom.core.options import checked_fields
-from warploom.timing.layout import LINE_BYTES, MOST_WAYS, OWN_WORDS, SET_WORDS
+from warploom.timing.layout import LINE_BYTES, MOST_WAYS, SET_WORDS, USER_WORDS
 
-_PASSED = 6
+_ARGUMENT_COUNT = 6
 """Numbers that the engine passes to any function, the last one the address of its words."""
 
 
 @dataclass(frozen=True)
-class _Policy:
+class _UserFunction:
     """A function of the user's that the engine calls."""
 
     function: Callable[..., Any]
-    arguments: ClassVar[int] = _PASSED
-    words: ClassVar[int] = OWN_WORDS
+    arguments: ClassVar[int] = _ARGUMENT_COUNT
+    words: ClassVar[int] = USER_WORDS
 
     @property
     def name(self) -> str:
@@ -61,36 +61,40 @@ class _Policy:
         from importlib import import_module
 
         numba: Any = import_module("numba")  # without types for what is used here
-        inner = numba.njit(boundscheck=True)(self.function)
-        number = numba.types.int64
-        kind = number(*[number] * (_PASSED - 1), numba.types.CPointer(number))
+        compiled = numba.njit(boundscheck=True)(self.function)
+        int64 = numba.types.int64
+        signature = int64(*[int64] * (_ARGUMENT_COUNT - 1), numba.types.CPointer(int64))
         count = self.words
 
-        def call(a: Any, b: Any, c: Any, d: Any, e: Any, words: Any) -> Any:
+        def call(arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any) -> Any:
             try:
-                return inner(a, b, c, d, e, numba.carray(words, count))
+                return compiled(arg0, arg1, arg2, arg3, arg4, numba.carray(words, count))
             except Exception:
                 words[count] = 1
                 return 0
 
-        def call_without_words(a: Any, b: Any, c: Any, d: Any, e: Any, words: Any) -> Any:
+        def call_without_words(
+            arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any
+        ) -> Any:
             try:
-                return inner(a, b)
+                return compiled(arg0, arg1)
             except Exception:
                 words[count] = 1
                 return 0
 
         try:
-            return numba.cfunc(kind)(call if self.arguments == _PASSED else call_without_words)
+            return numba.cfunc(signature)(
+                call if self.arguments == _ARGUMENT_COUNT else call_without_words
+            )
         except numba.core.errors.NumbaError as error:
-            last = ", the last an array of integers," if self.arguments == _PASSED else ""
+            last = ", the last an array of integers," if self.arguments == _ARGUMENT_COUNT else ""
             raise WarploomError(
                 f"Numba cannot compile {self.name}, which has to take {self.arguments}"
                 f" arguments{last} and to return an integer: {error}"
             ) from error
 
 
-class WarpScheduler(_Policy):
+class WarpScheduler(_UserFunction):
     """A warp scheduler: of the ready warps the one goes first for which it returns the least.
 
     Its arguments are the warp's slot on its SM; its age (warps of the SM that began before it);
@@ -99,7 +103,7 @@ class WarpScheduler(_Policy):
     """
 
 
-class Prefetcher(_Policy):
+class Prefetcher(_UserFunction):
     """A prefetcher of L1: returns a line to ask for, -1 for none.
 
     It is called for each line (of 128 bytes, by its number) that a load reaches, and again, up to
@@ -109,7 +113,7 @@ class Prefetcher(_Policy):
     """
 
 
-class ReplacementPolicy(_Policy):
+class ReplacementPolicy(_UserFunction):
     """A replacement policy of a cache: returns the way of the line that gives way.
 
     It is called whenever a line is used. Its arguments are the number of the set; the way in which
@@ -121,7 +125,7 @@ class ReplacementPolicy(_Policy):
     words = SET_WORDS
 
 
-class AddressMapping(_Policy):
+class AddressMapping(_UserFunction):
     """A mapping of lines to the sets of a cache or to the banks of DRAM.
 
     Its arguments are the line (of 128 bytes, by its number) and how many places there are. What it
@@ -165,16 +169,16 @@ class CacheModel:
     mapping: AddressMapping | None = None
     dirty: float = 0.0
 
-    def sets(self, name: str, usual: int, ways: int) -> int:
+    def sets(self, name: str, device_bytes: int, ways: int) -> int:
         """Return the sets of the cache of that name, which has so many bytes as the device has it.
         Raises WarploomError for a cache that is asked for and that there cannot be."""
-        size = usual if self.bytes is None else self.bytes
-        if self != CacheModel() and not usual:
+        size = device_bytes if self.bytes is None else self.bytes
+        if self != CacheModel() and not device_bytes:
             raise WarploomError(
                 f"the launch uses no {name} on this device, so there is nothing to choose of it"
             )
-        found = size // (LINE_BYTES * ways)
-        if not 1 <= ways <= MOST_WAYS or (self.bytes is not None and found < 1):
+        sets = size // (LINE_BYTES * ways)
+        if not 1 <= ways <= MOST_WAYS or (self.bytes is not None and sets < 1):
             raise WarploomError(
                 f"a {name} of {size:,} bytes with {ways} ways cannot be. Give it 1 to {MOST_WAYS}"
                 f" ways, and at least {LINE_BYTES} bytes for each."
@@ -183,14 +187,14 @@ class CacheModel:
             raise WarploomError(f"{name} has no dirty lines: what is written goes on to L2")
         if not 0 <= self.dirty <= 1:
             raise WarploomError(f"the dirty share of L2 is {self.dirty}; it is from 0 to 1")
-        return found
+        return sets
 
 
-def cache_model(given: CacheModel | ReplacementPolicy | None) -> CacheModel:
+def cache_model(model: CacheModel | ReplacementPolicy | None) -> CacheModel:
     """Return the model of a cache; a replacement policy stands for one that is else as usual."""
-    if isinstance(given, ReplacementPolicy):
-        return CacheModel(replacement=given)
-    return given or CacheModel()
+    if isinstance(model, ReplacementPolicy):
+        return CacheModel(replacement=model)
+    return model or CacheModel()
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from warploom.timing.replay import Outcome, Replay
+from warploom.timing.replay import Replay, ReplayOutcome
 from warploom.timing.result import Timing
-from warploom.timing.saved import State
+from warploom.timing.saved import ReplayState
 
 
 class Replaying:
@@ -22,8 +22,8 @@ class Replaying:
     again.time()                         # what the first would have come to
     """
 
-    def __init__(self, replay: Replay, timed: Callable[[Outcome], Timing]) -> None:
-        self._replay, self._timed = replay, timed
+    def __init__(self, replay: Replay, _make_timing: Callable[[ReplayOutcome], Timing]) -> None:
+        self._replay, self._make_timing = replay, _make_timing
 
     @property
     def now(self) -> int:
@@ -36,11 +36,11 @@ class Replaying:
         return self._replay.advance(cycle)
 
     @property
-    def state(self) -> State:
+    def state(self) -> ReplayState:
         """Return all that is needed to go on from here; plain arrays."""
         return self._replay.state()
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: ReplayState) -> None:
         """Go on from a state. Raises WarploomError where it is one of another replay."""
         self._replay.restore(state)
 
@@ -50,4 +50,4 @@ class Replaying:
 
     @cached_property
     def _time(self) -> Timing:
-        return self._timed(self._replay.run())
+        return self._make_timing(self._replay.run())

@@ -15,13 +15,13 @@ from warploom.observe.trace import Trace
 from warploom.timing import layout as w
 from warploom.timing.pipeline import Pipeline, pipeline_of
 from warploom.timing.record.records import Record
-from warploom.timing.record.visits import Visits
-from warploom.timing.replay import Outcome
+from warploom.timing.record.visits import VisitCounter
+from warploom.timing.replay import ReplayOutcome
 from warploom.timing.roofs import Roof, bound_of, roofs_of
 from warploom.timing.sampling import extrapolated
 from warploom.timing.traced import with_time
 from warploom.timing.work.costs import TICKS, UNITS
-from warploom.timing.work.operations import Work
+from warploom.timing.work.operations import MachineWork
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class LineTime:
     @property
     def stalled(self) -> int:
         """Cycles in which a warp could not issue."""
-        going = self.states["selected"] + self.states["not_selected"]
-        return sum(self.states.values()) - going
+        issuable = self.states["selected"] + self.states["not_selected"]
+        return sum(self.states.values()) - issuable
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Basis:
         return f"machine code, in which {100 * self.found:.1f} % of the executed PTX was found"
 
 
-PTX_ALONE = Basis("ptx")
+PTX_BASIS = Basis("ptx")
 
 
 class NamedCode(Protocol):
@@ -116,9 +116,9 @@ class Timing:
         timing: TimingSpec,
         scheduler: str,
         record: Record,
-        work: Work,
-        outcome: Outcome,
-        basis: Basis = PTX_ALONE,
+        work: MachineWork,
+        outcome: ReplayOutcome,
+        basis: Basis = PTX_BASIS,
     ) -> None:
         self.program, self.device, self.spec, self.scheduler = program, device, timing, scheduler
         self._record, self._work, self._outcome = record, work, outcome
@@ -147,19 +147,19 @@ class Timing:
     # ---- time -------------------------------------------------------------------------------
 
     @cached_property
-    def _whole(self) -> tuple[int, int]:
+    def _extrapolated_cycles(self) -> tuple[int, int]:
         return extrapolated(self._outcome, self.sampled_blocks, self.blocks)
 
     @property
     def cycles(self) -> int:
         """From the first block's launch to the last answer of the memory; extrapolated where only a
         part of the blocks was replayed."""
-        return self._whole[0]
+        return self._extrapolated_cycles[0]
 
     @property
     def cycles_error(self) -> int:
         """Returns how far off the extrapolation may be: 0 where all blocks were replayed."""
-        return self._whole[1]
+        return self._extrapolated_cycles[1]
 
     @property
     def sample_cycles(self) -> int:
@@ -205,7 +205,7 @@ class Timing:
         where none was resident."""
         by_reason = self._schedulers[:, w.S_STALLS : w.S_STALLS + w.REASON_COUNT].sum(axis=0)
         named = dict(zip(w.REASONS, by_reason.tolist(), strict=True))
-        return {name: count for name, count in named.items() if name not in _GOING}
+        return {name: count for name, count in named.items() if name not in _NOT_STALLED}
 
     @cached_property
     def warp_states(self) -> dict[str, int]:
@@ -290,32 +290,34 @@ class Timing:
     def unit_use(self) -> dict[str, float]:
         """Return the share of each unit's cycles that issues took, over all SMs of the device that
         had blocks."""
-        took = self._outcome.issues * self._work.operations[:, w.OP_INTERVAL]
-        units = np.bincount(self._work.operations[:, w.OP_UNIT], weights=took, minlength=len(UNITS))
-        places = [
+        ticks = self._outcome.issues * self._work.operations[:, w.OP_INTERVAL]
+        ticks_by_unit = np.bincount(
+            self._work.operations[:, w.OP_UNIT], weights=ticks, minlength=len(UNITS)
+        )
+        copies = [
             1 if self._p[w.SHARED_UNITS_MASK] >> unit & 1 else int(self._p[w.SCHEDULERS])
             for unit in range(len(UNITS))
         ]
-        whole = TICKS * max(1, self.sample_cycles) * len(self._outcome.sms)
+        available = TICKS * max(1, self.sample_cycles) * len(self._outcome.sms)
         return {
-            name: float(units[unit]) / (whole * places[unit])
+            name: float(ticks_by_unit[unit]) / (available * copies[unit])
             for unit, name in enumerate(UNITS)
-            if units[unit]
+            if ticks_by_unit[unit]
         }
 
     @property
     def lsu_use(self) -> tuple[float, float]:
         """Return the share of the load/store unit's cycles that L1 took, and that shared memory
         did."""
-        whole = max(1, self.sample_cycles) * len(self._outcome.sms)
-        return self._sum(w.L1_CYCLES) / whole, self._sum(w.SHARED_CYCLES) / whole
+        available = max(1, self.sample_cycles) * len(self._outcome.sms)
+        return self._sum(w.L1_CYCLES) / available, self._sum(w.SHARED_CYCLES) / available
 
     @cached_property
     def pipeline(self) -> Pipeline | None:
         """Returns how well asynchronous copies are hidden; None where there are none, and no
         mbarriers."""
-        whole = max(1, self.sample_cycles) * len(self._outcome.sms)
-        busy = self._sum(w.TMA_CYCLES) / whole
+        available = max(1, self.sample_cycles) * len(self._outcome.sms)
+        busy = self._sum(w.TMA_CYCLES) / available
         return pipeline_of(self._record, self._work, self._outcome.states, busy)
 
     @cached_property
@@ -331,7 +333,7 @@ class Timing:
     def by_line(self) -> dict[str, LineTime]:
         """Returns where the warps' cycles went, by source line, the most stalled first; "" is
         machine code that was made for no instruction of the PTX."""
-        found: dict[str, tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]] = {}
+        sums_by_line: dict[str, tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]] = {}
         rows = zip(
             self._work.instructions.tolist(),
             self._outcome.issues.tolist(),
@@ -340,46 +342,46 @@ class Timing:
         )
         for instruction, issues, states in rows:
             line = self.program.line(instruction) if instruction >= 0 else ""
-            before, sums = found.get(line, (0, np.zeros(w.REASON_COUNT, np.int64)))
-            found[line] = before + issues, sums + states
+            issued, sums = sums_by_line.get(line, (0, np.zeros(w.REASON_COUNT, np.int64)))
+            sums_by_line[line] = issued + issues, sums + states
         lines = [
             LineTime(line, issues, dict(zip(w.REASONS, sums.tolist(), strict=True)))
-            for line, (issues, sums) in found.items()
+            for line, (issues, sums) in sums_by_line.items()
         ]
-        return {one.line: one for one in sorted(lines, key=lambda one: -one.stalled)}
+        return {time.line: time for time in sorted(lines, key=lambda time: -time.stalled)}
 
     def timeline(self, sm: int = 0) -> list[WarpState]:
         """Returns what state every warp of an SM was in, from when to when; as much as `timeline=`
         of `time` had room for."""
         events = self._events(sm)
         events = events[events[:, w.E_STATE] != w.IN_FLIGHT]
-        places = self._work.instructions[events[:, w.E_OP]].tolist()
+        instructions = self._work.instructions[events[:, w.E_OP]].tolist()
         rows: list[list[int]] = events.tolist()
-        found: list[WarpState] = []
-        ways: dict[int, Visits] = {}
-        for row, instruction in zip(rows, places, strict=True):
+        states: list[WarpState] = []
+        visits: dict[int, VisitCounter] = {}
+        for row, instruction in zip(rows, instructions, strict=True):
             slot, warp, state, since, until, operation = row
-            if warp not in ways:
-                ways[warp] = Visits(self._record, self._work, warp)
-            visit = ways[warp].nth(operation, selected=state == w.SELECTED)
+            if warp not in visits:
+                visits[warp] = VisitCounter(self._record, self._work, warp)
+            visit = visits[warp].nth(operation, selected=state == w.SELECTED)
             name = w.REASONS[state]
-            found.append(WarpState(slot, warp, name, since, until, instruction, visit))
-        return found
+            states.append(WarpState(slot, warp, name, since, until, instruction, visit))
+        return states
 
     def copies(self, sm: int = 0) -> list[CopyInFlight]:
         """Returns what copies were on their way to or from an SM, in the order in which they ended;
         as many as `timeline=` of `time` had room for."""
         events = self._events(sm)
         events = events[events[:, w.E_STATE] == w.IN_FLIGHT]
-        places = self._work.instructions[events[:, w.E_OP]]
+        instructions = self._work.instructions[events[:, w.E_OP]]
         columns = [w.E_SLOT, w.E_WARP, w.E_SINCE, w.E_UNTIL]
-        rows = np.column_stack([events[:, columns], places]).tolist()
+        rows = np.column_stack([events[:, columns], instructions]).tolist()
         return [CopyInFlight(*row) for row in rows]
 
     def _events(self, sm: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        row = self._outcome.sms[sm]
-        start, count = int(self._p[w.AT_EVENTS]), int(row[w.EVENT_COUNT])
-        return row[start : start + count * w.EVENT_WORDS].reshape(-1, w.EVENT_WORDS)
+        sm_words = self._outcome.sms[sm]
+        start, count = int(self._p[w.AT_EVENTS]), int(sm_words[w.EVENT_COUNT])
+        return sm_words[start : start + count * w.EVENT_WORDS].reshape(-1, w.EVENT_WORDS)
 
     def warp_cycles(self, sm: int = 0) -> int:
         """Cycles of all warps of an SM: of those that `timeline` tells, and of those for which it
@@ -399,4 +401,4 @@ class Timing:
         return f"Timing({self.cycles:,} cycles on {self.device.name}, {self.scheduler}; modelled)"
 
 
-_GOING = ("selected", "not_selected")
+_NOT_STALLED = ("selected", "not_selected")

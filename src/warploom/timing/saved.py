@@ -37,7 +37,7 @@ FAILURES = (
 
 
 @dataclass(frozen=True)
-class State:
+class ReplayState:
     """A replay at the cycle `now`: its SMs and the memory behind them (`timing.layout` says what
     stands where), what was counted, when blocks ended, which were dealt. `parameters` and sums over
     the record (`of_what`) say which replay it is of. All of it is 64-bit words."""
@@ -57,7 +57,7 @@ class State:
             np.savez_compressed(file, **asdict(self))
 
     @classmethod
-    def load(cls, path: str | Path) -> State:
+    def load(cls, path: str | Path) -> ReplayState:
         """Read it back. Raises WarploomError for what is no such file, or unpacks to more than
         MOST_BYTES."""
         try:
@@ -67,8 +67,8 @@ class State:
                 raise ValueError(
                     f"it unpacks to {size:,} bytes, and at most {MOST_BYTES:,} are read"
                 )
-            with np.load(path, allow_pickle=False) as found:
-                parts = {name: found[name] for name in cls.__dataclass_fields__}
+            with np.load(path, allow_pickle=False) as arrays:
+                parts = {name: arrays[name] for name in cls.__dataclass_fields__}
             if not all(isinstance(part, np.ndarray) for part in parts.values()):
                 raise ValueError("a part of it is no array")
             if any(part.dtype != np.int64 for part in parts.values()):

@@ -34,13 +34,13 @@ def with_time(trace: Trace, timing: Timing, sm: int) -> Trace:
     """Return the trace with what the warps of an SM did, cycle by cycle. Raises WarploomError where
     it is one of another launch, or the SM had no blocks."""
     launch, program = timing.launch, timing.program
-    own = program.name, program.size, launch.grid, launch.block, timing.device.name
-    of_trace = trace.launch.grid, trace.launch.block, trace.device.name
-    theirs = trace.launch.kernel, len(trace.code), *of_trace
-    if own != theirs:
+    of_timing = program.name, program.size, launch.grid, launch.block, timing.device.name
+    trace_launch = trace.launch.grid, trace.launch.block, trace.device.name
+    of_trace = trace.launch.kernel, len(trace.code), *trace_launch
+    if of_timing != of_trace:
         timed, traced = (
             f"{kernel} ({count} instructions) with grid {grid} and block {block} on {device}"
-            for kernel, count, grid, block, device in (own, theirs)
+            for kernel, count, grid, block, device in (of_timing, of_trace)
         )
         raise WarploomError(f"this is the modelled time of {timed}; the trace is one of {traced}")
     return msgspec.structs.replace(trace, modelled=modelled_time(timing, sm))
@@ -50,17 +50,17 @@ def modelled_time(timing: Timing, sm: int) -> ModelledTime:
     """Returns what the warps of an SM did. Raises WarploomError where it had no blocks, or no
     timeline was kept."""
     check_sm(timing, sm)
-    found = timing.timeline(sm)
-    if not found:
+    states = timing.timeline(sm)
+    if not states:
         raise WarploomError(
             f"nothing was kept of what SM {sm} did; run.time(timeline=N) keeps N states of each SM"
         )
-    found.sort(key=lambda one: (one.slot, one.since))
+    states.sort(key=lambda state: (state.slot, state.since))
     columns: dict[str, bytes] = {}
-    for name, kind in COLUMNS.items():
-        values = [getattr(one, name) for one in found]
+    for name, dtype in COLUMNS.items():
+        values = [getattr(state, name) for state in states]
         numbers = map(w.REASONS.index, values) if name == "state" else values
-        columns[name] = np.fromiter(numbers, kind, len(found)).tobytes()
+        columns[name] = np.fromiter(numbers, dtype, len(states)).tobytes()
     return ModelledTime(
         scheduler=timing.scheduler,
         clock_mhz=timing.spec.clock_mhz,
@@ -70,25 +70,25 @@ def modelled_time(timing: Timing, sm: int) -> ModelledTime:
         sm=sm,
         sms=timing.sms,
         states=w.REASONS[: w.NO_WARP],
-        count=len(found),
+        count=len(states),
         **columns,
         roofs=tuple(ModelledRoof(*roof) for roof in timing.roofs),
         copies=_copies_of(timing, sm),
-        left_out=timing.warp_cycles(sm) - sum(one.until - one.since for one in found),
+        left_out=timing.warp_cycles(sm) - sum(state.until - state.since for state in states),
     )
 
 
 def _copies_of(timing: Timing, sm: int) -> ModelledCopies | None:
     """Returns the copies of an SM, by their beginnings; None where it had none."""
-    found = sorted(timing.copies(sm), key=lambda one: (one.since, one.until))
-    if not found:
+    copies = sorted(timing.copies(sm), key=lambda copy: (copy.since, copy.until))
+    if not copies:
         return None
-    kinds = {"warp": "<u4", "instruction": "<u4", "since": "<u8", "until": "<u8"}
+    dtypes = {"warp": "<u4", "instruction": "<u4", "since": "<u8", "until": "<u8"}
     columns = (
-        np.array([getattr(one, name) for one in found], kind).tobytes()
-        for name, kind in kinds.items()
+        np.array([getattr(copy, name) for copy in copies], dtype).tobytes()
+        for name, dtype in dtypes.items()
     )
-    return ModelledCopies(len(found), *columns)
+    return ModelledCopies(len(copies), *columns)
 
 
 def blocks_of(timing: Timing, sm: int) -> tuple[int, ...]:

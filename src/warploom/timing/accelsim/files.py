@@ -17,7 +17,7 @@ from warploom.core.errors import Dim3, WarploomError
 from warploom.timing.accelsim.lines import TracedInstruction, parse_line
 
 LIST = "kernelslist.g"
-FIRST_WITHOUT_PLACES = 3
+FIRST_WITHOUT_POSITIONS = 3
 """The version of traces whose lines do not begin with a block and a warp."""
 
 COLUMNS = (
@@ -79,7 +79,7 @@ def write_kernel(path: Path, head: KernelHead, blocks: Iterable[TracedBlock]) ->
             file.write("\n#BEGIN_TB\n\nthread block = {},{},{}\n".format(*block.index))
             for warp, instructions in block.warps.items():
                 file.write(f"\nwarp = {warp}\ninsts = {len(instructions)}\n")
-                file.writelines(f"{one} \n" for one in instructions)
+                file.writelines(f"{instruction} \n" for instruction in instructions)
             file.write("\n#END_TB\n")
 
 
@@ -99,10 +99,10 @@ def kernel_files(path: str | Path) -> tuple[Path, ...]:
         names = kernel_list.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise WarploomError(f"{kernel_list} is no list of kernels: {error}") from None
-    found = tuple(kernel_list.parent / name.strip() for name in names if name.startswith("kernel"))
-    if not found:
+    files = tuple(kernel_list.parent / name.strip() for name in names if name.startswith("kernel"))
+    if not files:
         raise WarploomError(f"{kernel_list} names no kernel")
-    return found
+    return files
 
 
 def read_kernel(path: Path) -> tuple[KernelHead, Iterator[TracedBlock]]:
@@ -131,26 +131,26 @@ def _opened(path: Path) -> TextIO:
 
 
 def _read_head(path: Path, lines: Iterator[str]) -> KernelHead:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in lines:
         if line.startswith("#"):
             break
         key, _, value = line.removeprefix("-").partition("=")
-        found[key.strip()] = value.strip()
+        values[key.strip()] = value.strip()
     try:
         return KernelHead(
-            found["kernel name"],
-            _triple(found["grid dim"]),
-            _triple(found["block dim"]),
-            int(found["shmem"]),
-            int(found["nregs"]),
-            int(found["binary version"]),
-            int(found.get("kernel id", "1")),
-            int(found.get("shmem base_addr", "0"), 0),
-            int(found.get("local mem base_addr", "0"), 0),
-            found.get("nvbit version", ""),
-            int(found.get("accelsim tracer version", "1")),
-            found.get("enable lineinfo", "0") == "1",
+            values["kernel name"],
+            _triple(values["grid dim"]),
+            _triple(values["block dim"]),
+            int(values["shmem"]),
+            int(values["nregs"]),
+            int(values["binary version"]),
+            int(values.get("kernel id", "1")),
+            int(values.get("shmem base_addr", "0"), 0),
+            int(values.get("local mem base_addr", "0"), 0),
+            values.get("nvbit version", ""),
+            int(values.get("accelsim tracer version", "1")),
+            values.get("enable lineinfo", "0") == "1",
         )
     except (KeyError, ValueError) as error:
         raise WarploomError(
@@ -170,16 +170,18 @@ def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator
     index: Dim3 | None = None
     warps: dict[int, list[TracedInstruction]] = {}
     warp = -1
-    has_place = head.version < FIRST_WITHOUT_PLACES
+    has_position = head.version < FIRST_WITHOUT_POSITIONS
     for line in lines:
         mark = _MARK.fullmatch(line)
         if line == "#END_TB" and index is not None:
-            yield TracedBlock(index, {number: tuple(made) for number, made in warps.items()})
+            yield TracedBlock(
+                index, {number: tuple(instructions) for number, instructions in warps.items()}
+            )
             index, warps, warp = None, {}, -1
         elif mark is None and not line.startswith("#"):
             if warp < 0:
                 raise WarploomError(f"{path} has an instruction outside of a warp: {line!r}")
-            warps[warp].append(parse_line(line, has_line=head.has_lines, has_place=has_place))
+            warps[warp].append(parse_line(line, has_line=head.has_lines, has_position=has_position))
         elif mark is not None and mark[1] == "thread block":
             index = _triple(mark[2])
         elif mark is not None and mark[1] == "warp":

@@ -62,11 +62,13 @@ class TracedInstruction:
         return [str(DISTANCES), f"{first:#x}", *map(str, steps)]
 
 
-def parse_line(text: str, *, has_line: bool = False, has_place: bool = False) -> TracedInstruction:
+def parse_line(
+    text: str, *, has_line: bool = False, has_position: bool = False
+) -> TracedInstruction:
     """Return the instruction that a line has: `has_line`, behind the number of a source line,
-    `has_place`, behind a block and a warp (before version 3). Raises WarploomError for any other
+    `has_position`, behind a block and a warp (before version 3). Raises WarploomError for any other
     text."""
-    parts = iter(text.split()[4 * has_place + has_line :])
+    parts = iter(text.split()[4 * has_position + has_line :])
     try:
         pc, mask = int(next(parts), 16), int(next(parts), 16)
         destinations = _registers(parts)
@@ -99,13 +101,13 @@ def _addresses(parts: Iterator[str], mask: int) -> tuple[int, ...]:
     first = int(next(parts), 16)
     if mode == STRIDE:
         stride = int(next(parts))
-        return tuple(first + stride * place for place in range(count))
+        return tuple(first + stride * index for index in range(count))
     if mode != DISTANCES:
         raise ValueError
-    found = [first][:count]
+    addresses = [first][:count]
     for _ in range(count - 1):
-        found.append(found[-1] + int(next(parts)))
-    return tuple(found)
+        addresses.append(addresses[-1] + int(next(parts)))
+    return tuple(addresses)
 
 
 _BITS = re.compile(r"[US]?(\d+)")
@@ -114,7 +116,7 @@ _BITS = re.compile(r"[US]?(\d+)")
 def width_of(opcode: str) -> int:
     """Return the bytes that a lane moves, by an opcode's modifiers; 4 where they do not say."""
     for part in opcode.split(".")[1:]:
-        found = _BITS.fullmatch(part)
-        if found:
-            return max(1, int(found[1]) // 8)
+        bits = _BITS.fullmatch(part)
+        if bits:
+            return max(1, int(bits[1]) // 8)
     return 4

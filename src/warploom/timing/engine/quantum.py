@@ -5,22 +5,22 @@ from __future__ import annotations
 from warploom.simt.host_prefetch import fetch
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
-from warploom.timing.engine.answers import take_answers
-from warploom.timing.engine.bulk import work_copies
-from warploom.timing.engine.flow import count_live, launch_reserved, part
+from warploom.timing.engine.answers import receive_answers
+from warploom.timing.engine.bulk import serve_copies
+from warploom.timing.engine.flow import account_residency, launch_reserved, release_polling_warps
 from warploom.timing.engine.levels import serve_requests
-from warploom.timing.engine.loads import work_queue
-from warploom.timing.engine.machine import Machine, Words, behind
-from warploom.timing.engine.phases import take_notes
-from warploom.timing.engine.schedulers import step
-from warploom.timing.engine.waits import close_gap, close_state
+from warploom.timing.engine.loads import serve_queue
+from warploom.timing.engine.machine import EngineArrays, Words, offset_array
+from warploom.timing.engine.phases import receive_messages
+from warploom.timing.engine.schedulers import step_scheduler
+from warploom.timing.engine.waits import charge_scheduler, charge_warp
 
 MOST_FETCHED = 6144
 """Words of an SM at most, for code may have many registers."""
 
 
 def run_sms(
-    p: Words,
+    params: Words,
     ops: Words,
     registers: Words,
     blocks: Words,
@@ -39,84 +39,86 @@ def run_sms(
 ) -> int:
     """Run the first `count` of the chosen SMs up to the cycle `stop`, `sms` the states of all; or,
     where the launch is over or looked at then (`ends`), account for everything before it."""
-    g = Machine(
-        p, ops, registers, blocks, streams, entries, accesses, patterns, lines, warps, totals
+    arrays = EngineArrays(
+        params, ops, registers, blocks, streams, entries, accesses, patterns, lines, warps, totals
     )
     for index in range(count):
-        m = behind(sms, chosen[index] * p[w.SM_WORDS])
+        sm = offset_array(sms, chosen[index] * params[w.SM_WORDS])
         if index + 1 < count:
-            fetch_sm(p, behind(sms, chosen[index + 1] * p[w.SM_WORDS]))
+            fetch_sm(params, offset_array(sms, chosen[index + 1] * params[w.SM_WORDS]))
         if ends:
-            finish_sm(g, m, stop)
+            finish_sm(arrays, sm, stop)
         else:
-            run_sm(g, m, stop)
+            run_sm(arrays, sm, stop)
     return 0
 
 
 @jitable
-def fetch_sm(p: Words, m: Words) -> None:
+def fetch_sm(params: Words, sm: Words) -> None:
     """Fetch the SM that is the next one: ask the host for its warps, schedulers and registers, and
     for the answers that it gets. All SMs are more than the host's nearest caches hold."""
-    for place in range(0, min(p[w.AT_MSHRS], MOST_FETCHED), w.LINE):
-        fetch(m, place)
-    first = p[w.AT_REQUESTS]
-    for place in range(first, first + m[w.REQUEST_COUNT] * w.R_WORDS, w.LINE):
-        fetch(m, place)
+    for word in range(0, min(params[w.AT_MSHRS], MOST_FETCHED), w.LINE):
+        fetch(sm, word)
+    first = params[w.AT_REQUESTS]
+    for word in range(first, first + sm[w.REQUEST_COUNT] * w.R_WORDS, w.LINE):
+        fetch(sm, word)
 
 
 @jitable
-def run_sm(g: Machine, m: Words, stop: int) -> None:
+def run_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
     """Run an SM up to the cycle `stop`."""
-    now = m[w.NOW]
-    take_answers(g, m, now)
-    if m[w.TOLD_COUNT] > 0:
-        take_notes(g, m, now)
-    if m[w.MET] != 0:
-        part(g, m, now)
+    now = sm[w.NOW]
+    receive_answers(arrays, sm, now)
+    if sm[w.RECEIVED_COUNT] > 0:
+        receive_messages(arrays, sm, now)
+    if sm[w.POLLING_DONE] != 0:
+        release_polling_warps(arrays, sm, now)
     while now < stop:
-        if m[w.RESERVED_COUNT] > 0 and m[w.LIVE_BLOCKS] < g.p[w.BLOCK_SLOTS]:
-            launch_reserved(g, m, now)
-        now = run_cycle(g, m, now, stop)
-    m[w.NOW] = stop
-    count_live(m, stop)
+        if sm[w.RESERVED_COUNT] > 0 and sm[w.LIVE_BLOCKS] < arrays.params[w.BLOCK_SLOTS]:
+            launch_reserved(arrays, sm, now)
+        now = run_cycle(arrays, sm, now, stop)
+    sm[w.NOW] = stop
+    account_residency(sm, stop)
 
 
 @jitable
-def run_cycle(g: Machine, m: Words, now: int, stop: int) -> int:
+def run_cycle(arrays: EngineArrays, sm: Words, now: int, stop: int) -> int:
     """Returns what happens in a cycle; gives the next one in which something can."""
-    if m[w.QUEUE_COUNT] > 0 and m[w.LSU_FREE] <= now:
-        work_queue(g, m, now)
-    if m[w.TMA_COUNT] > 0 and m[w.TMA_FREE] <= now:
-        work_copies(g, m, now)
-    blocks = m[w.LIVE_BLOCKS]
-    later = stop
-    for number in range(g.p[w.SCHEDULERS]):
-        s = g.p[w.AT_SCHEDULERS] + number * w.S_WORDS
-        if m[s + w.S_NEXT] <= now:
-            step(g, m, number, now)
-    for number in range(g.p[w.SCHEDULERS]):
-        later = min(later, m[g.p[w.AT_SCHEDULERS] + number * w.S_WORDS + w.S_NEXT])
-    if m[w.QUEUE_COUNT] > 0:
-        later = min(later, m[w.LSU_FREE])
-    if m[w.TMA_COUNT] > 0:
-        later = min(later, m[w.TMA_FREE])
-    if m[w.LIVE_BLOCKS] < blocks and m[w.RESERVED_COUNT] > 0:
-        later = now + 1
-    return int(max(now + 1, later))
+    if sm[w.QUEUE_COUNT] > 0 and sm[w.LSU_FREE] <= now:
+        serve_queue(arrays, sm, now)
+    if sm[w.TMA_COUNT] > 0 and sm[w.TMA_FREE] <= now:
+        serve_copies(arrays, sm, now)
+    blocks = sm[w.LIVE_BLOCKS]
+    next_cycle = stop
+    for number in range(arrays.params[w.SCHEDULERS]):
+        scheduler = arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS
+        if sm[scheduler + w.S_NEXT] <= now:
+            step_scheduler(arrays, sm, number, now)
+    for number in range(arrays.params[w.SCHEDULERS]):
+        next_cycle = min(
+            next_cycle, sm[arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS + w.S_NEXT]
+        )
+    if sm[w.QUEUE_COUNT] > 0:
+        next_cycle = min(next_cycle, sm[w.LSU_FREE])
+    if sm[w.TMA_COUNT] > 0:
+        next_cycle = min(next_cycle, sm[w.TMA_FREE])
+    if sm[w.LIVE_BLOCKS] < blocks and sm[w.RESERVED_COUNT] > 0:
+        next_cycle = now + 1
+    return int(max(now + 1, next_cycle))
 
 
 @jitable
-def finish_sm(g: Machine, m: Words, stop: int) -> None:
+def finish_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
     """Account for everything in an SM before the cycle `stop`."""
-    for number in range(g.p[w.SCHEDULERS]):
-        close_gap(m, g.p[w.AT_SCHEDULERS] + number * w.S_WORDS, stop)
-    for slot in range(g.p[w.SLOTS]):
-        warp = g.p[w.AT_WARPS] + slot * w.V_WORDS
-        if m[warp + w.V_STATE] != w.NOT_THERE:
-            close_state(g, m, warp, stop)
-    count_live(m, stop)
+    for number in range(arrays.params[w.SCHEDULERS]):
+        charge_scheduler(sm, arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS, stop)
+    for slot in range(arrays.params[w.SLOTS]):
+        warp = arrays.params[w.AT_WARPS] + slot * w.V_WORDS
+        if sm[warp + w.V_STATE] != w.VACANT:
+            charge_warp(arrays, sm, warp, stop)
+    account_residency(sm, stop)
 
 
-def serve_all(p: Words, sms: Words, m: Words, start: int, stop: int) -> int:
+def serve_all(params: Words, sms: Words, memory: Words, start: int, stop: int) -> int:
     """Answer the requests of all SMs from cycle `start` to `stop`."""
-    return serve_requests(p, sms, m, start, stop)
+    return serve_requests(params, sms, memory, start, stop)

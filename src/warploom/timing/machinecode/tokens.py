@@ -17,14 +17,14 @@ from warploom.program.program import Site
 
 Words = npt.NDArray[np.int64]
 
-MOST_OFF = 0.02
+MAX_DEVIATION = 0.02
 """So far off, as a part of its count, may an instruction be that stands for a block."""
 
 
 @dataclass(frozen=True)
-class Tokens:
+class BlockTokens:
     """`of_block` has the token of each basic block of the PTX; copies of an inlined block share
-    theirs. Only those in `having` leave a sign. `needs` has for each node of the machine code how
+    theirs. Only those in `nodes_of` leave a sign. `needs` has for each node of the machine code how
     often it does each token, `optional` the tokens that a guarded instruction stands for."""
 
     of_block: Words
@@ -32,47 +32,47 @@ class Tokens:
     optional: frozenset[int]
     weights: dict[int, float]
     """By token, what it weighs that the machine code does it as often: 1 for an anchor."""
-    having: dict[int, tuple[int, ...]]
+    nodes_of: dict[int, tuple[int, ...]]
     """The nodes that do a token."""
 
 
-def tokens_of(counts: MachineCounts) -> Tokens:
+def tokens_of(counts: MachineCounts) -> BlockTokens:
     """Return the tokens of a launch."""
     matching = counts.matching
     program = matching.program
-    first: dict[Site, int] = {}
+    first_token: dict[Site, int] = {}
     of_block = np.zeros(len(program.blocks), np.int64)
     members: dict[int, list[Site]] = defaultdict(list)
     for block in program.blocks:
-        token = first.setdefault(program.sites[block.start], block.index)
+        token = first_token.setdefault(program.sites[block.start], block.index)
         of_block[block.index] = token
         members[token] += program.sites[block.start : block.stop]
-    every = (row for row in counts.agreement if row.evidence.of is Executions.ALL)
-    stated = {row.evidence.site: row for row in every}
+    evidence = (row for row in counts.agreement if row.evidence.of is Executions.ALL)
+    by_site = {row.evidence.site: row for row in evidence}
     needs: list[dict[int, int]] = [{} for _ in matching.nodes]
     optional: set[int] = set()
-    having: dict[int, tuple[int, ...]] = {}
+    nodes_of: dict[int, tuple[int, ...]] = {}
     weights: dict[int, float] = {}
     for token, sites in members.items():
-        rows = [stated[site] for site in dict.fromkeys(sites) if site in stated]
-        fitting = [row for row in rows if row.counted and row.off <= MOST_OFF * row.counted]
+        rows = [by_site[site] for site in dict.fromkeys(sites) if site in by_site]
+        fitting = [row for row in rows if row.counted and row.off <= MAX_DEVIATION * row.counted]
         if not fitting:
             continue
-        chosen, weight = _usual([row.evidence for row in fitting])
-        having[token], weights[token] = (*chosen.copies,), weight / ANCHOR
+        chosen, weight = _majority([row.evidence for row in fitting])
+        nodes_of[token], weights[token] = (*chosen.copies,), weight / ANCHOR
         for node, copies in chosen.copies.items():
             needs[node][token] = copies
         if not chosen.excess:
             optional.add(token)
-    return Tokens(of_block, tuple(needs), frozenset(optional), weights, having)
+    return BlockTokens(of_block, tuple(needs), frozenset(optional), weights, nodes_of)
 
 
-def _usual(rows: list[Evidence]) -> tuple[Evidence, float]:
+def _majority(rows: list[Evidence]) -> tuple[Evidence, float]:
     """Return the evidence that says what most of it says, by weight, and the most that any of that
     weighs."""
-    said: Counter[tuple[tuple[int, int], ...]] = Counter()
+    votes: Counter[tuple[tuple[int, int], ...]] = Counter()
     for row in rows:
-        said[tuple(sorted(row.copies.items()))] += round(row.weight)
-    [(most, _)] = said.most_common(1)
-    same = [row for row in rows if tuple(sorted(row.copies.items())) == most]
-    return same[0], max(row.weight for row in same)
+        votes[tuple(sorted(row.copies.items()))] += round(row.weight)
+    [(majority, _)] = votes.most_common(1)
+    agreeing = [row for row in rows if tuple(sorted(row.copies.items())) == majority]
+    return agreeing[0], max(row.weight for row in agreeing)

@@ -23,10 +23,16 @@ from warploom.program.program import Program
 from warploom.ptx.ir import Space
 from warploom.simt.warp_table import NONE
 from warploom.timing import layout as w
-from warploom.timing.record.distinct import mixed_rows, unique_rows
+from warploom.timing.record.distinct import hash_rows, unique_rows
 from warploom.timing.record.mbarriers import owners_of, phases_of, waits_for_phases
 from warploom.timing.record.patterns import PatternTable
-from warploom.timing.record.spins import asking_loops, early_parts, last_turns, polls_of, ways_round
+from warploom.timing.record.spins import (
+    jump_back_blocks,
+    last_iterations,
+    load_polling_loops,
+    partial_barrier_arrivals,
+    polling_loops,
+)
 from warploom.timing.work.classes import is_bulk
 
 Words = npt.NDArray[np.int64]
@@ -56,7 +62,7 @@ class Record:
     accesses: Words
     warps: Words
     patterns: PatternTable
-    asked: Words
+    poll_counts: Words
     """By warp, how often it waited in memory for others (`timing.record.spins`)."""
     bulk: npt.NDArray[np.bool_]
     """By PTX instruction, whether the Tensor Memory Accelerator does it."""
@@ -73,7 +79,7 @@ class Record:
     @property
     def phases(self) -> int:
         """Return how many phases of mbarriers a block has at most."""
-        return int(self.accesses[:, w.A_EVENT].max(initial=0))
+        return int(self.accesses[:, w.A_PHASE_ID].max(initial=0))
 
     @property
     def sampled(self) -> bool:
@@ -84,12 +90,12 @@ class Record:
         """Return the record with the accesses of each entry in this order of instructions, which
         is given by basic block."""
         issued = np.array([index for block in order for index in block], np.int64)
-        place = np.zeros(1 + issued.max(initial=0), np.int64)
-        place[issued] = np.arange(len(issued))
-        begins, count = self.entries[:, w.ENTRY_ACCESS], np.arange(len(self.accesses))
-        entry = np.searchsorted(begins, count, side="right")
-        moved = np.lexsort((place[self.accesses[:, w.A_INSTRUCTION]], entry))
-        return replace(self, accesses=self.accesses[moved])
+        position = np.zeros(1 + issued.max(initial=0), np.int64)
+        position[issued] = np.arange(len(issued))
+        first_accesses, numbers = self.entries[:, w.ENTRY_ACCESS], np.arange(len(self.accesses))
+        entries_of = np.searchsorted(first_accesses, numbers, side="right")
+        permutation = np.lexsort((position[self.accesses[:, w.A_INSTRUCTION]], entries_of))
+        return replace(self, accesses=self.accesses[permutation])
 
     @property
     def nbytes(self) -> int:
@@ -98,7 +104,7 @@ class Record:
 
 
 @dataclass
-class Recorder:
+class RecordBuilder:
     """Makes the record of a launch from the logs of its parts, in the order of their blocks."""
 
     program: Program
@@ -109,7 +115,7 @@ class Recorder:
     keeps_masks: bool = False
     """Whether warps whose lanes differ have streams of their own, with the lanes of each entry."""
     blocks: int = 0
-    _known: dict[bytes, int] = field(default_factory=dict[bytes, int])
+    _stream_numbers: dict[bytes, int] = field(default_factory=dict[bytes, int])
     _streams: list[list[int]] = field(default_factory=list[list[int]])
     _entries: list[Words] = field(default_factory=list[Words])
     _masks: list[Words] = field(default_factory=list[Words])
@@ -130,15 +136,15 @@ class Recorder:
     def add(self, log: Log, blocks: range) -> int:
         """Take in the log of these blocks, which follow those before: as many of the first of them
         as are there in full. Gives how many."""
-        blocks = range(blocks.start, blocks.start + self._whole_blocks(log, blocks))
-        entries, place = self._sorted_entries(log, blocks)
-        accesses, of_warp, offsets = self._sorted_accesses(log, entries, place, blocks.start)
-        self._add_warps(entries, accesses, of_warp, blocks)
-        self._add_offsets(accesses, of_warp, offsets, len(blocks))
+        blocks = range(blocks.start, blocks.start + self._count_whole_blocks(log, blocks))
+        entries, place = self._sort_entries(log, blocks)
+        accesses, access_warps, offsets = self._sort_accesses(log, entries, place, blocks.start)
+        self._add_warps(entries, accesses, access_warps, blocks)
+        self._add_offsets(accesses, access_warps, offsets, len(blocks))
         self.blocks = blocks.stop
         return len(blocks)
 
-    def _whole_blocks(self, log: Log, blocks: range) -> int:
+    def _count_whole_blocks(self, log: Log, blocks: range) -> int:
         """Returns how many of these blocks, from the first, have nothing left out."""
         warps = self.launch.warps_per_block
         own = slice(blocks.start * warps, blocks.stop * warps)
@@ -146,8 +152,8 @@ class Recorder:
         numbers = log.numbers(self.launch)
         lost = (numbers <= 0) | (log.region(words.STEPS_AT, count) == words.LEFT_OUT)
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
-        gone = np.unique(rows[rows[:, words.E_MARKS] & words.LOST != 0, words.E_WARP]) + 1
-        lost |= np.isin(numbers, gone)
+        incomplete = np.unique(rows[rows[:, words.E_MARKS] & words.LOST != 0, words.E_WARP]) + 1
+        lost |= np.isin(numbers, incomplete)
         broken = lost[own].reshape(-1, warps).any(axis=1)
         return int(broken.argmax()) if broken.any() else len(blocks)
 
@@ -167,118 +173,122 @@ class Recorder:
             np.concatenate([*warps, empty]),
             self.patterns,
             np.concatenate([*self._asked, np.zeros(0, np.int64)]),
-            self._bulk,
-            bool(self._bulk[accesses[:, w.A_INSTRUCTION]].any()),
+            self._is_bulk,
+            bool(self._is_bulk[accesses[:, w.A_INSTRUCTION]].any()),
             np.concatenate([*self._masks, np.zeros(0, np.int64)]) if self.keeps_masks else None,
             offsets=np.concatenate([*offsets, np.zeros((0, count), np.uint8)]),
         )
 
     @cached_property
-    def _bulk(self) -> npt.NDArray[np.bool_]:
+    def _is_bulk(self) -> npt.NDArray[np.bool_]:
         """Return, by instruction, whether the Tensor Memory Accelerator does it."""
-        return np.array([is_bulk(made.operation) for made in self.program.instructions])
+        return np.array(
+            [is_bulk(instruction.operation) for instruction in self.program.instructions]
+        )
 
     @cached_property
     def _phase_waits(self) -> npt.NDArray[np.bool_]:
         return waits_for_phases(self.program)
 
     @cached_property
-    def _asks(self) -> npt.NDArray[np.bool_]:
+    def _is_polling(self) -> npt.NDArray[np.bool_]:
         """Return, by basic block, whether it is a loop that only asks."""
-        loops = asking_loops(self.program)
+        loops = polling_loops(self.program)
         return np.array([block.index in loops for block in self.program.blocks])
 
     @cached_property
-    def _ways_round(self) -> npt.NDArray[np.bool_]:
+    def _is_jump_back(self) -> npt.NDArray[np.bool_]:
         """Return, by basic block, whether it is part of such a loop and does nothing but jump."""
-        jumps = ways_round(self.program)
+        jumps = jump_back_blocks(self.program)
         return np.array([block.index in jumps for block in self.program.blocks])
 
     @cached_property
-    def _polls(self) -> npt.NDArray[np.bool_]:
+    def _is_load_polling(self) -> npt.NDArray[np.bool_]:
         """Return, by basic block, whether it is a loop that only asks by loads."""
-        loops = polls_of(self.program)
+        loops = load_polling_loops(self.program)
         return np.array([block.index in loops for block in self.program.blocks])
 
     @cached_property
-    def _waits(self) -> npt.NDArray[np.bool_]:
+    def _ends_with_barrier(self) -> npt.NDArray[np.bool_]:
         """Return, by basic block, whether it ends with a barrier."""
         last = [self.program.instructions[block.stop - 1] for block in self.program.blocks]
-        return np.array([made.operation.spec.unit is Unit.BARRIER for made in last])
+        return np.array([instruction.operation.spec.unit is Unit.BARRIER for instruction in last])
 
     # ---- from the log -----------------------------------------------------------------------
 
-    def _sorted_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
+    def _sort_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
         """Return the entries by warp, shape (entries, 3): the warp among these blocks', its basic
         block, and its active lanes where they are kept, else 0; and for each row of the log its
         place there, -1 where it is of a block beyond or a turn that does not count."""
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
         numbers = log.numbers(self.launch)
-        chosen = np.flatnonzero(numbers > 0)
-        launched = np.zeros(len(chosen), np.int64)
-        launched[numbers[chosen] - 1] = chosen
+        launched_slots = np.flatnonzero(numbers > 0)
+        launched = np.zeros(len(launched_slots), np.int64)
+        launched[numbers[launched_slots] - 1] = launched_slots
         warp = launched[rows[:, words.E_WARP]] - blocks.start * self.launch.warps_per_block
         inside = np.flatnonzero(warp < len(blocks) * self.launch.warps_per_block)
         order = inside[np.argsort(warp[inside], kind="stable")]
-        found = np.stack([warp[order], rows[order, words.E_BLOCK]], axis=1)
-        if self._asks.any():
-            turns = ~self._ways_round[found[:, 1]]
-            order, found = order[turns], found[turns]
-            kept = last_turns(found, rows[order, words.E_MASK], self._asks)
-            order, found = order[kept], found[kept]
+        entries = np.stack([warp[order], rows[order, words.E_BLOCK]], axis=1)
+        if self._is_polling.any():
+            counted = ~self._is_jump_back[entries[:, 1]]
+            order, entries = order[counted], entries[counted]
+            last = last_iterations(entries, rows[order, words.E_MASK], self._is_polling)
+            order, entries = order[last], entries[last]
         lanes, live = rows[order, words.E_MASK], rows[order, words.E_LIVE]
-        early = early_parts(found, lanes, live, self._waits)
+        partial = partial_barrier_arrivals(entries, lanes, live, self._ends_with_barrier)
         count = len(blocks) * self.launch.warps_per_block
-        self._asked.append(np.bincount(found[self._polls[found[:, 1]], 0], minlength=count))
-        found[early, 1] += len(self.program.blocks)
-        found = np.column_stack([found, lanes * self.keeps_masks])
-        place = np.full(len(rows), -1, np.int64)
-        place[order] = np.arange(len(order))
-        return found, place
+        self._asked.append(
+            np.bincount(entries[self._is_load_polling[entries[:, 1]], 0], minlength=count)
+        )
+        entries[partial, 1] += len(self.program.blocks)
+        entries = np.column_stack([entries, lanes * self.keeps_masks])
+        position = np.full(len(rows), -1, np.int64)
+        position[order] = np.arange(len(order))
+        return entries, position
 
-    def _sorted_accesses(
-        self, log: Log, entries: Words, place: Words, first: int
+    def _sort_accesses(
+        self, log: Log, entries: Words, entry_positions: Words, first: int
     ) -> tuple[Words, Words, Words]:
         """Return the accesses by warp, of blocks from `first` on, shape (accesses, 8): their entry,
         pattern, instruction, site, place, phase, what that needs and whose it is; and of each its
         warp, and how many bytes behind its place it begins."""
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
-        at = place[rows[:, words.A_ENTRY]]
+        entry = entry_positions[rows[:, words.A_ENTRY]]
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)
-        at[by_lanes & self._bulk[rows[:, words.A_INSTRUCTION]]] = -1  # it is there as a copy
-        event, needed, owner = self._phases_of(rows, at, entries, first)
-        order = np.lexsort((rows[:, words.A_INSTRUCTION], at))
-        order = order[np.searchsorted(at[order], 0) :]
-        rows, at, owner = rows[order], at[order], owner[order]
+        entry[by_lanes & self._is_bulk[rows[:, words.A_INSTRUCTION]]] = -1  # it is there as a copy
+        event, needed, owner = self._mbarrier_phases(rows, entry, entries, first)
+        order = np.lexsort((rows[:, words.A_INSTRUCTION], entry))
+        order = order[np.searchsorted(entry[order], 0) :]
+        rows, entry, owner = rows[order], entry[order], owner[order]
         event, needed = event[order], needed[order]
-        warp = entries[at, 0]
+        warp = entries[entry, 0]
         pattern, base = self.patterns.of(log, rows)
         offset = rows[:, words.A_FIRST] % self.patterns.unit
-        base = base + self._offset(rows, warp)
+        base = base + self._address_offsets(rows, warp)
         site = self._site_numbers(rows)
-        columns = (at, pattern, rows[:, words.A_INSTRUCTION], site, base, event, needed, owner)
+        columns = (entry, pattern, rows[:, words.A_INSTRUCTION], site, base, event, needed, owner)
         return np.stack(columns, axis=1), warp, offset
 
-    def _phases_of(
-        self, rows: Words, at: Words, entries: Words, first: int
+    def _mbarrier_phases(
+        self, rows: Words, entry: Words, entries: Words, first: int
     ) -> tuple[Words, Words, Words]:
         """Return the phases of mbarriers that accesses add to or wait for, what those need, and how
         far behind the own block the one is that they are of; entries begin with block `first`."""
-        taken = at >= 0
-        block = np.where(taken, first + entries[at, 0] // self.launch.warps_per_block, 0)
-        place = np.where(taken, rows[:, words.A_PHASE], NONE)
+        in_record = entry >= 0
+        block = np.where(in_record, first + entries[entry, 0] // self.launch.warps_per_block, 0)
+        phase_place = np.where(in_record, rows[:, words.A_PHASE], NONE)
         stride = shared_stride(self.program, self.launch)
-        owner, phase = owners_of(self.launch, stride, block, place)
+        owner, phase = owners_of(self.launch, stride, block, phase_place)
         waits = self._phase_waits[rows[:, words.A_INSTRUCTION]]
         return *phases_of(owner, phase, waits), owner - block
 
-    def _offset(self, rows: Words, warp: Words) -> Words:
+    def _address_offsets(self, rows: Words, warp: Words) -> Words:
         """Returns what is added to addresses: local memory lies behind all, warp by warp."""
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
         first = self.blocks * self.launch.warps_per_block
-        own = (first + warp) * (local_lines(self.program) * LINE_BYTES)
-        absolute = np.isin(rows[:, words.A_KIND] & 0xFF, _ABSOLUTE)
-        return np.where(local, LOCAL_BASE + own, np.where(absolute, -self.origin, 0))
+        local_bytes = (first + warp) * (local_lines(self.program) * LINE_BYTES)
+        is_absolute = np.isin(rows[:, words.A_KIND] & 0xFF, _ABSOLUTE)
+        return np.where(local, LOCAL_BASE + local_bytes, np.where(is_absolute, -self.origin, 0))
 
     def _site_numbers(self, rows: Words) -> Words:
         keys = rows[:, words.A_INSTRUCTION] << 32 | rows[:, words.A_KIND]
@@ -288,78 +298,88 @@ class Recorder:
 
     # ---- streams ----------------------------------------------------------------------------
 
-    def _add_warps(self, entries: Words, accesses: Words, of_warp: Words, blocks: range) -> None:
+    def _add_warps(
+        self, entries: Words, accesses: Words, access_warps: Words, blocks: range
+    ) -> None:
         count = len(blocks) * self.launch.warps_per_block
         warps = np.zeros((count, 1 + len(self._sites)), np.int64)
-        delta = _from_first(accesses, of_warp, warps)
+        distances = _distances_from_first(accesses, access_warps, warps)
         ends = np.searchsorted(entries[:, 0], np.arange(count + 1))
-        access_ends = np.searchsorted(of_warp, np.arange(count + 1))
-        begins = np.searchsorted(accesses[:, 0], np.arange(len(entries) + 1))
-        within = np.arange(len(entries)) - ends[entries[:, 0]]
-        columns = np.concatenate([entries[:, 1:], within[:, None]], axis=1)
-        entry_hash = _hashed(columns, ends)
-        inside = accesses[:, 0] - ends[of_warp]
-        order = np.arange(len(accesses)) - access_ends[of_warp]
-        rest = np.stack([order, inside, *accesses[:, 1:4].T, delta, *accesses[:, 5:].T], axis=1)
-        keys = np.concatenate([entry_hash, _hashed(rest, access_ends)], axis=1)
-        kinds, first, which = unique_rows(keys)
-        numbers = np.zeros(len(kinds), np.int64)
-        for kind, warp in enumerate(first.tolist()):
-            key = kinds[kind].tobytes()
-            if key not in self._known:
-                self._known[key] = len(self._streams)
+        access_ends = np.searchsorted(access_warps, np.arange(count + 1))
+        first_accesses = np.searchsorted(accesses[:, 0], np.arange(len(entries) + 1))
+        position = np.arange(len(entries)) - ends[entries[:, 0]]
+        columns = np.concatenate([entries[:, 1:], position[:, None]], axis=1)
+        entry_hash = _hash_segments(columns, ends)
+        entry_in_warp = accesses[:, 0] - ends[access_warps]
+        order = np.arange(len(accesses)) - access_ends[access_warps]
+        access_columns = np.stack(
+            [order, entry_in_warp, *accesses[:, 1:4].T, distances, *accesses[:, 5:].T], axis=1
+        )
+        keys = np.concatenate([entry_hash, _hash_segments(access_columns, access_ends)], axis=1)
+        distinct, first, which = unique_rows(keys)
+        numbers = np.zeros(len(distinct), np.int64)
+        for index, warp in enumerate(first.tolist()):
+            key = distinct[index].tobytes()
+            if key not in self._stream_numbers:
+                self._stream_numbers[key] = len(self._streams)
                 span = slice(int(ends[warp]), int(ends[warp + 1]))
                 accessed = slice(int(access_ends[warp]), int(access_ends[warp + 1]))
-                self._add_stream(entries[span], begins[span], accesses[accessed], delta[accessed])
-            numbers[kind] = self._known[key]
+                self._add_stream(
+                    entries[span], first_accesses[span], accesses[accessed], distances[accessed]
+                )
+            numbers[index] = self._stream_numbers[key]
         warps[:, 0] = numbers[which]
         self._warps.append(warps)
 
-    def _add_offsets(self, accesses: Words, of_warp: Words, offsets: Words, blocks: int) -> None:
+    def _add_offsets(
+        self, accesses: Words, access_warps: Words, offsets: Words, blocks: int
+    ) -> None:
         """Keep how far behind its place the first access of each site begins."""
-        made = np.zeros((blocks * self.launch.warps_per_block, len(self._sites)), np.uint8)
-        warp, site, first = _first_of_sites(accesses, of_warp, len(self._sites))[:3]
-        made[warp, site] = offsets[first]
-        self._offsets.append(made)
+        first_offsets = np.zeros((blocks * self.launch.warps_per_block, len(self._sites)), np.uint8)
+        warp, site, first = _first_of_sites(accesses, access_warps, len(self._sites))[:3]
+        first_offsets[warp, site] = offsets[first]
+        self._offsets.append(first_offsets)
 
-    def _add_stream(self, entries: Words, begins: Words, accesses: Words, delta: Words) -> None:
+    def _add_stream(
+        self, entries: Words, first_accesses: Words, accesses: Words, distances: Words
+    ) -> None:
         """Keep a stream: its entries, a last one that says where accesses end, its accesses."""
-        start = int(begins[0]) if len(begins) else 0
+        start = int(first_accesses[0]) if len(first_accesses) else 0
         rows = np.zeros((len(entries) + 1, 2), np.int64)
         rows[:-1, 0] = entries[:, 1]
-        rows[:-1, 1] = begins - start + self._access_count
+        rows[:-1, 1] = first_accesses - start + self._access_count
         rows[-1, 1] = self._access_count + len(accesses)
         self._streams.append([self._entry_count, self._entry_count + len(entries)])
         self._entries.append(rows)
         if self.keeps_masks:
             self._masks.append(np.append(entries[:, 2], 0))
-        columns = accesses[:, 1:4], delta[:, None], accesses[:, 5:]
+        columns = accesses[:, 1:4], distances[:, None], accesses[:, 5:]
         self._accesses.append(np.concatenate(columns, axis=1))
         self._entry_count += len(rows)
         self._access_count += len(accesses)
 
 
-def _from_first(accesses: Words, of_warp: Words, warps: Words) -> Words:
+def _distances_from_first(accesses: Words, access_warps: Words, warps: Words) -> Words:
     """Returns how far each access is from the first of its site in its warp, which `warps` gets."""
-    warp, site, first, which = _first_of_sites(accesses, of_warp, warps.shape[1] - 1)
+    warp, site, first, pair = _first_of_sites(accesses, access_warps, warps.shape[1] - 1)
     places = accesses[first, 4]
     warps[warp, 1 + site] = places
-    return accesses[:, 4] - places[which]
+    return accesses[:, 4] - places[pair]
 
 
 def _first_of_sites(
-    accesses: Words, of_warp: Words, sites: int
+    accesses: Words, access_warps: Words, sites: int
 ) -> tuple[Words, Words, Words, Words]:
     """Return the warps and sites that have accesses, the first of each pair, and of every access
     which pair it is of."""
-    keys = of_warp * max(1, sites) + accesses[:, 3]
-    pairs, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    return pairs // max(1, sites), pairs % max(1, sites), first, which.reshape(-1)
+    keys = access_warps * max(1, sites) + accesses[:, 3]
+    pairs, first, pair = np.unique(keys, return_index=True, return_inverse=True)
+    return pairs // max(1, sites), pairs % max(1, sites), first, pair.reshape(-1)
 
 
-def _hashed(rows: Words, ends: Words) -> Words:
+def _hash_segments(rows: Words, ends: Words) -> Words:
     """Return two hashes of the rows of each stretch, and how many they are, shape (stretches,
     3)."""
-    sums = [np.concatenate([[np.uint64(0)], np.cumsum(one)]) for one in mixed_rows(rows)]
-    found = [(one[ends[1:]] - one[ends[:-1]]).astype(np.int64) for one in sums]
-    return np.stack([*found, np.diff(ends)], axis=1)
+    sums = [np.concatenate([[np.uint64(0)], np.cumsum(hashes)]) for hashes in hash_rows(rows)]
+    differences = [(hashes[ends[1:]] - hashes[ends[:-1]]).astype(np.int64) for hashes in sums]
+    return np.stack([*differences, np.diff(ends)], axis=1)

@@ -31,7 +31,7 @@ TICKS = 1024
 NO_LIMIT = 1 << 30
 
 
-class Cost(NamedTuple):
+class WorkCost(NamedTuple):
     """One class on one device: its unit, the warp instructions that it takes of it, cycles from its
     first issue to that of an instruction which needs its result, and where that is from."""
 
@@ -42,13 +42,13 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Costs:
+class WorkCosts:
     """The costs of a device, by class."""
 
     device: DeviceSpec
     timing: TimingSpec
 
-    def of(self, name: str) -> Cost:
+    def of(self, name: str) -> WorkCost:
         """Return the cost of a class: the last row that is for this compute capability or an
         earlier one.
 
@@ -61,12 +61,12 @@ class Costs:
             latency = getattr(self.timing, latency)
         if latency is None:
             latency = row.slots * self.unit_latency(row.unit)
-        return Cost(row.unit, row.slots, latency, row.source)
+        return WorkCost(row.unit, row.slots, latency, row.source)
 
     def unit_latency(self, unit: str) -> int:
         """Cycles from the issue of one instruction of a unit to that of one which needs it."""
-        own = "int" if unit in ("control", "barrier", "lsu") else unit
-        return getattr(self.timing, f"latency_{own}")
+        alias = "int" if unit in ("control", "barrier", "lsu") else unit
+        return getattr(self.timing, f"latency_{alias}")
 
     def interval(self, unit: str) -> int:
         """Returns how long a warp instruction takes a unit's place, in ticks."""
@@ -86,7 +86,7 @@ class Costs:
         return round(TICKS * products / each) if each else TICKS * NO_LIMIT
 
 
-class Row(NamedTuple):
+class WorkRow(NamedTuple):
     """A row of the table; `latency` in cycles, or the field of a `TimingSpec` that has it."""
 
     since: tuple[int, ...]
@@ -97,11 +97,11 @@ class Row(NamedTuple):
 
 
 @cache
-def _rows() -> dict[str, list[Row]]:
+def _rows() -> dict[str, list[WorkRow]]:
     """Return the rows of the table by class, in the order of their compute capabilities."""
     path = files("warploom.devices").joinpath("data", "work.json")
-    found: dict[str, list[Row]] = {}
+    by_class: dict[str, list[WorkRow]] = {}
     for name, since, *rest in json.loads(path.read_text("utf-8"))["rows"]:
         first = tuple(int(part) for part in since.split("."))
-        found.setdefault(name, []).append(Row(first, *rest))
-    return found
+        by_class.setdefault(name, []).append(WorkRow(first, *rest))
+    return by_class
