@@ -122,7 +122,7 @@ def test_lines_are_read_as_they_were_written() -> None:
         "0250 00000000 0 BRA 0 0",
     ):
         assert str(parse_line(text)) == text
-    lined = parse_line("31 0 0 3 77 0000 ffffffff 1 R1 MOV 0 0", has_line=True, has_place=True)
+    lined = parse_line("31 0 0 3 77 0000 ffffffff 1 R1 MOV 0 0", has_line=True, has_position=True)
     assert str(lined) == "0000 ffffffff 1 R1 MOV 0 0"
     widths = {"LDG.E.128.SYS": 16, "LDG.E.U8": 1, "LDS.S16": 2, "STG.E": 4}
     assert {opcode: width_of(opcode) for opcode in widths} == widths

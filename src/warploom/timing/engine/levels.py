@@ -14,9 +14,9 @@ from warploom.timing.engine.caches import (
     Cache,
     bank_of,
     choose_entry,
-    fill_at,
+    sector_times_at,
     hash_line,
-    holds,
+    holds_line,
     map_line,
     oldest,
     replace_line,
@@ -85,7 +85,7 @@ def fetch_set(cache: Cache, set_index: int) -> None:
     fetch(cache.words, tag_at(cache, first))
     fetch(cache.words, tag_at(cache, first + cache.ways - 1))
     fetch(cache.words, tag_at(cache, first + cache.ways // 2))
-    fetch(cache.words, fill_at(cache, first + oldest(cache, set_index)))
+    fetch(cache.words, sector_times_at(cache, first + oldest(cache, set_index)))
 
 
 @jitable
@@ -151,11 +151,11 @@ def access_l2(
     cache = l2(params, memory)
     entry = choose_entry(cache, set_index, line, now // TICKS)
     ready, missing, written = now, 0, 0
-    if not holds(cache, entry, line):
+    if not holds_line(cache, entry, line):
         begins = write_back(params, memory, tag_at(cache, entry), now)
         ready = begins if kind == w.STORE else ready
         replace_line(cache, entry, line)
-    tag, fills = tag_at(cache, entry), fill_at(cache, entry)
+    tag, fills = tag_at(cache, entry), sector_times_at(cache, entry)
     valid, dirty = memory[tag], memory[tag] >> w.DIRTY_BITS
     for sector in range(w.SECTORS):
         if (sectors >> sector) & 1:

@@ -122,7 +122,7 @@ class PatternTable:
         offsets = first[:, None] + (lane_numbers - first_lane[:, None]) * stride[:, None]
         active = (lanes[:, None] >> lane_numbers) & 1
         keys_by_lane = np.concatenate(
-            [np.stack([instruction, kind, lanes], axis=1), np.positions(active, offsets, 0)], axis=1
+            [np.stack([instruction, kind, lanes], axis=1), np.where(active, offsets, 0)], axis=1
         )
         distinct_numbers = np.zeros(len(distinct), np.int64)
         self._number_rows(keys_by_lane, distinct_numbers, np.arange(len(distinct)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warploom.isa.ops.mbarrier import WAIT_NAMES as WAITS_FOR_PHASES
+from warploom.isa.ops.mbarrier import WAITS as WAITS_FOR_PHASES
 from warploom.isa.spec import Operation, Unit
 from warploom.program.accesses import accesses
 from warploom.program.program import Block, Program
