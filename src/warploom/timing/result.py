@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -14,41 +13,15 @@ from warploom.devices.timing import TimingSpec
 from warploom.observe.trace import Trace
 from warploom.timing import layout as w
 from warploom.timing.pipeline import Pipeline, pipeline_of
+from warploom.timing.readings import CopyInFlight, NamedCode, Roof, WarpState
 from warploom.timing.record.records import Record
 from warploom.timing.record.visits import VisitCounter
 from warploom.timing.replay import ReplayOutcome
-from warploom.timing.roofs import Roof, bound_of, roofs_of
-from warploom.timing.sampling import extrapolated
+from warploom.timing.roofs import bound_of, roofs_of
+from warploom.timing.sampling import extrapolate_cycles
 from warploom.timing.traced import with_time
 from warploom.timing.work.costs import TICKS, UNITS
 from warploom.timing.work.operations import MachineWork
-
-
-@dataclass(frozen=True)
-class WarpState:
-    """A time in which the warp of an SM's slot was in one state, before or while it issued the PTX
-    instruction `instruction` of the program, to which it had come `visit` times before. `warp` is
-    its number in the launch."""
-
-    slot: int
-    warp: int
-    state: str
-    since: int
-    until: int
-    instruction: int
-    visit: int
-
-
-@dataclass(frozen=True)
-class CopyInFlight:
-    """A copy by the Tensor Memory Accelerator of an SM, from its issue until its bytes are there:
-    the slot and the number of the warp that issued it, and its PTX instruction."""
-
-    slot: int
-    warp: int
-    since: int
-    until: int
-    instruction: int
 
 
 @dataclass(frozen=True)
@@ -86,23 +59,6 @@ class Basis:
 
 
 PTX_BASIS = Basis("ptx")
-
-
-class NamedCode(Protocol):
-    """The code of a launch, and where each of its instructions comes from."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def size(self) -> int: ...
-
-    def opcode(self, instruction: int) -> str: ...
-
-    def line(self, instruction: int) -> str: ...
 
 
 class Timing:
@@ -148,7 +104,7 @@ class Timing:
 
     @cached_property
     def _extrapolated_cycles(self) -> tuple[int, int]:
-        return extrapolated(self._outcome, self.sampled_blocks, self.blocks)
+        return extrapolate_cycles(self._outcome, self.sampled_blocks, self.blocks)
 
     @property
     def cycles(self) -> int:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
+from warploom.timing.pipeline import Pipeline
+from warploom.timing.readings import Roof, TimedLaunch
 from warploom.timing.work.costs import UNITS
-
-if TYPE_CHECKING:
-    from warploom.timing.pipeline import Pipeline
-    from warploom.timing.result import Timing
 
 BOUND_SHARE = 0.6
 """From this share of a throughput on, that bounds a kernel; under it, latency does (Nsight Compute,
@@ -33,17 +29,7 @@ WAITS_FOR = {
 }
 
 
-class Roof(NamedTuple):
-    """A throughput of the device: its name, how much of it a kernel used (0 to 1), the most that a
-    whole device does of it in a second, and of what."""
-
-    name: str
-    used: float
-    peak: float
-    unit: str
-
-
-def roofs_of(timing: Timing) -> tuple[Roof, ...]:
+def roofs_of(timing: TimedLaunch) -> tuple[Roof, ...]:
     """Return the roofs, the most used first."""
     spec, device = timing.spec, timing.device
     hertz = spec.clock_mhz * 1e6
@@ -72,7 +58,7 @@ def roofs_of(timing: Timing) -> tuple[Roof, ...]:
     return tuple(sorted(roofs, key=lambda roof: -roof.used))
 
 
-def bound_of(timing: Timing) -> str:
+def bound_of(timing: TimedLaunch) -> str:
     """Returns what bounds a kernel, in a sentence with the evidence."""
     top = timing.roofs[0]
     percent = f"{100 * top.used:.0f} %"
@@ -82,9 +68,10 @@ def bound_of(timing: Timing) -> str:
     share = f"{100 * main_stall[1] / max(1, timing.scheduler_cycles):.0f} %"
     pipeline = timing.pipeline
     if pipeline is not None and _waits_mostly_for_copies(timing, pipeline):
+        share = f"{100 * pipeline.for_copies / _waiting_cycles(timing):.0f} %"
         return (
             "bound by the latency of copies: of the cycles in which warps wait,"
-            f" {100 * pipeline.for_copies / _waiting_cycles(timing):.0f} % are at mbarriers, for bytes that"
+            f" {share} are at mbarriers, for bytes that"
             f" are on their way, while the Tensor Memory Accelerator works for"
             f" {100 * pipeline.tma_use:.0f} % of the time; more stages, or larger ones, would hide"
             " more"
@@ -96,16 +83,17 @@ def bound_of(timing: Timing) -> str:
         )
     return (
         f"bound by latency: for {share} of the schedulers' cycles most warps wait"
-        f" {WAITS_FOR[main_stall[0]]}; the most used throughput is {_phrase(top.name)} with {percent}"
+        f" {WAITS_FOR[main_stall[0]]};"
+        f" the most used throughput is {_phrase(top.name)} with {percent}"
     )
 
 
-def _waits_mostly_for_copies(timing: Timing, pipeline: Pipeline) -> bool:
+def _waits_mostly_for_copies(timing: TimedLaunch, pipeline: Pipeline) -> bool:
     """Returns whether warps wait for copies half of the time that they wait at all."""
     return 2 * pipeline.for_copies > _waiting_cycles(timing)
 
 
-def _waiting_cycles(timing: Timing) -> int:
+def _waiting_cycles(timing: TimedLaunch) -> int:
     """Returns the cycles in which warps wait."""
     issuable = ("selected", "not_selected")
     waits = (count for name, count in timing.warp_states.items() if name not in issuable)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import numpy as np
 
@@ -11,9 +9,7 @@ from warploom.core.errors import WarploomError
 from warploom.observe.schema import ModelledCopies, ModelledRoof, ModelledTime
 from warploom.observe.trace import Trace
 from warploom.timing import layout as w
-
-if TYPE_CHECKING:
-    from warploom.timing.result import Timing
+from warploom.timing.readings import TimedLaunch
 
 MOST_STATES = 1 << 15
 """So many states of each SM's warps are kept for who wants to look at them."""
@@ -30,7 +26,7 @@ COLUMNS = {
 """The columns of the states, each with the type of its numbers."""
 
 
-def with_time(trace: Trace, timing: Timing, sm: int) -> Trace:
+def with_time(trace: Trace, timing: TimedLaunch, sm: int) -> Trace:
     """Return the trace with what the warps of an SM did, cycle by cycle. Raises WarploomError where
     it is one of another launch, or the SM had no blocks."""
     launch, program = timing.launch, timing.program
@@ -46,7 +42,7 @@ def with_time(trace: Trace, timing: Timing, sm: int) -> Trace:
     return msgspec.structs.replace(trace, modelled=modelled_time(timing, sm))
 
 
-def modelled_time(timing: Timing, sm: int) -> ModelledTime:
+def modelled_time(timing: TimedLaunch, sm: int) -> ModelledTime:
     """Returns what the warps of an SM did. Raises WarploomError where it had no blocks, or no
     timeline was kept."""
     check_sm(timing, sm)
@@ -78,7 +74,7 @@ def modelled_time(timing: Timing, sm: int) -> ModelledTime:
     )
 
 
-def _copies_of(timing: Timing, sm: int) -> ModelledCopies | None:
+def _copies_of(timing: TimedLaunch, sm: int) -> ModelledCopies | None:
     """Returns the copies of an SM, by their beginnings; None where it had none."""
     copies = sorted(timing.copies(sm), key=lambda copy: (copy.since, copy.until))
     if not copies:
@@ -91,7 +87,7 @@ def _copies_of(timing: Timing, sm: int) -> ModelledCopies | None:
     return ModelledCopies(len(copies), *columns)
 
 
-def blocks_of(timing: Timing, sm: int) -> tuple[int, ...]:
+def blocks_of(timing: TimedLaunch, sm: int) -> tuple[int, ...]:
     """Return the blocks of an SM's timeline, in the order in which they came. Raises WarploomError
     where it had none."""
     check_sm(timing, sm)
@@ -99,7 +95,7 @@ def blocks_of(timing: Timing, sm: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(state.warp // warps for state in timing.timeline(sm)))
 
 
-def check_sm(timing: Timing, sm: int) -> None:
+def check_sm(timing: TimedLaunch, sm: int) -> None:
     """Raise WarploomError for an SM that had no blocks."""
     if not 0 <= sm < timing.sms:
         raise WarploomError(f"there is no SM {sm}: {timing.sms} had blocks, the first of them SM 0")
