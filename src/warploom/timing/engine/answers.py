@@ -1,4 +1,4 @@
-"""Answers of L2 to what an SM asked in the last quantum."""
+"""Applies the answers of L2 to the requests that an SM made in the last quantum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from warploom.timing.engine.phases import extend_flight, finish_flight
 
 @jitable
 def receive_answers(arrays: EngineArrays, sm: Words, now: int) -> None:
-    """Take the answers to all requests of the last quantum: flights end."""
+    """Applies the answers to all requests of the last quantum: sectors in L1 get their times, and
+    flights end."""
     cache = l1(arrays, sm)
     for number in range(sm[w.REQUEST_COUNT]):
         at = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS
@@ -38,9 +39,8 @@ def receive_answers(arrays: EngineArrays, sm: Words, now: int) -> None:
         sm[w.LSU_FREE] = now
     if sm[w.TMA_FREE] >= w.NEVER:
         sm[w.TMA_FREE] = now
+    # Flights have become free, for which ready warps may have been blocked.
     for number in range(arrays.params[w.SCHEDULERS]):
-        retry_issue(
-            sm, arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS, now
-        )  # flights are free again
+        retry_issue(sm, arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS, now)
     sm[w.REQUEST_COUNT] = 0
     sm[w.PAIR_COUNT] = 0

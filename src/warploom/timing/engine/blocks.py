@@ -1,8 +1,10 @@
-"""Says which SM gets which block: in order, where there is room. Clusters that the device holds all
-at once are on SMs side by side, as `simt.placement` has them.
+"""Assigns thread blocks to SMs: in order, to SMs that have free slots. If the device can hold all
+clusters at once, each is placed on neighbouring SMs, as `simt.placement` does.
 
-SMs run apart within a quantum, so each has blocks reserved for those of its own that end in it.
-What is reserved and was not needed goes to whoever has room, once no other blocks are left."""
+SMs are simulated independently within a quantum, so each has blocks reserved for those of its own
+that may end in it. Reserved blocks that were not needed go to any SM with a free slot once no
+others are left.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from warploom.timing.engine.state import EngineSetting, Words
 
 
 class BlockDispatcher:
-    """Deals the blocks of a launch, those from 0 to `blocks`, to its SMs."""
+    """Reserves the first `blocks` blocks of a launch for its SMs, quantum by quantum."""
 
     def __init__(self, setting: EngineSetting, sms: Words, blocks: int, launch: Launch) -> None:
         self._params, self._sms, self._blocks = setting.parameters, sms, blocks
@@ -23,7 +25,7 @@ class BlockDispatcher:
         self._done = np.zeros(len(sms), np.int64)
 
     def _cluster_placement(self, launch: Launch) -> Words | None:
-        """Return the SM of each block, where the device holds all clusters at once; else None."""
+        """Returns the SM of each block if the device holds all clusters at once, else None."""
         if (
             launch.cluster_blocks == 1
             or self._blocks > len(self._sms) * self._params[w.BLOCK_SLOTS]
@@ -35,15 +37,16 @@ class BlockDispatcher:
         return sm_of_block if fits else None
 
     def state(self) -> Words:
-        """Returns how far it is: the next block, and how many of each SM's had ended."""
+        """Returns the state as words: the next block, and how many blocks of each SM had ended."""
         return np.array([self._next, *self._done], np.int64)
 
     def restore(self, state: Words) -> None:
-        """Go on from there."""
+        """Restores a state that `state` returned."""
         self._next, self._done = int(state[0]), state[1:].copy()
 
     def launched_blocks(self) -> set[int]:
-        """Returns the blocks that have been launched: dealt, and not reserved any more."""
+        """Returns the blocks that have been launched: assigned to an SM and not reserved any
+        more."""
         base, ring = int(self._params[w.AT_RESERVED]), int(self._params[w.RESERVED])
         launched = set(range(self._next))
         for sm in self._sms[self._sms[:, w.RESERVED_COUNT] > 0]:
@@ -52,7 +55,8 @@ class BlockDispatcher:
         return launched
 
     def reserve_blocks(self) -> None:
-        """Before a quantum: reserve blocks for every SM."""
+        """Reserves blocks for every SM, before a quantum: for its free slots, and for as many of
+        its blocks as ended in the last quantum (at least one)."""
         sms = self._sms
         if self._next == self._blocks and not sms[:, w.RESERVED_COUNT].any():
             return
@@ -75,7 +79,8 @@ class BlockDispatcher:
             self._reserve(targets[: len(reclaimed)], reclaimed)
 
     def _reserve(self, target_sms: Words, blocks: Words) -> None:
-        """Append blocks to what is reserved: each to the SM that `target_sms` has at its place."""
+        """Appends each of the `blocks` to the ring buffer of reserved blocks of its SM in
+        `target_sms`."""
         base, ring = int(self._params[w.AT_RESERVED]), int(self._params[w.RESERVED])
         by_sm = np.argsort(target_sms, kind="stable")
         counts = np.bincount(target_sms, minlength=len(self._sms))
@@ -86,7 +91,7 @@ class BlockDispatcher:
         self._sms[:, w.RESERVED_COUNT] += counts
 
     def _reclaim_reserved(self) -> list[int]:
-        """Take back all that is reserved."""
+        """Removes all reserved blocks from the SMs and returns them."""
         base, ring = int(self._params[w.AT_RESERVED]), int(self._params[w.RESERVED])
         reclaimed: list[int] = []
         for sm in self._sms[self._sms[:, w.RESERVED_COUNT] > 0]:
@@ -97,7 +102,8 @@ class BlockDispatcher:
 
 
 def _round_robin(counts: Words) -> Words:
-    """Numbers from 0 on, each as often as `counts` says, one round after the other."""
+    """Returns the numbers from 0 on, each as often as `counts` has it, one turn after the other:
+    [2, 1] gives 0, 1, 0."""
     numbers = np.repeat(np.arange(len(counts)), counts)
     turns = np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
     return numbers[np.lexsort((numbers, turns))]

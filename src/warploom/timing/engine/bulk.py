@@ -1,4 +1,4 @@
-"""The Tensor Memory Accelerator of an SM: copies one after the other, line by line, past L1."""
+"""Models the Tensor Memory Accelerator of an SM: copies in order, line by line, past L1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warploom.timing.work.costs import TICKS
 
 @jitable
 def enqueue_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, count: int) -> None:
-    """Put a copy of so many accesses into the queue."""
+    """Puts a copy of `count` accesses into the queue of the Tensor Memory Accelerator."""
     slot = (sm[w.TMA_HEAD] + sm[w.TMA_COUNT]) % arrays.params[w.FLIGHTS]
     queued = arrays.params[w.AT_TMA] + slot * w.Q_WORDS
     sm[queued + w.Q_FLIGHT] = flight
@@ -23,7 +23,7 @@ def enqueue_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, coun
 
 @jitable
 def serve_copies(arrays: EngineArrays, sm: Words, now: int) -> None:
-    """Let the unit do what it can up to this cycle: one access after the other."""
+    """Serves accesses of copies, in order, as long as the unit is free in the cycle `now`."""
     while sm[w.TMA_COUNT] > 0 and sm[w.TMA_FREE] <= now:
         queued = arrays.params[w.AT_TMA] + sm[w.TMA_HEAD] * w.Q_WORDS
         flight = sm[queued + w.Q_FLIGHT]
@@ -41,7 +41,8 @@ def serve_copies(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def request_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, now: int) -> bool:
-    """Ask for the lines of an access; False where it has to wait for room among the requests."""
+    """Requests the lines of an access; returns False if it has to wait for space among the
+    requests."""
     access_offset = access * w.ACCESS_WORDS
     pattern = arrays.accesses[access_offset + w.A_PATTERN] * w.P_WORDS
     lines = arrays.patterns[pattern + w.P_LINES]

@@ -1,4 +1,4 @@
-"""The engine as machine code, which is found or made as that of the helpers is."""
+"""Loads the engine as machine code: from the package's helper objects, or compiled by Numba."""
 
 from __future__ import annotations
 
@@ -26,5 +26,6 @@ ENGINE = HelperObject(
 
 @lru_cache
 def functions() -> Mapping[str, Callable[..., int]]:
-    """`run_sms` and `serve_all` of `timing.engine.quantum`; arrays are given by address."""
+    """Returns `run_sms` and `serve_all` of `timing.engine.quantum` as machine code; each array is
+    passed by its address."""
     return load_separately(ENGINE)

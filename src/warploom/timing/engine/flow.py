@@ -1,5 +1,5 @@
-"""Moves warps through their streams: from operation to operation, through barriers to the end;
-brings blocks into an SM, and out of it."""
+"""Moves warps through their streams, from operation to operation and through barriers, and starts
+and ends thread blocks on an SM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from warploom.timing.engine.waits import (
 
 @jitable
 def enter_block(arrays: EngineArrays, sm: Words, warp: int) -> None:
-    """Enter the basic block of a warp's new entry."""
+    """Moves a warp to the first operation of the basic block of its current entry."""
     entry = sm[warp + w.V_ENTRY] * w.ENTRY_WORDS
     block = arrays.entries[entry + w.ENTRY_BLOCK] * w.BLOCK_WORDS
     sm[warp + w.V_OP] = arrays.blocks[block + w.BLOCK_START]
@@ -28,8 +28,9 @@ def enter_block(arrays: EngineArrays, sm: Words, warp: int) -> None:
 
 @jitable
 def advance(arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int) -> None:
-    """Go to the next operation, from `now` on, which does not issue before `earliest`; copies are
-    made on the way. A warp that comes to the end of its stream has left."""
+    """Moves a warp to its next operation, from the cycle `now` on, which does not issue before
+    `earliest`, and schedules it. Register copies on the way are made at once. At the end of its
+    stream the warp ends."""
     reason = w.WAIT
     sm[warp + w.V_OP] += 1
     while True:
@@ -40,6 +41,7 @@ def advance(arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int)
                 end_warp(arrays, sm, warp, now)
                 return
             enter_block(arrays, sm, warp)
+            # Falling through to the next basic block costs nothing; a taken branch does.
             if sm[warp + w.V_OP] != stop:
                 earliest = max(earliest, now - 1 + arrays.params[w.LATENCY_BRANCH])
                 reason = w.BRANCH_RESOLVING
@@ -48,7 +50,7 @@ def advance(arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int)
                     reason = w.NO_INSTRUCTION
         op = sm[warp + w.V_OP]
         if op & ((1 << arrays.params[w.FETCH_LINE_BITS]) - 1) == 0:
-            is_fetched(arrays, sm, warp)  # those that follow are fetched ahead
+            is_fetched(arrays, sm, warp)  # prefetches the line that follows
         if arrays.ops[op * w.OP_WORDS + w.OP_KIND] != w.COPY:
             break
         copy_registers(arrays, sm, warp, op)
@@ -59,8 +61,8 @@ def advance(arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int)
 
 @jitable
 def is_fetched(arrays: EngineArrays, sm: Words, warp: int) -> bool:
-    """Returns whether the instruction cache of the warp's scheduler has its operation; it has it
-    then."""
+    """Returns whether the instruction cache of the warp's scheduler holds the line of its
+    operation; loads the line."""
     line = sm[warp + w.V_OP] >> arrays.params[w.FETCH_LINE_BITS]
     number = (sm[warp + w.V_SCHEDULER] - arrays.params[w.AT_SCHEDULERS]) // w.S_WORDS
     cache = arrays.params[w.AT_FETCH] + number * arrays.params[w.FETCH_LINES]
@@ -72,7 +74,7 @@ def is_fetched(arrays: EngineArrays, sm: Words, warp: int) -> bool:
 
 @jitable
 def copy_registers(arrays: EngineArrays, sm: Words, warp: int, op: int) -> None:
-    """Make what a copy writes ready when what it reads is."""
+    """Makes the destinations of a register copy ready when its sources are."""
     base, op_offset, latest = sm[warp + w.V_REGISTERS], op * w.OP_WORDS, 0
     first = arrays.ops[op_offset + w.OP_NEEDS_AT]
     for index in range(first, first + arrays.ops[op_offset + w.OP_NEEDS]):
@@ -87,7 +89,7 @@ def copy_registers(arrays: EngineArrays, sm: Words, warp: int, op: int) -> None:
 
 @jitable
 def arrive_at_barrier(arrays: EngineArrays, sm: Words, warp: int, op: int, now: int) -> bool:
-    """Let a warp come to a barrier; returns whether it has to wait there."""
+    """Makes a warp arrive at a barrier of its block; returns whether it has to wait there."""
     op_offset, block = op * w.OP_WORDS, sm[warp + w.V_BLOCK]
     number, need = arrays.ops[op_offset + w.OP_X] % w.BARRIERS, arrays.ops[op_offset + w.OP_Y]
     waits = need >= 0
@@ -103,7 +105,8 @@ def arrive_at_barrier(arrays: EngineArrays, sm: Words, warp: int, op: int, now: 
         release_barrier(arrays, sm, block, number, now)
         return False
     if sm[block + w.B_WAITING] >= sm[block + w.B_WARPS]:
-        # All wait, as parts of warps did: the functional run says that they went on.
+        # All wait at different barriers, as parts of diverged warps can: in the functional run they
+        # went on.
         sm[block + w.B_WAITING] -= int(waits)
         for other in range(w.BARRIERS):
             release_barrier(arrays, sm, block, other, now)
@@ -113,7 +116,7 @@ def arrive_at_barrier(arrays: EngineArrays, sm: Words, warp: int, op: int, now: 
 
 @jitable
 def release_barrier(arrays: EngineArrays, sm: Words, block: int, number: int, now: int) -> None:
-    """Let the warps go on that wait at a barrier of a block."""
+    """Wakes the warps that wait at a barrier of a block, after the latency of a barrier."""
     sm[block + w.B_ARRIVED + number] = 0
     slot = (block - arrays.params[w.AT_BLOCKS]) // w.B_WORDS
     first = arrays.params[w.AT_WARPS] + slot * arrays.params[w.WARPS_PER_BLOCK] * w.V_WORDS
@@ -127,7 +130,8 @@ def release_barrier(arrays: EngineArrays, sm: Words, block: int, number: int, no
 
 @jitable
 def release_after_exit(arrays: EngineArrays, sm: Words, block: int, now: int) -> None:
-    """Note that a warp has ended: those left may be all that a barrier waits for."""
+    """Releases the barriers of a block at which all warps that are left wait, after a warp has
+    ended."""
     if sm[block + w.B_WAITING] > 0 and sm[block + w.B_WAITING] >= sm[block + w.B_WARPS]:
         for number in range(w.BARRIERS):
             release_barrier(arrays, sm, block, number, now)
@@ -135,8 +139,8 @@ def release_after_exit(arrays: EngineArrays, sm: Words, block: int, now: int) ->
 
 @jitable
 def release_polling_warps(arrays: EngineArrays, sm: Words, now: int) -> None:
-    """Let the warps part that have met those of other SMs: those of this one go on, once they have
-    been told."""
+    """Schedules the warps of this SM that have polled until all warps had polled (as in a grid's
+    `sync()`), once another answer of L2 can have arrived."""
     sm[w.POLLING_DONE] = 0
     if arrays.params[w.PHASES] > 0:
         release_phases(arrays, sm, now)
@@ -159,7 +163,7 @@ def release_polling_warps(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def end_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
-    """End a warp; with the last of its block, the block, and another one may come."""
+    """Ends a warp and, with the last one, its block."""
     scheduler, block = sm[warp + w.V_SCHEDULER], sm[warp + w.V_BLOCK]
     account_residency(sm, now)
     set_state(arrays, sm, warp, w.NOT_SELECTED, now)
@@ -181,7 +185,7 @@ def end_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
 
 @jitable
 def launch_reserved(arrays: EngineArrays, sm: Words, now: int) -> None:
-    """Launch blocks that are reserved for this SM in its free places."""
+    """Launches blocks that are reserved for this SM in its free slots."""
     for index in range(arrays.params[w.BLOCK_SLOTS]):
         if sm[w.RESERVED_COUNT] == 0:
             return
@@ -192,7 +196,7 @@ def launch_reserved(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def launch_block(arrays: EngineArrays, sm: Words, slot_offset: int, now: int) -> None:
-    """Launch the next reserved block in a free place."""
+    """Launches the next reserved block in a free slot."""
     head = sm[w.RESERVED_HEAD]
     number = sm[arrays.params[w.AT_RESERVED] + head]
     sm[w.RESERVED_HEAD] = (head + 1) % arrays.params[w.RESERVED]
@@ -219,7 +223,7 @@ def launch_block(arrays: EngineArrays, sm: Words, slot_offset: int, now: int) ->
 def place_warp(
     arrays: EngineArrays, sm: Words, warp: int, number: int, block: int, now: int
 ) -> None:
-    """Put a warp of the launch into a slot."""
+    """Initialises a slot for a warp of the launch, at the first operation of its stream."""
     for word in range(w.V_WORDS):
         sm[warp + word] = 0
     slot = (warp - arrays.params[w.AT_WARPS]) // w.V_WORDS
@@ -255,7 +259,8 @@ def place_warp(
 
 @jitable
 def account_residency(sm: Words, now: int) -> None:
-    """Account for the resident warps before `now`."""
+    """Adds the cycles before `now` to the counters of resident warps, before their number
+    changes."""
     passed = now - sm[w.LIVE_SINCE]
     if passed > 0:
         sm[w.ACTIVE_WARP_CYCLES] += passed * sm[w.LIVE_WARPS]

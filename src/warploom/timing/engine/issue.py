@@ -1,4 +1,5 @@
-"""The issue of one operation: when its unit takes it, and what follows from it."""
+"""Issues one operation of a warp: checks its unit, banks and queue, and applies the effects of its
+kind."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ from warploom.timing.work.costs import TICKS, UNITS
 
 LSU, TEXTURE = UNITS.index("lsu"), UNITS.index("texture")
 MIO_UNITS = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert", "shuffle", "lsu"))
-"""Units behind the queue for memory input and output."""
+"""Units that instructions reach through the memory input/output queue (MIO), as a bit mask."""
 
 
 @jitable
 def unit_at(arrays: EngineArrays, sm: Words, warp: int, unit: int) -> int:
-    """Returns where it stands when a unit is free: a scheduler's own, or the one of the SM."""
+    """Returns the offset of the cycle, in ticks, from which a unit is free: the scheduler's own
+    unit, or the one that the schedulers of an SM share."""
     if (arrays.params[w.SHARED_UNITS_MASK] >> unit) & 1:
         return int(arrays.params[w.AT_UNITS] + unit)
     return int(sm[warp + w.V_UNITS] + unit)
@@ -27,8 +29,9 @@ def unit_at(arrays: EngineArrays, sm: Words, warp: int, unit: int) -> int:
 
 @jitable
 def blocked_until(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> int:
-    """Return the cycle in which the unit of a warp's operation takes it: `now`, a later one, or
-    NEVER where the queue of the load/store unit is full. V_TRY says why it does not now."""
+    """Returns the first cycle in which a warp's operation can issue as far as its unit, the
+    register file and the load/store queue are concerned: `now`, a later one, or NEVER where the
+    queue is full. If it is not `now`, V_BLOCKED_BY gets the reason."""
     op_offset = sm[warp + w.V_OP] * w.OP_WORDS
     unit = arrays.ops[op_offset + w.OP_UNIT]
     free = sm[unit_at(arrays, sm, warp, unit)]
@@ -61,7 +64,8 @@ def blocked_until(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, no
 def bank_reads(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, bank: int
 ) -> int:
-    """Returns how many registers of a bank a warp's operation reads."""
+    """Returns how many registers of a bank a warp's operation reads, less those that the operand
+    cache holds because the warp also issued the operation before."""
     reads = arrays.ops[op_offset + w.OP_READS] >> w.READ_BITS * bank
     mask = (1 << w.READ_BITS) - 1
     cached = reads >> w.READ_BITS * w.REGISTER_BANKS & mask
@@ -72,8 +76,8 @@ def bank_reads(
 def banks_free_at(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, now: int
 ) -> int:
-    """Return the cycle in which a warp's operation can issue so that the banks of the register file
-    serve it in time."""
+    """Returns the first cycle in which a warp's operation can issue so that the banks of the
+    register file serve its reads within READ_WINDOW cycles."""
     until = now
     if arrays.ops[op_offset + w.OP_READS] != 0:
         for bank in range(w.REGISTER_BANKS):
@@ -87,7 +91,7 @@ def banks_free_at(
 def occupy_banks(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, now: int
 ) -> None:
-    """Take the banks of the register file for a warp's operation."""
+    """Occupies the banks of the register file for the reads of a warp's operation."""
     if arrays.ops[op_offset + w.OP_READS] != 0:
         for bank in range(w.REGISTER_BANKS):
             bank_free = scheduler + w.S_BANKS + bank
@@ -98,13 +102,13 @@ def occupy_banks(
 
 @jitable
 def is_access(kind: int) -> bool:
-    """Returns whether an operation of this kind makes accesses."""
+    """Returns whether operations of this kind make accesses."""
     return kind == w.MEMORY or kind == w.POLL or kind == w.BULK
 
 
 @jitable
 def issue(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> None:
-    """Issue a warp's operation, or one slot of it, in this cycle."""
+    """Issues a warp's operation, or one slot of it, in this cycle."""
     op = sm[warp + w.V_OP]
     op_offset = op * w.OP_WORDS
     unit = unit_at(arrays, sm, warp, arrays.ops[op_offset + w.OP_UNIT])
@@ -121,7 +125,7 @@ def issue(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) 
         sleep(arrays, sm, warp, max(wake, now + 1), w.WAIT, now + 1)
         return
     kind = arrays.ops[op_offset + w.OP_KIND]
-    # A late slot delays the result as much.
+    # A slot that issued late, as its unit was busy, delays the result by as much.
     delay = now - sm[warp + w.V_FIRST_ISSUE] - (slots - 1) * arrays.ops[op_offset + w.OP_GAP]
     done = sm[warp + w.V_FIRST_ISSUE] + arrays.ops[op_offset + w.OP_LATENCY] + max(delay, 0)
     if is_access(kind) and access_count(arrays, sm, warp, op_offset) > 0:
@@ -139,7 +143,8 @@ def issue(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) 
 def finish_issue(
     arrays: EngineArrays, sm: Words, warp: int, op_offset: int, kind: int, now: int
 ) -> None:
-    """Bring a warp to what comes after an operation that has been issued."""
+    """Applies what follows an operation whose last slot has issued: arrives at barriers, closes
+    groups, moves the warp to its next operation, and puts it to sleep if it has to wait."""
     waits = False
     if kind == w.BLOCK_BARRIER:
         waits = arrive_at_barrier(arrays, sm, warp, op_offset // w.OP_WORDS, now)
@@ -157,6 +162,7 @@ def finish_issue(
     elif kind == w.POLL:
         sm[w.POLLING_WARPS] += 1
         sm[warp + w.V_PENDING_WAIT] = -1
+    # The warp may end here, and its slot may be empty after this call.
     advance(arrays, sm, warp, now + 1, now + max(1, arrays.ops[op_offset + w.OP_STALL]))
     if sm[warp + w.V_STATE] == w.VACANT:
         return
@@ -185,7 +191,8 @@ def finish_issue(
 
 @jitable
 def open_group(sm: Words, number: int, ends: int) -> None:
-    """Open the next group of copies or products; it has nothing yet that ends."""
+    """Opens the next group of copies or of products; nothing in it has an end yet. The ring buffer
+    holds GROUPS groups."""
     sm[number] += 1
     sm[ends + sm[number] % w.GROUPS] = 0
 
@@ -194,7 +201,7 @@ def open_group(sm: Words, number: int, ends: int) -> None:
 def delay_warp(
     arrays: EngineArrays, sm: Words, warp: int, until: int, reason: int, now: int
 ) -> None:
-    """Hold a warp back until then, if it does not sleep longer anyway."""
+    """Keeps a warp from issuing before the cycle `until`, unless it sleeps longer anyway."""
     sm[warp + w.V_EARLIEST] = max(sm[warp + w.V_EARLIEST], until)
     awake = sm[warp + w.V_STATE] == w.READY
     if until > now and (awake or sm[sm[warp + w.V_WAKE_AT]] < until):
@@ -203,7 +210,8 @@ def delay_warp(
 
 @jitable
 def access_count(arrays: EngineArrays, sm: Words, warp: int, op_offset: int) -> int:
-    """Returns how many accesses a warp's instruction makes: they come next in its stream."""
+    """Returns how many accesses of the warp's stream belong to the instruction that it issues:
+    those that follow each other and name it."""
     stop = arrays.entries[(sm[warp + w.V_ENTRY] + 1) * w.ENTRY_WORDS + w.ENTRY_ACCESS]
     access, count = sm[warp + w.V_ACCESS], 0
     instruction = arrays.ops[op_offset + w.OP_INSTRUCTION]
@@ -218,15 +226,15 @@ def access_count(arrays: EngineArrays, sm: Words, warp: int, op_offset: int) -> 
 def start_flight(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op: int, now: int
 ) -> int:
-    """Put a memory instruction into the queue; gives what its registers wait for."""
+    """Creates the flight of a memory instruction and puts it into the queue of its unit; returns
+    the packed value that its destination registers get (PENDING, number, reason)."""
     op_offset = op * w.OP_WORDS
     count = access_count(arrays, sm, warp, op_offset)
     sm[w.FREE_COUNT] -= 1
     flight_number = sm[arrays.params[w.AT_FREE] + sm[w.FREE_COUNT]]
     flight = arrays.params[w.AT_FLIGHTS] + flight_number * w.F_WORDS
-    fetch(
-        arrays.warps, sm[warp + w.V_WARP] * arrays.params[w.WARP_WORDS]
-    )  # where its accesses are, soon
+    # Prefetches the warp's base addresses, which are needed when its accesses are served.
+    fetch(arrays.warps, sm[warp + w.V_WARP] * arrays.params[w.WARP_WORDS])
     sm[flight + w.F_WARP] = warp
     sm[flight + w.F_OP] = op
     sm[flight + w.F_END] = 0

@@ -1,4 +1,5 @@
-"""L1 of an SM: its sets, what of a line is there or on its way, and what sectors that come take."""
+"""Models the L1 of an SM: its sets, the time that accesses take of it, and the time that fills
+take."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ from warploom.timing.engine.machine import EngineArrays, Words, offset_array
 from warploom.timing.work.costs import TICKS, UNITS
 
 SLOWED = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert"))
-"""Units whose results may come by the way that fills of L1 take."""
+"""Units whose results may share a path with the fills of L1, as a bit mask."""
 
 
 @jitable
 def l1(arrays: EngineArrays, sm: Words) -> Cache:
-    """Return the L1 of an SM."""
+    """Returns the L1 of an SM."""
     replacement = arrays.params[w.L1_REPLACEMENT], arrays.params[w.AT_L1_USER]
     return Cache(
         sm,
@@ -28,7 +29,7 @@ def l1(arrays: EngineArrays, sm: Words) -> Cache:
 
 @jitable
 def l1_set(arrays: EngineArrays, sm: Words, line: int) -> int:
-    """Return the set of L1 to which a line belongs."""
+    """Returns the set of L1 to which a line belongs."""
     if arrays.params[w.L1_MAPPING] == 0:
         return hash_line(line, arrays.params[w.L1_SETS])
     words = offset_array(sm, arrays.params[w.AT_USER] + 2 * w.USER_STRIDE)
@@ -37,8 +38,9 @@ def l1_set(arrays: EngineArrays, sm: Words, line: int) -> int:
 
 @jitable
 def l1_cycles(arrays: EngineArrays, pattern: int) -> int:
-    """Returns how long an access takes L1: its wavefronts, or of a load where banks are known the
-    most of what its tags, its banks and its way to the registers take."""
+    """Returns the cycles of L1 that an access takes: its wavefronts or, for a load whose bank
+    conflicts are known, the largest of the times for its tags, its banks and the transfer to
+    registers."""
     if arrays.params[w.L1_LINES] == 0 or arrays.patterns[pattern + w.P_BANKS] == 0:
         return int(arrays.patterns[pattern + w.P_WAVEFRONTS] * arrays.params[w.L1_WAVEFRONT_CYCLES])
     lines = arrays.patterns[pattern + w.P_LINES]
@@ -49,7 +51,7 @@ def l1_cycles(arrays: EngineArrays, pattern: int) -> int:
 
 @jitable
 def count_sectors(sm: Words, sectors: int, missing: int) -> None:
-    """Count the hits and misses of L1."""
+    """Counts the hits and misses of L1."""
     for sector in range(w.SECTORS):
         if (missing >> sector) & 1:
             sm[w.L1_MISS_SECTORS] += 1
@@ -59,9 +61,8 @@ def count_sectors(sm: Words, sectors: int, missing: int) -> None:
 
 @jitable
 def charge_fills(arrays: EngineArrays, sm: Words, missing: int, start: int) -> None:
-    """Let the bytes of sectors that L1 gets take its time, and the way of the results of special
-    functions: L1 serves the access for longer, and units that have something to do are busy for
-    longer."""
+    """Charges the time of fills: L1 serves later accesses later (FILL_DEBT), and units that share
+    their path and are busy stay busy for as long."""
     ticks = 0
     for sector in range(w.SECTORS):
         ticks += ((missing >> sector) & 1) * arrays.params[w.FILL_TICKS]

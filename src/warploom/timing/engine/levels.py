@@ -1,8 +1,8 @@
 """Models what all SMs share: L2 in slices, atomics in them, and DRAM in channels.
 
-The requests of a quantum are served in the order of their time (and of the SMs, where it is the
-same). No answer comes before the end of the quantum in which it was asked for, so SMs need not know
-of each other within one.
+Serves the requests of a quantum in the order of their time, and of the SMs where that is equal. No
+answer arrives before the end of the quantum in which it was requested, so SMs can be simulated
+independently of each other within one.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ from warploom.timing.engine.caches import (
     Cache,
     bank_of,
     choose_entry,
-    sector_times_at,
     hash_line,
     holds_line,
     map_line,
     oldest,
     replace_line,
+    sector_times_at,
     tag_at,
 )
 from warploom.timing.engine.machine import Words, offset_array
 from warploom.timing.work.costs import TICKS
 
 AHEAD = 8
-"""So many requests before its turn the host is asked for what one needs: L2 is larger than the
-host's caches may be."""
+"""How many requests before its turn the host prefetches a request's set: L2's arrays can be larger
+than the host's caches."""
 
 
 @jitable
 def serve_requests(params: Words, sms: Words, memory: Words, start: int, stop: int) -> int:
-    """Answer what the SMs asked for from cycle `start` to `stop`; gives how many requests."""
+    """Serves the requests that the SMs made from cycle `start` to `stop`; returns their number.
+    Sorts them by cycle with a counting sort."""
     span = stop - start + 1
     buckets = params[w.AT_ORDER]
     for cycle in range(span + 1):
@@ -65,7 +66,7 @@ def serve_requests(params: Words, sms: Words, memory: Words, start: int, stop: i
 
 @jitable
 def l2(params: Words, memory: Words) -> Cache:
-    """Return the L2 of the device."""
+    """Returns the L2 of the device."""
     replacement = params[w.L2_REPLACEMENT], params[w.AT_L2_USER]
     return Cache(
         memory,
@@ -79,8 +80,8 @@ def l2(params: Words, memory: Words) -> Cache:
 
 @jitable
 def fetch_set(cache: Cache, set_index: int) -> None:
-    """Fetch a set that is wanted soon: its tags, and what the line least recently used gives way
-    for."""
+    """Prefetches a set that a later request needs into the host's caches: its tags, and the times
+    of the least recently used line, which may be evicted."""
     first = set_index * cache.ways
     fetch(cache.words, tag_at(cache, first))
     fetch(cache.words, tag_at(cache, first + cache.ways - 1))
@@ -90,7 +91,8 @@ def fetch_set(cache: Cache, set_index: int) -> None:
 
 @jitable
 def serve(params: Words, sms: Words, memory: Words, request: int, sm: int) -> None:
-    """Serve one request: its slice, L2, DRAM where it must, and the way back."""
+    """Serves one request: by its slice of L2, by L2, by DRAM where L2 misses, and through the port
+    of its SM back."""
     line, sectors = sms[request + w.R_LINE], sms[request + w.R_SECTORS] & w.SECTOR_MASK
     kind = sms[request + w.R_KIND]
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
@@ -119,7 +121,7 @@ def serve(params: Words, sms: Words, memory: Words, request: int, sm: int) -> No
 
 @jitable
 def count_partial_sectors(sectors: int) -> int:
-    """Returns how many sectors a store writes in part."""
+    """Returns how many sectors a store writes only in part."""
     count = 0
     for sector in range(w.SECTORS):
         count += int(sectors >> (w.SECTORS + w.UNWRITTEN_BITS * sector) & w.UNWRITTEN_MASK > 0)
@@ -128,7 +130,7 @@ def count_partial_sectors(sectors: int) -> int:
 
 @jitable
 def base_latency(params: Words) -> int:
-    """Return the latency of a request that waits for nothing: of L2, or of DRAM where there is no
+    """Returns the latency of a request that meets no queue: that of L2, or that of DRAM without an
     L2."""
     return int(params[w.LATENCY_L2] if params[w.L2_SETS] > 0 else params[w.LATENCY_DRAM])
 
@@ -137,8 +139,8 @@ def base_latency(params: Words) -> int:
 def access_l2(
     params: Words, memory: Words, line: int, set_index: int, sectors: int, kind: int, now: int
 ) -> int:
-    """Return when the sectors of a line are there, in ticks, less the latency of L2. What is
-    written stays there, until the line gives way for another."""
+    """Accesses a line in L2 and returns when the sectors are there, in ticks, less the latency of
+    L2. What is written stays in L2 until the line is evicted (write-back)."""
     count = 0
     if params[w.L2_SETS] == 0:
         for sector in range(w.SECTORS):
@@ -164,6 +166,7 @@ def access_l2(
                 ready = max(ready, memory[fills + sector])
             else:
                 memory[w.L2_MISSES] += 1
+                # A store does not read the rest of its sector from DRAM.
                 missing += int(kind != w.STORE)
             written += int(kind != w.LOAD) & ~(dirty >> sector) & 1
     if missing > 0:
@@ -180,8 +183,8 @@ def access_l2(
 
 @jitable
 def write_back(params: Words, memory: Words, tag: int, now: int) -> int:
-    """Writes the dirty sectors of a line that gives way to DRAM, given where its tag stands;
-    returns when that begins."""
+    """Writes the dirty sectors of an evicted line to DRAM; `tag` is the offset of its tag. Returns
+    when that begins."""
     line, count = (memory[tag] >> w.TAG_BITS) - 1, 0
     for sector in range(w.SECTORS):
         count += memory[tag] >> (w.DIRTY_BITS + sector) & 1
@@ -196,8 +199,8 @@ def write_back(params: Words, memory: Words, tag: int, now: int) -> int:
 def transfer_dram(
     params: Words, memory: Words, line: int, sectors: int, writes: bool, now: int
 ) -> int:
-    """Move sectors of a line to or from its bank of DRAM when it is their turn; gives when that
-    begins. A bank that was read last takes a while before it is written, and the other way."""
+    """Transfers sectors of a line to or from its bank of DRAM after the bank's earlier transfers;
+    returns when that begins. A bank needs TURN_TICKS between reading and writing."""
     if params[w.DRAM_MAPPING] == 0:
         number = bank_of(line, params[w.BANK_BITS])
     else:

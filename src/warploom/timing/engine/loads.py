@@ -1,5 +1,8 @@
-"""The load/store unit of an SM: memory instructions in order, shared memory, L1, and what goes on
-to L2. An instruction is a flight until it is known when it ends."""
+"""Models the load/store unit of an SM: serves memory instructions in order from shared memory,
+constant memory and L1, and requests what L1 lacks from L2.
+
+An instruction is a flight until its end is known.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ from warploom.timing.work.costs import TICKS
 
 @jitable
 def serve_queue(arrays: EngineArrays, sm: Words, now: int) -> None:
-    """Let the unit do what it can up to this cycle: one access after the other."""
+    """Serves accesses of the load/store unit's queue, in order, as long as the unit is free in the
+    cycle `now`."""
     while sm[w.QUEUE_COUNT] > 0 and sm[w.LSU_FREE] <= now:
         queued = arrays.params[w.AT_QUEUE] + sm[w.QUEUE_HEAD] * w.Q_WORDS
         flight = sm[queued + w.Q_FLIGHT]
@@ -52,7 +56,8 @@ def serve_queue(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def retry_issue(sm: Words, scheduler: int, now: int) -> None:
-    """Look again whether there is room for what the ready warps of a scheduler wait for."""
+    """Makes a scheduler try again in this cycle to issue its ready warps, as queue entries or
+    flights have become free."""
     if sm[scheduler + w.S_READY] > 0:
         sm[scheduler + w.S_NEXT] = min(sm[scheduler + w.S_NEXT], now)
 
@@ -61,7 +66,7 @@ def retry_issue(sm: Words, scheduler: int, now: int) -> None:
 def serve_access(
     arrays: EngineArrays, sm: Words, flight: int, warp: int, access: int, now: int
 ) -> bool:
-    """Serve one access; False where it has to wait for room among the requests."""
+    """Serves one access; returns False if it has to wait for space for its requests."""
     access_offset = access * w.ACCESS_WORDS
     pattern = arrays.accesses[access_offset + w.A_PATTERN] * w.P_WORDS
     kind = arrays.patterns[pattern + w.P_KIND] & w.KIND
@@ -104,8 +109,8 @@ def serve_access(
 def request_lines(
     arrays: EngineArrays, sm: Words, flight: int, pattern: int, line: int, start: int
 ) -> int:
-    """Reach the lines of an access: those sectors that L1 has not go on to L2. Returns which lines
-    had some of those, a bit for each of the first."""
+    """Looks the lines of an access up in L1 and requests from L2 the sectors that L1 lacks. Returns
+    a bit mask of the lines that lacked any; lines from the 63rd on share a bit."""
     missed = 0
     kind = arrays.patterns[pattern + w.P_KIND]
     first = arrays.patterns[pattern + w.P_LINES_AT]
@@ -121,6 +126,7 @@ def request_lines(
         entry, set_index, unwritten = -1, 0, arrays.lines[2 * index + 1] & ~w.SECTOR_MASK
         if cache.sets > 0 and kind & (w.DROPS_L1 | w.THROUGH_L1):
             set_index = l1_set(arrays, sm, line_number)
+        # A store that bypasses L1 invalidates the sectors that it writes.
         if kind & w.DROPS_L1 and arrays.params[w.L1_SETS] > 0:
             stale = find_line(cache, set_index, line_number)
             if stale >= 0:

@@ -1,4 +1,8 @@
-"""The arrays of a launch that every part of the engine sees. It changes none but the totals."""
+"""Groups the arrays that all parts of the engine read, and defines pointer arithmetic on them and
+calls of the user's functions for Numba.
+
+The engine changes none of these arrays but the totals.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,15 @@ from typing import Any, NamedTuple
 from warploom.simt.host_prefetch import register_fetch
 
 Words = Any
-"""An array of 64-bit integers: to compiled code its address, in Python a NumPy array."""
+"""An array of 64-bit integers: in compiled code a pointer, in Python a NumPy array."""
 
 
 class EngineArrays(NamedTuple):
-    """The arrays by name (`timing.layout` has what stands where in them); `params` are the parameters.
+    """Holds the arrays of a launch by name (`timing.layout` names the fields); `params` are the
+    parameters.
 
-    `totals` are one worker's: for each operation the cycles of its warps by state, then how often
-    it was issued.
+    `totals` belong to one worker: for each operation the cycles of its warps by state, then for
+    each operation how often it was issued.
     """
 
     params: Words
@@ -32,21 +37,23 @@ class EngineArrays(NamedTuple):
 
 
 def offset_array(words: Words, count: int) -> Words:
-    """Return an array without its first words. Compiled code moves the address
-    (`register_behind`)."""
+    """Returns an array without its first `count` words. In compiled code this is pointer arithmetic
+    (`register_intrinsics`)."""
     return words[count:]
 
 
 def call_user_function(
     address: int, arg0: int, arg1: int, arg2: int, arg3: int, arg4: int, words: Words
 ) -> int:
-    """Call one of the user's functions (`timing.policies`). Compiled code calls its address."""
+    """Calls a user's function (`timing.policies`) by the address of its machine code and returns
+    its result; `words` is the function's memory."""
     function_type = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 7)
     return function_type(address)(arg0, arg1, arg2, arg3, arg4, words.ctypes.data)
 
 
 def register_intrinsics() -> None:
-    """Tell Numba how addresses move, and how what is behind them is fetched and called."""
+    """Registers with Numba how `offset_array` and `call_user_function` are compiled for pointers,
+    and the prefetch of the host."""
     from llvmlite import ir
     from numba.core import types
     from numba.extending import intrinsic, overload
@@ -90,6 +97,7 @@ def register_intrinsics() -> None:
 
         return by_address if isinstance(words, types.CPointer) else None
 
+    # Numba selects these bodies for pointers (CPointer), the type of every array in compiled code.
     @overload(offset_array)
     def offset_array_overload(words: Any, count: Any) -> Any:
         def by_address(words: Any, count: Any) -> Any:

@@ -1,4 +1,5 @@
-"""Hands over, between two quanta, what blocks of a cluster have sent to each other's mbarriers."""
+"""Delivers, between two quanta, the messages that blocks of a cluster have sent to each other's
+mbarriers."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from warploom.timing.engine.state import Words
 
 
 def deliver_messages(params: Words, sms: Words, launched: set[int]) -> None:
-    """Move the notes that SMs have sent to the SMs where their blocks are. Those to blocks that
-    have not begun are kept, those to blocks that have ended are dropped."""
+    """Moves messages from the SMs that sent them to those of their blocks. Messages to blocks that
+    have not been launched are kept, those to blocks that have ended are dropped."""
     senders = np.flatnonzero(sms[:, w.SENT_COUNT])
     if not len(senders):
         return
@@ -31,7 +32,7 @@ def deliver_messages(params: Words, sms: Words, launched: set[int]) -> None:
 
 
 def _resident_blocks(params: Words, sms: Words) -> dict[int, tuple[int, int]]:
-    """Return where the resident blocks are: the SM, and the place in it."""
+    """Returns the SM and the slot of each resident block, by its number in the grid."""
     count = int(params[w.BLOCK_SLOTS])
     blocks = sms[:, params[w.AT_BLOCKS] :][:, : count * w.B_WORDS].reshape(
         len(sms), count, w.B_WORDS
@@ -42,11 +43,13 @@ def _resident_blocks(params: Words, sms: Words) -> dict[int, tuple[int, int]]:
 
 
 def _messages(sm: Words, start: int, count: int) -> Words:
+    """Returns `count` messages of a buffer as a view, shape (count, MESSAGE_WORDS)."""
     return sm[start : start + count * w.MESSAGE_WORDS].reshape(count, w.MESSAGE_WORDS)
 
 
 def _deliver(params: Words, sm: Words, slot: int, message: list[int]) -> None:
-    """Put a note where its block is, if there is room."""
+    """Appends a message to the buffer of the SM of its block, if it has space, with the offset of
+    the phase in place of the block's number."""
     received = int(sm[w.RECEIVED_COUNT])
     if received < params[w.MESSAGES]:
         number = slot * int(params[w.PHASES]) + message[w.MSG_PHASE_ID] - 1

@@ -1,8 +1,8 @@
-"""Ends memory instructions, of which it is known when they are over, and lets those go on that wait
-for a phase of an mbarrier.
+"""Ends flights (memory instructions in flight), and models arrivals at, and waits for, the phases
+of mbarriers.
 
-Who adds to which phase, and how often that has to be before it is complete, is known from the
-functional run (`timing.record.mbarriers`); when it happens is the replay's.
+The functional run determines which accesses arrive at a phase and how many arrivals complete it
+(`timing.record.mbarriers`); the replay determines when.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from warploom.timing.engine.waits import recheck_waits
 
 @jitable
 def extend_flight(sm: Words, flight: int, time: int) -> None:
-    """Let a part of a flight end then."""
+    """Extends the end of a flight to that of a part of it, if later."""
     sm[flight + w.F_END] = max(sm[flight + w.F_END], time)
 
 
 @jitable
 def phase_at(arrays: EngineArrays, sm: Words, warp: int, phase_id: int) -> int:
-    """Return where a phase of a warp's own block stands."""
+    """Returns the offset of a phase of the own block of a warp."""
     block = sm[warp + w.V_BLOCK]
     slot = (block - arrays.params[w.AT_BLOCKS]) // w.B_WORDS
     return int(
@@ -31,7 +31,7 @@ def phase_at(arrays: EngineArrays, sm: Words, warp: int, phase_id: int) -> int:
 
 @jitable
 def request_phase(arrays: EngineArrays, sm: Words, flight: int, access: int, now: int) -> None:
-    """Let a warp add to the phase of an mbarrier, or wait for one."""
+    """Makes an access arrive at the phase of an mbarrier, or wait for it."""
     access_offset = access * w.ACCESS_WORDS
     phase_id, arrivals = (
         arrays.accesses[access_offset + w.A_PHASE_ID],
@@ -54,7 +54,8 @@ def request_phase(arrays: EngineArrays, sm: Words, flight: int, access: int, now
 def signal_phase(
     arrays: EngineArrays, sm: Words, flight: int, access: int, time: int, now: int
 ) -> None:
-    """Add to the phase of an access of a flight what is there at that time."""
+    """Arrives at the phase that an access of a flight names, at the cycle `time`: that of the own
+    block, if this is still resident, or by a message to another block of the cluster."""
     access_offset = access * w.ACCESS_WORDS
     phase_id, owner = (
         arrays.accesses[access_offset + w.A_PHASE_ID],
@@ -71,7 +72,8 @@ def signal_phase(
 
 @jitable
 def signal_after_products(arrays: EngineArrays, sm: Words, warp: int, count: int, now: int) -> None:
-    """Let a warp's next accesses add to their phases when all its products are over."""
+    """Makes the warp's next `count` accesses arrive at their phases when all its matrix products
+    have ended."""
     time = now
     for group in range(w.GROUPS):
         time = max(time, sm[warp + w.V_PRODUCTS + group])
@@ -97,8 +99,8 @@ def signal_after_products(arrays: EngineArrays, sm: Words, warp: int, count: int
 
 @jitable
 def send_message(arrays: EngineArrays, sm: Words, block: int, phase_id: int, time: int) -> None:
-    """Send a note to another block of the cluster, if there is room: without it, that goes on when
-    nothing else can."""
+    """Sends an arrival to another block of the cluster. A message beyond the buffer is dropped: the
+    waiting block then goes on when nothing else can (`replay.Replay._release_stalled`)."""
     if sm[w.SENT_COUNT] < arrays.params[w.MESSAGES]:
         message = arrays.params[w.AT_SENT] + sm[w.SENT_COUNT] * w.MESSAGE_WORDS
         sm[message + w.MSG_BLOCK], sm[message + w.MSG_PHASE_ID] = block, phase_id
@@ -108,7 +110,7 @@ def send_message(arrays: EngineArrays, sm: Words, block: int, phase_id: int, tim
 
 @jitable
 def receive_messages(arrays: EngineArrays, sm: Words, now: int) -> None:
-    """Add to phases what other blocks have sent."""
+    """Applies the arrivals that other blocks have sent."""
     for number in range(sm[w.RECEIVED_COUNT]):
         message = arrays.params[w.AT_RECEIVED] + number * w.MESSAGE_WORDS
         add_arrival(arrays, sm, sm[message + w.MSG_BLOCK], sm[message + w.MSG_TIME], now)
@@ -117,7 +119,8 @@ def receive_messages(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def add_arrival(arrays: EngineArrays, sm: Words, phase: int, time: int, now: int) -> None:
-    """Add to a phase what is there at that time; those that waited for it alone go on."""
+    """Adds an arrival to a phase at the cycle `time`, and resumes the flights for which it
+    completes the phase."""
     sm[phase + w.H_ARRIVALS] += 1
     sm[phase + w.H_TIME] = max(sm[phase + w.H_TIME], time)
     waiter = sm[phase + w.H_WAITER]
@@ -135,7 +138,7 @@ def add_arrival(arrays: EngineArrays, sm: Words, phase: int, time: int, now: int
 
 @jitable
 def resume_waiter(arrays: EngineArrays, sm: Words, flight: int, time: int, now: int) -> None:
-    """Let a flight go on that waited for a phase, complete at that time."""
+    """Ends the wait of a flight for a phase, which was complete at the cycle `time`."""
     extend_flight(sm, flight, max(time, now) + arrays.params[w.LATENCY_SHARED])
     sm[flight + w.F_OPEN_REQUESTS] -= 1
     if sm[flight + w.F_OPEN_REQUESTS] == 0:
@@ -144,7 +147,7 @@ def resume_waiter(arrays: EngineArrays, sm: Words, flight: int, time: int, now: 
 
 @jitable
 def clear_phases(arrays: EngineArrays, sm: Words, block: int) -> None:
-    """Begin with the phases of a new block in its place."""
+    """Resets the phases of a slot for a new block."""
     slot = (block - arrays.params[w.AT_BLOCKS]) // w.B_WORDS
     first = arrays.params[w.AT_PHASES] + slot * arrays.params[w.PHASES] * w.PHASE_WORDS
     for word in range(arrays.params[w.PHASES] * w.PHASE_WORDS):
@@ -153,7 +156,8 @@ def clear_phases(arrays: EngineArrays, sm: Words, block: int) -> None:
 
 @jitable
 def release_phases(arrays: EngineArrays, sm: Words, now: int) -> None:
-    """Let all go on that wait for a phase: the functional run says that they did."""
+    """Resumes all flights that wait for a phase, as nothing else can go on: in the functional run
+    they did."""
     for number in range(arrays.params[w.BLOCK_SLOTS] * arrays.params[w.PHASES]):
         phase = arrays.params[w.AT_PHASES] + number * w.PHASE_WORDS
         while sm[phase + w.H_WAITER] != 0:
@@ -164,7 +168,8 @@ def release_phases(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def finish_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> None:
-    """Land a flight; a copy adds to the phases of its accesses."""
+    """Completes a flight whose parts have all ended; a copy first arrives at the phases of its
+    accesses."""
     if arrays.ops[sm[flight + w.F_OP] * w.OP_WORDS + w.OP_KIND] == w.BULK:
         sm[flight + w.F_END] += arrays.params[w.LATENCY_TMA]
         record_copy(arrays, sm, flight)
@@ -176,7 +181,7 @@ def finish_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> Non
 
 @jitable
 def record_copy(arrays: EngineArrays, sm: Words, flight: int) -> None:
-    """Note for the timeline how long a copy was on its way, if there is room."""
+    """Appends the interval in which a copy was in flight to the timeline, if it has space."""
     if sm[w.EVENT_COUNT] < arrays.params[w.EVENTS]:
         event = arrays.params[w.AT_EVENTS] + sm[w.EVENT_COUNT] * w.EVENT_WORDS
         sm[event + w.E_SLOT] = (sm[flight + w.F_WARP] - arrays.params[w.AT_WARPS]) // w.V_WORDS
@@ -190,25 +195,27 @@ def record_copy(arrays: EngineArrays, sm: Words, flight: int) -> None:
 
 @jitable
 def is_resident(sm: Words, flight: int) -> bool:
-    """Returns whether the block of a flight has not given its place to another."""
+    """Returns whether the block of a flight still occupies its slot."""
     block = sm[sm[flight + w.F_WARP] + w.V_BLOCK]
     return bool(sm[flight + w.F_BLOCK_NUMBER] == sm[block + w.B_NUMBER])
 
 
 @jitable
 def complete_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> None:
-    """Land a flight of which it is known when it ends: its registers are ready then."""
+    """Frees a flight whose end is known, and makes its registers ready then."""
     number = (flight - arrays.params[w.AT_FLIGHTS]) // w.F_WORDS
     warp, op_offset = sm[flight + w.F_WARP], sm[flight + w.F_OP] * w.OP_WORDS
     time = sm[flight + w.F_END]
     sm[arrays.params[w.AT_FREE] + sm[w.FREE_COUNT]] = number
     sm[w.FREE_COUNT] += 1
+    # Another warp has the slot by now.
     if sm[warp + w.V_AGE] != sm[flight + w.F_AGE] or sm[warp + w.V_STATE] == w.VACANT:
         return
     base = sm[warp + w.V_REGISTERS]
     first = arrays.ops[op_offset + w.OP_WRITES_AT]
     for index in range(first, first + arrays.ops[op_offset + w.OP_WRITES]):
         resolve_register(sm, base + arrays.registers[index], number, time)
+    # Register copies have spread the flight's number to other registers.
     if arrays.params[w.COPIES]:
         for register in range(arrays.params[w.REGISTERS]):
             resolve_register(sm, base + register, number, time)
@@ -223,14 +230,14 @@ def complete_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> N
 
 @jitable
 def is_fenced(arrays: EngineArrays, op_offset: int) -> bool:
-    """Returns whether its warp's fences and waits for groups look at an operation: not at copies
-    that tell an mbarrier."""
+    """Returns whether the warp's fences and group waits include an operation: not copies that
+    signal an mbarrier."""
     return arrays.ops[op_offset + w.OP_KIND] != w.BULK or arrays.ops[op_offset + w.OP_Y] != 0
 
 
 @jitable
 def resolve_register(sm: Words, register: int, number: int, time: int) -> None:
-    """Make a register that waits for a flight ready at that time."""
+    """Makes a register that waits for a flight ready at the cycle `time`."""
     value = sm[register]
     if value >= w.PENDING and (value & ~w.PENDING) >> w.REASON_BITS == number:
         sm[register] = time << w.REASON_BITS | (value & w.REASON_MASK)

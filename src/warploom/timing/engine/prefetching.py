@@ -1,4 +1,5 @@
-"""Prefetches: lines that a user's function names for those that a load misses or reaches."""
+"""Models a prefetcher of L1: requests the lines that a user's function names for the lines of a
+load."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from warploom.timing.engine.machine import EngineArrays, Words, call_user_functi
 from warploom.timing.engine.requests import allocate_mshr, request_sectors
 
 MOST_PREFETCHED = 4
-"""So many lines may a prefetcher name for one that is loaded."""
+"""Lines that a prefetcher can name for one that is loaded, at most."""
 
 MOST_LINE = (1 << 48) - 1
 
@@ -19,7 +20,8 @@ MOST_LINE = (1 << 48) - 1
 def prefetch(
     arrays: EngineArrays, sm: Words, flight: int, pattern: int, line: int, missed: int, start: int
 ) -> None:
-    """Ask for the lines that the user's prefetcher names for each line of a load."""
+    """Calls the user's prefetcher for each line of a load and requests the lines that it names;
+    `missed` is the bit mask of lines that L1 lacked."""
     slot = (sm[flight + w.F_WARP] - arrays.params[w.AT_WARPS]) // w.V_WORDS
     instruction = arrays.ops[sm[flight + w.F_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
     words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_STRIDE)
@@ -37,7 +39,7 @@ def prefetch(
 
 @jitable
 def prefetch_line(arrays: EngineArrays, sm: Words, line: int, start: int) -> bool:
-    """Ask for what L1 has not of a line; False where there is no room for a request."""
+    """Requests the sectors of a line that L1 lacks; returns False if no request is free."""
     cache = l1(arrays, sm)
     if arrays.params[w.L1_SETS] == 0 or line > MOST_LINE:
         return False

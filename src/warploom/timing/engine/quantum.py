@@ -1,4 +1,9 @@
-"""The loop of the engine: one SM through one quantum, and what all share after it."""
+"""Runs the SMs for one quantum, and then the requests that they have sent to the memory system.
+
+These are the two functions that `timing.replay` calls as machine code: `run_sms`, which workers run
+in parallel for different SMs, and `serve_all` after it. An SM skips cycles in which nothing can
+change: `run_cycle` returns the next cycle that has to be run.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ from warploom.timing.engine.schedulers import step_scheduler
 from warploom.timing.engine.waits import charge_scheduler, charge_warp
 
 MOST_FETCHED = 6144
-"""Words of an SM at most, for code may have many registers."""
+"""Words of an SM's state to prefetch at most: code can have many registers."""
 
 
 def run_sms(
@@ -37,8 +42,9 @@ def run_sms(
     stop: int,
     ends: int,
 ) -> int:
-    """Run the first `count` of the chosen SMs up to the cycle `stop`, `sms` the states of all; or,
-    where the launch is over or looked at then (`ends`), account for everything before it."""
+    """Runs the first `count` of the `chosen` SMs up to the cycle `stop`; `sms` are the states of
+    all SMs. If `ends` is not 0, runs nothing but charges all cycles before `stop` to states and
+    stall reasons."""
     arrays = EngineArrays(
         params, ops, registers, blocks, streams, entries, accesses, patterns, lines, warps, totals
     )
@@ -55,8 +61,9 @@ def run_sms(
 
 @jitable
 def fetch_sm(params: Words, sm: Words) -> None:
-    """Fetch the SM that is the next one: ask the host for its warps, schedulers and registers, and
-    for the answers that it gets. All SMs are more than the host's nearest caches hold."""
+    """Prefetches the state of the SM that runs next into the host's caches: its warps, schedulers
+    and registers, and the answers to its requests."""
+    # The states of all SMs together are larger than the host's nearest caches.
     for word in range(0, min(params[w.AT_MSHRS], MOST_FETCHED), w.LINE):
         fetch(sm, word)
     first = params[w.AT_REQUESTS]
@@ -66,7 +73,8 @@ def fetch_sm(params: Words, sm: Words) -> None:
 
 @jitable
 def run_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
-    """Run an SM up to the cycle `stop`."""
+    """Runs an SM up to the cycle `stop`, after applying what arrived from the memory system and
+    from other SMs since the last quantum."""
     now = sm[w.NOW]
     receive_answers(arrays, sm, now)
     if sm[w.RECEIVED_COUNT] > 0:
@@ -83,7 +91,7 @@ def run_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
 
 @jitable
 def run_cycle(arrays: EngineArrays, sm: Words, now: int, stop: int) -> int:
-    """Returns what happens in a cycle; gives the next one in which something can."""
+    """Runs one cycle of an SM and returns the next cycle in which something can change."""
     if sm[w.QUEUE_COUNT] > 0 and sm[w.LSU_FREE] <= now:
         serve_queue(arrays, sm, now)
     if sm[w.TMA_COUNT] > 0 and sm[w.TMA_FREE] <= now:
@@ -109,7 +117,7 @@ def run_cycle(arrays: EngineArrays, sm: Words, now: int, stop: int) -> int:
 
 @jitable
 def finish_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
-    """Account for everything in an SM before the cycle `stop`."""
+    """Charges all cycles before `stop` of an SM's warps and schedulers to their states."""
     for number in range(arrays.params[w.SCHEDULERS]):
         charge_scheduler(sm, arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS, stop)
     for slot in range(arrays.params[w.SLOTS]):
@@ -120,5 +128,5 @@ def finish_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
 
 
 def serve_all(params: Words, sms: Words, memory: Words, start: int, stop: int) -> int:
-    """Answer the requests of all SMs from cycle `start` to `stop`."""
+    """Serves the requests of all SMs from cycle `start` to `stop`; returns their number."""
     return serve_requests(params, sms, memory, start, stop)

@@ -1,4 +1,5 @@
-"""Keep what an SM asks of L2 in a quantum: requests, and the flights that wait for them."""
+"""Keeps the requests that an SM makes to L2 in a quantum, and the flights that wait for each
+answer."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from warploom.timing.engine.phases import extend_flight
 
 @jitable
 def has_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -> bool:
-    """Returns whether so many requests can be made: they have places one after the other, and one
-    is free again when its answer has come. If not, the unit tries again when it may be."""
+    """Returns whether an access can make this number of requests: they need consecutive miss status
+    holding registers that are free (the answer has come) at `start`. If not, sets the cycle in
+    which the load/store unit tries again."""
     needed = min(lines, arrays.params[w.MSHRS])
     full = sm[w.REQUEST_COUNT] + lines > arrays.params[w.REQUESTS]
     full = full or sm[w.PAIR_COUNT] + 4 * lines > arrays.params[w.PAIRS]
@@ -29,7 +31,8 @@ def has_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -
 
 @jitable
 def allocate_mshr(arrays: EngineArrays, sm: Words) -> int:
-    """Take the next place among the requests that L1 has on their way."""
+    """Returns the offset of the next miss status holding register of L1, and marks it as occupied
+    until its request is answered."""
     mshr = arrays.params[w.AT_MSHRS] + sm[w.MSHR_HEAD]
     sm[mshr] = w.NEVER
     sm[w.MSHR_HEAD] += 1
@@ -51,8 +54,9 @@ def request_sectors(
     mshr: int,
     start: int,
 ) -> None:
-    """Ask L2 for sectors of a line; a flight waits for the answer, or none (-1). The place of the
-    request is at `mshr`."""
+    """Appends a request for sectors of a line to the requests of the quantum; `flight` waits for
+    the answer (-1: nothing waits). `mshr` is the offset of the request's miss status holding
+    register, `entry` that of L1 which the sectors will fill, or -1."""
     number = sm[w.REQUEST_COUNT]
     sm[w.REQUEST_COUNT] += 1
     request = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS
@@ -78,7 +82,7 @@ def request_sectors(
 
 @jitable
 def l2_set(arrays: EngineArrays, sm: Words, line: int) -> int:
-    """Return the set of L2 to which a line belongs."""
+    """Returns the set of L2 to which a line belongs."""
     if arrays.params[w.L2_MAPPING] == 0:
         return hash_line(line, arrays.params[w.L2_SETS])
     words = offset_array(sm, arrays.params[w.AT_USER] + 3 * w.USER_STRIDE)
@@ -87,7 +91,7 @@ def l2_set(arrays: EngineArrays, sm: Words, line: int) -> int:
 
 @jitable
 def add_waiter(arrays: EngineArrays, sm: Words, flight: int, number: int) -> None:
-    """Let a flight wait for the answer to a request of this quantum."""
+    """Makes a flight wait for the answer to a request of this quantum."""
     waiter = arrays.params[w.AT_PAIRS] + 2 * sm[w.PAIR_COUNT]
     sm[waiter] = flight
     sm[waiter + 1] = number
@@ -99,7 +103,8 @@ def add_waiter(arrays: EngineArrays, sm: Words, flight: int, number: int) -> Non
 def wait_for_line(
     arrays: EngineArrays, sm: Words, flight: int, sector_times: int, sectors: int, earliest: int
 ) -> None:
-    """Let a flight wait for sectors of a line that L1 has, or that are on their way to it."""
+    """Makes a flight wait for sectors of a line that L1 holds or that are on their way to it; none
+    is there before the cycle `earliest`."""
     for sector in range(w.SECTORS):
         if (sectors >> sector) & 1:
             time = sm[sector_times + sector]
@@ -111,9 +116,11 @@ def wait_for_line(
 
 @jitable
 def find_open_store(arrays: EngineArrays, sm: Words, warp: int, line: int) -> int:
-    """Returns the number of a warp's last store to a line among the requests of the quantum; -1 for
-    none. An H100 writes 1.01 sectors of L2 for three stores of a warp that fill them together
-    (particles of 12 bytes), but one for each warp that stores to a part (columns by rows)."""
+    """Returns the number of a warp's last store to a line among the requests of the quantum, or -1.
+
+    An H100 writes 1.01 sectors of L2 for three stores of a warp that fill them together (particles
+    of 12 bytes), but one for each warp that stores to a part of a sector (columns by rows).
+    """
     for number in range(sm[w.REQUEST_COUNT] - 1, -1, -1):
         request = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS
         if (
@@ -127,7 +134,8 @@ def find_open_store(arrays: EngineArrays, sm: Words, warp: int, line: int) -> in
 
 @jitable
 def merge_store(arrays: EngineArrays, sm: Words, number: int, added: int) -> None:
-    """Adds the sectors of a store to those of a request, bytes to those that it had of them."""
+    """Merges the sectors of a store into an earlier request: for sectors that both write, the bytes
+    add up."""
     sectors_at = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS + w.R_SECTORS
     stored, merged = sm[sectors_at], (sm[sectors_at] | added) & w.SECTOR_MASK
     for sector in range(w.SECTORS):

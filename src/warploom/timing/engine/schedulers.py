@@ -1,4 +1,5 @@
-"""A scheduler's cycle: which of its warps are ready, which one the policy picks, and its issue."""
+"""Runs a warp scheduler for a cycle: wakes warps, selects one by the policy, and issues its
+operation."""
 
 from __future__ import annotations
 
@@ -16,17 +17,18 @@ from warploom.timing.engine.waits import (
 )
 
 POLICIES = ("lrr", "gto", "two-level", "oldest")
-"""Loose round robin; greedy, then the oldest; round robin among a few active warps, which a warp
-leaves when it waits long; always the oldest."""
+"""The scheduling policies of the model: loose round robin; greedy then oldest; round robin among a
+few active warps, a set that a warp leaves when it waits long; oldest first."""
 LRR, GTO, TWO_LEVEL, OLDEST, USER_DEFINED = range(len(POLICIES) + 1)
-"""OWN: the user's (`timing.policies`)."""
+"""Numbers of the policies; USER_DEFINED is the user's function (`timing.policies`)."""
 
 MOST_RANK = 1 << 60
 
 
 @jitable
 def step_scheduler(arrays: EngineArrays, sm: Words, number: int, now: int) -> None:
-    """Step a scheduler by one cycle, in which something may happen."""
+    """Runs a scheduler for the cycle `now` and sets S_NEXT, the next cycle in which it can
+    change."""
     scheduler = arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS
     if sm[scheduler + w.S_FREE] > now:
         sm[scheduler + w.S_NEXT] = sm[scheduler + w.S_FREE]
@@ -60,7 +62,7 @@ def step_scheduler(arrays: EngineArrays, sm: Words, number: int, now: int) -> No
 
 @jitable
 def wake_warps(arrays: EngineArrays, sm: Words, scheduler: int, number: int, now: int) -> None:
-    """Wake the warps whose time has come."""
+    """Makes those sleeping warps ready whose wake-up time has come."""
     first, each = w.NEVER, arrays.params[w.SCHEDULERS]
     for index in range((arrays.params[w.SLOTS] - number + each - 1) // each):
         time = sm[scheduler + w.S_WAKES + index]
@@ -73,8 +75,8 @@ def wake_warps(arrays: EngineArrays, sm: Words, scheduler: int, number: int, now
 
 @jitable
 def choose_warp(arrays: EngineArrays, sm: Words, scheduler: int, now: int) -> tuple[int, int, int]:
-    """Return the warp that issues, -1 for none; how many could; and when one that cannot yet
-    will."""
+    """Returns the warp that issues (-1 for none), how many warps could issue, and the first cycle
+    in which a ready warp that is blocked now can issue."""
     picked, best, eligible, next_possible = -1, w.NEVER, 0, w.NEVER
     policy = arrays.params[w.POLICY]
     for index in range(sm[scheduler + w.S_READY]):
@@ -99,7 +101,8 @@ def choose_warp(arrays: EngineArrays, sm: Words, scheduler: int, now: int) -> tu
 
 @jitable
 def rank(sm: Words, scheduler: int, warp: int, policy: int) -> int:
-    """Returns where a warp stands among those that can issue: the least goes first."""
+    """Returns the priority of a warp that can issue by one of the model's policies; the least goes
+    first."""
     last = sm[scheduler + w.S_LAST]
     if policy == OLDEST:
         return int(sm[warp + w.V_AGE])
@@ -110,7 +113,7 @@ def rank(sm: Words, scheduler: int, warp: int, policy: int) -> int:
 
 @jitable
 def user_rank(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> int:
-    """Return the same by the user's function."""
+    """Returns the priority of a warp that can issue by the user's policy; the least goes first."""
     slot = (warp - arrays.params[w.AT_WARPS]) // w.V_WORDS
     instruction = arrays.ops[sm[warp + w.V_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
     last = int(sm[scheduler + w.S_LAST] == warp)
@@ -123,7 +126,8 @@ def user_rank(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: i
 
 @jitable
 def is_active(arrays: EngineArrays, sm: Words, scheduler: int, warp: int) -> bool:
-    """Returns whether a warp is among the active ones; it becomes one where there is room."""
+    """Returns whether a warp is in the active set of the two-level policy; it joins the set if that
+    is not full."""
     if sm[warp + w.V_ACTIVE] == 0 and sm[scheduler + w.S_ACTIVE] < arrays.params[w.ACTIVE_WARPS]:
         sm[warp + w.V_ACTIVE] = 1
         sm[scheduler + w.S_ACTIVE] += 1
@@ -134,10 +138,12 @@ def is_active(arrays: EngineArrays, sm: Words, scheduler: int, warp: int) -> boo
 def charge_ready_warps(
     arrays: EngineArrays, sm: Words, scheduler: int, now: int, picked: int
 ) -> None:
-    """Count the ready warps that do not issue, each with its reason."""
+    """Records for the ready warps that do not issue the reason of each."""
     for index in range(sm[scheduler + w.S_READY]):
         warp = sm[scheduler + w.S_READY_LIST + index]
         reason = sm[warp + w.V_BLOCKED_BY]
+        # With a timeline every cycle is recorded; without one, cycles of one reason are charged
+        # together when it changes.
         if sm[warp + w.V_REASON] != reason or arrays.params[w.EVENTS] > 0:
             charge_warp(arrays, sm, warp, now)
             sm[warp + w.V_REASON] = reason
@@ -147,8 +153,8 @@ def charge_ready_warps(
 
 @jitable
 def issue_together(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> None:
-    """Issue the warp's next instruction with the one just issued, where it needs nothing of it and
-    its unit takes it."""
+    """Issues the next instruction of the warp that has just issued in the same cycle (dual issue),
+    if it needs no result of the first one and its unit is free."""
     if sm[warp + w.V_STATE] != w.READY or sm[warp + w.V_SLOTS_LEFT] == 0:
         return
     op = sm[warp + w.V_OP]
@@ -163,5 +169,5 @@ def issue_together(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, n
 
 @jitable
 def lacks_operands(arrays: EngineArrays, sm: Words, warp: int, op: int, now: int) -> bool:
-    """Returns whether an operation needs what is not ready in this cycle."""
+    """Returns whether an operation needs a register that is not ready in this cycle."""
     return bool(operands_ready(arrays, sm, warp, op) >> w.REASON_BITS > now)

@@ -1,7 +1,8 @@
-"""The engine's parameters and its state: flat arrays, made for one launch on one device.
+"""Computes the engine's parameters for one launch on one device, and lays out and initialises its
+state.
 
-`parameters` says where everything stands; an SM's state is a row of `Words`, and the memory behind
-all SMs one array. Saving those saves the machine.
+The state is one row of words for each SM and one array for the memory system; `parameters` holds
+the offsets of their parts. Copying these arrays saves a replay.
 """
 
 from __future__ import annotations
@@ -24,21 +25,22 @@ Words = npt.NDArray[np.int64]
 
 FLIGHTS = 2048
 MESSAGES = 1024
-"""Notes to other blocks of a cluster that an SM sends or gets in a quantum at most."""
+"""Messages to other SMs of a cluster that an SM sends or receives in a quantum at most."""
 MAX_COPIED_LINES = 512
-"""Lines that copies ask for in a quantum at most."""
+"""Lines that copies of an SM request in a quantum at most."""
 FOREIGN_LINES = 1 << 44
-"""Lines from this one on are of no launch."""
+"""Lines with this number or a greater one belong to data of earlier launches."""
 INSTRUCTIONS_PER_LINE = 8
-"""An instruction has 16 bytes from 7.0 on; before, as good as."""
+"""Instructions in a line of the instruction cache: 16 bytes each from compute capability 7.0 on,
+and taken as that before."""
 
 
 class LaunchSizes(NamedTuple):
-    """Describes what the engine must know of a launch: registers and operations of its code,
-    whether it copies registers, warps of a block, blocks that an SM holds, bytes of L1 that shared
-    memory leaves, words of a warp in the record, how many SMs get blocks, how many warps meet where
-    they wait in memory for each other, the phases of mbarriers of a block, whether the Tensor
-    Memory Accelerator copies anything, and whether clusters have several blocks."""
+    """Holds what the engine needs to know of a launch: registers and operations of its code;
+    whether any operation is a COPY; warps of a block; blocks that an SM holds; bytes of L1 that
+    shared memory leaves; words of a warp in the record; SMs that get blocks; warps that wait for
+    each other in a polling loop; phases of mbarriers of a block; whether the Tensor Memory
+    Accelerator copies anything; and whether clusters have several blocks."""
 
     registers: int
     operations: int
@@ -56,16 +58,16 @@ class LaunchSizes(NamedTuple):
 
 @dataclass(frozen=True)
 class EngineSetting:
-    """The parameters (`timing.layout`), and the sizes that they imply."""
+    """Holds the parameters of a replay (`timing.layout`) and sizes that follow from them."""
 
     parameters: Words
     memory_words: int
     dirty: float
-    """The share of L2's lines that are dirty before the launch; 0 where it is empty."""
+    """The share of L2's lines that are dirty before the launch; 0: L2 begins empty."""
 
     @property
     def quantum(self) -> int:
-        """Cycles in which no SM can learn of another."""
+        """Returns the cycles in which no SM can observe another one."""
         return int(self.parameters[w.QUANTUM])
 
     @property
@@ -76,8 +78,8 @@ class EngineSetting:
 def setting_of(
     device: DeviceSpec, timing: TimingSpec, sizes: LaunchSizes, policies: Policies, events: int
 ) -> EngineSetting:
-    """Return the parameters of a launch on a device; `events`: room for the states of an SM's
-    warps."""
+    """Returns the parameters of a launch on a device; `events` is the capacity of each SM's
+    timeline."""
     params = np.zeros(w.PARAMETER_COUNT, np.int64)
     values = {
         **_device_parameters(timing),
@@ -143,7 +145,8 @@ def _device_parameters(timing: TimingSpec) -> dict[int, int]:
 
 
 def _policy_parameters(policies: Policies) -> dict[int, int]:
-    """Return the addresses of the user's functions, 0 where there is none."""
+    """Returns the parameters that select a scheduling policy and the addresses of the user's
+    functions, 0 for each that is not given."""
     scheduler = policies.scheduler
     functions = {
         w.RANK: None if isinstance(scheduler, str) else scheduler,
@@ -165,10 +168,11 @@ def _policy_parameters(policies: Policies) -> dict[int, int]:
 def _cache_parameters(
     device: DeviceSpec, timing: TimingSpec, sizes: LaunchSizes, policies: Policies
 ) -> dict[int, int]:
+    """Returns the parameters of L1, L2 and DRAM, and the length of a quantum."""
     slices = timing.l2_slices
     has_l2 = timing.latency_l2 > 0
     first_answer = timing.latency_l2 if has_l2 else timing.latency_dram
-    # Without an L1, what texels go through has its place.
+    # Without an L1, texels go through a texture cache of its own, which is modelled in L1's place.
     l1_bytes = sizes.l1_bytes if timing.latency_l1 else device.texture_cache_bytes
     per_slice = timing.l2_bytes_per_cycle / slices
     min_latency = min(first_answer, timing.latency_atomic)
@@ -189,18 +193,21 @@ def _cache_parameters(
         w.BANK_TICKS: round(TICKS * 32 * timing.dram_banks / timing.dram_bytes_per_cycle),
         w.TURN_TICKS: TICKS * timing.dram_turn_cycles,
         w.ATOMIC_TICKS: TICKS * timing.atomic_cycles,
-        # A request is made a cycle before the quantum at the earliest.
+        # A request is made a cycle before the quantum at the earliest, so its answer, `min_latency`
+        # later, must not fall into the quantum itself.
         w.QUANTUM: min_latency - 2,
     }
 
 
 def _shared_units_mask(costs: WorkCosts) -> int:
+    """Returns a bit mask of the units that all schedulers of an SM share."""
     names = {*SHARED_UNITS, *(name for name in UNITS if costs.is_shared(name))}
     return sum(1 << UNITS.index(name) for name in names)
 
 
 def _lay_out_sm(params: Words) -> int:
-    """Put the parts of an SM's state one after the other; gives its words."""
+    """Assigns offsets to the parts of an SM's state, each aligned to a cache line of the host;
+    returns the size in words."""
     end = w.LINE * -(-w.HEAD_WORDS // w.LINE)
     for index, words in (
         (w.AT_WARPS, params[w.SLOTS] * w.V_WORDS),
@@ -208,7 +215,7 @@ def _lay_out_sm(params: Words) -> int:
         (w.AT_UNITS, params[w.SCHEDULERS] * params[w.UNIT_COUNT]),
         (w.AT_QUEUE, params[w.SCHEDULERS] * params[w.LSU_QUEUE] * w.Q_WORDS),
         (w.AT_READY, params[w.SLOTS] * params[w.REGISTERS]),
-        (w.AT_MSHRS, params[w.MSHRS] + 1),  # the last one for those that have none
+        (w.AT_MSHRS, params[w.MSHRS] + 1),  # the last one: for copies, which need none
         (w.AT_L1, params[w.L1_SETS] * (1 + params[w.L1_WAYS] * (1 + w.SECTORS))),
         (w.AT_FLIGHTS, params[w.FLIGHTS] * w.F_WORDS),
         (w.AT_FREE, params[w.FLIGHTS]),
@@ -231,7 +238,7 @@ def _lay_out_sm(params: Words) -> int:
 
 
 def _lay_out_memory(params: Words) -> int:
-    """Return the same for the memory behind the SMs."""
+    """Assigns offsets to the parts of the memory system's state; returns the size in words."""
     end = w.MEMORY_WORDS
     for index, words in (
         (w.AT_SLICES, params[w.SLICES]),
@@ -248,7 +255,8 @@ def _lay_out_memory(params: Words) -> int:
 
 
 def empty_sms(setting: EngineSetting) -> Words:
-    """Return the SMs before the launch, shape (SMs, words)."""
+    """Returns the state of the SMs before the launch, shape (SMs, words), aligned to the host's
+    cache lines."""
     params = setting.parameters
     size = setting.sms * int(params[w.SM_WORDS])
     raw = np.zeros(size + w.LINE, np.int64)
@@ -265,8 +273,9 @@ def empty_sms(setting: EngineSetting) -> Words:
 
 
 def initial_memory(setting: EngineSetting) -> Words:
-    """Return the memory behind the SMs before the launch: nothing in L2, or where some of it is
-    dirty, the lines of a stream through other data, with the dirty ones evenly among them."""
+    """Returns the state of the memory system before the launch: L2 empty or, if a share of it is
+    dirty, full of the lines of a stream through other data, in which the dirty lines are evenly
+    distributed."""
     memory, params = np.zeros(setting.memory_words, np.int64), setting.parameters
     if setting.dirty > 0:
         sets, ways = int(params[w.L2_SETS]), int(params[w.L2_WAYS])

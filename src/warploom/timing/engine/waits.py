@@ -1,8 +1,8 @@
-"""The states of warps and how their cycles are accounted for; what a warp's next operation waits
-for.
+"""Keeps the states of warps and charges every cycle to one; computes what a warp's next operation
+waits for.
 
-Every cycle of a resident warp goes to one state. Every cycle of a scheduler is an issue, or goes to
-the reason for which most of its warps did not issue (the first of REASONS among equals).
+Every cycle of a resident warp is charged to one state. Every cycle of a scheduler is an issue, or
+is charged to the stall reason that most of its warps have (the first of REASONS among equals).
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from warploom.timing.engine.machine import EngineArrays, Words
 
 @jitable
 def charge_scheduler(sm: Words, scheduler: int, now: int) -> None:
-    """Account for a scheduler's cycles without an issue before `now`."""
+    """Charges a scheduler's cycles without an issue before `now` to the most frequent reason of its
+    warps."""
     cycles = now - sm[scheduler + w.S_ACCOUNTED]
     if cycles <= 0:
         return
-    # The most of numbers that have the reason below their counts: without a branch for each.
     default = w.DISPATCH_STALL if sm[scheduler + w.S_WARPS + w.NOT_SELECTED] > 0 else w.NO_WARP
+    # Packs each count above its complemented reason, so that one maximum finds the largest count
+    # and, among equal ones, the first reason, without branches.
     largest = w.REASON_MASK ^ default
     for state in range(w.NOT_SELECTED + 1, w.REASON_COUNT):
         count = sm[scheduler + w.S_WARPS + state]
@@ -30,7 +32,7 @@ def charge_scheduler(sm: Words, scheduler: int, now: int) -> None:
 
 @jitable
 def set_state(arrays: EngineArrays, sm: Words, warp: int, state: int, now: int) -> None:
-    """Put a warp into this state from `now` on, before its current operation."""
+    """Puts a warp into a state from `now` on, before its current operation."""
     charge_scheduler(sm, sm[warp + w.V_SCHEDULER], now)
     charge_warp(arrays, sm, warp, now)
     count_as(sm, warp, state)
@@ -40,7 +42,7 @@ def set_state(arrays: EngineArrays, sm: Words, warp: int, state: int, now: int) 
 
 @jitable
 def count_as(sm: Words, warp: int, state: int) -> None:
-    """Count the warp in this state, at its scheduler."""
+    """Counts the warp in this state at its scheduler instead of the state before."""
     counts = sm[warp + w.V_SCHEDULER] + w.S_WARPS
     sm[counts + sm[warp + w.V_COUNTED]] -= 1
     sm[counts + state] += 1
@@ -49,7 +51,7 @@ def count_as(sm: Words, warp: int, state: int) -> None:
 
 @jitable
 def charge_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
-    """Account for a warp's cycles before `now`."""
+    """Charges a warp's cycles before `now` to its state and its operation."""
     since = sm[warp + w.V_SINCE]
     if now <= since:
         return
@@ -61,7 +63,8 @@ def charge_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
 
 @jitable
 def record_event(arrays: EngineArrays, sm: Words, warp: int, since: int, until: int) -> None:
-    """Note a warp's state for the timeline; where it was in it before, that goes on."""
+    """Appends an interval of a warp's state to the timeline; extends the warp's last event if state
+    and operation are the same and the interval follows it."""
     last_event = arrays.params[w.AT_EVENTS] + (sm[warp + w.V_EVENT] - 1) * w.EVENT_WORDS
     reason, charged_op = sm[warp + w.V_REASON], sm[warp + w.V_CHARGED_OP]
     same = (
@@ -85,7 +88,7 @@ def record_event(arrays: EngineArrays, sm: Words, warp: int, since: int, until: 
 
 @jitable
 def make_ready(sm: Words, warp: int) -> None:
-    """Make a warp one of the ready ones of its scheduler."""
+    """Adds a warp to the ready list of its scheduler."""
     scheduler = sm[warp + w.V_SCHEDULER]
     sm[warp + w.V_STATE] = w.READY
     sm[sm[warp + w.V_WAKE_AT]] = w.NEVER
@@ -95,7 +98,7 @@ def make_ready(sm: Words, warp: int) -> None:
 
 @jitable
 def remove_ready(sm: Words, warp: int) -> None:
-    """Make a warp no longer one of them, if it was."""
+    """Removes a warp from the ready list of its scheduler, if it is in it."""
     if sm[warp + w.V_STATE] != w.READY:
         return
     scheduler = sm[warp + w.V_SCHEDULER]
@@ -109,8 +112,8 @@ def remove_ready(sm: Words, warp: int) -> None:
 
 @jitable
 def operands_ready(arrays: EngineArrays, sm: Words, warp: int, op: int) -> int:
-    """Return when the last of the registers that an operation needs is ready, and why one waits for
-    it."""
+    """Returns when the last register that an operation needs is ready, packed with the reason for
+    waiting."""
     base = sm[warp + w.V_REGISTERS]
     op_offset = op * w.OP_WORDS
     first = arrays.ops[op_offset + w.OP_NEEDS_AT]
@@ -124,14 +127,16 @@ def operands_ready(arrays: EngineArrays, sm: Words, warp: int, op: int) -> int:
 def schedule_warp(
     arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int, reason: int
 ) -> None:
-    """After an issue, or when what a warp waited for has come: from `now` on it sleeps until its
-    next operation can issue, `earliest` for the reason `reason`; or it is ready."""
+    """Puts a warp to sleep until its next operation can issue, or makes it ready: after an issue,
+    or when what the warp waited for has ended. From `now` on it waits for operands or, until the
+    cycle `earliest`, for `reason`."""
     op = sm[warp + w.V_OP]
     sm[warp + w.V_EARLIEST] = earliest
     ready_state = operands_ready(arrays, sm, warp, op)
     wake = ready_state >> w.REASON_BITS
     if ready_state >= w.PENDING:
         sleep(arrays, sm, warp, w.NEVER, ready_state & w.REASON_MASK, now)
+    # A warp ends only after its stores have left the queue (stall reason "drain").
     elif arrays.ops[op * w.OP_WORDS + w.OP_KIND] == w.EXIT and sm[warp + w.V_QUEUED] > 0:
         sleep(arrays, sm, warp, w.NEVER, w.DRAIN, now)
     elif wake > earliest:
@@ -146,7 +151,7 @@ def schedule_warp(
 
 @jitable
 def sleep(arrays: EngineArrays, sm: Words, warp: int, wake: int, reason: int, now: int) -> None:
-    """Put a warp to sleep from `now` until then."""
+    """Puts a warp to sleep from `now` until the cycle `wake`, for a reason."""
     scheduler = sm[warp + w.V_SCHEDULER]
     remove_ready(sm, warp)
     sm[warp + w.V_STATE] = w.ASLEEP
@@ -154,6 +159,7 @@ def sleep(arrays: EngineArrays, sm: Words, warp: int, wake: int, reason: int, no
     set_state(arrays, sm, warp, reason, now)
     sm[scheduler + w.S_WAKE] = min(sm[scheduler + w.S_WAKE], wake)
     sm[scheduler + w.S_NEXT] = min(sm[scheduler + w.S_NEXT], wake)
+    # A long wait takes the warp out of the active set of the two-level policy.
     if sm[warp + w.V_ACTIVE] and reason in (w.LONG_SCOREBOARD, w.BARRIER, w.MEMBAR, w.SLEEPING):
         sm[warp + w.V_ACTIVE] = 0
         sm[scheduler + w.S_ACTIVE] -= 1
@@ -161,11 +167,11 @@ def sleep(arrays: EngineArrays, sm: Words, warp: int, wake: int, reason: int, no
 
 @jitable
 def recheck_waits(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
-    """Look whether a sleeping warp can go on, and when: a memory instruction of it is over, or left
-    the queue.
+    """Schedules a warp that sleeps without a wake-up time again, after one of its memory
+    instructions has ended or left the queue.
 
-    V_AWAITS is 0, or for a fence 1 + twice its cycles, or for copies 2 + twice the groups that may
-    still be on their way; less than 0 where the warp waits for all that meet.
+    V_PENDING_WAIT is 0; or 1 + twice the cycles of a fence; or 2 + twice the groups of copies that
+    may still be incomplete; or less than 0 for a warp that polls.
     """
     if sm[warp + w.V_STATE] != w.ASLEEP or sm[sm[warp + w.V_WAKE_AT]] != w.NEVER:
         return
@@ -185,7 +191,7 @@ def recheck_waits(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
 
 @jitable
 def wait_end(sm: Words, warp: int, pending_wait: int, now: int) -> int:
-    """Return when a fence or a wait for copies is over, once all is known."""
+    """Returns when a fence or a wait for groups of copies ends, once no end is unknown."""
     if pending_wait & 1:
         return int(max(now, sm[warp + w.V_LAST_END]) + (pending_wait >> 1))
     return groups_end(sm, warp + w.V_GROUPS, sm[warp + w.V_GROUP], (pending_wait >> 1) - 1, now)
@@ -193,8 +199,8 @@ def wait_end(sm: Words, warp: int, pending_wait: int, now: int) -> int:
 
 @jitable
 def groups_end(sm: Words, end_times: int, group: int, pending: int, now: int) -> int:
-    """Return when all groups before the open one have ended, but for the newest `pending`; `end_times` is
-    where stands when each does."""
+    """Returns when all groups before the open one have ended, but for the newest `pending`;
+    `end_times` is the offset of the ring buffer of their ends."""
     until = now
     for age in range(pending, w.GROUPS):
         number = group - 1 - age
