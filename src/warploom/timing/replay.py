@@ -1,4 +1,8 @@
-"""Replays a record on a modelled device, quantum by quantum."""
+"""Replays the record of a launch on a modelled device, quantum by quantum.
+
+In each quantum every SM runs on its own, distributed over workers; then the requests of all SMs are
+served in order. So results do not depend on the number of workers.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +25,9 @@ from warploom.timing.work.operations import MachineWork
 
 @dataclass(frozen=True)
 class ReplayOutcome:
-    """The outcome of a replay: the cycle at which it was over, its SMs, the memory behind them, and
-    by operation the cycles of warps in each state, shape (operations, REASONS), and its issues.
-    `ends` are pairs of a cycle and how many blocks had ended then."""
+    """Holds the result of a replay: the cycle at which it ended; the state of its SMs and of the
+    memory system; the cycles of warps by operation and state, shape (operations, REASONS); the
+    issues of each operation; and `ends`, pairs of a cycle and how many blocks had ended then."""
 
     setting: EngineSetting
     cycles: int
@@ -35,8 +39,7 @@ class ReplayOutcome:
 
 
 class Replay:
-    """A replay on its way. Its state is plain data (`state`, `restore`); the same is left whatever
-    the number of `workers`."""
+    """Runs a replay, which can be stopped, saved and resumed (`state`, `restore`)."""
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class Replay:
             *(record.streams, record.entries, record.accesses),
             *(record.patterns.rows, record.patterns.lines, record.warps),
         )
+        # Keeps the arrays alive: the engine gets only their addresses.
         self._arrays = [np.ascontiguousarray(_non_empty(array)) for array in fixed]
         self._array_addresses = [array.ctypes.data for array in self._arrays]
         self._fingerprint = np.array(
@@ -65,8 +69,8 @@ class Replay:
         )
 
     def advance(self, cycle: int | None = None) -> bool:
-        """Run it up to this cycle or, as quanta end, not much further; to its end where there is
-        none. Whether something is left to run."""
+        """Runs up to this cycle or, as quanta end, a little further; without one, to the end.
+        Returns whether something is left to run."""
         with ThreadPoolExecutor(max(1, self._workers - 1)) as pool:
             while cycle is None or self.now < cycle:
                 if not self._quantum(pool):
@@ -74,7 +78,7 @@ class Replay:
         return True
 
     def state(self) -> ReplayState:
-        """Return all that it needs to go on, as it is now."""
+        """Returns all that is needed to resume the replay."""
         totals, ends = self.totals.sum(axis=0), np.array(self._ends, np.int64).reshape(-1, 2)
         sms, memory, dealt = self.sms.copy(), self.memory.copy(), self._dispatcher.state()
         parameters = self.setting.parameters
@@ -83,7 +87,7 @@ class Replay:
         )
 
     def restore(self, state: ReplayState) -> None:
-        """Go on from a state. Raises WarploomError where it is one of another replay."""
+        """Resumes from a state. Raises WarploomError for the state of another replay."""
         of_replay = self.setting.parameters, self._fingerprint
         of_state = state.parameters, state.of_what
         if not all(np.array_equal(a, b) for a, b in zip(of_replay, of_state, strict=True)):
@@ -99,7 +103,7 @@ class Replay:
         self._dispatcher.restore(state.dealt)
 
     def run(self) -> ReplayOutcome:
-        """Run it to its end."""
+        """Runs the replay to its end and returns the result."""
         self.advance()
         last = int(self.sms[:, w.LAST_DONE].max(initial=0))
         issued = int(self._scheduler_words(w.S_ACCOUNTED).max(initial=0))  # the last issue is over
@@ -113,7 +117,7 @@ class Replay:
         return ReplayOutcome(self.setting, cycles, self.sms, self.memory, by_state, issues, ends)
 
     def _check_policies(self) -> None:
-        """Raise WarploomError where a function of the user's raised an exception."""
+        """Raises WarploomError if a function of the user's raised an exception."""
         p = self.setting.parameters
         flag_offset = int(p[w.AT_USER]) + w.USER_WORDS
         failed = {
@@ -134,13 +138,14 @@ class Replay:
             )
 
     def _set_words(self, words: Words, policy: int, at: int, sets: int) -> Words:
-        """Return the words of a replacement policy, if there is one, of all sets of a cache."""
+        """Returns the memory of a replacement policy for all sets of a cache, empty without such a
+        policy."""
         p = self.setting.parameters
         count = int(p[sets]) * w.SET_STRIDE if p[policy] else 0
         return words[..., p[at] : p[at] + count]
 
     def _quantum(self, pool: ThreadPoolExecutor) -> bool:
-        """Run one quantum; False where nothing is left to run."""
+        """Runs one quantum; returns False if nothing is left to run."""
         self._dispatcher.reserve_blocks()
         self._release_stalled()
         state = self.sms[:, [w.LIVE_BLOCKS, w.RESERVED_COUNT, w.REQUEST_COUNT]]
@@ -167,8 +172,8 @@ class Replay:
         return True
 
     def _release_stalled(self) -> None:
-        """Let warps go on that have met in memory, once all have come; or, with those that wait for
-        a phase of an mbarrier, where nothing else can go on: the functional run says that they
+        """Resumes warps that poll memory, once all warps have polled; or, together with those that
+        wait for a phase of an mbarrier, when nothing else can go on: in the functional run they
         did."""
         polling, p = self.sms[:, w.POLLING_WARPS].sum(), self.setting.parameters
         all_polling = polling and polling >= p[w.POLL_BARRIER]
@@ -177,24 +182,25 @@ class Replay:
             self.sms[:, w.POLLING_WARPS] = 0
 
     def _is_stalled(self) -> bool:
-        """Returns whether no SM has anything to do at any time."""
+        """Returns whether no SM has anything to do at any later cycle."""
         columns = [w.QUEUE_COUNT, w.TMA_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT, w.RECEIVED_COUNT]
         todo = self.sms[:, columns]
         return bool((self._scheduler_words(w.S_NEXT) >= w.NEVER).all()) and not todo.any()
 
     def _scheduler_words(self, word: int) -> Words:
-        """Return a word of every scheduler, shape (SMs, schedulers)."""
+        """Returns a word of every scheduler, shape (SMs, schedulers)."""
         p = self.setting.parameters
         first = int(p[w.AT_SCHEDULERS])
         return self.sms[:, first + word : first + int(p[w.SCHEDULERS]) * w.S_WORDS : w.S_WORDS]
 
     def _run(self, worker: int, sms: Words, stop: int, *, ends: bool = False) -> None:
-        """Let a worker run some of the SMs up to a cycle, or account for what was before it."""
+        """Runs some of the SMs up to the cycle `stop`, as the worker with this number; with `ends`,
+        only charges the cycles before it."""
         chosen = np.ascontiguousarray(sms)
         own_addresses = self.totals[worker].ctypes.data, self.sms.ctypes.data, chosen.ctypes.data
         functions()["run_sms"](*self._array_addresses, *own_addresses, len(chosen), stop, ends)
 
 
 def _non_empty(array: Words) -> Words:
-    """Return the array, or a word where there is nothing: it has an address."""
+    """Returns the array, or one word if it is empty, so that it has an address."""
     return array if array.size else np.zeros(1, np.int64)

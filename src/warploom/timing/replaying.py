@@ -1,4 +1,4 @@
-"""A replay that its user runs: it can stop, be looked at, saved, and go on."""
+"""Lets users step a replay: stop it, look at it, save it and resume it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from warploom.timing.saved import ReplayState
 
 
 class Replaying:
-    """A launch's replay on its way.
+    """Controls the replay of a launch.
 
     replaying = run.replay(scheduler="gto")
     replaying.advance(100_000)           # cycles
     replaying.state.save("half.npz")
     ...
     again = run.replay(scheduler="gto")  # in another process, of the same launch
-    again.restore(State.load("half.npz"))
-    again.time()                         # what the first would have come to
+    again.restore(ReplayState.load("half.npz"))
+    again.time()                         # the result of the first replay, had it not stopped
     """
 
     def __init__(self, replay: Replay, _make_timing: Callable[[ReplayOutcome], Timing]) -> None:
@@ -27,25 +27,25 @@ class Replaying:
 
     @property
     def now(self) -> int:
-        """Return the cycle that comes next."""
+        """Returns the next cycle."""
         return self._replay.now
 
     def advance(self, cycle: int) -> bool:
-        """Run up to this cycle, or to the end of a stretch in which SMs cannot learn of each other;
-        whether something is left to run."""
+        """Runs up to this cycle, or a little further: to the end of a quantum, in which SMs are
+        simulated independently. Returns whether something is left to run."""
         return self._replay.advance(cycle)
 
     @property
     def state(self) -> ReplayState:
-        """Return all that is needed to go on from here; plain arrays."""
+        """Returns all that is needed to resume from here, as plain arrays."""
         return self._replay.state()
 
     def restore(self, state: ReplayState) -> None:
-        """Go on from a state. Raises WarploomError where it is one of another replay."""
+        """Resumes from a state. Raises WarploomError for the state of another replay."""
         self._replay.restore(state)
 
     def time(self) -> Timing:
-        """Run it to its end, for what it tells."""
+        """Runs the replay to its end and returns the modelled time."""
         return self._time
 
     @cached_property

@@ -1,4 +1,5 @@
-"""The result of a replay: modelled cycles, where they went, and what bounds the kernel."""
+"""Reads the figures off a finished replay: modelled cycles, where they were spent, and what bounds
+the kernel."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ from warploom.timing.work.operations import MachineWork
 
 @dataclass(frozen=True)
 class LineTime:
-    """A source line: machine instructions issued for it, and the cycles of all warps before them,
-    by state."""
+    """Holds the time of a source line: machine instructions issued for it, and the cycles that all
+    warps spent before them, by state."""
 
     line: str
     issued: int
@@ -35,16 +36,18 @@ class LineTime:
 
     @property
     def stalled(self) -> int:
-        """Cycles in which a warp could not issue."""
+        """Returns the cycles in which a warp could not issue."""
         issuable = self.states["selected"] + self.states["not_selected"]
         return sum(self.states.values()) - issuable
 
 
 @dataclass(frozen=True)
 class Basis:
-    """The code that a time rests on: "machine code", "ptx" or "trace"; for machine code the share
-    of the executed PTX instructions that was found in it, from 0 to 1, for PTX the reason where
-    machine code was asked for."""
+    """Describes the code that a time rests on: "machine code", "ptx" or "trace".
+
+    `found` is, for machine code, the share of the executed PTX instructions that were found in it,
+    from 0 to 1; `reason` says for "ptx" why machine code, which was requested, was not used.
+    """
 
     code: str
     found: float = 0.0
@@ -62,8 +65,8 @@ PTX_BASIS = Basis("ptx")
 
 
 class Timing:
-    """The modelled time of a launch. Every number here is modelled, in cycles of the SMs' clock;
-    all but `cycles` and `seconds` are of the blocks that were replayed (`sampled_blocks`)."""
+    """Holds the modelled time of a launch. Every number is modelled, in cycles of the SMs' clock;
+    all but `cycles` and `seconds` refer to the blocks that were replayed (`sampled_blocks`)."""
 
     def __init__(
         self,
@@ -80,24 +83,25 @@ class Timing:
         self._record, self._work, self._outcome = record, work, outcome
         self._p = outcome.setting.parameters
         self.launch = record.launch
-        """What was launched."""
+        """The launch that was timed."""
         self.basis = basis
-        """What was replayed: PTX, or machine code."""
+        """The code that was replayed: PTX, or machine code."""
         self.blocks = record.launch.blocks
         """Blocks of the launch."""
         self.sampled_blocks = int(outcome.sms[:, w.BLOCKS_DONE].sum())
         """Blocks that were replayed: the first ones."""
         self.predicted_blocks = max(0, self.sampled_blocks + record.predicted - record.blocks)
-        """Those of them that went the ways of others, for the record had no room for theirs."""
+        """Replayed blocks that follow the paths of other blocks, as the record had no space for
+        theirs."""
 
     @property
     def prefetched_lines(self) -> int:
-        """Lines of 128 bytes that a prefetcher asked for."""
+        """Returns the lines of 128 bytes that a prefetcher requested."""
         return self._sum(w.PREFETCHED)
 
     @property
     def sms(self) -> int:
-        """SMs that had blocks."""
+        """Returns the number of SMs that had blocks."""
         return len(self._outcome.sms)
 
     # ---- time -------------------------------------------------------------------------------
@@ -108,23 +112,24 @@ class Timing:
 
     @property
     def cycles(self) -> int:
-        """From the first block's launch to the last answer of the memory; extrapolated where only a
-        part of the blocks was replayed."""
+        """Returns the cycles from the first block's launch to the last answer of the memory;
+        extrapolated where only a part of the blocks was replayed."""
         return self._extrapolated_cycles[0]
 
     @property
     def cycles_error(self) -> int:
-        """Returns how far off the extrapolation may be: 0 where all blocks were replayed."""
+        """Returns how far off the extrapolation may be, in cycles: 0 where all blocks were
+        replayed."""
         return self._extrapolated_cycles[1]
 
     @property
     def sample_cycles(self) -> int:
-        """Cycles of what was replayed."""
+        """Returns the cycles of the replayed blocks."""
         return self._outcome.cycles
 
     @property
     def seconds(self) -> float:
-        """Return the same as time, by the clock of the device."""
+        """Returns `cycles` in seconds, by the clock of the device."""
         return self.cycles / (self.spec.clock_mhz * 1e6)
 
     # ---- issue ------------------------------------------------------------------------------
@@ -134,118 +139,123 @@ class Timing:
 
     @cached_property
     def _schedulers(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """Return the words of all schedulers, shape (SMs * schedulers, S_WORDS)."""
+        """Returns the words of all schedulers, shape (SMs * schedulers, S_WORDS)."""
         start = int(self._p[w.AT_SCHEDULERS])
         stop = start + int(self._p[w.SCHEDULERS]) * w.S_WORDS
         return self._outcome.sms[:, start:stop].reshape(-1, w.S_WORDS)
 
     @property
     def instructions(self) -> int:
-        """Machine instructions that warps issued: a PTX instruction is none, one or several."""
+        """Returns the machine instructions that warps issued; a PTX instruction becomes none, one
+        or several."""
         return self._sum(w.INSTRUCTIONS)
 
     @property
     def issued(self) -> int:
-        """Scheduler cycles with an issue. `issued` and the sum of `stalls` are
+        """Returns the scheduler cycles with an issue. `issued` and the sum of `stalls` make
         `scheduler_cycles`."""
         return int(self._schedulers[:, w.S_ISSUED].sum())
 
     @property
     def scheduler_cycles(self) -> int:
-        """Cycles of all schedulers of the SMs that had blocks."""
+        """Returns the cycles of all schedulers of the SMs that had blocks."""
         return self.sample_cycles * len(self._schedulers)
 
     @cached_property
     def stalls(self) -> dict[str, int]:
-        """Scheduler cycles without an issue, by the reason that most of the warps had; `no_warp`
-        where none was resident."""
+        """Returns the scheduler cycles without an issue, by the reason that most of the warps had;
+        `no_warp` where none was resident."""
         by_reason = self._schedulers[:, w.S_STALLS : w.S_STALLS + w.REASON_COUNT].sum(axis=0)
         named = dict(zip(w.REASONS, by_reason.tolist(), strict=True))
         return {name: count for name, count in named.items() if name not in _NOT_STALLED}
 
     @cached_property
     def warp_states(self) -> dict[str, int]:
-        """Cycles of all warps by their state."""
+        """Returns the cycles of all warps by their state."""
         return dict(zip(w.REASONS, self._outcome.states.sum(axis=0).tolist(), strict=True))
 
     @property
     def active_cycles(self) -> int:
-        """Cycles in which an SM had a warp, of all SMs."""
+        """Returns the cycles in which an SM had a warp, summed over all SMs."""
         return self._sum(w.ACTIVE_CYCLES)
 
     @property
     def ipc(self) -> float:
-        """Machine instructions of a cycle of an SM that had a warp."""
+        """Returns the machine instructions per cycle of an SM that had a warp."""
         return self.instructions / max(1, self.active_cycles)
 
     @property
     def issue_utilisation(self) -> float:
-        """Return the share of the schedulers' cycles with an issue, while their SM had a warp."""
+        """Returns the share of the schedulers' cycles with an issue, while their SM had a warp."""
         return self.issued / max(1, self.active_cycles * int(self._p[w.SCHEDULERS]))
 
     @property
     def active_warps(self) -> float:
-        """Resident warps of an SM, on average while it had any."""
+        """Returns the resident warps of an SM, on average while it had any."""
         return self._sum(w.ACTIVE_WARP_CYCLES) / max(1, self.active_cycles)
 
     @property
     def achieved_occupancy(self) -> float:
-        """`active_warps` over the most that an SM can hold."""
+        """Returns `active_warps` divided by the most warps that an SM can hold."""
         return self.active_warps / self.device.max_warps_per_sm
 
     @property
     def eligible_warps(self) -> float:
-        """Warps of a scheduler that could issue, on average over its active cycles."""
+        """Returns the warps of a scheduler that could issue, on average over its active cycles."""
         return self._sum(w.ELIGIBLE) / max(1, self.active_cycles * int(self._p[w.SCHEDULERS]))
 
     # ---- memory -----------------------------------------------------------------------------
 
     @property
     def l1_hit_rate(self) -> float:
-        """Return the share of the sectors looked up in L1 that it had; 0 where none was."""
+        """Returns the share of the sectors looked up in L1 that were found; 0 where none was looked
+        up."""
         hits, misses = self._sum(w.L1_HIT_SECTORS), self._sum(w.L1_MISS_SECTORS)
         return hits / max(1, hits + misses)
 
     @property
     def l2_hit_rate(self) -> float:
-        """Return the same of L2; a sector that is written whole counts as it was found."""
+        """Returns the share of the sectors looked up in L2 that were found; sectors that are
+        written whole count as found if L2 held them before."""
         hits, misses = (int(self._outcome.memory[at]) for at in (w.L2_HITS, w.L2_MISSES))
         return hits / max(1, hits + misses)
 
     @property
     def l1_bytes(self) -> int:
-        """Bytes of the sectors that were looked up in L1."""
+        """Returns the bytes of the sectors that were looked up in L1."""
         return 32 * (self._sum(w.L1_HIT_SECTORS) + self._sum(w.L1_MISS_SECTORS))
 
     @property
     def l2_bytes(self) -> int:
-        """Bytes between the SMs and what is behind them."""
+        """Returns the bytes that the SMs exchanged with the memory system behind them."""
         return int(self._outcome.memory[w.L2_BYTES])
 
     @property
     def dram_read_bytes(self) -> int:
+        """Returns the bytes that L2 (or an SM, where there is no L2) read from DRAM."""
         return int(self._outcome.memory[w.DRAM_READ])
 
     @property
     def dram_written_bytes(self) -> int:
-        """Returns what L2 wrote to DRAM, as its lines gave way."""
+        """Returns the bytes that were written to DRAM, by L2 as it evicted lines."""
         return int(self._outcome.memory[w.DRAM_WRITTEN])
 
     @property
     def l2_dirty_bytes(self) -> int:
-        """Returns what was written and is in L2 at the end, not in DRAM."""
+        """Returns the bytes that are in L2 at the end and were not yet written to DRAM."""
         return int(self._outcome.memory[w.L2_DIRTY])
 
     @property
     def dram_bytes(self) -> int:
+        """Returns the bytes that were read from DRAM and written to it."""
         return self.dram_read_bytes + self.dram_written_bytes
 
     # ---- what it means ----------------------------------------------------------------------
 
     @cached_property
     def unit_use(self) -> dict[str, float]:
-        """Return the share of each unit's cycles that issues took, over all SMs of the device that
-        had blocks."""
+        """Returns the share of each unit's cycles that issues occupied, over the SMs that had
+        blocks."""
         ticks = self._outcome.issues * self._work.operations[:, w.OP_INTERVAL]
         ticks_by_unit = np.bincount(
             self._work.operations[:, w.OP_UNIT], weights=ticks, minlength=len(UNITS)
@@ -263,14 +273,14 @@ class Timing:
 
     @property
     def lsu_use(self) -> tuple[float, float]:
-        """Return the share of the load/store unit's cycles that L1 took, and that shared memory
-        did."""
+        """Returns the share of the load/store unit's cycles that L1 took, and the share of shared
+        memory."""
         available = max(1, self.sample_cycles) * len(self._outcome.sms)
         return self._sum(w.L1_CYCLES) / available, self._sum(w.SHARED_CYCLES) / available
 
     @cached_property
     def pipeline(self) -> Pipeline | None:
-        """Returns how well asynchronous copies are hidden; None where there are none, and no
+        """Returns how well asynchronous copies are hidden, or None for a launch without copies and
         mbarriers."""
         available = max(1, self.sample_cycles) * len(self._outcome.sms)
         busy = self._sum(w.TMA_CYCLES) / available
@@ -278,17 +288,18 @@ class Timing:
 
     @cached_property
     def roofs(self) -> tuple[Roof, ...]:
-        """Returns what the device has of each kind of throughput, and how much of it was used."""
+        """Returns the throughputs of the device and how much of each the kernel used, the most used
+        first."""
         return roofs_of(self)
 
     @cached_property
     def bound(self) -> str:
-        """Returns what bounds the kernel, in one sentence with the evidence."""
+        """Returns what bounds the kernel, as one sentence with the evidence."""
         return bound_of(self)
 
     def by_line(self) -> dict[str, LineTime]:
-        """Returns where the warps' cycles went, by source line, the most stalled first; "" is
-        machine code that was made for no instruction of the PTX."""
+        """Returns the cycles of the warps by source line, the most stalled line first; "" stands
+        for machine code that belongs to no instruction of the PTX."""
         sums_by_line: dict[str, tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]] = {}
         rows = zip(
             self._work.instructions.tolist(),
@@ -307,8 +318,8 @@ class Timing:
         return {time.line: time for time in sorted(lines, key=lambda time: -time.stalled)}
 
     def timeline(self, sm: int = 0) -> list[WarpState]:
-        """Returns what state every warp of an SM was in, from when to when; as much as `timeline=`
-        of `time` had room for."""
+        """Returns the states of every warp of an SM as intervals, up to the number of events that
+        `timeline=` of `time` reserved."""
         events = self._events(sm)
         events = events[events[:, w.E_STATE] != w.IN_FLIGHT]
         instructions = self._work.instructions[events[:, w.E_OP]].tolist()
@@ -325,8 +336,8 @@ class Timing:
         return states
 
     def copies(self, sm: int = 0) -> list[CopyInFlight]:
-        """Returns what copies were on their way to or from an SM, in the order in which they ended;
-        as many as `timeline=` of `time` had room for."""
+        """Returns the copies that were in flight to or from an SM, in the order of their ends, up
+        to the number of events that `timeline=` of `time` reserved."""
         events = self._events(sm)
         events = events[events[:, w.E_STATE] == w.IN_FLIGHT]
         instructions = self._work.instructions[events[:, w.E_OP]]
@@ -335,21 +346,22 @@ class Timing:
         return [CopyInFlight(*row) for row in rows]
 
     def _events(self, sm: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        """Returns the events of an SM's timeline, shape (events, EVENT_WORDS)."""
         sm_words = self._outcome.sms[sm]
         start, count = int(self._p[w.AT_EVENTS]), int(sm_words[w.EVENT_COUNT])
         return sm_words[start : start + count * w.EVENT_WORDS].reshape(-1, w.EVENT_WORDS)
 
     def warp_cycles(self, sm: int = 0) -> int:
-        """Cycles of all warps of an SM: of those that `timeline` tells, and of those for which it
-        had no room."""
+        """Returns the cycles of all warps of an SM, also of those beyond the capacity of its
+        timeline."""
         return int(self._outcome.sms[sm, w.ACTIVE_WARP_CYCLES])
 
     def add_to(self, trace: Trace, sm: int = 0) -> Trace:
-        """Return the trace of the same launch (`kernel[grid, block].trace`), with what the warps of
-        an SM did cycle by cycle: the view shows both. `timeline=` of `time` bounds it.
+        """Returns a copy of a trace of this launch (`kernel[grid, block].trace`) with the states of
+        an SM's warps, so that the view can show both. `timeline=` of `time` limits how many.
 
-        Raises WarploomError for a trace of another launch, an SM without blocks, or without a
-        timeline.
+        Raises WarploomError for a trace of another launch, an SM without blocks, or a replay
+        without a timeline.
         """
         return with_time(trace, self, sm)
 

@@ -1,4 +1,5 @@
-"""Computes the roofs of a kernel: the throughputs of the device, and how much of each was used."""
+"""Computes the roofs of a kernel (the throughputs of the device and how much of each the kernel
+used), and names what bounds it."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from warploom.timing.readings import Roof, TimedLaunch
 from warploom.timing.work.costs import UNITS
 
 BOUND_SHARE = 0.6
-"""From this share of a throughput on, that bounds a kernel; under it, latency does (Nsight Compute,
-"Speed Of Light", calls 60 % low)."""
+"""The share of a throughput from which on it bounds a kernel; below it, latency does (Nsight
+Compute, "Speed Of Light", calls 60 % low)."""
 
 WAITS_FOR = {
     "wait": "on results of arithmetic",
@@ -27,10 +28,11 @@ WAITS_FOR = {
     "drain": "for their stores, to end",
     "no_warp": "",
 }
+"""Phrases of each stall reason, to follow "most warps wait"."""
 
 
 def roofs_of(timing: TimedLaunch) -> tuple[Roof, ...]:
-    """Return the roofs, the most used first."""
+    """Returns the roofs, the most used first."""
     spec, device = timing.spec, timing.device
     hertz = spec.clock_mhz * 1e6
     cycles = max(1, timing.sample_cycles)
@@ -59,7 +61,7 @@ def roofs_of(timing: TimedLaunch) -> tuple[Roof, ...]:
 
 
 def bound_of(timing: TimedLaunch) -> str:
-    """Returns what bounds a kernel, in a sentence with the evidence."""
+    """Returns what bounds a kernel, as one sentence with the evidence."""
     top = timing.roofs[0]
     percent = f"{100 * top.used:.0f} %"
     if top.used >= BOUND_SHARE:
@@ -89,18 +91,19 @@ def bound_of(timing: TimedLaunch) -> str:
 
 
 def _waits_mostly_for_copies(timing: TimedLaunch, pipeline: Pipeline) -> bool:
-    """Returns whether warps wait for copies half of the time that they wait at all."""
+    """Returns whether warps spend more than half of their waiting time on copies."""
     return 2 * pipeline.for_copies > _waiting_cycles(timing)
 
 
 def _waiting_cycles(timing: TimedLaunch) -> int:
-    """Returns the cycles in which warps wait."""
+    """Returns the cycles in which warps wait, at least 1."""
     issuable = ("selected", "not_selected")
     waits = (count for name, count in timing.warp_states.items() if name not in issuable)
     return max(1, sum(waits))
 
 
 def _phrase(name: str) -> str:
+    """Returns the name of a roof as it reads in a sentence."""
     if name.lower() in UNITS:
         return f"the {name} units"
     return {"Issue": "the issue of instructions", "Shared": "shared memory"}.get(name, name)

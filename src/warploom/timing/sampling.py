@@ -1,4 +1,4 @@
-"""From the blocks that were replayed to all of the launch."""
+"""Extrapolates the cycles of a launch from those of the blocks that were replayed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from warploom.timing.work.costs import TICKS
 
 
 def extrapolate_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> tuple[int, int]:
-    """Return the cycles of all blocks, from those of the first `sampled`, and how far off that may
-    be.
+    """Returns the cycles of all `blocks` blocks, given the replay of the first `sampled`, and an
+    estimate of the error.
 
-    Blocks end at a steady rate once the first have ended and until the device drains: the rate is
-    that between a quarter and three quarters of the sample, or what DRAM needs for the others once
-    L2 is full of what was written. The error is what the rates of the two halves of this stretch
-    differ by.
+    Blocks end at a constant rate once the first have ended and until the device drains. The
+    remaining blocks take the time that follows from the rate between a quarter and three quarters
+    of the sample or, if longer, the time that DRAM needs for them once L2 is full of written data.
+    The error is the difference between the rates of the two halves of that stretch.
     """
     remaining = blocks - sampled
     if remaining <= 0 or sampled == 0:
@@ -30,9 +30,12 @@ def extrapolate_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> tup
 
 
 def _dram_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> float:
-    """Cycles in which DRAM reads what blocks behind the sample read, if they do as those of the
-    sample did, and writes what L2 cannot hold: whole lines, those that are written at random among
-    those that are read, so that of all pairs of neighbours in a bank 2 f (1 - f) turn it."""
+    """Returns the cycles that DRAM takes to read what blocks after the sample read, if they read as
+    much as those of the sample, and to write what L2 cannot hold.
+
+    Whole lines are written at random among those that are read: a share f of writes makes 2 f (1 -
+    f) of all pairs of neighbours in a bank switch between reading and writing.
+    """
     p, memory = outcome.setting.parameters, outcome.memory
     l2_bytes = w.LINE_BYTES * int(p[w.L2_SETS] * p[w.L2_WAYS])
     written = int(memory[w.DRAM_WRITTEN] + memory[w.L2_DIRTY] - outcome.setting.dirty * l2_bytes)
@@ -46,7 +49,7 @@ def _dram_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> float:
 
 
 def _cycles_between(outcome: ReplayOutcome, sampled: int, first: float, last: float) -> float:
-    """Cycles from when this share of the sample had ended to when that one had."""
+    """Returns the cycles between the ends of the blocks at two shares of the sample."""
     times, ended = outcome.ends[:, 0], outcome.ends[:, 1]
     shares = np.array([first, last]) * sampled
     cycles = np.interp(shares, ended, times)

@@ -1,4 +1,4 @@
-"""Modelled time as a part of a trace, so that whatever shows the trace can show both."""
+"""Adds modelled time to a trace, so that the view of the trace can show both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warploom.timing import layout as w
 from warploom.timing.readings import TimedLaunch
 
 MOST_STATES = 1 << 15
-"""So many states of each SM's warps are kept for who wants to look at them."""
+"""The events of each SM's timeline that callers reserve for the view and for exports."""
 
 COLUMNS = {
     "slot": "<u4",
@@ -23,12 +23,12 @@ COLUMNS = {
     "instruction": "<u4",
     "visit": "<u4",
 }
-"""The columns of the states, each with the type of its numbers."""
+"""The columns of the states, each with its NumPy type."""
 
 
 def with_time(trace: Trace, timing: TimedLaunch, sm: int) -> Trace:
-    """Return the trace with what the warps of an SM did, cycle by cycle. Raises WarploomError where
-    it is one of another launch, or the SM had no blocks."""
+    """Returns a copy of a trace with the states of an SM's warps. Raises WarploomError for a trace
+    of another launch, or an SM that had no blocks."""
     launch, program = timing.launch, timing.program
     of_timing = program.name, program.size, launch.grid, launch.block, timing.device.name
     trace_launch = trace.launch.grid, trace.launch.block, trace.device.name
@@ -43,8 +43,8 @@ def with_time(trace: Trace, timing: TimedLaunch, sm: int) -> Trace:
 
 
 def modelled_time(timing: TimedLaunch, sm: int) -> ModelledTime:
-    """Returns what the warps of an SM did. Raises WarploomError where it had no blocks, or no
-    timeline was kept."""
+    """Returns the states of an SM's warps as columns of a trace. Raises WarploomError for an SM
+    that had no blocks, or a replay without a timeline."""
     check_sm(timing, sm)
     states = timing.timeline(sm)
     if not states:
@@ -75,7 +75,7 @@ def modelled_time(timing: TimedLaunch, sm: int) -> ModelledTime:
 
 
 def _copies_of(timing: TimedLaunch, sm: int) -> ModelledCopies | None:
-    """Returns the copies of an SM, by their beginnings; None where it had none."""
+    """Returns the copies of an SM by their start, or None for none."""
     copies = sorted(timing.copies(sm), key=lambda copy: (copy.since, copy.until))
     if not copies:
         return None
@@ -88,14 +88,14 @@ def _copies_of(timing: TimedLaunch, sm: int) -> ModelledCopies | None:
 
 
 def blocks_of(timing: TimedLaunch, sm: int) -> tuple[int, ...]:
-    """Return the blocks of an SM's timeline, in the order in which they came. Raises WarploomError
-    where it had none."""
+    """Returns the blocks of an SM's timeline in the order of their launch. Raises WarploomError for
+    an SM that had no blocks."""
     check_sm(timing, sm)
     warps = timing.launch.warps_per_block
     return tuple(dict.fromkeys(state.warp // warps for state in timing.timeline(sm)))
 
 
 def check_sm(timing: TimedLaunch, sm: int) -> None:
-    """Raise WarploomError for an SM that had no blocks."""
+    """Raises WarploomError for an SM that had no blocks."""
     if not 0 <= sm < timing.sms:
         raise WarploomError(f"there is no SM {sm}: {timing.sms} had blocks, the first of them SM 0")

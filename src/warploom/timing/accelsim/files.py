@@ -1,5 +1,6 @@
-"""The files of a trace in Accel-Sim's format: `kernelslist.g` with the name of each kernel's file,
-and `kernel-N.traceg` with a head and the instructions of each block, warp by warp.
+"""Reads and writes the files of a trace in Accel-Sim's format: `kernelslist.g` with the name of
+each kernel's file, and `kernel-N.traceg` with a head and the instructions of each block, warp by
+warp.
 
 Source: accel-sim-framework, gpu-simulator/trace-parser.
 """
@@ -18,7 +19,7 @@ from warploom.timing.accelsim.lines import TracedInstruction, parse_line
 
 LIST = "kernelslist.g"
 FIRST_WITHOUT_POSITIONS = 3
-"""The version of traces whose lines do not begin with a block and a warp."""
+"""The first version of traces whose lines do not begin with a block and a warp."""
 
 COLUMNS = (
     "PC mask dest_num [reg_dests] opcode src_num [reg_srcs] mem_width [adrrescompress?]"
@@ -28,8 +29,8 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class KernelHead:
-    """The head of a kernel's trace. `shared` are the bytes of a block's shared memory, `registers`
-    those of a thread; `binary` is the compute capability times ten."""
+    """Holds the head of a kernel's trace. `shared` is the size of a block's shared memory in bytes,
+    `registers` counts those of a thread, and `binary` is the compute capability times ten."""
 
     name: str
     grid: Dim3
@@ -65,14 +66,14 @@ class KernelHead:
 
 @dataclass(frozen=True)
 class TracedBlock:
-    """The instructions of a block, by warp."""
+    """Holds the instructions of a thread block, by warp."""
 
     index: Dim3
     warps: Mapping[int, tuple[TracedInstruction, ...]]
 
 
 def write_kernel(path: Path, head: KernelHead, blocks: Iterable[TracedBlock]) -> None:
-    """Write the trace of a kernel. Raises OSError."""
+    """Writes the trace of a kernel. Raises OSError."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{head}\n#traces format = {COLUMNS}\n\n")
         for block in blocks:
@@ -84,13 +85,13 @@ def write_kernel(path: Path, head: KernelHead, blocks: Iterable[TracedBlock]) ->
 
 
 def write_list(folder: Path, kernels: Iterable[str]) -> None:
-    """Write the list of the kernels' files in a folder. Raises OSError."""
+    """Writes the list of the kernels' files into a folder. Raises OSError."""
     (folder / LIST).write_text("".join(f"{name}\n" for name in kernels), encoding="utf-8")
 
 
 def kernel_files(path: str | Path) -> tuple[Path, ...]:
-    """Return the files of kernels that a list names, or a folder that has one; a kernel's file
-    itself. Raises WarploomError where there is none."""
+    """Returns the files of kernels that a list names, or the list in a folder; for a kernel's file,
+    the file itself. Raises WarploomError if there is none."""
     given = Path(path)
     kernel_list = given / LIST if given.is_dir() else given
     if kernel_list.name.endswith((".traceg", ".traceg.xz")):
@@ -106,15 +107,15 @@ def kernel_files(path: str | Path) -> tuple[Path, ...]:
 
 
 def read_kernel(path: Path) -> tuple[KernelHead, Iterator[TracedBlock]]:
-    """Return the head of a kernel's trace, and its blocks, which are read as they are asked for.
-    Raises WarploomError for what is no such trace."""
+    """Returns the head of a kernel's trace and an iterator that reads its blocks. Raises
+    WarploomError for any other file."""
     lines = _lines(path)
     head = _read_head(path, lines)
     return head, _read_blocks(path, head, lines)
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file that are not empty."""
+    """Yields the lines of a file that are not empty."""
     try:
         with _opened(path) as file:
             for line in file:

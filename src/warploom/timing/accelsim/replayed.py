@@ -1,7 +1,7 @@
-"""Makes a record and its work of a kernel's trace, so that the model of time can replay it.
+"""Converts a kernel's trace to a record and its work, so that the model of time can replay it.
 
-A trace has no control information: an instruction waits for the registers that it reads, which are
-there after the latency of the unit that writes them.
+Traces have no control information: an instruction waits for the registers that it reads, which are
+ready after the latency of the unit that writes them.
 """
 
 from __future__ import annotations
@@ -29,43 +29,44 @@ from warploom.timing.work.operations import MachineWork, fence_cycles
 
 LOCAL_OPCODES = ("LDL", "STL")
 _SHARED_BITS = 24
-"""Shared and local memory take 16 MiB each of a trace's addresses."""
+"""Shared and local memory occupy 16 MiB each of a trace's addresses."""
 
 StaticInstruction = tuple[int, str, tuple[int, ...], tuple[int, ...], bool]
-"""An instruction of the code: PC, opcode, destinations, sources, whether it ends its warp."""
+"""An instruction of the code: PC, opcode, destinations, sources, and whether it ends its warp."""
 
 
 @dataclass(frozen=True)
 class TracedCode:
-    """The instructions of a kernel that its trace has, in the order of their PCs; named as the
-    sources of other programs are."""
+    """Holds the instructions of a kernel that occur in its trace, in the order of their PCs;
+    implements `timing.readings.NamedCode`."""
 
     name: str
     rows: tuple[StaticInstruction, ...]
 
     @property
     def title(self) -> str:
-        """Return the kernel's name."""
+        """Returns the kernel's name."""
         return self.name
 
     @property
     def size(self) -> int:
-        """Return how many instructions there are."""
+        """Returns the number of instructions."""
         return len(self.rows)
 
     def opcode(self, instruction: int) -> str:
-        """Return the opcode of an instruction with its modifiers."""
+        """Returns the opcode of an instruction with its modifiers."""
         return self.rows[instruction][1]
 
     def line(self, instruction: int) -> str:
-        """Return the place of an instruction, as `PC:opcode`."""
+        """Returns the address and opcode of an instruction, as `PC:opcode`."""
         pc, opcode, *_ = self.rows[instruction]
         return f"{pc:04x}:{opcode}"
 
 
 @dataclass
 class TraceRecordBuilder:
-    """Takes in the blocks of a kernel's trace, in the order in which they are to run."""
+    """Builds the record of a kernel's trace from its blocks, added in the order in which they are
+    to run."""
 
     head: KernelHead
     launch: Launch
@@ -76,7 +77,7 @@ class TraceRecordBuilder:
     _accesses: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
 
     def add(self, block: TracedBlock) -> None:
-        """Take in a block. Raises WarploomError where it has not the warps of the launch."""
+        """Adds a block. Raises WarploomError if its warps are not those of the launch."""
         expected = set(range(self.launch.warps_per_block))
         if set(block.warps) != expected:
             raise WarploomError(
@@ -105,7 +106,7 @@ class TraceRecordBuilder:
         self._entries.append((0, len(self._accesses)))
 
     def _access(self, instruction: TracedInstruction) -> tuple[int, int]:
-        """Return the pattern and the place of an access."""
+        """Returns the pattern and the base address of an access."""
         space, op = _space_of(instruction, self.head), _op_of(instruction.opcode)
         addresses = list(instruction.addresses)
         if space is not Space.GLOBAL:
@@ -118,7 +119,8 @@ class TraceRecordBuilder:
         return self.patterns.number((0, kind, instruction.mask, *row)), base
 
     def record(self) -> tuple[Record, TracedCode]:
-        """Return the record of what was taken in, and its code."""
+        """Returns the record of all that was added, and its code."""
+        # Instructions are numbered by first use; the code is in the order of PCs.
         static_instructions = sorted(self._numbers, key=lambda key: (key[0], key[4]))
         position = np.zeros(max(1, len(static_instructions)), np.int64)
         position[[self._numbers[key] for key in static_instructions]] = np.arange(
@@ -151,7 +153,7 @@ class TraceRecordBuilder:
 
 
 def _space_of(instruction: TracedInstruction, head: KernelHead) -> Space:
-    """Return the space of an access; a generic one's is that of its first address."""
+    """Returns the space of an access; for a generic access that of its first address."""
     name = instruction.opcode.partition(".")[0]
     if name in ON_CHIP_OPCODES:
         return Space.SHARED
@@ -165,6 +167,7 @@ def _space_of(instruction: TracedInstruction, head: KernelHead) -> Space:
 
 
 def _op_of(opcode: str) -> str:
+    """Returns "load", "store" or "atomic" for an opcode."""
     name = opcode.partition(".")[0]
     if name.startswith(("ATOM", "RED")):
         return "atomic"
@@ -172,7 +175,7 @@ def _op_of(opcode: str) -> str:
 
 
 def traced_work(code: TracedCode, costs: WorkCosts) -> MachineWork:
-    """Return the work of a trace's instructions, each a block of its own."""
+    """Returns the work of a trace's instructions, each a block of its own."""
     registers: list[int] = []
     numbers: dict[int, int] = defaultdict(lambda: len(numbers))
     rows = [
@@ -196,7 +199,7 @@ def _operation_row(
     registers: list[int],
     numbers: dict[int, int],
 ) -> list[int]:
-    """Return the row of an instruction; its registers go behind `registers`."""
+    """Returns the row of an instruction; appends its registers to `registers`."""
     _, opcode, destinations, sources, last = row
     name = opcode.partition(".")[0]
     unit = execution_of(name).unit
@@ -230,7 +233,7 @@ def _operation_row(
 
 
 def _kind(name: str, opcode: str, costs: WorkCosts, *, ends: bool) -> tuple[int, int, int]:
-    """Return the kind of an operation, and what its kind needs."""
+    """Returns the kind of an operation, and its operands X and Y (`layout`)."""
     if ends:
         return w.EXIT, 0, 0
     if name in ("MEMBAR", "FENCE"):
@@ -248,8 +251,8 @@ def _kind(name: str, opcode: str, costs: WorkCosts, *, ends: bool) -> tuple[int,
 def record_of(
     head: KernelHead, launch: Launch, patterns: PatternTable, blocks: Iterable[TracedBlock]
 ) -> tuple[Record, TracedCode]:
-    """Return the record of a kernel's trace, and its code. Raises WarploomError where it has not
-    the blocks of its grid."""
+    """Returns the record of a kernel's trace, and its code. Raises WarploomError if the blocks are
+    not those of the grid."""
     recorder = TraceRecordBuilder(head, launch, patterns)
     count = 0
     for block in blocks:

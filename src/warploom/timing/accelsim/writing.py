@@ -1,4 +1,4 @@
-"""Makes the trace of a launch from its record as one of machine code."""
+"""Writes the trace of a launch as one of machine code, from its record."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from warploom.timing.machinecode.work import accesses_memory
 from warploom.timing.record.records import Record
 
 ZERO_REGISTER = 255
-"""RZ, by its number."""
+"""The number of RZ."""
 
 
 class LaunchTrace:
-    """The blocks of a launch's trace. `ptx_record` is its record of PTX, with the active lanes of each
-    entry, `machine_record` that of its machine code; addresses of global memory count from `origin`."""
+    """Generates the blocks of a launch's trace. `ptx_record` is its record of PTX, with the active
+    lanes of each entry, `machine_record` that of its machine code; addresses of global memory count
+    from `origin`."""
 
     def __init__(
         self,
@@ -37,7 +38,7 @@ class LaunchTrace:
         self._machine_record, self._origin = machine_record, origin
 
     def blocks(self) -> Iterator[TracedBlock]:
-        """Yield the blocks in the order of their numbers."""
+        """Yields the blocks in the order of their numbers."""
         launch = self._ptx_record.launch
         for block in range(self._ptx_record.blocks):
             first = block * launch.warps_per_block
@@ -47,7 +48,7 @@ class LaunchTrace:
             yield TracedBlock(launch.block_index(block), warps)
 
     def _warp(self, warp: int) -> Iterator[TracedInstruction]:
-        """Yield the instructions of a warp."""
+        """Yields the instructions of a warp."""
         record, masks = self._machine_record.record, self._ptx_record.masks
         assert masks is not None
         warp_words: list[int] = record.warps[warp].tolist()
@@ -56,6 +57,7 @@ class LaunchTrace:
         first_entry = int(self._ptx_record.streams[stream, 0])
         entries: list[list[int]] = record.entries[first : stop + 1].tolist()
         last_entry = int(self._ptx_record.streams[stream, 1])
+        # Lanes that any later entry has: after an EXIT the others have ended.
         later_masks = np.append(
             np.bitwise_or.accumulate(masks[first_entry:last_entry][::-1])[::-1], 0
         )
@@ -82,9 +84,8 @@ class LaunchTrace:
             yield from self._executed(last, executing, lane_accesses.get(last, []))
 
     def _taken(self, index: int, mask: int, following: int, next_mask: int) -> int:
-        """Return the lanes of a mask that execute the last instruction of a stretch, which the
-        stretch `following` comes behind with the lanes `next_mask`: of a guarded branch, those that
-        take it."""
+        """Returns the lanes of a mask that execute the last instruction of a span: of a guarded
+        branch, those that take it. The span `following` comes next, with the lanes `next_mask`."""
         instruction = self._listing.instructions[index]
         if not instruction.guard or not instruction.targets:
             return mask
@@ -97,8 +98,8 @@ class LaunchTrace:
     def _executed(
         self, index: int, mask: int, lane_accesses: Sequence[tuple[int, int, tuple[int, ...]]]
     ) -> Iterator[TracedInstruction]:
-        """Yield the lines of an instruction: one, or one for each access that it made, which are
-        bytes of a lane, lanes and their addresses."""
+        """Yields the lines of an instruction: one, or one for each access that it made.
+        `lane_accesses` has for each the bytes of a lane, the lanes, and their addresses."""
         pc, opcode, targets, sources, width = self._texts[index]
         for size, lanes, addresses in lane_accesses:
             yield TracedInstruction(pc, lanes, targets, opcode, sources, size, addresses)
@@ -108,7 +109,7 @@ class LaunchTrace:
     def _lane_accesses(
         self, first: int, stop: int, warp_words: Sequence[int]
     ) -> dict[int, list[tuple[int, int, tuple[int, ...]]]]:
-        """Return the accesses of an entry by the instruction of the listing."""
+        """Returns the accesses of an entry by the instruction of the listing."""
         accesses: dict[int, list[tuple[int, int, tuple[int, ...]]]] = defaultdict(list)
         record = self._machine_record.record
         rows: list[list[int]] = record.accesses[first:stop].tolist()
@@ -124,7 +125,7 @@ class LaunchTrace:
 
     @cached_property
     def _bases(self) -> dict[Space, int]:
-        """Return what is added to addresses, by space."""
+        """Returns, by space, what is added to addresses."""
         return {
             Space.GLOBAL: self._origin,
             Space.CONST: self._origin,
@@ -133,8 +134,8 @@ class LaunchTrace:
 
     @cached_property
     def _texts(self) -> list[tuple[int, str, tuple[int, ...], tuple[int, ...], int]]:
-        """Return, by instruction of the listing, its offset, opcode, destinations and sources, and
-        the bytes of a lane, where it reaches memory."""
+        """Returns, by instruction of the listing, its offset, opcode, destinations, sources, and
+        the bytes of a lane (0 if it does not access memory)."""
         return [_text(instruction) for instruction in self._listing.instructions]
 
 
@@ -159,7 +160,7 @@ def _text(
 
 
 def _first_register(instruction: MachineInstruction, index: int) -> int | None:
-    """Return the first register that an operand names; None where it names none."""
+    """Returns the first register that an operand names, or None."""
     if index >= len(instruction.operands):
         return None
     operand = instruction.operands[index]

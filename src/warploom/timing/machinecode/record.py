@@ -1,5 +1,12 @@
-"""The record of a launch as one of its machine code: the same warps, their ways and accesses those
-of machine instructions."""
+"""Converts the record of a launch from PTX to machine code: the same warps, with paths through the
+machine code and accesses by machine instructions.
+
+    PTX record     entries: basic block, first access; accesses name a PTX instruction
+    machine code   entries: span of the listing, first access; accesses name a machine instruction
+
+Accesses that ptxas merged (four loads of 4 bytes into one of 16) become one access of the wider
+pattern; atomics whose values ptxas reduces over the warp first become one of one lane.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +28,9 @@ from warploom.timing.record.records import Record
 
 @dataclass(frozen=True)
 class MachineCodeRecord:
-    """The record of machine code, whose blocks are stretches of the listing (`starts`, `stops`) and
-    whose accesses name instructions of it; how far ways of both agree, from 0 to 1; and for each
-    entry the place of its stretch in the way of its stream through the PTX."""
+    """Holds the record of machine code, whose blocks are spans of the listing (`starts`, `stops`)
+    and whose accesses name instructions of it; how well its paths agree with the PTX's
+    (`agreement`, 0 to 1); and for each entry its position in the PTX path of its stream."""
 
     record: Record
     starts: tuple[int, ...]
@@ -33,24 +40,27 @@ class MachineCodeRecord:
 
 
 def machine_code_record(record: Record, counts: MachineCounts) -> MachineCodeRecord:
-    """Return the record of a launch as one of its machine code."""
+    """Returns the record of a launch converted to machine code."""
     return _MachineCodeRecordBuilder(record, counts).run()
 
 
 ONE_LANE = -1
-"""The bytes of a lane of an access that one lane makes for all: ptxas had the values of an atomic
-reduced among the lanes first."""
+"""Stands for the bytes of a lane of an access that one lane makes for all: ptxas had the values of
+an atomic reduced among the lanes first."""
 
 _REDUCTIONS = ("SHFL", "REDUX")
-"""Opcodes that reduce the values of an atomic."""
+"""Opcodes that reduce the values of an atomic over a warp."""
 
 
 @dataclass(frozen=True)
 class _SegmentArrays:
-    """A segment as arrays: of its visits the blocks, and the positions in the way; and of its
-    memory operations the visit, the instruction of the listing, the position in the way, the
-    instruction in its PTX block, where it stands for several of those, the bytes of a lane, and
-    ONE_LANE where one lane makes it for all."""
+    """Holds a segment as arrays.
+
+    For each visit of a node: the block, and its position in the PTX path. For each memory
+    operation: the visit, the instruction of the listing, the position in the PTX path, the offset
+    of its PTX instruction in the basic block, and the bytes of a lane if it was merged from several
+    (ONE_LANE if one lane makes it for all), else 0.
+    """
 
     blocks: Words
     block_positions: Words
@@ -63,10 +73,13 @@ class _SegmentArrays:
 
 @dataclass(frozen=True, slots=True)
 class _MemoryOperation:
-    """A machine instruction that reaches memory: its number in the listing, the PTX instruction
-    that it was made for, the token of its block, and the place there of the first one that it
-    stands for; where those are several, the bytes of a lane in `lane_bytes`, and in `iterations` of how
-    many turns of a loop they are."""
+    """Describes a machine instruction that accesses memory: its index in the listing, the site of
+    the PTX instruction from which it was made, the token of the site's basic block, and the offset
+    there of the (first) PTX instruction.
+
+    If it was merged from several, `lane_bytes` are the bytes of a lane, and `iterations` is how
+    many iterations of a loop they come from.
+    """
 
     instruction: int
     site: Site
@@ -77,6 +90,8 @@ class _MemoryOperation:
 
 
 class _MachineCodeRecordBuilder:
+    """Converts the record of one launch."""
+
     def __init__(self, record: Record, counts: MachineCounts) -> None:
         self._record, self._counts = record, counts
         self._walker = Walker(counts)
@@ -88,6 +103,7 @@ class _MachineCodeRecordBuilder:
         self._spans = spans
 
     def run(self) -> MachineCodeRecord:
+        """Returns the converted record."""
         record = self._record
         used = np.bincount(record.warps[:, 0], minlength=len(record.streams))
         streams: list[list[int]] = []
@@ -125,14 +141,14 @@ class _MachineCodeRecordBuilder:
         return MachineCodeRecord(changed, starts, stops, agreement, places)
 
     def _weights(self) -> Words:
-        """Return, by basic block of the PTX, the weight of its token."""
+        """Returns, by basic block of the PTX, the weight of its token."""
         tokens = self._walker.tokens
         return np.array([tokens.weights.get(token, 0.0) for token in tokens.of_block.tolist()])
 
     def _stream(self, path: Words, first_accesses: Words) -> tuple[float, Words, Words, Words]:
-        """Returns what differs on a way, its entries and accesses in machine code, and the places
-        of the entries in the way; `first_accesses` has where the accesses of each of its blocks begin, and
-        where the last ones stop."""
+        """Returns the weight of what differs on a path, its entries and accesses in machine code,
+        and the positions of the entries in the PTX path; `first_accesses` has the first access of
+        each block of the PTX path, and the end of the last one's."""
         walk = self._walker.walk(path)
         arrays = [self._segment_arrays(segment) for segment in walk.segments]
         visit_starts = np.cumsum([0, *(len(part.blocks) for part in arrays)])
@@ -173,8 +189,8 @@ class _MachineCodeRecordBuilder:
         )
 
     def _adjust_patterns(self, accesses: Words, lane_bytes: Words) -> None:
-        """Give the accesses that stand for several the pattern of all of them, and those of one
-        lane for all that of one."""
+        """Replaces the patterns of merged accesses by those of the wider access, and the patterns
+        of reduced ones by those of one lane."""
         patterns = self._record.patterns
         widened, reduced = np.flatnonzero(lane_bytes > 0), np.flatnonzero(lane_bytes == ONE_LANE)
         if len(widened):
@@ -192,7 +208,8 @@ class _MachineCodeRecordBuilder:
         path_positions: Words,
         ptx_offsets: Words,
     ) -> tuple[Words, Words]:
-        """Return the accesses that operations make, in their order, and the operation of each."""
+        """Returns the accesses of the PTX that memory operations make, in their order, and the
+        operation of each."""
         entries = np.repeat(np.arange(len(path)), np.diff(first_accesses))
         keys = entries << 32 | accesses[:, w.A_INSTRUCTION]
         order = np.argsort(keys, kind="stable")
@@ -208,18 +225,20 @@ class _MachineCodeRecordBuilder:
 
     @cached_property
     def _first_instructions(self) -> Words:
-        """Return the first instruction of each basic block of the PTX."""
+        """Returns the first instruction of each basic block of the PTX."""
         return np.array([block.start for block in self._counts.matching.program.blocks])
 
     # ---- what the instructions of a segment reach -------------------------------------------
 
     def _segment_arrays(self, segment: Segment) -> _SegmentArrays:
+        """Returns a segment as arrays, cached by its identity."""
         key = id(segment)
         if key not in self._cached_arrays:
             self._cached_arrays[key] = segment, self._build_segment_arrays(segment)
         return self._cached_arrays[key][1]
 
     def _build_segment_arrays(self, segment: Segment) -> _SegmentArrays:
+        """Returns a segment as arrays."""
         rows: list[tuple[int, int, int, int, int]] = []
         visits_of_nodes = zip(segment.nodes, segment.starts, segment.stops, strict=True)
         for visit, (node, start, stop) in enumerate(visits_of_nodes):
@@ -258,8 +277,9 @@ class _MachineCodeRecordBuilder:
         return _SegmentArrays(blocks, np.array(segment.starts, np.int64), *columns)
 
     def _reduced_operations(self, node: int = -1) -> dict[Site, _MemoryOperation]:
-        """Return the operations of a node that one lane makes for all, by their PTX instruction:
-        the guarded one of the node before, for warps with inactive lanes, does nothing then."""
+        """Returns the operations of a node that one lane makes for all, by their PTX site. The
+        guarded operation of the node before, which serves warps with inactive lanes, makes no
+        access then."""
         if node < 0:
             return {}
         if node not in self._reduced_cache:
@@ -274,8 +294,8 @@ class _MachineCodeRecordBuilder:
     def _position_of(
         self, segment: Segment, token: int, start: int, stop: int, nth: int
     ) -> int | None:
-        """Return the position of the nth visit to a block of the PTX among those that a node does;
-        where another node does it, the one that comes next."""
+        """Returns the position of the nth visit to a PTX block among those that a node executes; if
+        another node executes it, the position that follows; None for neither."""
         positions = [
             position for position in range(start, stop) if segment.tokens[position] == token
         ]
@@ -291,7 +311,7 @@ class _MachineCodeRecordBuilder:
         return None
 
     def _memory_operations(self, node: int) -> list[_MemoryOperation]:
-        """Return the instructions of a node that reach memory."""
+        """Returns the memory operations of a node."""
         if node not in self._memory_cache:
             matching = self._counts.matching
             span = matching.nodes[node]
@@ -317,8 +337,8 @@ class _MachineCodeRecordBuilder:
         return self._memory_cache[node]
 
     def _memory_operation(self, number: int, site: Site, sites: list[Site]) -> _MemoryOperation:
-        """Return the operation of a machine instruction; `sites` are the PTX instructions that have
-        one in its node."""
+        """Returns the operation of a machine instruction; `sites` are the PTX sites that have an
+        access in its node."""
         block, ptx_offset = self._merging.places[site]
         token = int(self._walker.tokens.of_block[block])
         instruction = self._counts.matching.listing.instructions[number]

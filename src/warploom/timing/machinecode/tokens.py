@@ -1,7 +1,9 @@
-"""Signs by which a way through machine code is told from a way through PTX.
+"""Chooses the tokens by which a path through machine code is matched with a path through PTX.
 
-Of every basic block of the PTX one instruction stands for it: the one whose machine instructions
-were executed as often as it was. A block without such an instruction leaves no sign."""
+Each basic block of the PTX has a token, and is represented by one of its instructions: one whose
+machine instructions were executed as often as the block was. The token of a block without such an
+instruction is ignored.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +20,31 @@ from warploom.program.program import Site
 Words = npt.NDArray[np.int64]
 
 MAX_DEVIATION = 0.02
-"""So far off, as a part of its count, may an instruction be that stands for a block."""
+"""How far the executions of a representative instruction may differ from its expected count, as a
+share of that."""
 
 
 @dataclass(frozen=True)
 class BlockTokens:
-    """`of_block` has the token of each basic block of the PTX; copies of an inlined block share
-    theirs. Only those in `nodes_of` leave a sign. `needs` has for each node of the machine code how
-    often it does each token, `optional` the tokens that a guarded instruction stands for."""
+    """Holds the tokens of a launch. A token is the number of the first basic block with this source
+    site: copies of an inlined block share it.
+
+    `of_block` has the token of each basic block of the PTX; `needs`, for each node of the machine
+    code, how often it executes each token; `optional` the tokens that a guarded instruction
+    represents, which may be missing.
+    """
 
     of_block: Words
     needs: tuple[dict[int, int], ...]
     optional: frozenset[int]
     weights: dict[int, float]
-    """By token, what it weighs that the machine code does it as often: 1 for an anchor."""
+    """By token, the weight of executing it as often in the machine code: 1 for an anchor."""
     nodes_of: dict[int, tuple[int, ...]]
-    """The nodes that do a token."""
+    """The nodes that execute a token; a token without any is ignored."""
 
 
 def tokens_of(counts: MachineCounts) -> BlockTokens:
-    """Return the tokens of a launch."""
+    """Returns the tokens of a launch."""
     matching = counts.matching
     program = matching.program
     first_token: dict[Site, int] = {}
@@ -68,8 +75,8 @@ def tokens_of(counts: MachineCounts) -> BlockTokens:
 
 
 def _majority(rows: list[Evidence]) -> tuple[Evidence, float]:
-    """Return the evidence that says what most of it says, by weight, and the most that any of that
-    weighs."""
+    """Returns the evidence on which most of it agrees, by weight, and the greatest weight among
+    that."""
     votes: Counter[tuple[tuple[int, int], ...]] = Counter()
     for row in rows:
         votes[tuple(sorted(row.copies.items()))] += round(row.weight)

@@ -1,8 +1,14 @@
-"""The way of a warp through machine code, from its way through the basic blocks of the PTX.
+"""Finds the path of a warp through machine code, given its path through the basic blocks of the
+PTX.
 
-It is the cheapest walk through the graph of the machine code that does the tokens of the PTX's way
-in their order. A walk is found window by window: what comes far behind does not tell where a branch
-goes. Ways repeat, so windows do, and each is searched once."""
+It is the cheapest walk through the control-flow graph of the machine code that executes the tokens
+of the PTX path in their order (Dijkstra's algorithm). A walk is searched window by window, as what
+comes much later does not decide where a branch goes. Paths repeat, so windows do, and each is
+searched once. For example, where ptxas unrolled a loop by two:
+
+    PTX path      entry, loop, loop, loop, loop, exit
+    machine code  N0, N1, N1, N2          N1 executes the token of `loop` twice
+"""
 
 from __future__ import annotations
 
@@ -18,35 +24,37 @@ from warploom.machinecode.counted import MachineCounts
 from warploom.timing.machinecode.tokens import BlockTokens, Words, tokens_of
 
 WINDOW = 48
-"""Tokens that a search looks ahead; the first half of what it finds is kept."""
+"""Tokens that a search looks ahead; only the first half of the path that it finds is retained."""
 
 MIN_EXECUTIONS = 1e-6
-"""Less often than this, a node is not executed."""
+"""A node executed less often than this counts as not executed."""
 
 STEP_COST, MOST_STEPS = 0.01, 50
-"""The cost of a machine instruction, and how many of a node have one: the longest node is cheaper
-than an anchor that is left out."""
+"""The cost of a machine instruction, and how many of a node are charged: the longest node is
+cheaper than an anchor that is left out."""
 
 UNLIKELY_COST = 2.0
-"""The cost of a node that is not executed where all warps are looked at together, and of an edge
-that is not taken."""
+"""The cost of a node that is not executed in the match of all warps together, and of an edge that
+is not taken there."""
 
 MISSED_COST = 10.0
-"""The cost of an anchor that was done here and not there."""
+"""The cost of an anchor that is executed in the PTX or in the machine code only."""
 
 DIVERGED_COST, LOST_COST = 1.0, 50.0
-"""The cost of going on at another block, where lanes of the warp parted, and where they did not."""
+"""The costs of continuing at another node: where lanes of the warp diverged, and where they did
+not."""
 
 Key = tuple[int, bool, tuple[int, ...]]
-"""The node that comes next, whether the way ends in the window, and its tokens, times two and one
-more where the way does not follow from the block before."""
+"""A window: its first node, whether the path ends in it, and its tokens, times two, plus one where
+the path does not follow an edge of the control-flow graph from the block before."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a walk: `nodes` one after the other, for each where the tokens begin that it does
-    and where they stop (positions in the way, from the window's first), how far the way is done,
-    the node that comes next, and what differed, as a cost; `tokens` are those of the window."""
+    """Holds a part of a walk: its `nodes` in order, and for each where its tokens begin and end
+    (positions in the PTX path, from the window's start on); the position up to which the path is
+    done, the node that comes next, and the cost of what differs. `tokens` are those of the
+    window."""
 
     nodes: tuple[int, ...]
     starts: tuple[int, ...]
@@ -58,8 +66,8 @@ class Segment:
 
 
 class _PathNode(NamedTuple):
-    """A node on a path: what came before it, the tokens that it does, and what differed until
-    there."""
+    """Holds a node on a searched path: the node before it, the tokens that it executes, and the
+    cost of what differs up to it."""
 
     before: _PathNode | None
     node: int
@@ -70,19 +78,19 @@ class _PathNode(NamedTuple):
 
 _Path = _PathNode | None
 _SearchEntry = tuple[float, int, int, int, _Path, float]
-"""An entry of the search: cost, order among equal ones, position, node, path, what differed."""
+"""An entry of the priority queue: cost, tie-breaker, position, node, path, cost of what differs."""
 
 
 @dataclass(frozen=True)
 class Walk:
-    """The segments of a walk, and the position in the way at which each begins."""
+    """Holds the segments of a walk, and the position in the PTX path at which each begins."""
 
     segments: tuple[Segment, ...]
     positions: tuple[int, ...]
 
     @property
     def missed(self) -> float:
-        """Tokens that were done in one of both alone, by their weights."""
+        """Returns the tokens that only one of both paths executes, by their weights."""
         return sum(segment.missed for segment in self.segments) / MISSED_COST
 
 
@@ -107,7 +115,7 @@ class Walker:
         self._edges = {at << 32 | to for at, to in edges}
 
     def walk(self, path: Words) -> Walk:
-        """Return the walk of a warp whose way is these basic blocks of the PTX."""
+        """Returns the walk of a warp whose PTX path has these basic blocks."""
         coded = self._encode_path(path)
         segments: list[Segment] = []
         positions: list[int] = []
@@ -124,7 +132,8 @@ class Walker:
         return Walk(tuple(segments), tuple(positions))
 
     def _encode_path(self, path: Words) -> list[int]:
-        """Return the tokens of a way, times two, and one more where lanes have parted before."""
+        """Returns the tokens of a path, times two, plus one where the step from the block before is
+        no edge of the control-flow graph: another part of a diverged warp goes on."""
         steps = path[:-1] << 32 | path[1:]
         kinds, index = np.unique(steps, return_inverse=True)
         is_edge = np.array([kind in self._edges for kind in kinds.tolist()], bool)
@@ -132,7 +141,7 @@ class Walker:
         return (2 * self.tokens.of_block[path] + ~np.asarray(follows, bool)).tolist()
 
     def _search(self, first: int, ends: bool, window: Sequence[int]) -> Segment:
-        """Return the best segment from a node on."""
+        """Returns the cheapest segment from a node on."""
         stop = len(window)
         order = count()
         open_: list[_SearchEntry] = [(0.0, next(order), 0, first, None, 0.0)]
@@ -157,6 +166,8 @@ class Walker:
                 heapq.heappush(
                     open_, (total + leave_cost, next(order), after, -1, path, missed + missed_here)
                 )
+            # Alternatives: continue at another node that executes the next token, as after
+            # divergence, or leave the token out.
             if position < stop:
                 token, diverged = divmod(window[position], 2)
                 price = DIVERGED_COST if diverged else LOST_COST
@@ -172,8 +183,8 @@ class Walker:
     def _do_tokens(
         self, node: int, position: int, window: Sequence[int], ends: bool
     ) -> tuple[int, float]:
-        """Returns where the tokens stop that a node does from a position on, and the cost of those
-        that it does and the way does not."""
+        """Returns the position after the tokens that a node executes from `at` on, and the cost of
+        tokens of the node that the path does not have."""
         remaining = dict(self.tokens.needs[node])
         while position < len(window):
             token = window[position] >> 1
@@ -192,7 +203,8 @@ class Walker:
 def _segment(
     before: _Path, at: int, next_node: int, missed: float, tokens: tuple[int, ...], most: int
 ) -> Segment:
-    """Return the path that a search has come by, up to its first node that begins behind `most`."""
+    """Returns the searched path as a segment, up to its first node that begins after the position
+    `most`."""
     path: list[_PathNode] = []
     while before is not None:
         path.append(before)

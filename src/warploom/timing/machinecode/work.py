@@ -1,8 +1,10 @@
-"""Makes the work of machine instructions: what issues for each, and what it waits for.
+"""Maps machine instructions to the work of the engine: the operation that each issues, and the
+registers and scoreboards that it waits for.
 
-Results with a fixed latency are there when the stall counts say so; those that a barrier is set for
-(variable latencies) when their unit or the memory answers. Source: the control information
-(`machinecode.control`)."""
+Results with a fixed latency are ready when the stall counts of the control information have passed;
+results of a variable latency, for which the instruction sets a barrier, when their unit or the
+memory answers. Source: the control information (`machinecode.control`).
+"""
 
 from __future__ import annotations
 
@@ -32,30 +34,32 @@ ON_CHIP_OPCODES = (*_SHARED, "LDC")
 """Opcodes whose accesses stay on the SM."""
 _NO_MEMORY = ("LDC", "CCTL", "CCTLL", "LDGDEPBAR", "QSPC", "ARRIVES", "MATCH", "LDTM", "STTM")
 _FUSED = {"imul": "fp32", "shift": "int"}
-"""Units of one pipeline: where both have as many lanes, it is one."""
+"""Units of one pipeline: where both have the same number of lanes, they are one unit."""
 
 
 def accesses_memory(name: str) -> bool:
-    """Returns whether an instruction of that opcode is one of those whose accesses a record has."""
+    """Returns whether a record has accesses of instructions with this opcode."""
     unit = execution_of(name).unit
     return unit == "texture" or (unit == "lsu" and name not in _NO_MEMORY)
 
 
 def indexes_constants(instruction: MachineInstruction) -> bool:
-    """Returns whether an instruction loads from places in constant memory that a register tells,
-    which can be others in each lane; those of other LDC are fixed."""
+    """Returns whether an instruction loads from an address in constant memory that depends on a
+    register, so that it can differ from lane to lane; other LDC have a fixed address."""
     return instruction.name == "LDC" and any(name[0] == "R" for name in instruction.reads)
 
 
 def machine_work(
     matching: Matching, costs: WorkCosts, starts: Sequence[int], stops: Sequence[int]
 ) -> MachineWork:
-    """Return the machine code as the engine runs it, cut into these stretches; register numbers are
-    those of the instructions' registers and scoreboards."""
+    """Returns the work of machine code whose blocks are the spans from `starts` to `stops`;
+    register numbers are those of the instructions' registers and scoreboards."""
     return _MachineCodeWorkBuilder(matching, costs).build(starts, stops)
 
 
 class _MachineCodeWorkBuilder:
+    """Builds the work of a listing of machine code."""
+
     def __init__(self, matching: Matching, costs: WorkCosts) -> None:
         self._matching, self._costs = matching, costs
         self._numbers: dict[str, int] = {}
@@ -66,6 +70,7 @@ class _MachineCodeWorkBuilder:
             self._first_with_site.setdefault(site, index)
 
     def build(self, starts: Sequence[int], stops: Sequence[int]) -> MachineWork:
+        """Returns the work, with a block for each span."""
         code = self._matching.listing.instructions
         rows = [self._operation_row(index, instruction) for index, instruction in enumerate(code)]
         for row, before, instruction in zip(rows[1:], code, code[1:], strict=False):
@@ -80,11 +85,13 @@ class _MachineCodeWorkBuilder:
         )
 
     def _ptx_index(self, instruction: MachineInstruction) -> int:
-        """Return the PTX instruction that a machine instruction was made for; -1 for none."""
+        """Returns the index of the PTX instruction from which a machine instruction was made, or
+        -1."""
         site = self._matching.site_of(instruction)
         return self._first_with_site.get(site, -1) if site is not None else -1
 
     def _operation_row(self, index: int, instruction: MachineInstruction) -> list[int]:
+        """Returns the row of an instruction."""
         row = [0] * w.OP_WORDS
         unit = self._unit(instruction)
         row[w.OP_INSTRUCTION], row[w.OP_SLOTS] = index, 1
@@ -102,6 +109,7 @@ class _MachineCodeWorkBuilder:
         return row
 
     def _unit(self, instruction: MachineInstruction) -> str:
+        """Returns the unit of an instruction."""
         unit, timing = execution_of(instruction.name).unit, self._costs.timing
         fused = _FUSED.get(unit, unit)
         lanes = f"lanes_{unit}"
@@ -110,6 +118,7 @@ class _MachineCodeWorkBuilder:
         return unit if unit in UNITS else "control"
 
     def _interval(self, unit: str, instruction: MachineInstruction) -> int:
+        """Returns the ticks for which an instruction occupies its unit."""
         if unit == "tensor":
             index = self._ptx_index(instruction)
             ptx = self._matching.program.instructions[index] if index >= 0 else None
@@ -119,7 +128,8 @@ class _MachineCodeWorkBuilder:
         return self._costs.interval(unit)
 
     def _latency(self, unit: str, instruction: MachineInstruction) -> int:
-        """Cycles until a result is there that a barrier is set for; else the stall counts wait."""
+        """Returns the cycles until a result is ready for which a barrier is set; 1 for other
+        results, whose latency is in the stall counts."""
         timing = self._costs.timing
         if instruction.control.write_barrier is None:
             return 1
@@ -128,7 +138,7 @@ class _MachineCodeWorkBuilder:
         return self._costs.unit_latency("int" if unit in ("control", "lsu") else unit)
 
     def _kind(self, unit: str, instruction: MachineInstruction) -> tuple[int, int, int]:
-        """Return the kind of an operation, and what its kind needs."""
+        """Returns the kind of an operation, and its operands X and Y (`layout`)."""
         index = self._ptx_index(instruction)
         ptx = self._matching.program.instructions[index] if index >= 0 else None
         timing = self._costs.timing
@@ -169,7 +179,8 @@ class _MachineCodeWorkBuilder:
         return w.ALU, 0, 0
 
     def _append_registers(self, row: list[int], word: int, names: Sequence[str]) -> None:
-        """Put registers where the engine finds them: place and number, in two words from `word`."""
+        """Appends registers to the array of registers, and writes their index and number to two
+        words of the row, from `word` on."""
         unique = list(dict.fromkeys(names))
         row[word], row[word + 1] = len(self._registers), len(unique)
         self._registers += [self._numbers.setdefault(name, len(self._numbers)) for name in unique]
@@ -178,7 +189,7 @@ class _MachineCodeWorkBuilder:
 def _dependences(
     reads: Sequence[str], writes: Sequence[str], control: Control
 ) -> tuple[list[str], list[str]]:
-    """Return the registers and scoreboards that an instruction needs, and those that it writes."""
+    """Returns the registers and scoreboards that an instruction needs, and those that it writes."""
     needs = [*reads, *(f"SB{number}" for number in control.waits)]
     if control.write_barrier is None:
         return needs, [*writes]
@@ -186,10 +197,11 @@ def _dependences(
 
 
 def _register_reads(instruction: MachineInstruction, previous: MachineInstruction) -> int:
-    """Return what an instruction with a fixed latency reads of the banks of the register file
-    (`words.OP_READS`), and what of that the one before it left in the operand cache.
+    """Returns how many registers of each bank an instruction with a fixed latency reads, and how
+    many of them the instruction before left in the operand cache, packed as `layout.OP_READS`.
 
-    Registers are in banks by their number. Sources: Jia et al. (2018), 2.1; Huerta et al. (2025).
+    The bank of a register is its number modulo the banks. Sources: Jia et al. (2018), 2.1; Huerta
+    et al. (2025).
     """
     if (
         instruction.control.write_barrier is not None
@@ -212,7 +224,8 @@ def _register_reads(instruction: MachineInstruction, previous: MachineInstructio
 
 
 def _source_registers(instruction: MachineInstruction, slot: int) -> set[str]:
-    """Return the registers of a source operand: those before are predicates or written."""
+    """Returns the registers of a source operand; operands before the sources are predicates or
+    destinations."""
     sources = [
         operand for operand in instruction.operands[1:] if operand.kind is not Kind.PREDICATE
     ]

@@ -1,5 +1,5 @@
-"""Rows of numbers that are equal, found by hashes: sorting whole rows would take most of the time
-of a record."""
+"""Finds equal rows of a matrix by hashes: sorting whole rows would take most of the time of
+building a record."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _SECOND_MULTIPLIER = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 def unique_rows(rows: Words) -> tuple[Words, Words, Words]:
-    """Return the distinct rows, where each is first, and for every row which of them it is.
+    """Returns the distinct rows, the index of the first of each, and for every row the index of its
+    distinct row.
 
-    Rows count as equal whose two hashes are; where two that are not share the first, all are
-    compared.
+    Rows count as equal if both of their hashes are equal. If rows that differ share the first hash,
+    whole rows are compared instead.
     """
     first_hash, second_hash = hash_rows(rows)
     _, first, which = np.unique(first_hash, return_index=True, return_inverse=True)
@@ -29,7 +30,7 @@ def unique_rows(rows: Words) -> tuple[Words, Words, Words]:
 
 
 def hash_rows(rows: Words) -> tuple[Hashes, Hashes]:
-    """Return two hashes of each row."""
+    """Returns two hashes of each row."""
     first = np.zeros(len(rows), np.uint64)
     second = np.zeros(len(rows), np.uint64)
     for column in rows.T:
@@ -40,6 +41,7 @@ def hash_rows(rows: Words) -> tuple[Hashes, Hashes]:
 
 
 def _mix(value: Hashes) -> Hashes:
+    """Returns values whose bits depend on all bits of the argument (xor-shift and multiply)."""
     value = value ^ (value >> np.uint64(31))
     value = value * _SECOND_MULTIPLIER
     return value ^ (value >> np.uint64(29))

@@ -1,8 +1,13 @@
-"""Finds the phases of mbarriers in a log: who adds to which, and who waits for it to be complete.
+"""Finds the phases of mbarriers in a log: which accesses arrive at each phase, and which wait for
+it.
 
-A phase is complete when all have arrived at it, and all copies that it expects are over. How many
-those were in the functional run is how many a replay waits for, those of other blocks of the
-cluster among them.
+A phase is complete when all threads have arrived at it and all copies that it expects have ended. A
+replay waits for as many arrivals as there were in the functional run, those from other blocks of
+the cluster included. For example, two arrivals and a wait in the log,
+
+    mbarrier.arrive [b]      phase 0  ->  PHASE_ID 1
+    mbarrier.arrive [b]      phase 0  ->  PHASE_ID 1
+    mbarrier.try_wait [b]    phase 1  ->  PHASE_ID 1, ARRIVALS 2   (awaits the phase before)
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ MODULUS = 1 << PHASE_BITS
 
 
 def waits_for_phases(program: Program) -> npt.NDArray[np.bool_]:
-    """Return, by instruction, whether it waits for a phase of an mbarrier."""
+    """Returns, by instruction, whether it waits for a phase of an mbarrier."""
     return np.array(
         [
             instruction.operation.name == "mbarrier"
@@ -33,9 +38,12 @@ def waits_for_phases(program: Program) -> npt.NDArray[np.bool_]:
 
 
 def owners_of(launch: Launch, stride: int, block: Words, place: Words) -> tuple[Words, Words]:
-    """Return the blocks whose mbarriers warps of the blocks look at or tell, and the place of each
-    with its phase in that block's own shared memory; `place` (`abi.log_copies`) is that in the
-    cluster's, in which a block's begins `stride` bytes behind the one before."""
+    """Returns, for accesses by warps of the blocks `block`, the block that owns the mbarrier, and
+    the place of mbarrier and phase in that block's own shared memory.
+
+    `place` (`abi.log_copies`) counts in the cluster's shared memory, in which each block's begins
+    `stride` bytes after the previous one; less than 0 stands for no mbarrier.
+    """
     if launch.cluster_blocks == 1 or stride == 0:
         return block, place
     rank, offset = np.divmod(place >> PHASE_BITS, stride)
@@ -48,24 +56,26 @@ def owners_of(launch: Launch, stride: int, block: Words, place: Words) -> tuple[
 
 
 def _coordinates(rank: Words, cluster: Dim3) -> Words:
-    """Return where blocks of a cluster are in it, along each axis; ranks count x fastest."""
+    """Returns the coordinates of ranks in a cluster (or of blocks in a grid), shape (3, ranks);
+    ranks count x fastest."""
     width, height, _ = cluster
     return np.stack([rank % width, rank // width % height, rank // (width * height)])
 
 
 def _coordinates_in_cluster(block: Words, launch: Launch) -> Words:
-    """Return where blocks of the grid are in their clusters, along each axis."""
+    """Returns the coordinates of blocks of the grid in their clusters, shape (3, blocks)."""
     coordinates = _coordinates(block, launch.grid)
     return coordinates % np.array(launch.cluster)[:, None]
 
 
 def phases_of(block: Words, phase: Words, waits: npt.NDArray[np.bool_]) -> tuple[Words, Words]:
-    """Return, of accesses in the order of the log, the phase that each adds to or waits for, one
-    more than its number in its block, 0 for none; and for what waits, how often others add to it.
+    """Returns, for accesses in the order of the log, the phase that each signals or awaits, as 1
+    plus its number in its block (0 for none); and for accesses that wait, how many arrivals
+    complete it.
 
-    `block` is the one whose mbarrier that is. `phase` is the mbarrier and its phase modulo 4
-    (`owners_of`), less than 0 for none; it
-    is the one that was not complete yet. What waits went on, so the phase before was.
+    `block` is the block that owns the mbarrier. `phase` is the mbarrier and the phase that was
+    incomplete then, modulo 4 (`owners_of`), less than 0 for none. An access that waited went on, so
+    it awaited the phase before.
     """
     phase_id, arrivals = np.zeros(len(block), np.int64), np.zeros(len(block), np.int64)
     used = np.flatnonzero(phase >= 0)
@@ -92,9 +102,8 @@ def phases_of(block: Words, phase: Words, waits: npt.NDArray[np.bool_]) -> tuple
 
 
 def _absolute_phases(barrier: Words, phase: Words) -> Words:
-    """Return phases modulo 4 as phases since the first that each mbarrier was seen in; rows are
-    sorted by mbarrier. Between two of them at most one phase was completed by each arrival, so
-    that none is passed over."""
+    """Returns phases modulo 4 as numbers from the first phase of each mbarrier on; rows are sorted
+    by mbarrier. Each arrival completes at most one phase, so none is skipped between two rows."""
     steps = np.diff(phase, prepend=phase[:1]) % MODULUS
     is_first = np.diff(barrier, prepend=-1) != 0
     steps[is_first] = phase[is_first]

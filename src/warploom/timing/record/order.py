@@ -1,9 +1,14 @@
-"""The order in which a compiler would issue the instructions of a basic block: those first that the
-longest wait depends on, as far as registers and memory let them.
+"""Schedules the instructions of a basic block as a compiler would: those first on which the longest
+wait depends, as far as registers and memory allow.
 
-A list schedule by longest path. No instruction goes ahead of one that is more than WINDOW before
-it, which stands for the registers that early loads take (an estimate). Nothing depends on the
-device, so one record serves all schedulers and figures."""
+A list schedule by critical path. No instruction moves ahead of one that is more than WINDOW before
+it, which stands for the registers that early loads occupy (an estimate). Nothing depends on the
+device, so that one record serves all schedulers and specifications.
+
+    ld.global.u32 %r1, [%d2];       ld.global.u32 %r1, [%d2];
+    st.shared.u32 [%r9], %r1;  ->   ld.global.u32 %r2, [%d2+4];
+    ld.global.u32 %r2, [%d2+4];     st.shared.u32 [%r9], %r1;
+"""
 
 from __future__ import annotations
 
@@ -20,21 +25,23 @@ from warploom.ptx.ir import Instruction, Register, Space
 
 WINDOW = 64
 _CACHE_KEY = "order of issue"
-"""Where a program keeps it."""
+"""The key of the schedule among what a program caches."""
 
 PURE = (Unit.FLOAT, Unit.INTEGER, Unit.LOGIC, Unit.CONVERT, Unit.MOVE)
 DEVICE_MEMORY_LATENCY, SHARED_LATENCY, ARITHMETIC_LATENCY = 400, 25, 4
-"""Weights of a wait for device memory, for shared memory, for arithmetic: about their latencies."""
+"""Weights of a wait for device memory, for shared memory and for arithmetic: about their latencies
+in cycles."""
 
 
 def issue_order(program: Program) -> list[list[int]]:
-    """Return, by basic block, its instructions in the order in which they issue."""
+    """Returns, by basic block, the indices of its instructions in the order in which they issue."""
     if _CACHE_KEY not in program.kept:
         program.kept[_CACHE_KEY] = [_list_schedule(program, block) for block in program.blocks]
     return cast("list[list[int]]", program.kept[_CACHE_KEY])
 
 
 def _list_schedule(program: Program, block: Block) -> list[int]:
+    """Returns the indices of a basic block's instructions in the order in which they issue."""
     code = program.instructions[block.start : block.stop]
     successors = _successors(code)
     weight = [_latency_weight(instruction) for instruction in code]
@@ -52,7 +59,7 @@ def _list_schedule(program: Program, block: Block) -> list[int]:
         if not open_predecessors[index]
     ]
     heapify(ready)
-    window_end = WINDOW  # the window ends here: each that issues makes room for one
+    window_end = WINDOW
     scheduled: list[int] = []
     while ready:
         _, chosen = heappop(ready)
@@ -63,13 +70,14 @@ def _list_schedule(program: Program, block: Block) -> list[int]:
                 heappush(ready, (-path[successor], successor))
         if window_end < len(code) and not open_predecessors[window_end]:
             heappush(ready, (-path[window_end], window_end))
+        # The window moves by one for each instruction that is scheduled.
         window_end += 1
     return scheduled
 
 
 def _successors(code: tuple[Instruction, ...]) -> list[set[int]]:
-    """Return, by instruction, those that must come after it: for its registers, or for what it
-    does."""
+    """Returns, by instruction, the instructions that must stay after it: for their registers, or
+    for their effects."""
     successors: list[set[int]] = [set() for _ in code]
     writer: dict[Register, int] = {}
     readers: dict[Register, list[int]] = defaultdict(list)
@@ -105,8 +113,9 @@ def _successors(code: tuple[Instruction, ...]) -> list[set[int]]:
 
 
 class _Mobility(Enum):
-    """Names how an instruction moves: PURE past all but WALL, which nothing passes; LOAD past
-    loads, and past a STORE that cannot change what it reads; ORDERED past pure ones alone."""
+    """Classifies how an instruction may move: PURE past all but WALL, which nothing passes; LOAD
+    past loads, and past a STORE that cannot change what it reads; ORDERED past pure instructions
+    alone."""
 
     PURE = 0
     LOAD = 1
@@ -116,7 +125,8 @@ class _Mobility(Enum):
 
 
 class _Reordering(NamedTuple):
-    """The kind of an instruction; the spaces that it reaches; whether what it reads is constant."""
+    """Holds the mobility of an instruction, the state spaces that it accesses, and whether what it
+    reads is constant."""
 
     kind: _Mobility
     spaces: frozenset[Space] = frozenset()
@@ -124,6 +134,7 @@ class _Reordering(NamedTuple):
 
 
 def _reordering_of(instruction: Instruction) -> _Reordering:
+    """Returns how an instruction may move."""
     operation = instruction.operation
     if operation.spec.unit in (Unit.CONTROL, Unit.BARRIER):
         return _Reordering(_Mobility.WALL)
@@ -143,11 +154,11 @@ def _reordering_of(instruction: Instruction) -> _Reordering:
 
 
 _NOT_PLAIN = frozenset(("volatile", "acquire", "release", "relaxed", "mmio", "bulk", "async"))
-"""Modifiers of accesses that are more than plain ones."""
+"""Modifiers of loads and stores that have effects beyond the access: nothing moves past these."""
 
 
 def _may_swap(first: _Reordering, second: _Reordering) -> bool:
-    """Returns whether two instructions that are not pure may change places."""
+    """Returns whether two instructions that are not pure may swap places."""
     kinds = {first.kind, second.kind}
     if kinds == {_Mobility.LOAD}:
         return True
@@ -159,6 +170,7 @@ def _may_swap(first: _Reordering, second: _Reordering) -> bool:
 
 
 def _latency_weight(instruction: Instruction) -> int:
+    """Returns the weight of the wait for an instruction's result."""
     if instruction.operation.name not in ("ld", "ldu", "tex", "tld4"):
         return ARITHMETIC_LATENCY
     spaces = {space for space, _ in accesses(instruction)}

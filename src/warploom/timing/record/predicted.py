@@ -1,13 +1,16 @@
-"""Blocks beyond those of a record, predicted from it.
+"""Adds predicted blocks to a record that has fewer than the device can hold at a time.
 
-A log holds so many accesses. Where it held less than what the device has resident at a time, a
-replay of it alone would be one of a device that is never full. So the blocks that are missing go
-the ways of the recorded ones, in turn. The places that they reach are those that follow from their
-index, where the recorded ones do; else those of the block whose way they go.
+The log of a launch has a limited size. A replay of fewer blocks than the device has resident at a
+time would show a device that is never full. So the missing blocks follow the paths of the recorded
+ones, in turn. Their base addresses are extrapolated linearly from the index of the block where
+those of the recorded blocks are linear in it; else they are those of the block whose path is taken.
 
-A way has patterns of accesses, which depend on where in a line an access begins. Along x the same
-ones come again after `alignment_period` blocks: after 64, where the threads of a block reach the two
-bytes behind those of the block before.
+    recorded x[blockIdx.x * 256 + threadIdx.x]:  blocks 0, 1, 2 begin at 0, 1024, 2048
+    predicted                                    block 3 begins at 3072
+
+The patterns of a path's accesses depend on where in a line they begin. Along x these offsets repeat
+after `alignment_period` blocks: after 64 if the threads of a block access the two bytes after those
+of the block before.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ Words = npt.NDArray[np.int64]
 
 
 def with_predicted_blocks(record: Record, blocks: int) -> Record:
-    """Return the record with blocks predicted behind its own, so that it has `blocks`; the same
-    record where it has as many, where it has none, or where warps wait in memory for each other."""
+    """Returns the record with predicted blocks after its own, so that it has `blocks`; the record
+    itself if it has as many, if it has none, or if warps poll memory for each other."""
     recorded = record.blocks
     if not 0 < recorded < blocks or record.poll_counts.any():
         return record
@@ -43,8 +46,9 @@ def with_predicted_blocks(record: Record, blocks: int) -> Record:
 
 
 def alignment_period(record: Record) -> int:
-    """Return after how many blocks along x accesses begin at the same bytes of their lines again,
-    as far as their places follow from the index of a block; at most the blocks of a row."""
+    """Returns after how many blocks along x accesses begin at the same bytes of their lines again,
+    as far as their addresses are linear in the index of a block; at most the blocks of a grid's
+    row."""
     x = record.launch.grid[0]
     if min(record.blocks, x) < 2:
         return 1
@@ -58,9 +62,9 @@ def alignment_period(record: Record) -> int:
 
 
 def _source_blocks(record: Record, blocks: int) -> Words:
-    """Return the recorded block whose way each block goes: its own, else one of the same column
-    where whole rows are recorded, else one whose accesses begin at the same bytes of their lines,
-    if there is one."""
+    """Returns the recorded block whose path each block follows: its own; else one of the same
+    column, if whole rows are recorded; else one whose accesses begin at the same bytes of their
+    lines, if there is one."""
     recorded, x = record.blocks, record.launch.grid[0]
     row, column = np.divmod(np.arange(recorded, blocks), x)
     if recorded >= x:
@@ -72,15 +76,15 @@ def _source_blocks(record: Record, blocks: int) -> Words:
 
 
 def _addresses(record: Record) -> Words:
-    """Return the bytes at which the first accesses of the recorded blocks begin, shape (blocks,
-    warps of a block, sites)."""
+    """Returns the addresses of the first accesses of the recorded blocks, shape (blocks, warps of a
+    block, sites)."""
     places = record.warps[:, 1:]
     found = places if record.offsets is None else places + record.offsets
     return found.reshape(record.blocks, record.launch.warps_per_block, -1)
 
 
 def _predicted_places(record: Record, sources: Words) -> Words:
-    """Return the places of all blocks, shape (blocks, warps of a block, sites)."""
+    """Returns the base addresses of all blocks, shape (blocks, warps of a block, sites)."""
     addresses = _addresses(record)
     x, y, _ = record.launch.grid
     number = np.arange(len(sources))

@@ -1,9 +1,11 @@
-"""Makes a small record of a launch: what timing needs of the log of the compiled engine.
+"""Builds a small record of a launch: the part of the compiled engine's log that timing needs.
 
-Most warps of a kernel go the same way and reach memory in the same patterns, at places of their
-own. So the way of a warp is a *stream*, kept once: its basic blocks, and its accesses, each a
-pattern and how far it is from the first access of the same instruction (a *site*). A warp is the
-number of its stream and the places of its first accesses."""
+Most warps of a kernel follow the same path and access memory in the same patterns, from base
+addresses of their own. So the path of a warp is stored once, as a *stream*: its basic blocks, and
+its accesses, each as a pattern and the distance from the first access of the same instruction (a
+*site*). A warp is the number of its stream and the base addresses of its sites. For saxpy, with two
+loads and a store, that is one stream of three accesses, and for each warp four words.
+"""
 
 from __future__ import annotations
 
@@ -39,20 +41,21 @@ Words = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.uint8]
 
 _ABSOLUTE = [SPACES.index(space) for space in (Space.GLOBAL, Space.CONST)]
-"""Spaces whose accesses are logged by the host's addresses."""
+"""Spaces whose accesses are logged with the host's addresses."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """The warps of the first `blocks` blocks of a launch, in order, and their streams.
+    """Holds the warps of the first `blocks` blocks of a launch, in order, and their streams.
 
-    `streams` has for each its first entry and the one behind its last; `entries`, shape (entries,
-    2), a basic block (or, behind all of them, one that a part of a warp comes to,
-    `timing.record.spins`) and where its accesses begin; `accesses`, shape (accesses, 7), pattern,
-    instruction, site, distance, and a phase of an mbarrier with what it needs and whose it is
-    (`timing.layout`); `warps`, shape (warps, 1 + sites), the stream and the places. Accesses of an
-    entry are in the order of the program, or, for a replay of PTX, in the order of issue
-    (`in_order`).
+    - `streams`, shape (streams, 2): the first entry, and the one after the last.
+    - `entries`, shape (entries, 2): a basic block, and its first access. A basic block b at
+      whose barrier only a part of a warp's lanes arrives, before the others, has the number b plus
+      the number of basic blocks (`timing.record.spins`).
+    - `accesses`, shape (accesses, ACCESS_WORDS): pattern, instruction, site, distance, and a phase
+      of an mbarrier with its arrivals and its owner (`timing.layout`). Accesses of an entry are in
+      the order of the program or, for a replay of PTX, in the order of issue (`in_order`).
+    - `warps`, shape (warps, 1 + sites): the stream, and the base address of each site.
     """
 
     launch: Launch
@@ -63,22 +66,24 @@ class Record:
     warps: Words
     patterns: PatternTable
     poll_counts: Words
-    """By warp, how often it waited in memory for others (`timing.record.spins`)."""
+    """By warp, how often it polled memory for other warps (`timing.record.spins`)."""
     bulk: npt.NDArray[np.bool_]
-    """By PTX instruction, whether the Tensor Memory Accelerator does it."""
+    """By PTX instruction, whether the Tensor Memory Accelerator carries it out."""
     copies: bool
-    """Whether it copied anything."""
+    """True if the Tensor Memory Accelerator copied anything."""
     masks: Words | None = None
-    """By entry, the lanes that were active, where they are kept."""
+    """By entry, the active lanes, where they were recorded."""
     predicted: int = 0
-    """So many of the blocks, the last ones, were not recorded (`timing.record.predicted`)."""
+    """How many of the blocks, the last ones, were not recorded but predicted
+    (`timing.record.predicted`)."""
     offsets: Offsets | None = None
-    """By recorded warp and site, shape (warps, sites), how many bytes behind its place the first
-    access begins, where that is known: places are rounded down to multiples of `patterns.unit`."""
+    """By recorded warp and site, shape (warps, sites), the bytes between the base address, which is
+    a multiple of `patterns.unit`, and the address of the first access; None where this is not
+    recorded."""
 
     @property
     def phases(self) -> int:
-        """Return how many phases of mbarriers a block has at most."""
+        """Returns the most phases of mbarriers that a block has."""
         return int(self.accesses[:, w.A_PHASE_ID].max(initial=0))
 
     @property
@@ -87,8 +92,8 @@ class Record:
         return self.blocks < self.launch.blocks
 
     def in_order(self, order: list[list[int]]) -> Record:
-        """Return the record with the accesses of each entry in this order of instructions, which
-        is given by basic block."""
+        """Returns the record with the accesses of each entry in the order of instructions that is
+        given by basic block."""
         issued = np.array([index for block in order for index in block], np.int64)
         position = np.zeros(1 + issued.max(initial=0), np.int64)
         position[issued] = np.arange(len(issued))
@@ -99,21 +104,21 @@ class Record:
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that it takes."""
+        """Returns the size of its arrays in bytes."""
         return sum(a.nbytes for a in (self.streams, self.entries, self.accesses, self.warps))
 
 
 @dataclass
 class RecordBuilder:
-    """Makes the record of a launch from the logs of its parts, in the order of their blocks."""
+    """Builds the record of a launch from the logs of its parts, in the order of their blocks."""
 
     program: Program
     launch: Launch
     patterns: PatternTable
     origin: int
-    """The address that counts as 0, so that nothing depends on where the host's memory lies."""
+    """The address that counts as 0, so that nothing depends on the addresses of the host."""
     keeps_masks: bool = False
-    """Whether warps whose lanes differ have streams of their own, with the lanes of each entry."""
+    """True if active lanes are recorded: warps whose masks differ then have different streams."""
     blocks: int = 0
     _stream_numbers: dict[bytes, int] = field(default_factory=dict[bytes, int])
     _streams: list[list[int]] = field(default_factory=list[list[int]])
@@ -129,13 +134,13 @@ class RecordBuilder:
 
     @property
     def size(self) -> int:
-        """Words of the record so far."""
+        """Returns the words of the record so far."""
         own = 2 * self._entry_count + w.ACCESS_WORDS * self._access_count
         return own + sum(part.size for part in self._warps)
 
     def add(self, log: Log, blocks: range) -> int:
-        """Take in the log of these blocks, which follow those before: as many of the first of them
-        as are there in full. Gives how many."""
+        """Adds the log of these blocks, which follow those added before, up to the first block of
+        which something is missing in the log; returns how many were added."""
         blocks = range(blocks.start, blocks.start + self._count_whole_blocks(log, blocks))
         entries, place = self._sort_entries(log, blocks)
         accesses, access_warps, offsets = self._sort_accesses(log, entries, place, blocks.start)
@@ -145,7 +150,7 @@ class RecordBuilder:
         return len(blocks)
 
     def _count_whole_blocks(self, log: Log, blocks: range) -> int:
-        """Returns how many of these blocks, from the first, have nothing left out."""
+        """Returns how many of these blocks, from the first on, are logged completely."""
         warps = self.launch.warps_per_block
         own = slice(blocks.start * warps, blocks.stop * warps)
         count = self.launch.blocks * warps
@@ -158,7 +163,7 @@ class RecordBuilder:
         return int(broken.argmax()) if broken.any() else len(blocks)
 
     def record(self) -> Record:
-        """Return the record of what was taken in."""
+        """Returns the record of all that was added."""
         count = len(self._sites)
         warps = [np.pad(part, ((0, 0), (0, 1 + count - part.shape[1]))) for part in self._warps]
         offsets = [np.pad(part, ((0, 0), (0, count - part.shape[1]))) for part in self._offsets]
@@ -181,7 +186,7 @@ class RecordBuilder:
 
     @cached_property
     def _is_bulk(self) -> npt.NDArray[np.bool_]:
-        """Return, by instruction, whether the Tensor Memory Accelerator does it."""
+        """Returns, by instruction, whether the Tensor Memory Accelerator carries it out."""
         return np.array(
             [is_bulk(instruction.operation) for instruction in self.program.instructions]
         )
@@ -192,34 +197,35 @@ class RecordBuilder:
 
     @cached_property
     def _is_polling(self) -> npt.NDArray[np.bool_]:
-        """Return, by basic block, whether it is a loop that only asks."""
+        """Returns, by basic block, whether it is a polling loop."""
         loops = polling_loops(self.program)
         return np.array([block.index in loops for block in self.program.blocks])
 
     @cached_property
     def _is_jump_back(self) -> npt.NDArray[np.bool_]:
-        """Return, by basic block, whether it is part of such a loop and does nothing but jump."""
+        """Returns, by basic block, whether it belongs to a polling loop and only jumps back."""
         jumps = jump_back_blocks(self.program)
         return np.array([block.index in jumps for block in self.program.blocks])
 
     @cached_property
     def _is_load_polling(self) -> npt.NDArray[np.bool_]:
-        """Return, by basic block, whether it is a loop that only asks by loads."""
+        """Returns, by basic block, whether it is a polling loop that polls by loads."""
         loops = load_polling_loops(self.program)
         return np.array([block.index in loops for block in self.program.blocks])
 
     @cached_property
     def _ends_with_barrier(self) -> npt.NDArray[np.bool_]:
-        """Return, by basic block, whether it ends with a barrier."""
+        """Returns, by basic block, whether it ends with a barrier."""
         last = [self.program.instructions[block.stop - 1] for block in self.program.blocks]
         return np.array([instruction.operation.spec.unit is Unit.BARRIER for instruction in last])
 
     # ---- from the log -----------------------------------------------------------------------
 
     def _sort_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
-        """Return the entries by warp, shape (entries, 3): the warp among these blocks', its basic
-        block, and its active lanes where they are kept, else 0; and for each row of the log its
-        place there, -1 where it is of a block beyond or a turn that does not count."""
+        """Returns the entries sorted by warp, shape (entries, 3): the warp's number among those of
+        these blocks, its basic block, and its active lanes (0 if they are not recorded); and for
+        each row of the log its position there, -1 for blocks beyond and for iterations that are
+        dropped."""
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
         numbers = log.numbers(self.launch)
         launched_slots = np.flatnonzero(numbers > 0)
@@ -249,9 +255,9 @@ class RecordBuilder:
     def _sort_accesses(
         self, log: Log, entries: Words, entry_positions: Words, first: int
     ) -> tuple[Words, Words, Words]:
-        """Return the accesses by warp, of blocks from `first` on, shape (accesses, 8): their entry,
-        pattern, instruction, site, place, phase, what that needs and whose it is; and of each its
-        warp, and how many bytes behind its place it begins."""
+        """Returns the accesses of the blocks from `first` on, sorted by warp, shape (accesses, 8):
+        entry, pattern, instruction, site, base address, phase of an mbarrier, its arrivals and its
+        owner; and by access the warp, and the distance of its first byte from the base address."""
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         entry = entry_positions[rows[:, words.A_ENTRY]]
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)
@@ -272,8 +278,9 @@ class RecordBuilder:
     def _mbarrier_phases(
         self, rows: Words, entry: Words, entries: Words, first: int
     ) -> tuple[Words, Words, Words]:
-        """Return the phases of mbarriers that accesses add to or wait for, what those need, and how
-        far behind the own block the one is that they are of; entries begin with block `first`."""
+        """Returns, by access, the phase of an mbarrier that it signals or awaits, the arrivals that
+        this needs, and the number of the block that owns it less that of the own block; entries
+        begin with block `first`."""
         in_record = entry >= 0
         block = np.where(in_record, first + entries[entry, 0] // self.launch.warps_per_block, 0)
         phase_place = np.where(in_record, rows[:, words.A_PHASE], NONE)
@@ -283,7 +290,8 @@ class RecordBuilder:
         return *phases_of(owner, phase, waits), owner - block
 
     def _address_offsets(self, rows: Words, warp: Words) -> Words:
-        """Returns what is added to addresses: local memory lies behind all, warp by warp."""
+        """Returns what is added to logged addresses: the local memory of each warp gets addresses
+        after all others."""
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
         first = self.blocks * self.launch.warps_per_block
         local_bytes = (first + warp) * (local_lines(self.program) * LINE_BYTES)
@@ -291,6 +299,8 @@ class RecordBuilder:
         return np.where(local, LOCAL_BASE + local_bytes, np.where(is_absolute, -self.origin, 0))
 
     def _site_numbers(self, rows: Words) -> Words:
+        """Returns the sites of accesses: instruction and kind, numbered in the order of their first
+        use."""
         keys = rows[:, words.A_INSTRUCTION] << 32 | rows[:, words.A_KIND]
         kinds, which = np.unique(keys, return_inverse=True)
         numbers = [self._sites.setdefault(key, len(self._sites)) for key in kinds.tolist()]
@@ -301,6 +311,8 @@ class RecordBuilder:
     def _add_warps(
         self, entries: Words, accesses: Words, access_warps: Words, blocks: range
     ) -> None:
+        """Adds warps, and the streams among theirs that are new. Streams are compared by hashes of
+        their entries and accesses."""
         count = len(blocks) * self.launch.warps_per_block
         warps = np.zeros((count, 1 + len(self._sites)), np.int64)
         distances = _distances_from_first(accesses, access_warps, warps)
@@ -334,7 +346,7 @@ class RecordBuilder:
     def _add_offsets(
         self, accesses: Words, access_warps: Words, offsets: Words, blocks: int
     ) -> None:
-        """Keep how far behind its place the first access of each site begins."""
+        """Adds the distance of the first access of each site from its base address."""
         first_offsets = np.zeros((blocks * self.launch.warps_per_block, len(self._sites)), np.uint8)
         warp, site, first = _first_of_sites(accesses, access_warps, len(self._sites))[:3]
         first_offsets[warp, site] = offsets[first]
@@ -343,7 +355,8 @@ class RecordBuilder:
     def _add_stream(
         self, entries: Words, first_accesses: Words, accesses: Words, distances: Words
     ) -> None:
-        """Keep a stream: its entries, a last one that says where accesses end, its accesses."""
+        """Adds a stream: its entries, a last one that marks the end of its accesses, and its
+        accesses."""
         start = int(first_accesses[0]) if len(first_accesses) else 0
         rows = np.zeros((len(entries) + 1, 2), np.int64)
         rows[:-1, 0] = entries[:, 1]
@@ -360,7 +373,8 @@ class RecordBuilder:
 
 
 def _distances_from_first(accesses: Words, access_warps: Words, warps: Words) -> Words:
-    """Returns how far each access is from the first of its site in its warp, which `warps` gets."""
+    """Returns the distance of each access from the first of its site in its warp, and writes the
+    base addresses of sites to `warps`."""
     warp, site, first, pair = _first_of_sites(accesses, access_warps, warps.shape[1] - 1)
     places = accesses[first, 4]
     warps[warp, 1 + site] = places
@@ -370,16 +384,16 @@ def _distances_from_first(accesses: Words, access_warps: Words, warps: Words) ->
 def _first_of_sites(
     accesses: Words, access_warps: Words, sites: int
 ) -> tuple[Words, Words, Words, Words]:
-    """Return the warps and sites that have accesses, the first of each pair, and of every access
-    which pair it is of."""
+    """Returns the warps and sites that have accesses, the index of the first access of each pair,
+    and for every access the index of its pair."""
     keys = access_warps * max(1, sites) + accesses[:, 3]
     pairs, first, pair = np.unique(keys, return_index=True, return_inverse=True)
     return pairs // max(1, sites), pairs % max(1, sites), first, pair.reshape(-1)
 
 
 def _hash_segments(rows: Words, ends: Words) -> Words:
-    """Return two hashes of the rows of each stretch, and how many they are, shape (stretches,
-    3)."""
+    """Returns two hashes of the rows of each segment, and their number, shape (segments, 3); `ends`
+    has where segments begin and end. A segment's hash is a difference of cumulative sums."""
     sums = [np.concatenate([[np.uint64(0)], np.cumsum(hashes)]) for hashes in hash_rows(rows)]
     differences = [(hashes[ends[1:]] - hashes[ends[:-1]]).astype(np.int64) for hashes in sums]
     return np.stack([*differences, np.diff(ends)], axis=1)

@@ -1,9 +1,15 @@
-"""Loops that do nothing but ask memory until somebody else has written there, or an mbarrier for
-its phase, and warps of which only a part waits so.
+"""Finds polling loops, which do nothing but load memory until another thread has written it, or
+test an mbarrier until its phase completes; and parts of diverged warps that wait at barriers.
 
-How often they turn in the functional run says nothing about time: its order of warps is its own.
-So a record keeps only the last turn, that which found what the loop waits for. Where all blocks
-meet in such a loop, as in a grid's `sync()`, a replay lets none go on before all have come.
+    AGAIN: ld.acquire.gpu.u32 %r1, [%rd1];      // or mbarrier.try_wait
+           setp.eq.u32 %p1, %r1, 0;
+           @%p1 bra AGAIN;
+
+How often such a loop iterates in the functional run depends on its order of warps and says nothing
+about time. So a record retains only the last iteration, which found what the loop waits for. If all
+blocks poll in such a loop equally often, as in a grid's `sync()`, a replay lets none go on before
+all have polled. Not found: loops of more than two basic blocks, and loops that carry a value from
+one iteration to the next.
 """
 
 from __future__ import annotations
@@ -21,19 +27,22 @@ from warploom.timing.record.order import PURE
 Words = npt.NDArray[np.int64]
 
 POLLING_MODIFIERS = frozenset(("volatile", "acquire", "relaxed", "mmio"))
-"""Modifiers of loads that see what others write (PTX ISA, "Memory Consistency Model")."""
+"""Modifiers of loads that observe what other threads write (PTX ISA, "Memory Consistency
+Model")."""
 WAIT_NAMES = ("membar", "fence", "nanosleep")
 _ALLOWED_UNITS = (*PURE, Unit.MEMORY, Unit.CONTROL)
+"""Units of the instructions that a polling loop may have besides polls and waits."""
 
 
 def polling_loops(program: Program) -> dict[int, int]:
-    """Return, by basic block that is such a loop, the instruction with which it asks last."""
+    """Returns, by basic block that is a polling loop, its last instruction that polls."""
     polls = ((block.index, _polling_instruction(program, block)) for block in program.blocks)
     return {index: instruction for index, instruction in polls if instruction >= 0}
 
 
 def load_polling_loops(program: Program) -> dict[int, int]:
-    """Return those loops that ask by a load, in which warps of several blocks may meet."""
+    """Returns the polling loops that poll by a load, in which warps of several blocks may wait for
+    each other, as `polling_loops` does."""
     return {
         index: instruction
         for index, instruction in polling_loops(program).items()
@@ -42,7 +51,8 @@ def load_polling_loops(program: Program) -> dict[int, int]:
 
 
 def jump_back_blocks(program: Program) -> set[int]:
-    """Return the blocks in which such loops do nothing but jump back to their first."""
+    """Returns the basic blocks in which polling loops do nothing but jump back to their first
+    block."""
     loops = polling_loops(program)
     return {
         block.index
@@ -52,13 +62,13 @@ def jump_back_blocks(program: Program) -> set[int]:
 
 
 def _is_jump(program: Program, block: Block) -> bool:
-    """Return whether a block is a branch without a guard, and no more."""
+    """Returns whether a basic block is one branch without a guard."""
     code = program.instructions[block.start : block.stop]
     return len(code) == 1 and code[0].operation.name == "bra" and code[0].guard is None
 
 
 def _is_loop(program: Program, block: Block) -> bool:
-    """Return whether a block follows itself, at once or behind a jump."""
+    """Returns whether a basic block follows itself, at once or after a jump."""
     successors = (
         program.blocks[index] for index in block.successors if index < len(program.blocks)
     )
@@ -72,9 +82,9 @@ def _is_loop(program: Program, block: Block) -> bool:
 
 
 def _polling_instruction(program: Program, block: Block) -> int:
-    """Return the last load, or look at an mbarrier, of a loop that only asks, in one block and
-    perhaps another that jumps back; -1 where it is none. No register may come back changed: then
-    the next turn does not do the same again."""
+    """Returns the last instruction that polls of a polling loop in one basic block, and perhaps
+    another that jumps back; -1 for other blocks. No register may be both live at its start and
+    written: the next iteration would then not repeat this one."""
     code = program.instructions[block.start : block.stop]
     written = {register for instruction in code for register in writes(instruction)}
     if written & set(program.live_in[block.index]) or not _is_loop(program, block):
@@ -92,7 +102,8 @@ def _polling_instruction(program: Program, block: Block) -> int:
 
 
 def _is_poll(operation: Operation) -> bool:
-    """Return whether an operation sees what others write, or looks at the phase of an mbarrier."""
+    """Returns whether an operation observes what other threads write, or tests a phase of an
+    mbarrier."""
     if operation.name == "mbarrier":
         return operation.modifiers["op"] in WAITS_FOR_PHASES
     return operation.name == "ld" and not POLLING_MODIFIERS.isdisjoint(operation.text.split("."))
@@ -101,11 +112,12 @@ def _is_poll(operation: Operation) -> bool:
 def last_iterations(
     entries: Words, lanes: Words, is_polling: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Return, of a log's entries, shape (entries, 2), warp and basic block, sorted by warp, those
-    to keep. `lanes` are those of each entry, as bits; `is_polling` says of each block whether it only
-    asks.
+    """Returns which of a log's entries to retain: all but iterations of polling loops that are
+    followed by another one.
 
-    A turn is not the last where the next entry that any of its lanes has is another one.
+    `entries`, shape (entries, 2), are a warp and a basic block, sorted by warp; `lanes` the active
+    lanes of each as bits; `is_polling` says by basic block whether it is a polling loop. An
+    iteration is not the last one if the next entry of any of its lanes is another one.
     """
     last = np.ones(len(entries), np.bool_)
     if len(entries):
@@ -129,9 +141,12 @@ def last_iterations(
 def partial_barrier_arrivals(
     entries: Words, lanes: Words, live: Words, ends_with_barrier: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Return, of the same entries, those that come to a barrier before other lanes of their warp
-    do: the warp has come when the last of them has. `live` are a warp's lanes that have not ended;
-    `ends_with_barrier` says of each block whether it ends with a barrier."""
+    """Returns which of these entries arrive at a barrier before other lanes of their warp do: the
+    warp has arrived when the last of them has.
+
+    `live` are a warp's lanes that have not ended; `ends_with_barrier` says by basic block whether
+    it ends with a barrier.
+    """
     diverged = np.zeros(len(entries), np.bool_)
     at_barrier = ends_with_barrier[entries[:, 1]]
     partial = np.unique(entries[at_barrier & (lanes != live), 0])
@@ -146,8 +161,8 @@ def partial_barrier_arrivals(
 
 
 def poll_barrier_warps(poll_counts: Words, warps_per_block: int) -> int:
-    """Returns how many warps meet wherever one asks, given how often each does; 0 where they do
-    not: some ask more often than others, or a block does not ask."""
+    """Returns how many warps wait for each other wherever one polls, given how often each warp
+    polls; 0 if they do not: some poll more often than others, or a block does not poll."""
     polling_warps = (poll_counts.reshape(-1, warps_per_block) > 0).sum(axis=1)
     counts = np.unique(poll_counts[poll_counts > 0])
     is_grid_barrier = (

@@ -1,8 +1,12 @@
-"""From PTX to machine work: what issues for each instruction, and what it waits for.
+"""Maps PTX to machine work: the operations that issue for each instruction, and the registers that
+each waits for.
 
-Registers depend on each other as in the IR, after what any compiler does: copies, conversions of
-addresses and offsets that an address can hold are no instructions, and a product that only sums use
-is one with each of them.
+Dependences are those of the PTX's registers, after the folding that every compiler does: copies,
+address conversions and offsets that an address can hold become no instruction, and a product whose
+results are only summed becomes one instruction with each sum.
+
+    mul.lo.s32 %r3, %r1, %r2;       no operation
+    add.s32    %r5, %r3, %r4;  ->   one IMAD, which needs %r1, %r2 and %r4
 """
 
 from __future__ import annotations
@@ -31,20 +35,23 @@ from warploom.timing.work.costs import QUEUED_UNITS, TICKS, UNITS, WorkCosts
 Words = npt.NDArray[np.int64]
 
 MOST_INLINE = 4
-"""An instruction that becomes more than so many holds its warp until the last of them: they depend
-on each other, and compilers call them as a function (an estimate; gpu-benches, gpu-incore, shows
-divisions that do not overlap). The slots of others issue one after the other."""
+"""An instruction that becomes more machine instructions than this holds its warp until the last of
+them: they depend on each other, and compilers call them as a function (an estimate; gpu-benches,
+gpu-incore, shows divisions that do not overlap). The slots of others issue one after the other."""
 
 _FUSABLE = ("mul", "shl")
-"""What a sum takes in."""
+"""Instructions that a sum can absorb."""
 
 
 @dataclass(frozen=True)
 class MachineWork:
-    """The code that the engine runs: `operations`, shape (operations, OP_WORDS), with the registers
-    that they need and write; `blocks`, shape (twice the basic blocks, BLOCK_WORDS), at first as
-    they are, then without a barrier at their end; and by operation the PTX instruction that it is
-    for, -1 where it is for none."""
+    """Holds the code that the engine runs.
+
+    - `operations`, shape (operations, OP_WORDS); `registers`: those that they read and write.
+    - `blocks`, shape (2 * basic blocks, BLOCK_WORDS): the basic blocks, and then the same without a
+      barrier at their end.
+    - `instructions`: by operation the PTX instruction that it belongs to, -1 for none.
+    """
 
     operations: Words
     registers: Words
@@ -56,12 +63,14 @@ class MachineWork:
 def work_of(
     program: Program, costs: WorkCosts, order: list[list[int]], polls: Iterable[int] = ()
 ) -> MachineWork:
-    """Return the machine work of a kernel on a device, each basic block in this order
-    (`timing.record.order`). At the loads `polls`, warps wait for each other."""
+    """Returns the machine work of a kernel on a device, with the instructions of each basic block
+    in this order (`timing.record.order`). At the loads `polls`, warps wait for each other."""
     return _PtxWorkBuilder(program, costs, frozenset(polls)).build(order)
 
 
 class _PtxWorkBuilder:
+    """Builds the machine work of a program."""
+
     def __init__(self, program: Program, costs: WorkCosts, polls: frozenset[int]) -> None:
         self.program, self.costs, self._polls = program, costs, polls
         self.code = program.instructions
@@ -73,6 +82,7 @@ class _PtxWorkBuilder:
         self._aliases = self._find_aliases()
 
     def build(self, order: list[list[int]]) -> MachineWork:
+        """Returns the work, with the instructions of each basic block in the given order."""
         rows: list[list[int]] = []
         blocks: list[list[int]] = []
         for indices in order:
@@ -95,8 +105,8 @@ class _PtxWorkBuilder:
     # ---- what compilers fold ----------------------------------------------------------------
 
     def _fold_instructions(self) -> dict[int, str]:
-        """Instructions that go into others, with the class that they have then; and the sums that
-        take in a product, with theirs."""
+        """Returns the class of each instruction that is folded (FREE), and of each sum that absorbs
+        a product."""
         folded: dict[int, str] = {}
         users: dict[Register, list[int]] = defaultdict(list)
         address_uses: Counter[Register] = Counter()
@@ -128,7 +138,8 @@ class _PtxWorkBuilder:
         return folded
 
     def _sole_target(self, instruction: Instruction) -> Register | None:
-        """Return the register that an instruction writes, where nothing else does."""
+        """Returns the register that an arithmetic instruction writes, if it is unguarded and
+        nothing else writes the register; else None."""
         units = (Unit.INTEGER, Unit.LOGIC, Unit.FLOAT)
         if instruction.operation.spec.unit not in units or instruction.guard is not None:
             return None
@@ -136,7 +147,7 @@ class _PtxWorkBuilder:
         return targets[0] if len(targets) == 1 and self._write_counts[targets[0]] == 1 else None
 
     def _can_fuse(self, user: int, instruction: Instruction) -> bool:
-        """Returns whether an instruction is a sum that can take in a product, or a shift by a
+        """Returns whether an instruction is a sum that can absorb the given product, or shift by a
         constant."""
         operation = self.code[user].operation
         if instruction.operation.spec.unit is Unit.FLOAT:
@@ -151,13 +162,15 @@ class _PtxWorkBuilder:
         return integer and operation.name == "add" and "sat" not in operation.modifiers and fits
 
     def _fused_class(self, instruction: Instruction, user: int) -> str:
+        """Returns the class of a sum with the product or shift that it absorbs."""
         if instruction.operation.name == "shl" or instruction.operation.spec.unit is Unit.FLOAT:
             return class_of(self.code[user])
         wide = "64" in instruction.operation.modifiers.text("type", "")
         return "imul64" if wide else "imul32"
 
     def _find_aliases(self) -> dict[Register, Register]:
-        """Registers that are others under another name: both written once, by no guarded copy."""
+        """Returns the registers that are copies of another one: both are written once, the copy
+        without a guard."""
         aliases: dict[Register, Register] = {}
         for index, instruction in enumerate(self.code):
             sources = list(reads(instruction))
@@ -174,9 +187,11 @@ class _PtxWorkBuilder:
         return aliases
 
     def _class(self, index: int) -> str:
+        """Returns the class of an instruction after folding."""
         return self._folded_classes.get(index) or class_of(self.code[index])
 
     def _register_number(self, register: Register) -> int:
+        """Returns the number of a register, or of the one that it is a copy of."""
         while register in self._aliases:
             register = self._aliases[register]
         return self._numbers[register]
@@ -184,7 +199,7 @@ class _PtxWorkBuilder:
     # ---- operations -------------------------------------------------------------------------
 
     def _operation_row(self, index: int) -> list[int] | None:
-        """Return the row of an instruction; None where it is no work."""
+        """Returns the row of an instruction, or None if it issues nothing."""
         instruction, work_class = self.code[index], self._class(index)
         targets = [self._register_number(r) for r in writes(instruction)]
         sources = [self._register_number(r) for r in reads(instruction)]
@@ -207,6 +222,7 @@ class _PtxWorkBuilder:
         return row
 
     def _fill_cost(self, row: list[int], work_class: str, instruction: Instruction) -> None:
+        """Fills in the unit, slots, times and kind of an instruction's row."""
         cost = self.costs.of(work_class)
         interval = self.costs.interval(cost.unit)
         if work_class == "tensor":
@@ -232,7 +248,7 @@ class _PtxWorkBuilder:
         row[words.OP_KIND], row[words.OP_X], row[words.OP_Y] = self._kind(work_class, instruction)
 
     def _kind(self, work_class: str, instruction: Instruction) -> tuple[int, int, int]:
-        """Return the kind of an operation, and what its kind needs."""
+        """Returns the kind of an operation, and its operands X and Y (`layout`)."""
         operation = instruction.operation
         if operation.name in ("bra", "brx"):
             return words.BRANCH, 0, 0
@@ -267,14 +283,15 @@ class _PtxWorkBuilder:
         return words.ALU, 0, 0
 
     def _append_registers(self, row: list[int], word: int, registers: Iterable[int]) -> None:
-        """Put registers where the engine finds them: place and number, in two words from `word`."""
+        """Appends registers to the array of registers, and writes their index and number to two
+        words of the row, from `word` on."""
         unique = list(dict.fromkeys(registers))
         row[word], row[word + 1] = len(self._registers), len(unique)
         self._registers += unique
 
 
 def _group_kind(instruction: Instruction) -> tuple[int, int, int]:
-    """Return the kind of an operation of a warp group, and what its kind needs."""
+    """Returns the kind of an operation of a warp group, and its operands X and Y."""
     if is_group_product(instruction.operation):
         return words.PRODUCT, 0, 0
     if "commit_group" in instruction.operation.modifiers:
@@ -286,7 +303,7 @@ def _group_kind(instruction: Instruction) -> tuple[int, int, int]:
 
 
 def sleep_cycles(instruction: Instruction, timing: TimingSpec) -> int:
-    """Return how long a `nanosleep` sleeps: as it says; where a register does, 100 ns (an
+    """Returns how long a `nanosleep` sleeps: its constant operand, or 100 ns for a register (an
     estimate)."""
     [amount] = instruction.operands
     nanoseconds = amount.value if isinstance(amount, Immediate) else 100
@@ -294,7 +311,7 @@ def sleep_cycles(instruction: Instruction, timing: TimingSpec) -> int:
 
 
 def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
-    """Return the cycles of a fence, by the modifiers of PTX or of machine code."""
+    """Returns the cycles of a fence, by the modifiers of PTX or of machine code."""
     if "sys" in parts:
         return timing.latency_fence_system
     if "gl" in parts or "gpu" in parts or "cluster" in parts:
@@ -303,13 +320,12 @@ def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
 
 
 def _barriers_at_end(rows: list[list[int]]) -> int:
-    """Returns how many barriers end a block: one or none."""
+    """Returns how many barriers end a block: 0 or 1."""
     return int(bool(rows) and rows[-1][words.OP_KIND] == words.BLOCK_BARRIER)
 
 
 def _is_off_chip(instruction: Instruction) -> bool:
-    """Returns whether an access goes the way of global and local memory, where its answer takes
-    long."""
+    """Returns whether an access goes to global or local memory, whose answer takes long."""
     space = instruction.operation.modifiers.text("space", "").partition("::")[0]
     return space not in (
         Space.SHARED.value,
@@ -321,8 +337,9 @@ def _is_off_chip(instruction: Instruction) -> bool:
 
 
 def barrier_of(instruction: Instruction) -> tuple[int, int]:
-    """Return the number of a barrier and the warps that it waits for; one that only a register
-    tells is taken for all of the block."""
+    """Returns the number of a barrier and the warps that it waits for (for an arrival that does not
+    wait, -1 less those). Numbers in registers are not known here: the barrier is then taken for
+    number 0, or for one of all warps of the block."""
     operands = instruction.operands[len(instruction.operation.spec.destinations) :]
     number = operands[0].value if operands and isinstance(operands[0], Immediate) else 0
     threads = 0
@@ -342,17 +359,17 @@ def _contracts(product: Operation, total: Operation) -> bool:
 
 
 TENSOR_MEMORY_SHAPE, TENSOR_MEMORY_DEPTH = (128, 128), 32
-"""Rows and columns of a product in tensor memory, and its bytes along k: an estimate, for the
-descriptor that a register holds says how many columns it has."""
+"""Rows and columns of a product in tensor memory, and its bytes along k: an estimate, as the number
+of columns is in a descriptor in a register."""
 
 
 COPIED_WORDS = 32
-"""Words of shared memory that a copy into tensor memory reads in a cycle: those of all banks."""
+"""Words of shared memory that a copy into tensor memory reads in a cycle: one from each bank."""
 
 
 def moved_words(instruction: Instruction) -> int:
-    """Return how often an access to tensor memory moves a word for each of 32 lanes: as many
-    registers as it has, or for a copy the words that it reads, by those of all banks."""
+    """Returns how often an access to tensor memory moves a word for each of 32 lanes: the number of
+    its registers or, for a copy, its words divided by those of all banks."""
     modifiers = instruction.operation.modifiers
     if "cp" in modifiers:
         shape = next(shape for shape in COPY_SHAPES if shape in instruction.operation.text)
@@ -364,12 +381,12 @@ def moved_words(instruction: Instruction) -> int:
 
 
 TENSOR_CORES = 4
-"""Of an SM; all of them work on a product of a warp group, or in tensor memory."""
+"""Tensor cores of an SM; all of them work on a product of a warp group, or in tensor memory."""
 
 
 def products_of(instruction: Instruction) -> int:
-    """Return the multiply-adds that a matrix instruction has for each tensor core that works on it,
-    as so many of 16 bits."""
+    """Returns the multiply-adds of a matrix instruction for each tensor core that works on it,
+    converted to multiply-adds of 16 bits."""
     modifiers = instruction.operation.modifiers
     if instruction.operation.name == "tcgen05":
         rows, columns = TENSOR_MEMORY_SHAPE
