@@ -108,6 +108,7 @@ class Timing:
 
     @cached_property
     def _extrapolated_cycles(self) -> tuple[int, int]:
+        """Returns the cycles of all blocks, and the error of their extrapolation."""
         return extrapolate_cycles(self._outcome, self.sampled_blocks, self.blocks)
 
     @property
@@ -135,6 +136,7 @@ class Timing:
     # ---- issue ------------------------------------------------------------------------------
 
     def _sum(self, word: int) -> int:
+        """Returns a counter of the SMs' state, summed over all SMs."""
         return int(self._outcome.sms[:, word].sum())
 
     @cached_property

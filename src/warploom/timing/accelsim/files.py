@@ -126,12 +126,14 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _opened(path: Path) -> TextIO:
+    """Opens a trace, which may be compressed (.xz)."""
     if path.suffix == ".xz":
         return lzma.open(path, "rt", encoding="utf-8")
     return path.open(encoding="utf-8")
 
 
 def _read_head(path: Path, lines: Iterator[str]) -> KernelHead:
+    """Returns the head of a kernel's trace, consuming the lines up to the first comment."""
     values: dict[str, str] = {}
     for line in lines:
         if line.startswith("#"):
@@ -168,6 +170,7 @@ _MARK = re.compile(r"(thread block|warp|insts) = ([\d,]+)")
 
 
 def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator[TracedBlock]:
+    """Yields the blocks of a kernel's trace."""
     index: Dim3 | None = None
     warps: dict[int, list[TracedInstruction]] = {}
     warp = -1

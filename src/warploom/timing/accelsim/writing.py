@@ -142,6 +142,9 @@ class LaunchTrace:
 def _text(
     instruction: MachineInstruction,
 ) -> tuple[int, str, tuple[int, ...], tuple[int, ...], int]:
+    """Returns the offset, opcode, destinations and sources of an instruction, and the bytes of a
+    lane (0 if it does not access memory). Accel-Sim accepts one destination and MOST_SOURCES
+    sources."""
     destinations = [_number(name) for name in instruction.writes if name[0] == "R"]
     destination = _first_register(instruction, 0)
     sources: list[int] = []

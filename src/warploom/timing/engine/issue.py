@@ -15,7 +15,7 @@ from warploom.timing.work.costs import TICKS, UNITS
 
 LSU, TEXTURE = UNITS.index("lsu"), UNITS.index("texture")
 MIO_UNITS = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert", "shuffle", "lsu"))
-"""Units that instructions reach through the memory input/output queue (MIO), as a bit mask."""
+"""Units that are fed by the memory input/output queue (MIO), as a bit mask."""
 
 
 @jitable

@@ -110,6 +110,7 @@ def setting_of(
 
 
 def _device_parameters(timing: TimingSpec) -> dict[int, int]:
+    """Returns the parameters that are figures of the device."""
     return {
         w.SCHEDULERS: timing.schedulers,
         w.ISSUE_CYCLES: timing.issue_cycles,

@@ -228,7 +228,7 @@ class _MachineCodeRecordBuilder:
         """Returns the first instruction of each basic block of the PTX."""
         return np.array([block.start for block in self._counts.matching.program.blocks])
 
-    # ---- what the instructions of a segment reach -------------------------------------------
+    # ---- the accesses of a segment ----------------------------------------------------------
 
     def _segment_arrays(self, segment: Segment) -> _SegmentArrays:
         """Returns a segment as arrays, cached by its identity."""

@@ -24,7 +24,7 @@ from warploom.machinecode.counted import MachineCounts
 from warploom.timing.machinecode.tokens import BlockTokens, Words, tokens_of
 
 WINDOW = 48
-"""Tokens that a search looks ahead; only the first half of the path that it finds is retained."""
+"""Tokens of a window; only the first half of the path that a search finds is retained."""
 
 MIN_EXECUTIONS = 1e-6
 """A node executed less often than this counts as not executed."""

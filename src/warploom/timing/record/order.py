@@ -1,9 +1,9 @@
 """Schedules the instructions of a basic block as a compiler would: those first on which the longest
 wait depends, as far as registers and memory allow.
 
-A list schedule by critical path. No instruction moves ahead of one that is more than WINDOW before
-it, which stands for the registers that early loads occupy (an estimate). Nothing depends on the
-device, so that one record serves all schedulers and specifications.
+A list schedule by critical path. No instruction moves up by more than a window of WINDOW
+instructions, which models the registers that early loads occupy (an estimate). Nothing depends on
+the device, so that one record serves all schedulers and specifications.
 
     ld.global.u32 %r1, [%d2];       ld.global.u32 %r1, [%d2];
     st.shared.u32 [%r9], %r1;  ->   ld.global.u32 %r2, [%d2+4];

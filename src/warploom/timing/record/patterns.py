@@ -126,8 +126,9 @@ class PatternTable:
         return instruction, kind & 0xFFFF | size << 16, *rest
 
     def _number_strided(self, keys: Words, numbers: Words, positions: Words) -> None:
-        """Numbers accesses whose lanes are a constant stride apart, given keys (instruction, kind,
-        lanes, first offset, stride); writes the numbers to `found` at `positions`."""
+        """Numbers accesses whose lanes have addresses with a constant stride, given keys
+        (instruction, kind, lanes, first offset, stride); writes the numbers to `found` at
+        `positions`."""
         if not len(keys):
             return
         # Deduplicates before the stride is expanded to the offsets of all lanes, while keys are

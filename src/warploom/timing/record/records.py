@@ -193,6 +193,7 @@ class RecordBuilder:
 
     @cached_property
     def _phase_waits(self) -> npt.NDArray[np.bool_]:
+        """Returns, by instruction, whether it waits for a phase of an mbarrier."""
         return waits_for_phases(self.program)
 
     @cached_property

@@ -44,6 +44,7 @@ class VisitCounter:
         return self._finished[operation]
 
     def _is_in_block(self, operation: int) -> bool:
+        """Returns whether the current basic block has the operation."""
         start, stop = self._operation_ranges[self._entry]
         return start <= operation < stop
 

@@ -49,6 +49,7 @@ def class_of(instruction: Instruction) -> str:
 
 
 def _float(name: str, modifiers: Modifiers) -> str:
+    """Returns the class of a floating-point instruction."""
     kind = modifiers.text("type", "f32")
     if name in _SPECIALS:
         return _SPECIALS[name]
@@ -69,6 +70,7 @@ def _float(name: str, modifiers: Modifiers) -> str:
 
 
 def _integer(name: str, modifiers: Modifiers) -> str:
+    """Returns the class of an integer instruction."""
     wide = "64" in modifiers.text("type", "")
     if name in ("mul", "mad", "madc"):
         part = ".hi" if "hi" in modifiers else ""
@@ -89,6 +91,7 @@ def _integer(name: str, modifiers: Modifiers) -> str:
 
 
 def _logic(name: str, modifiers: Modifiers) -> str:
+    """Returns the class of a comparison, shift or bitwise operation."""
     kind = modifiers.text("type", "")
     wide = "64" in kind
     if name in ("setp", "set"):
@@ -127,6 +130,7 @@ def _move(instruction: Instruction) -> str:
 
 
 def _matrix(operation: Operation) -> str:
+    """Returns the class of a matrix instruction."""
     if operation.name == "movmatrix":
         return "shuffle"
     if operation.name == "wgmma" and not is_group_product(operation):
@@ -140,6 +144,7 @@ def _matrix(operation: Operation) -> str:
 
 
 def _memory(operation: Operation) -> str:
+    """Returns the class of a memory access or fence."""
     if operation.name in ("membar", "fence"):
         return "control"
     space = operation.modifiers.text("space", "")
