@@ -72,8 +72,8 @@ def _dependent_operations(work: MachineWork, instruction: int) -> list[int]:
     ]
 
 
-def _registers_of(work: MachineWork, row: int, at: int, count: int) -> set[int]:
+def _registers_of(work: MachineWork, row: int, first_word: int, count_word: int) -> set[int]:
     """Returns the registers that an operation names, given the fields of their first index and
     their count."""
-    first = int(work.operations[row, at])
-    return set(work.registers[first : first + int(work.operations[row, count])].tolist())
+    first = int(work.operations[row, first_word])
+    return set(work.registers[first : first + int(work.operations[row, count_word])].tolist())

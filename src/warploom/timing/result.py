@@ -219,7 +219,7 @@ class Timing:
     def l2_hit_rate(self) -> float:
         """Returns the share of the sectors looked up in L2 that were found; sectors that are
         written whole count as found if L2 held them before."""
-        hits, misses = (int(self._outcome.memory[at]) for at in (w.L2_HITS, w.L2_MISSES))
+        hits, misses = (int(self._outcome.memory[word]) for word in (w.L2_HITS, w.L2_MISSES))
         return hits / max(1, hits + misses)
 
     @property

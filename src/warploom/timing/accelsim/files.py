@@ -92,8 +92,8 @@ def write_list(folder: Path, kernels: Iterable[str]) -> None:
 def kernel_files(path: str | Path) -> tuple[Path, ...]:
     """Returns the files of kernels that a list names, or the list in a folder; for a kernel's file,
     the file itself. Raises WarploomError if there is none."""
-    given = Path(path)
-    kernel_list = given / LIST if given.is_dir() else given
+    location = Path(path)
+    kernel_list = location / LIST if location.is_dir() else location
     if kernel_list.name.endswith((".traceg", ".traceg.xz")):
         return (kernel_list,)
     try:

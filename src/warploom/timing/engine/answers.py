@@ -17,20 +17,20 @@ def receive_answers(arrays: EngineArrays, sm: Words, now: int) -> None:
     flights end."""
     cache = l1(arrays, sm)
     for number in range(sm[w.REQUEST_COUNT]):
-        at = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS
-        time = sm[at + w.R_ANSWER]
-        sm[sm[at + w.R_MSHR]] = time
-        entry = sm[at + w.R_ENTRY]
-        if entry >= 0 and sm[tag_at(cache, entry)] >> w.TAG_BITS == sm[at + w.R_LINE] + 1:
+        offset = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS
+        time = sm[offset + w.R_ANSWER]
+        sm[sm[offset + w.R_MSHR]] = time
+        entry = sm[offset + w.R_ENTRY]
+        if entry >= 0 and sm[tag_at(cache, entry)] >> w.TAG_BITS == sm[offset + w.R_LINE] + 1:
             sector_times = sector_times_at(cache, entry)
             for sector in range(w.SECTORS):
                 if sm[sector_times + sector] == -1 - number:
                     sm[sector_times + sector] = time
     for index in range(sm[w.PAIR_COUNT]):
-        at = arrays.params[w.AT_PAIRS] + 2 * index
-        flight = sm[at]
+        offset = arrays.params[w.AT_PAIRS] + 2 * index
+        flight = sm[offset]
         extend_flight(
-            sm, flight, sm[arrays.params[w.AT_REQUESTS] + sm[at + 1] * w.R_WORDS + w.R_ANSWER]
+            sm, flight, sm[arrays.params[w.AT_REQUESTS] + sm[offset + 1] * w.R_WORDS + w.R_ANSWER]
         )
         sm[flight + w.F_OPEN_REQUESTS] -= 1
         if sm[flight + w.F_OPEN_REQUESTS] == 0:

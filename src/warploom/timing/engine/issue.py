@@ -175,8 +175,8 @@ def finish_issue(
     elif kind == w.SLEEP:
         delay_warp(arrays, sm, warp, now + arrays.ops[op_offset + w.OP_X], w.SLEEPING, now + 1)
     elif kind == w.WAIT_GROUP and arrays.ops[op_offset + w.OP_Y]:
-        left, group = arrays.ops[op_offset + w.OP_X], sm[warp + w.V_PRODUCT]
-        until = groups_end(sm, warp + w.V_PRODUCTS, group, left, now + 1)
+        pending, group = arrays.ops[op_offset + w.OP_X], sm[warp + w.V_PRODUCT]
+        until = groups_end(sm, warp + w.V_PRODUCTS, group, pending, now + 1)
         delay_warp(arrays, sm, warp, until, w.WAIT, now + 1)
     elif kind == w.FENCE or kind == w.WAIT_GROUP:
         pending_wait = 2 * arrays.ops[op_offset + w.OP_X] + (1 if kind == w.FENCE else 2)

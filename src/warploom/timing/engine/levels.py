@@ -204,8 +204,8 @@ def transfer_dram(
     if params[w.DRAM_MAPPING] == 0:
         number = bank_of(line, params[w.BANK_BITS])
     else:
-        own = offset_array(memory, params[w.AT_DRAM_USER])
-        number = map_line(params[w.DRAM_MAPPING], line, 1 << params[w.BANK_BITS], own)
+        words = offset_array(memory, params[w.AT_DRAM_USER])
+        number = map_line(params[w.DRAM_MAPPING], line, 1 << params[w.BANK_BITS], words)
     bank = params[w.AT_BANKS] + 2 * number
     begins = max(memory[bank], now)
     if memory[bank + 1] != int(writes):

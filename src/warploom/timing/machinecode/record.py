@@ -105,12 +105,12 @@ class _MachineCodeRecordBuilder:
     def run(self) -> MachineCodeRecord:
         """Returns the converted record."""
         record = self._record
-        used = np.bincount(record.warps[:, 0], minlength=len(record.streams))
+        warps_by_stream = np.bincount(record.warps[:, 0], minlength=len(record.streams))
         streams: list[list[int]] = []
         entries: list[Words] = []
         accesses: list[Words] = []
         positions: list[Words] = []
-        missed = whole = 0.0
+        missed_weight = total_weight = 0.0
         entry_count = access_count = 0
         blocks = len(self._counts.matching.program.blocks)
         weights = self._weights()
@@ -121,8 +121,8 @@ class _MachineCodeRecordBuilder:
                 path, rows[:, w.ENTRY_ACCESS]
             )
             positions.append(path_positions)
-            missed += missed_here * used[number]
-            whole += float(weights[path].sum()) * used[number]
+            missed_weight += missed_here * warps_by_stream[number]
+            total_weight += float(weights[path].sum()) * warps_by_stream[number]
             path_entries[:, w.ENTRY_ACCESS] += access_count
             streams.append([entry_count, entry_count + len(path_entries) - 1])
             entries.append(path_entries)
@@ -136,9 +136,9 @@ class _MachineCodeRecordBuilder:
             accesses=np.concatenate([*accesses, np.zeros((0, w.ACCESS_WORDS), np.int64)]),
         )
         starts, stops = zip(*self._spans, strict=True)
-        agreement = max(0.0, 1 - missed / whole) if whole else 0.0
-        places = np.concatenate([*positions, np.zeros(0, np.int64)])
-        return MachineCodeRecord(changed, starts, stops, agreement, places)
+        agreement = max(0.0, 1 - missed_weight / total_weight) if total_weight else 0.0
+        all_positions = np.concatenate([*positions, np.zeros(0, np.int64)])
+        return MachineCodeRecord(changed, starts, stops, agreement, all_positions)
 
     def _weights(self) -> Words:
         """Returns, by basic block of the PTX, the weight of its token."""
@@ -154,14 +154,20 @@ class _MachineCodeRecordBuilder:
         visit_starts = np.cumsum([0, *(len(part.blocks) for part in arrays)])
         blocks = np.concatenate([part.blocks for part in arrays])
         block_positions = np.concatenate(
-            [part.block_positions + at for part, at in zip(arrays, walk.positions, strict=True)]
+            [
+                part.block_positions + position
+                for part, position in zip(arrays, walk.positions, strict=True)
+            ]
         )
         visits = np.concatenate(
             [part.visits + start for part, start in zip(arrays, visit_starts, strict=False)]
         )
         instructions = np.concatenate([part.instructions for part in arrays])
         path_positions = np.concatenate(
-            [part.path_positions + at for part, at in zip(arrays, walk.positions, strict=True)]
+            [
+                part.path_positions + position
+                for part, position in zip(arrays, walk.positions, strict=True)
+            ]
         )
         ptx_offsets = np.concatenate([part.ptx_offsets for part in arrays])
         lane_bytes = np.concatenate([part.lane_bytes for part in arrays])

@@ -135,8 +135,8 @@ class Walker:
         """Returns the tokens of a path, times two, plus one where the step from the block before is
         no edge of the control-flow graph: another part of a diverged warp goes on."""
         steps = path[:-1] << 32 | path[1:]
-        kinds, index = np.unique(steps, return_inverse=True)
-        is_edge = np.array([kind in self._edges for kind in kinds.tolist()], bool)
+        distinct, index = np.unique(steps, return_inverse=True)
+        is_edge = np.array([kind in self._edges for kind in distinct.tolist()], bool)
         follows = np.concatenate([[True], is_edge[index.reshape(-1)]]) if len(path) > 1 else [True]
         return (2 * self.tokens.of_block[path] + ~np.asarray(follows, bool)).tolist()
 
@@ -156,12 +156,14 @@ class Walker:
             seen.add((position, node))
             after, missed_here = self._do_tokens(node, position, window, ends)
             path = _PathNode(before, node, position, after, missed)
-            made = self._nodes[node]
+            current = self._nodes[node]
             total = cost + self._costs[node] + missed_here
-            for to in made.successors:
-                price = total + (UNLIKELY_COST if (node, to) in self._rare else 0.0)
-                heapq.heappush(open_, (price, next(order), after, to, path, missed + missed_here))
-            if made.leaves or not made.successors:
+            for to in current.successors:
+                cost_then = total + (UNLIKELY_COST if (node, to) in self._rare else 0.0)
+                heapq.heappush(
+                    open_, (cost_then, next(order), after, to, path, missed + missed_here)
+                )
+            if current.leaves or not current.successors:
                 leave_cost = 0.0 if ends and after == stop else MISSED_COST * (stop - after + 1)
                 heapq.heappush(
                     open_, (total + leave_cost, next(order), after, -1, path, missed + missed_here)
@@ -170,10 +172,10 @@ class Walker:
             # divergence, or leave the token out.
             if position < stop:
                 token, diverged = divmod(window[position], 2)
-                price = DIVERGED_COST if diverged else LOST_COST
+                cost_then = DIVERGED_COST if diverged else LOST_COST
                 for other in self.tokens.nodes_of.get(token, ()):
                     heapq.heappush(
-                        open_, (cost + price, next(order), position, other, before, missed)
+                        open_, (cost + cost_then, next(order), position, other, before, missed)
                     )
                 skipped = MISSED_COST * self.tokens.weights.get(token, 0.0)
                 entry = (cost + skipped, next(order), position + 1, node, before, missed + skipped)
@@ -183,8 +185,8 @@ class Walker:
     def _do_tokens(
         self, node: int, position: int, window: Sequence[int], ends: bool
     ) -> tuple[int, float]:
-        """Returns the position after the tokens that a node executes from `at` on, and the cost of
-        tokens of the node that the path does not have."""
+        """Returns the position after the tokens that a node executes from `position` on, and the
+        cost of tokens of the node that the path does not have."""
         remaining = dict(self.tokens.needs[node])
         while position < len(window):
             token = window[position] >> 1
@@ -201,19 +203,23 @@ class Walker:
 
 
 def _segment(
-    before: _Path, at: int, next_node: int, missed: float, tokens: tuple[int, ...], most: int
+    last: _Path, position: int, next_node: int, missed: float, tokens: tuple[int, ...], most: int
 ) -> Segment:
     """Returns the searched path as a segment, up to its first node that begins after the position
     `most`."""
     path: list[_PathNode] = []
-    while before is not None:
-        path.append(before)
-        before = before.before
+    while last is not None:
+        path.append(last)
+        last = last.last
     path.reverse()
-    kept = next((i for i, node in enumerate(path) if i and node.start > most), len(path))
-    if kept < len(path):
-        at, next_node, missed = path[kept].start, path[kept].node, path[kept].missed
+    retained = next((i for i, node in enumerate(path) if i and node.start > most), len(path))
+    if retained < len(path):
+        position, next_node, missed = (
+            path[retained].start,
+            path[retained].node,
+            path[retained].missed,
+        )
     nodes, starts, stops = zip(
-        *((node.node, node.start, node.stop) for node in path[:kept]), strict=True
+        *((node.node, node.start, node.stop) for node in path[:retained]), strict=True
     )
-    return Segment(nodes, starts, stops, at, next_node, missed, tokens)
+    return Segment(nodes, starts, stops, position, next_node, missed, tokens)

@@ -21,12 +21,12 @@ def unique_rows(rows: Words) -> tuple[Words, Words, Words]:
     whole rows are compared instead.
     """
     first_hash, second_hash = hash_rows(rows)
-    _, first, which = np.unique(first_hash, return_index=True, return_inverse=True)
-    which = which.reshape(-1)
-    if np.array_equal(second_hash[first][which], second_hash):
-        return rows[first], first, which
-    distinct, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    return distinct, first, which.reshape(-1)
+    _, first, index = np.unique(first_hash, return_index=True, return_inverse=True)
+    index = index.reshape(-1)
+    if np.array_equal(second_hash[first][index], second_hash):
+        return rows[first], first, index
+    distinct, first, index = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return distinct, first, index.reshape(-1)
 
 
 def hash_rows(rows: Words) -> tuple[Hashes, Hashes]:

@@ -37,22 +37,22 @@ def waits_for_phases(program: Program) -> npt.NDArray[np.bool_]:
     )
 
 
-def owners_of(launch: Launch, stride: int, block: Words, place: Words) -> tuple[Words, Words]:
+def owners_of(launch: Launch, stride: int, block: Words, phase_place: Words) -> tuple[Words, Words]:
     """Returns, for accesses by warps of the blocks `block`, the block that owns the mbarrier, and
     the place of mbarrier and phase in that block's own shared memory.
 
-    `place` (`abi.log_copies`) counts in the cluster's shared memory, in which each block's begins
-    `stride` bytes after the previous one; less than 0 stands for no mbarrier.
+    `phase_place` (`abi.log_copies`) counts in the cluster's shared memory, in which each block's
+    begins `stride` bytes after the previous one; less than 0 stands for no mbarrier.
     """
     if launch.cluster_blocks == 1 or stride == 0:
-        return block, place
-    rank, offset = np.divmod(place >> PHASE_BITS, stride)
+        return block, phase_place
+    rank, offset = np.divmod(phase_place >> PHASE_BITS, stride)
     distance = _coordinates(rank, launch.cluster) - _coordinates_in_cluster(block, launch)
     width, height, _ = launch.grid
     owner = block + distance[0] + width * (distance[1] + height * distance[2])
-    has_phase = place >= 0
-    own_place = offset << PHASE_BITS | place & MODULUS - 1
-    return np.where(has_phase, owner, block), np.where(has_phase, own_place, place)
+    has_phase = phase_place >= 0
+    own_place = offset << PHASE_BITS | phase_place & MODULUS - 1
+    return np.where(has_phase, owner, block), np.where(has_phase, own_place, phase_place)
 
 
 def _coordinates(rank: Words, cluster: Dim3) -> Words:

@@ -159,10 +159,10 @@ _NOT_PLAIN = frozenset(("volatile", "acquire", "release", "relaxed", "mmio", "bu
 
 def _may_swap(first: _Reordering, second: _Reordering) -> bool:
     """Returns whether two instructions that are not pure may swap places."""
-    kinds = {first.kind, second.kind}
-    if kinds == {_Mobility.LOAD}:
+    mobilities = {first.kind, second.kind}
+    if mobilities == {_Mobility.LOAD}:
         return True
-    if kinds != {_Mobility.LOAD, _Mobility.STORE}:
+    if mobilities != {_Mobility.LOAD, _Mobility.STORE}:
         return False
     load, store = (first, second) if first.kind is _Mobility.LOAD else (second, first)
     either = load.spaces | store.spaces

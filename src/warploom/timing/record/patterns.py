@@ -127,7 +127,7 @@ class PatternTable:
 
     def _number_strided(self, keys: Words, numbers: Words, positions: Words) -> None:
         """Numbers accesses whose lanes have addresses with a constant stride, given keys
-        (instruction, kind, lanes, first offset, stride); writes the numbers to `found` at
+        (instruction, kind, lanes, first offset, stride); writes the numbers to `numbers` at
         `positions`."""
         if not len(keys):
             return
@@ -148,7 +148,7 @@ class PatternTable:
 
     def _number_rows(self, keys: Words, numbers: Words, positions: Words) -> None:
         """Numbers accesses by instruction, kind, lanes and the offsets of all lanes; writes the
-        numbers to `found` at `positions`."""
+        numbers to `numbers` at `positions`."""
         distinct, _, index = unique_rows(keys)
         distinct_numbers = [self.number(tuple(row)) for row in distinct.tolist()]
         numbers[positions] = np.array(distinct_numbers, np.int64)[index]
@@ -202,8 +202,8 @@ class PatternTable:
         if space is Space.CONST:
             row[w.P_KIND] = w.CONSTANT_ACCESS
             parts = (0xFFFF, 0xFFFF << 16) if rule.endswith("by_halves") else (ALL_LANES,)
-            found = sum(count_distinct(addresses, lanes & part, 0) for part in parts)
-            row[w.P_WAVEFRONTS] = max(1, found)
+            distinct_addresses = sum(count_distinct(addresses, lanes & part, 0) for part in parts)
+            row[w.P_WAVEFRONTS] = max(1, distinct_addresses)
             return row
         lines = self._lines_of(rule, addresses.tolist(), lanes, size, shift)
         if op == "store":
@@ -279,17 +279,17 @@ class PatternTable:
             transactions = [
                 (part.start, part.size) for part in served(rule, addresses, lanes, size)
             ]
-        found: list[tuple[int, int]] = []
+        lines: list[tuple[int, int]] = []
         by_rule = rule.endswith(("in_order", "by_halves"))
         masks: dict[int, int] = {}
         for start, bytes_moved in transactions:
             line = (start - shift) >> 7
             mask = ((1 << max(1, bytes_moved // 32)) - 1) << ((start - shift >> 5) & 3)
             if by_rule:
-                found.append((line, mask & 15))
+                lines.append((line, mask & 15))
             else:
                 masks[line] = masks.get(line, 0) | mask & 15
-        return found + sorted(masks.items())
+        return lines + sorted(masks.items())
 
 
 def _with_unwritten_bytes(

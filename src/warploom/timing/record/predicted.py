@@ -78,9 +78,9 @@ def _source_blocks(record: Record, blocks: int) -> Words:
 def _addresses(record: Record) -> Words:
     """Returns the addresses of the first accesses of the recorded blocks, shape (blocks, warps of a
     block, sites)."""
-    places = record.warps[:, 1:]
-    found = places if record.offsets is None else places + record.offsets
-    return found.reshape(record.blocks, record.launch.warps_per_block, -1)
+    base_addresses = record.warps[:, 1:]
+    addresses = base_addresses if record.offsets is None else base_addresses + record.offsets
+    return addresses.reshape(record.blocks, record.launch.warps_per_block, -1)
 
 
 def _predicted_places(record: Record, sources: Words) -> Words:
@@ -94,7 +94,7 @@ def _predicted_places(record: Record, sources: Words) -> Words:
         if stride < len(addresses):
             extrapolated += coordinate[:, None, None] * (addresses[stride] - addresses[0])
     follows_index = (extrapolated[: len(addresses)] == addresses).all(axis=0)
-    places = record.warps[:, 1:].reshape(addresses.shape)
+    base_addresses = record.warps[:, 1:].reshape(addresses.shape)
     return np.where(
-        follows_index, extrapolated - extrapolated % record.patterns.unit, places[sources]
+        follows_index, extrapolated - extrapolated % record.patterns.unit, base_addresses[sources]
     )

@@ -127,7 +127,7 @@ class RecordBuilder:
     _accesses: list[Words] = field(default_factory=list[Words])
     _warps: list[Words] = field(default_factory=list[Words])
     _offsets: list[Offsets] = field(default_factory=list[Offsets])
-    _asked: list[Words] = field(default_factory=list[Words])
+    _poll_counts: list[Words] = field(default_factory=list[Words])
     _sites: dict[int, int] = field(default_factory=dict[int, int])
     _entry_count: int = 0
     _access_count: int = 0
@@ -135,15 +135,17 @@ class RecordBuilder:
     @property
     def size(self) -> int:
         """Returns the words of the record so far."""
-        own = 2 * self._entry_count + w.ACCESS_WORDS * self._access_count
-        return own + sum(part.size for part in self._warps)
+        streams_size = 2 * self._entry_count + w.ACCESS_WORDS * self._access_count
+        return streams_size + sum(part.size for part in self._warps)
 
     def add(self, log: Log, blocks: range) -> int:
         """Adds the log of these blocks, which follow those added before, up to the first block of
         which something is missing in the log; returns how many were added."""
         blocks = range(blocks.start, blocks.start + self._count_whole_blocks(log, blocks))
-        entries, place = self._sort_entries(log, blocks)
-        accesses, access_warps, offsets = self._sort_accesses(log, entries, place, blocks.start)
+        entries, entry_positions = self._sort_entries(log, blocks)
+        accesses, access_warps, offsets = self._sort_accesses(
+            log, entries, entry_positions, blocks.start
+        )
         self._add_warps(entries, accesses, access_warps, blocks)
         self._add_offsets(accesses, access_warps, offsets, len(blocks))
         self.blocks = blocks.stop
@@ -152,14 +154,14 @@ class RecordBuilder:
     def _count_whole_blocks(self, log: Log, blocks: range) -> int:
         """Returns how many of these blocks, from the first on, are logged completely."""
         warps = self.launch.warps_per_block
-        own = slice(blocks.start * warps, blocks.stop * warps)
+        span = slice(blocks.start * warps, blocks.stop * warps)
         count = self.launch.blocks * warps
         numbers = log.numbers(self.launch)
-        lost = (numbers <= 0) | (log.region(words.STEPS_AT, count) == words.LEFT_OUT)
+        incomplete = (numbers <= 0) | (log.region(words.STEPS_AT, count) == words.LEFT_OUT)
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
-        incomplete = np.unique(rows[rows[:, words.E_MARKS] & words.LOST != 0, words.E_WARP]) + 1
-        lost |= np.isin(numbers, incomplete)
-        broken = lost[own].reshape(-1, warps).any(axis=1)
+        lost_warps = np.unique(rows[rows[:, words.E_MARKS] & words.LOST != 0, words.E_WARP]) + 1
+        incomplete |= np.isin(numbers, lost_warps)
+        broken = incomplete[span].reshape(-1, warps).any(axis=1)
         return int(broken.argmax()) if broken.any() else len(blocks)
 
     def record(self) -> Record:
@@ -177,7 +179,7 @@ class RecordBuilder:
             accesses,
             np.concatenate([*warps, empty]),
             self.patterns,
-            np.concatenate([*self._asked, np.zeros(0, np.int64)]),
+            np.concatenate([*self._poll_counts, np.zeros(0, np.int64)]),
             self._is_bulk,
             bool(self._is_bulk[accesses[:, w.A_INSTRUCTION]].any()),
             np.concatenate([*self._masks, np.zeros(0, np.int64)]) if self.keeps_masks else None,
@@ -244,7 +246,7 @@ class RecordBuilder:
         lanes, live = rows[order, words.E_MASK], rows[order, words.E_LIVE]
         partial = partial_barrier_arrivals(entries, lanes, live, self._ends_with_barrier)
         count = len(blocks) * self.launch.warps_per_block
-        self._asked.append(
+        self._poll_counts.append(
             np.bincount(entries[self._is_load_polling[entries[:, 1]], 0], minlength=count)
         )
         entries[partial, 1] += len(self.program.blocks)
@@ -262,18 +264,27 @@ class RecordBuilder:
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         entry = entry_positions[rows[:, words.A_ENTRY]]
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)
-        entry[by_lanes & self._is_bulk[rows[:, words.A_INSTRUCTION]]] = -1  # it is there as a copy
-        event, needed, owner = self._mbarrier_phases(rows, entry, entries, first)
+        entry[by_lanes & self._is_bulk[rows[:, words.A_INSTRUCTION]]] = -1  # logged as a copy, too
+        phase_id, arrivals, owner = self._mbarrier_phases(rows, entry, entries, first)
         order = np.lexsort((rows[:, words.A_INSTRUCTION], entry))
         order = order[np.searchsorted(entry[order], 0) :]
         rows, entry, owner = rows[order], entry[order], owner[order]
-        event, needed = event[order], needed[order]
+        phase_id, arrivals = phase_id[order], arrivals[order]
         warp = entries[entry, 0]
         pattern, base = self.patterns.of(log, rows)
         offset = rows[:, words.A_FIRST] % self.patterns.unit
         base = base + self._address_offsets(rows, warp)
         site = self._site_numbers(rows)
-        columns = (entry, pattern, rows[:, words.A_INSTRUCTION], site, base, event, needed, owner)
+        columns = (
+            entry,
+            pattern,
+            rows[:, words.A_INSTRUCTION],
+            site,
+            base,
+            phase_id,
+            arrivals,
+            owner,
+        )
         return np.stack(columns, axis=1), warp, offset
 
     def _mbarrier_phases(
@@ -303,9 +314,9 @@ class RecordBuilder:
         """Returns the sites of accesses: instruction and kind, numbered in the order of their first
         use."""
         keys = rows[:, words.A_INSTRUCTION] << 32 | rows[:, words.A_KIND]
-        kinds, which = np.unique(keys, return_inverse=True)
-        numbers = [self._sites.setdefault(key, len(self._sites)) for key in kinds.tolist()]
-        return np.array(numbers, np.int64)[which.reshape(-1)]
+        distinct, index = np.unique(keys, return_inverse=True)
+        numbers = [self._sites.setdefault(key, len(self._sites)) for key in distinct.tolist()]
+        return np.array(numbers, np.int64)[index.reshape(-1)]
 
     # ---- streams ----------------------------------------------------------------------------
 
@@ -329,7 +340,7 @@ class RecordBuilder:
             [order, entry_in_warp, *accesses[:, 1:4].T, distances, *accesses[:, 5:].T], axis=1
         )
         keys = np.concatenate([entry_hash, _hash_segments(access_columns, access_ends)], axis=1)
-        distinct, first, which = unique_rows(keys)
+        distinct, first, stream_index = unique_rows(keys)
         numbers = np.zeros(len(distinct), np.int64)
         for index, warp in enumerate(first.tolist()):
             key = distinct[index].tobytes()
@@ -341,7 +352,7 @@ class RecordBuilder:
                     entries[span], first_accesses[span], accesses[accessed], distances[accessed]
                 )
             numbers[index] = self._stream_numbers[key]
-        warps[:, 0] = numbers[which]
+        warps[:, 0] = numbers[stream_index]
         self._warps.append(warps)
 
     def _add_offsets(
@@ -377,9 +388,9 @@ def _distances_from_first(accesses: Words, access_warps: Words, warps: Words) ->
     """Returns the distance of each access from the first of its site in its warp, and writes the
     base addresses of sites to `warps`."""
     warp, site, first, pair = _first_of_sites(accesses, access_warps, warps.shape[1] - 1)
-    places = accesses[first, 4]
-    warps[warp, 1 + site] = places
-    return accesses[:, 4] - places[pair]
+    base_addresses = accesses[first, 4]
+    warps[warp, 1 + site] = base_addresses
+    return accesses[:, 4] - base_addresses[pair]
 
 
 def _first_of_sites(

@@ -75,8 +75,8 @@ class WorkCosts:
         if unit in ("control", "tensor"):
             return 0
         lanes = getattr(self.timing, f"lanes_{unit}")
-        places = 1 if self.is_shared(unit) else self.timing.schedulers
-        return max(1, round(TICKS * 32 * places / lanes))
+        unit_count = 1 if self.is_shared(unit) else self.timing.schedulers
+        return max(1, round(TICKS * 32 * unit_count / lanes))
 
     def is_shared(self, unit: str) -> bool:
         """Returns whether all sub-partitions share the unit."""
@@ -85,8 +85,10 @@ class WorkCosts:
     def tensor_interval(self, products: int) -> int:
         """Returns the ticks for which a tensor core is occupied by `products` multiply-adds of 16
         bits."""
-        each = self.timing.tensor_fma / self.timing.schedulers
-        return round(TICKS * products / each) if each else TICKS * NO_LIMIT
+        products_per_cycle = self.timing.tensor_fma / self.timing.schedulers
+        return (
+            round(TICKS * products / products_per_cycle) if products_per_cycle else TICKS * NO_LIMIT
+        )
 
 
 class WorkRow(NamedTuple):

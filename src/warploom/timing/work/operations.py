@@ -297,8 +297,8 @@ def _group_kind(instruction: Instruction) -> tuple[int, int, int]:
     if "commit_group" in instruction.operation.modifiers:
         return words.COMMIT, 0, 1
     if is_wait(instruction.operation):
-        [left] = instruction.operands[-1:]
-        return words.WAIT_GROUP, left.value if isinstance(left, Immediate) else 0, 1
+        [pending] = instruction.operands[-1:]
+        return words.WAIT_GROUP, pending.value if isinstance(pending, Immediate) else 0, 1
     return words.ALU, 0, 0
 
 
@@ -376,7 +376,8 @@ def moved_words(instruction: Instruction) -> int:
         rows, bits = shape.partition("b")[0].split("x")
         return max(1, int(rows) * int(bits) // 32 // COPIED_WORDS)
     return max(
-        (len(each.elements) for each in instruction.operands if isinstance(each, Vector)), default=1
+        (len(operand.elements) for operand in instruction.operands if isinstance(operand, Vector)),
+        default=1,
     )
 
 
