@@ -291,8 +291,8 @@ MSG_BLOCK, MSG_PHASE_ID, MSG_TIME, MESSAGE_WORDS = range(4)
 """A message from another SM of the cluster: an arrival at the phase PHASE_ID of block BLOCK at the
 cycle TIME. In the buffer of received messages BLOCK is the offset of the phase."""
 H_ARRIVALS, H_TIME, H_WAITER, PHASE_WORDS = range(4)
-"""A phase of an mbarrier of a block: its arrivals so far, the cycle of the latest, and the first
-flight that waits for it."""
+"""A phase of an mbarrier of a block: its arrivals so far, the cycle of the latest, and the offset
+of the first flight that waits for it, 0 for none."""
 E_SLOT, E_WARP, E_STATE, E_SINCE, E_UNTIL, E_OP, EVENT_WORDS = range(7)
 """An event of the timeline: an interval in which a warp was in one state, or (state IN_FLIGHT) in
 which a copy was in flight."""

@@ -164,6 +164,7 @@ class Replay:
         for future in futures:
             future.result()
         p, sms, memory = self._array_addresses[0], self.sms.ctypes.data, self.memory.ctypes.data
+        # Requests can be one cycle older than the quantum (`start` in `engine.loads`).
         functions()["serve_all"](p, sms, memory, self.now - 1, stop)
         if self.setting.parameters[w.MESSAGES]:
             deliver_messages(self.setting.parameters, self.sms, self._dispatcher.launched_blocks())

@@ -154,6 +154,7 @@ def mark_recent(cache: Cache, set_index: int, entry: int) -> int:
         shift = 0
         while order >> shift & 15 != entry - first:
             shift += 4
+    # Moves the way's four bits to the bottom, and the bits of more recent ways up.
     newer = order & ((1 << shift) - 1)
     older = order >> shift >> 4 << shift << 4
     cache.words[cache.at + set_index] = (older | newer << 4 | (entry - first)) ^ initial_order(

@@ -250,8 +250,10 @@ def place_warp(
     sm[warp + w.V_REASON] = sm[warp + w.V_COUNTED] = w.NO_INSTRUCTION
     sm[scheduler + w.S_WARPS + w.NO_INSTRUCTION] += 1
     enter_block(arrays, sm, warp)
+    # `advance` makes the register copies at the start of the block, so it starts one before.
     sm[warp + w.V_OP] -= 1
     advance(arrays, sm, warp, now, now)
+    # The stream may be empty.
     if sm[warp + w.V_STATE] != w.VACANT:
         sm[warp + w.V_EARLIEST] = now + arrays.params[w.BLOCK_LAUNCH_CYCLES]
         sleep(arrays, sm, warp, now + arrays.params[w.BLOCK_LAUNCH_CYCLES], w.NO_INSTRUCTION, now)

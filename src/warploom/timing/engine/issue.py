@@ -35,6 +35,8 @@ def blocked_until(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, no
     op_offset = sm[warp + w.V_OP] * w.OP_WORDS
     unit = arrays.ops[op_offset + w.OP_UNIT]
     free = sm[unit_at(arrays, sm, warp, unit)]
+    # A unit that becomes free within this cycle accepts the operation: some units take a warp in
+    # less than a cycle.
     if free >= (now + 1) * TICKS:
         sm[warp + w.V_BLOCKED_BY] = w.MATH_PIPE_THROTTLE
         if unit == TEXTURE:

@@ -36,6 +36,8 @@ def serve_requests(params: Words, sms: Words, memory: Words, start: int, stop: i
     Sorts them by cycle with a counting sort."""
     span = stop - start + 1
     buckets = params[w.AT_ORDER]
+    # A counting sort with a bucket for each cycle. SMs are visited in order, so requests of one
+    # cycle keep the order of their SMs.
     for cycle in range(span + 1):
         memory[buckets + cycle] = 0
     for sm in range(params[w.SMS]):
@@ -101,6 +103,7 @@ def serve(params: Words, sms: Words, memory: Words, request: int, sm: int) -> No
     arrives = sms[request + w.R_TIME] * TICKS
     begins = max(memory[slice_free], arrives)
     memory[slice_free] = begins + count * params[w.SECTOR_TICKS]
+    # Bits above the mask count the bytes that a store does not write.
     if sms[request + w.R_SECTORS] > w.SECTOR_MASK:
         memory[slice_free] += (
             count_partial_sectors(sms[request + w.R_SECTORS]) * params[w.PARTIAL_TICKS]
@@ -110,12 +113,13 @@ def serve(params: Words, sms: Words, memory: Words, request: int, sm: int) -> No
     if kind == w.ATOMIC:
         atomic_ticks = (sms[request + w.R_PASSES] - 1) * params[w.ATOMIC_TICKS]
         memory[slice_free] += atomic_ticks
+    # The port of the SM limits the bandwidth of its own requests, not that of other SMs.
     port = params[w.AT_PORTS] + sm
     memory[port] = max(memory[port], begins) + count * params[w.PORT_TICKS]
-    port_free = max(begins, memory[port] - count * params[w.PORT_TICKS])
+    port_start = max(begins, memory[port] - count * params[w.PORT_TICKS])
     ready = access_l2(params, memory, line, sms[request + w.R_SET], sectors, kind, begins)
     latency = params[w.LATENCY_ATOMIC] if kind == w.ATOMIC else base_latency(params)
-    sms[request + w.R_ANSWER] = (max(ready, port_free) + atomic_ticks) // TICKS + latency
+    sms[request + w.R_ANSWER] = (max(ready, port_start) + atomic_ticks) // TICKS + latency
     memory[w.LAST_ANSWER] = max(memory[w.LAST_ANSWER], sms[request + w.R_ANSWER])
 
 
@@ -155,6 +159,7 @@ def access_l2(
     ready, missing, written = now, 0, 0
     if not holds_line(cache, entry, line):
         begins = write_back(params, memory, tag_at(cache, entry), now)
+        # Only a store waits until the write-back of the evicted line begins.
         ready = begins if kind == w.STORE else ready
         replace_line(cache, entry, line)
     tag, fills = tag_at(cache, entry), sector_times_at(cache, entry)

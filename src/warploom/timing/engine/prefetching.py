@@ -28,6 +28,7 @@ def prefetch(
     first = arrays.patterns[pattern + w.P_LINES_AT]
     for index in range(arrays.patterns[pattern + w.P_LINES]):
         line_number = line + arrays.lines[2 * (first + index)]
+        # `missed` has one bit for all lines from the 63rd on.
         missed_line = missed >> min(index, 62) & 1
         for nth in range(MOST_PREFETCHED):
             target = call_user_function(

@@ -110,6 +110,7 @@ def run_cycle(arrays: EngineArrays, sm: Words, now: int, stop: int) -> int:
         next_cycle = min(next_cycle, sm[w.LSU_FREE])
     if sm[w.TMA_COUNT] > 0:
         next_cycle = min(next_cycle, sm[w.TMA_FREE])
+    # A block has ended: the next reserved one is launched in the next cycle.
     if sm[w.LIVE_BLOCKS] < blocks and sm[w.RESERVED_COUNT] > 0:
         next_cycle = now + 1
     return int(max(now + 1, next_cycle))

@@ -18,12 +18,15 @@ def has_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -
     which the load/store unit tries again."""
     needed = min(lines, arrays.params[w.MSHRS])
     full = sm[w.REQUEST_COUNT] + lines > arrays.params[w.REQUESTS]
+    # Each line can add a waiter for each of its four sectors.
     full = full or sm[w.PAIR_COUNT] + 4 * lines > arrays.params[w.PAIRS]
     for index in range(needed):
         mshr = arrays.params[w.AT_MSHRS] + sm[w.MSHR_HEAD] + index
         if sm[w.MSHR_HEAD] + index >= arrays.params[w.MSHRS]:
             mshr -= arrays.params[w.MSHRS]
         if full or sm[mshr] > start:
+            # Where the buffers of the quantum are full, `receive_answers` restarts the unit after
+            # it.
             sm[w.LSU_FREE] = w.NEVER if full else max(sm[mshr] + 1, start + 2)
             return False
     return True
@@ -75,6 +78,7 @@ def request_sectors(
         sector_times = sector_times_at(l1(arrays, sm), entry)
         for sector in range(w.SECTORS):
             if (sectors >> sector) & 1:
+                # A negative time is the number of a request without an answer.
                 sm[sector_times + sector] = -1 - number
     if flight >= 0:
         add_waiter(arrays, sm, flight, number)

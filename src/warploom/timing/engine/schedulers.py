@@ -44,6 +44,7 @@ def step_scheduler(arrays: EngineArrays, sm: Words, number: int, now: int) -> No
     charge_scheduler(sm, scheduler, now)
     sm[scheduler + w.S_ISSUED] += 1
     sm[scheduler + w.S_ACCOUNTED] = now + 1
+    # Where schedulers issue only every few cycles, the cycles between are dispatch stalls.
     if arrays.params[w.ISSUE_CYCLES] > 1:
         sm[scheduler + w.S_STALLS + w.DISPATCH_STALL] += arrays.params[w.ISSUE_CYCLES] - 1
         sm[scheduler + w.S_ACCOUNTED] = now + arrays.params[w.ISSUE_CYCLES]
@@ -56,6 +57,7 @@ def step_scheduler(arrays: EngineArrays, sm: Words, number: int, now: int) -> No
     sm[scheduler + w.S_LAST] = picked
     if arrays.params[w.DISPATCH_WIDTH] > 1:
         issue_together(arrays, sm, scheduler, picked, now)
+    # Without ready warps nothing can change before one wakes.
     if sm[scheduler + w.S_READY] == 0:
         sm[scheduler + w.S_NEXT] = max(sm[scheduler + w.S_NEXT], sm[scheduler + w.S_WAKE])
 

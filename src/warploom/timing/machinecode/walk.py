@@ -210,7 +210,7 @@ def _segment(
     path: list[_PathNode] = []
     while last is not None:
         path.append(last)
-        last = last.last
+        last = last.before
     path.reverse()
     retained = next((i for i, node in enumerate(path) if i and node.start > most), len(path))
     if retained < len(path):

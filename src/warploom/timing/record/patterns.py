@@ -213,6 +213,7 @@ class PatternTable:
         registers = -(-size // 4)
         if op == "load" and self._rules.returns_pairs:
             registers = registers_returned(addresses, lanes, size)
+        # A wavefront returns at most 128 bytes.
         register_wavefronts = -(
             -bin(lanes).count("1") * min(4, size) * registers // WAVEFRONT_BYTES
         )
@@ -220,6 +221,7 @@ class PatternTable:
         row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(lines)
         row[w.P_REGISTERS] = registers
         if op == "load":
+            # The wavefronts of the load if L1's banks serve it as those of shared memory would.
             banked = np.zeros(RECORD_WIDTH, np.int64)
             in_banks = self._rules.cost(Space.SHARED.value, op)
             count_compiled(in_banks, addresses, lanes, size, banked)

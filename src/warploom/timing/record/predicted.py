@@ -35,7 +35,7 @@ def with_predicted_blocks(record: Record, blocks: int) -> Record:
     per_block = record.launch.warps_per_block
     warps = record.warps.reshape(recorded, per_block, -1)
     predicted = warps[sources]
-    predicted[recorded:, :, 1:] = _predicted_places(record, sources)[recorded:]
+    predicted[recorded:, :, 1:] = _predicted_addresses(record, sources)[recorded:]
     return replace(
         record,
         blocks=blocks,
@@ -83,7 +83,7 @@ def _addresses(record: Record) -> Words:
     return addresses.reshape(record.blocks, record.launch.warps_per_block, -1)
 
 
-def _predicted_places(record: Record, sources: Words) -> Words:
+def _predicted_addresses(record: Record, sources: Words) -> Words:
     """Returns the base addresses of all blocks, shape (blocks, warps of a block, sites)."""
     addresses = _addresses(record)
     x, y, _ = record.launch.grid
@@ -95,6 +95,7 @@ def _predicted_places(record: Record, sources: Words) -> Words:
             extrapolated += coordinate[:, None, None] * (addresses[stride] - addresses[0])
     follows_index = (extrapolated[: len(addresses)] == addresses).all(axis=0)
     base_addresses = record.warps[:, 1:].reshape(addresses.shape)
+    # Base addresses are multiples of the unit.
     return np.where(
         follows_index, extrapolated - extrapolated % record.patterns.unit, base_addresses[sources]
     )

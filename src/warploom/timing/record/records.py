@@ -332,6 +332,8 @@ class RecordBuilder:
         access_ends = np.searchsorted(access_warps, np.arange(count + 1))
         first_accesses = np.searchsorted(accesses[:, 0], np.arange(len(entries) + 1))
         position = np.arange(len(entries)) - ends[entries[:, 0]]
+        # Positions are part of the rows: the hash of a segment does not depend on the order of its
+        # rows.
         columns = np.concatenate([entries[:, 1:], position[:, None]], axis=1)
         entry_hash = _hash_segments(columns, ends)
         entry_in_warp = accesses[:, 0] - ends[access_warps]

@@ -120,6 +120,7 @@ def last_iterations(
     iteration is not the last one if the next entry of any of its lanes is another one.
     """
     last = np.ones(len(entries), np.bool_)
+    # Fast path: iterations of warps that have not diverged follow each other directly.
     if len(entries):
         last[:-1] = (entries[:-1] != entries[1:]).any(axis=1) | ~is_polling[entries[:-1, 1]]
     remaining = np.flatnonzero(last)
@@ -147,17 +148,18 @@ def partial_barrier_arrivals(
     `live` are a warp's lanes that have not ended; `ends_with_barrier` says by basic block whether
     it ends with a barrier.
     """
-    diverged = np.zeros(len(entries), np.bool_)
+    is_partial = np.zeros(len(entries), np.bool_)
     at_barrier = ends_with_barrier[entries[:, 1]]
-    partial = np.unique(entries[at_barrier & (lanes != live), 0])
+    partial_warps = np.unique(entries[at_barrier & (lanes != live), 0])
     arrived, warp = 0, -1
-    for position in np.flatnonzero(at_barrier & np.isin(entries[:, 0], partial)).tolist():
+    for position in np.flatnonzero(at_barrier & np.isin(entries[:, 0], partial_warps)).tolist():
         if entries[position, 0] != warp:
             arrived, warp = 0, entries[position, 0]
         arrived |= int(lanes[position])
-        diverged[position] = int(live[position]) & ~arrived != 0
-        arrived *= int(diverged[position])
-    return diverged
+        is_partial[position] = int(live[position]) & ~arrived != 0
+        # Starts again once all lanes have arrived.
+        arrived *= int(is_partial[position])
+    return is_partial
 
 
 def poll_barrier_warps(poll_counts: Words, warps_per_block: int) -> int:

@@ -127,8 +127,10 @@ class _PtxWorkBuilder:
                 and constant
                 and address_uses[target] == self._read_counts[target]
             ):
+                # All uses are addresses, which can hold the constant as their offset.
                 folded[index] = FREE
             elif name in _FUSABLE and users[target]:
+                # The product is needed on its own unless each of its uses is a sum that absorbs it.
                 sums = [user for user in users[target] if user not in folded]
                 if sums == users[target] and all(
                     self._can_fuse(user, instruction) for user in sums
