@@ -43,6 +43,7 @@ def pipeline_of(
         )
         for index in waiting
     }
+    # A phase that a copy and threads complete counts as a wait for the copy.
     for_copies = sum(count for index, count in cycles.items() if index in copying)
     return Pipeline(for_copies, sum(cycles.values()) - for_copies, tma_use)
 

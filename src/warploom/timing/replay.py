@@ -97,6 +97,7 @@ class Replay:
             )
         self.now = state.now
         self.sms[:], self.memory[:] = state.sms, state.memory
+        # The sum of the workers' totals becomes that of the first worker.
         self.totals[:] = 0
         self.totals[0] = state.totals
         self._ends = [(int(cycle), int(count)) for cycle, count in state.ends]
@@ -108,6 +109,7 @@ class Replay:
         last = int(self.sms[:, w.LAST_DONE].max(initial=0))
         issued = int(self._scheduler_words(w.S_ACCOUNTED).max(initial=0))  # the last issue is over
         cycles = max(last, issued, int(self.memory[w.LAST_ANSWER]))
+        # Charges the cycles up to the end to the last states.
         self._run(0, np.arange(len(self.sms)), cycles, ends=True)
         self._check_policies()
         total = self.totals.sum(axis=0)
@@ -154,6 +156,7 @@ class Replay:
             return False
         stop = self.now + self.setting.quantum
         self.sms[busy, w.NOW] = self.now
+        # The first part runs on this thread, the others on the pool.
         parts = np.array_split(busy, self._workers)
         futures = [
             pool.submit(self._run, worker, part, stop)
@@ -166,6 +169,7 @@ class Replay:
         p, sms, memory = self._array_addresses[0], self.sms.ctypes.data, self.memory.ctypes.data
         # Requests can be one cycle older than the quantum (`start` in `engine.loads`).
         functions()["serve_all"](p, sms, memory, self.now - 1, stop)
+        # Only clusters with mbarriers exchange messages.
         if self.setting.parameters[w.MESSAGES]:
             deliver_messages(self.setting.parameters, self.sms, self._dispatcher.launched_blocks())
         self.now = stop

@@ -38,6 +38,7 @@ def _dram_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> float:
     """
     p, memory = outcome.setting.parameters, outcome.memory
     l2_bytes = w.LINE_BYTES * int(p[w.L2_SETS] * p[w.L2_WAYS])
+    # Dirty lines of earlier launches, which L2 began with, are not written by this one.
     written = int(memory[w.DRAM_WRITTEN] + memory[w.L2_DIRTY] - outcome.setting.dirty * l2_bytes)
     written_back = max(0, written * blocks // sampled - max(l2_bytes, written))
     bytes_moved = int(memory[w.DRAM_READ]) * (blocks - sampled) // sampled + written_back

@@ -113,6 +113,7 @@ class TraceRecordBuilder:
         addresses = list(instruction.addresses)
         if space is not Space.GLOBAL:
             addresses = [address & ((1 << _SHARED_BITS) - 1) for address in addresses]
+        # Bases are multiples of a line in global memory, 0 in shared and local memory.
         base = min(addresses) // 128 * 128 if space is Space.GLOBAL else 0
         lanes = [lane for lane in range(LANES) if instruction.mask >> lane & 1]
         offsets = dict(zip(lanes, (address - base for address in addresses), strict=True))
@@ -223,6 +224,7 @@ def _operation_row(
         for register in destinations
         for offset in range(max(1, width_of(opcode) // 4))
     ]
+    # Loads write consecutive registers, which the trace names by the first one.
     if not name.startswith("LD"):
         written = list(destinations)
     for word, registers_of in ((w.OP_NEEDS_AT, (*sources, *written)), (w.OP_WRITES_AT, written)):

@@ -21,6 +21,7 @@ def receive_answers(arrays: EngineArrays, sm: Words, now: int) -> None:
         time = sm[offset + w.R_ANSWER]
         sm[sm[offset + w.R_MSHR]] = time
         entry = sm[offset + w.R_ENTRY]
+        # The line may have been evicted since, and another one requested.
         if entry >= 0 and sm[tag_at(cache, entry)] >> w.TAG_BITS == sm[offset + w.R_LINE] + 1:
             sector_times = sector_times_at(cache, entry)
             for sector in range(w.SECTORS):
@@ -35,6 +36,7 @@ def receive_answers(arrays: EngineArrays, sm: Words, now: int) -> None:
         sm[flight + w.F_OPEN_REQUESTS] -= 1
         if sm[flight + w.F_OPEN_REQUESTS] == 0:
             finish_flight(arrays, sm, flight, now)
+    # The buffers of the quantum, for which the units waited, are empty again.
     if sm[w.LSU_FREE] >= w.NEVER:
         sm[w.LSU_FREE] = now
     if sm[w.TMA_FREE] >= w.NEVER:

@@ -73,6 +73,7 @@ class BlockDispatcher:
             self._reserve(order, np.arange(self._next, self._next + len(order)))
             self._next += len(order)
         elif (free > 0).any():
+            # No other blocks are left: those reserved for busy SMs go to SMs with free slots.
             reclaimed = np.sort(np.array(self._reclaim_reserved(), np.int64))
             targets_first = _round_robin(np.maximum(free, 0))
             targets = np.concatenate([targets_first, np.arange(len(reclaimed)) % len(sms)])
@@ -84,6 +85,7 @@ class BlockDispatcher:
         base, ring = int(self._params[w.AT_RESERVED]), int(self._params[w.RESERVED])
         by_sm = np.argsort(target_sms, kind="stable")
         counts = np.bincount(target_sms, minlength=len(self._sms))
+        # The position of each block among those of its SM.
         rank = np.arange(len(target_sms)) - np.repeat(np.cumsum(counts) - counts, counts)
         chosen = target_sms[by_sm]
         ends = self._sms[chosen, w.RESERVED_HEAD] + self._sms[chosen, w.RESERVED_COUNT]

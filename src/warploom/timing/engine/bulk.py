@@ -46,8 +46,10 @@ def request_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, now:
     access_offset = access * w.ACCESS_WORDS
     pattern = arrays.accesses[access_offset + w.A_PATTERN] * w.P_WORDS
     lines = arrays.patterns[pattern + w.P_LINES]
+    # A copy has no miss status holding registers to wait for, only the buffers of the quantum.
     full = sm[w.REQUEST_COUNT] + lines > arrays.params[w.REQUESTS]
     if full or sm[w.PAIR_COUNT] + lines > arrays.params[w.PAIRS]:
+        # `receive_answers` restarts the unit after the quantum.
         sm[w.TMA_FREE] = w.NEVER
         return False
     number = sm[flight + w.F_WARP_NUMBER]
@@ -63,6 +65,7 @@ def request_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, now:
     for index in range(first, first + lines):
         line_number, sectors = line + arrays.lines[2 * index], arrays.lines[2 * index + 1]
         request_sectors(arrays, sm, flight, line_number, sectors, kind, 1, -1, spare_mshr, now - 1)
+    # The access ends now at the earliest; answers extend the flight.
     extend_flight(sm, flight, now)
     cycles = max(1, lines * arrays.params[w.TMA_LINE_TICKS] // TICKS)
     sm[w.TMA_CYCLES] += cycles

@@ -135,6 +135,7 @@ def choose_entry(cache: Cache, set_index: int, line: int, now: int) -> int:
     if cache.replacement == 0:
         return mark_recent(cache, set_index, entry)
     first = set_index * cache.ways
+    # The user's policy is called for hits as well, so that it can record uses.
     words = offset_array(cache.words, cache.replacement_words + set_index * w.SET_STRIDE)
     way = entry - first if entry >= 0 else -1
     victim = call_user_function(cache.replacement, set_index, way, line, cache.ways, now, words)

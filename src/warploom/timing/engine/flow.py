@@ -93,6 +93,7 @@ def arrive_at_barrier(arrays: EngineArrays, sm: Words, warp: int, op: int, now: 
     op_offset, block = op * w.OP_WORDS, sm[warp + w.V_BLOCK]
     number, need = arrays.ops[op_offset + w.OP_X] % w.BARRIERS, arrays.ops[op_offset + w.OP_Y]
     waits = need >= 0
+    # Arrivals without a wait have a negative number of warps.
     if not waits:
         need = -1 - need
     arrivals = block + w.B_ARRIVED + number
@@ -166,6 +167,7 @@ def end_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
     """Ends a warp and, with the last one, its block."""
     scheduler, block = sm[warp + w.V_SCHEDULER], sm[warp + w.V_BLOCK]
     account_residency(sm, now)
+    # Charges the cycles of the warp up to now; the state itself is dropped in the next line.
     set_state(arrays, sm, warp, w.NOT_SELECTED, now)
     sm[scheduler + w.S_WARPS + w.NOT_SELECTED] -= 1
     remove_ready(sm, warp)
@@ -205,6 +207,7 @@ def launch_block(arrays: EngineArrays, sm: Words, slot_offset: int, now: int) ->
     warps = arrays.params[w.WARPS_PER_BLOCK]
     sm[slot_offset + w.B_WARPS] = warps
     sm[slot_offset + w.B_WAITING] = 0
+    # LAUNCHED counts warps; its value at the first one identifies the block.
     sm[slot_offset + w.B_NUMBER], sm[slot_offset + w.B_GRID] = sm[w.LAUNCHED], number
     clear_phases(arrays, sm, slot_offset)
     for barrier in range(w.BARRIERS):

@@ -122,6 +122,7 @@ def issue(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) 
     if sm[warp + w.V_SLOTS_LEFT] == slots:
         sm[warp + w.V_FIRST_ISSUE] = now
     sm[warp + w.V_SLOTS_LEFT] -= 1
+    # Operations of several slots issue one slot every GAP cycles.
     if sm[warp + w.V_SLOTS_LEFT] > 0:
         wake = now + arrays.ops[op_offset + w.OP_GAP]
         sleep(arrays, sm, warp, max(wake, now + 1), w.WAIT, now + 1)
@@ -151,6 +152,7 @@ def finish_issue(
     if kind == w.BLOCK_BARRIER:
         waits = arrive_at_barrier(arrays, sm, warp, op_offset // w.OP_WORDS, now)
     elif kind == w.COMMIT:
+        # Y selects the groups of matrix products.
         if arrays.ops[op_offset + w.OP_Y]:
             open_group(sm, warp + w.V_PRODUCT, warp + w.V_PRODUCTS)
         else:
@@ -242,6 +244,7 @@ def start_flight(
     sm[flight + w.F_END] = 0
     sm[flight + w.F_OPEN_REQUESTS] = count
     sm[flight + w.F_AGE] = sm[warp + w.V_AGE]
+    # Y is 1 for copies that join a group, which ends with its last copy.
     sm[flight + w.F_GROUP] = sm[warp + w.V_GROUP] if arrays.ops[op_offset + w.OP_Y] else w.NEVER
     sm[flight + w.F_ARRIVALS] = sm[flight + w.F_NEXT] = 0
     sm[flight + w.F_BLOCK_NUMBER] = sm[sm[warp + w.V_BLOCK] + w.B_NUMBER]
@@ -252,6 +255,7 @@ def start_flight(
     sm[warp + w.V_ACCESS] += count
     sm[warp + w.V_FLIGHTS] += int(is_fenced(arrays, op_offset))
     reason = w.LONG_SCOREBOARD if arrays.ops[op_offset + w.OP_X] else w.SHORT_SCOREBOARD
+    # Copies do not go through the load/store unit.
     if arrays.ops[op_offset + w.OP_KIND] == w.BULK:
         enqueue_copy(arrays, sm, flight, first, count)
         return int(w.PENDING | flight_number << w.REASON_BITS | reason)

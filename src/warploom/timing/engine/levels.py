@@ -69,6 +69,7 @@ def serve_requests(params: Words, sms: Words, memory: Words, start: int, stop: i
 @jitable
 def l2(params: Words, memory: Words) -> Cache:
     """Returns the L2 of the device."""
+    # The address of the policy, and the offset of its memory.
     replacement = params[w.L2_REPLACEMENT], params[w.AT_L2_USER]
     return Cache(
         memory,
@@ -110,6 +111,7 @@ def serve(params: Words, sms: Words, memory: Words, request: int, sm: int) -> No
         )
     memory[w.L2_BYTES] += 32 * count
     atomic_ticks = 0
+    # An atomic occupies the slice once more for each further lane at the same address.
     if kind == w.ATOMIC:
         atomic_ticks = (sms[request + w.R_PASSES] - 1) * params[w.ATOMIC_TICKS]
         memory[slice_free] += atomic_ticks

@@ -39,6 +39,8 @@ def serve_queue(arrays: EngineArrays, sm: Words, now: int) -> None:
         sm[queued + w.Q_ACCESS] += 1
         sm[queued + w.Q_ACCESSES_LEFT] -= 1
         sm[flight + w.F_OPEN_REQUESTS] -= 1
+        # All accesses of the instruction have been served: its queue entry is free, though answers
+        # may be missing.
         if sm[queued + w.Q_ACCESSES_LEFT] == 0:
             sm[w.QUEUE_HEAD] += 1
             if sm[w.QUEUE_HEAD] == arrays.params[w.SCHEDULERS] * arrays.params[w.LSU_QUEUE]:
@@ -71,6 +73,7 @@ def serve_access(
     pattern = arrays.accesses[access_offset + w.A_PATTERN] * w.P_WORDS
     kind = arrays.patterns[pattern + w.P_KIND] & w.KIND
     wavefronts = arrays.patterns[pattern + w.P_WAVEFRONTS]
+    # The issue was a cycle before: latencies count from there.
     start = now - 1
     if kind == w.SHARED_ACCESS:
         cycles = wavefronts * arrays.params[w.SHARED_WAVEFRONT_CYCLES]
@@ -99,6 +102,7 @@ def serve_access(
             max(arrays.params[w.L1_REQUEST_CYCLES], l1_cycles(arrays, pattern))
             + sm[w.FILL_DEBT] // TICKS
         )
+        # Only whole cycles are charged; the rest stays in the debt.
         sm[w.FILL_DEBT] %= TICKS
         sm[w.L1_CYCLES] += cycles
     sm[w.LSU_FREE] = now + cycles
@@ -145,10 +149,13 @@ def request_lines(
                 sectors & ~missing,
                 start + latency,
             )
+            # Sectors that are valid, or requested by an earlier access, need no request of their
+            # own.
             sectors = missing
             sm[tag] |= missing
             if missing and arrays.params[w.FILL_TICKS]:
                 charge_fills(arrays, sm, missing, start)
+        # Partial stores of one warp to one line in a quantum are merged, as measurements show (see there).
         open_store = (
             find_open_store(arrays, sm, sm[flight + w.F_WARP], line_number) if unwritten else -1
         )

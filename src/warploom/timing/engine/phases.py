@@ -40,8 +40,10 @@ def request_phase(arrays: EngineArrays, sm: Words, flight: int, access: int, now
     if phase_id == 0:
         return
     phase = phase_at(arrays, sm, sm[flight + w.F_WARP], phase_id)
+    # The access arrives.
     if arrivals == 0:
         signal_phase(arrays, sm, flight, access, now, now)
+    # The phase is complete already.
     elif sm[phase + w.H_ARRIVALS] >= arrivals:
         extend_flight(sm, flight, max(now, sm[phase + w.H_TIME]) + arrays.params[w.LATENCY_SHARED])
     else:
@@ -219,6 +221,7 @@ def complete_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> N
     if arrays.params[w.COPIES]:
         for register in range(arrays.params[w.REGISTERS]):
             resolve_register(sm, base + register, number, time)
+    # Fences wait for the end of the flight.
     if is_fenced(arrays, op_offset):
         sm[warp + w.V_LAST_END] = max(sm[warp + w.V_LAST_END], time)
         sm[warp + w.V_FLIGHTS] -= 1

@@ -83,6 +83,7 @@ def choose_warp(arrays: EngineArrays, sm: Words, scheduler: int, now: int) -> tu
     policy = arrays.params[w.POLICY]
     for index in range(sm[scheduler + w.S_READY]):
         warp = sm[scheduler + w.S_READY_LIST + index]
+        # The reason if nothing blocks the warp and another one is selected.
         sm[warp + w.V_BLOCKED_BY] = w.NOT_SELECTED
         until = blocked_until(arrays, sm, scheduler, warp, now)
         if until > now:
@@ -108,6 +109,7 @@ def rank(sm: Words, scheduler: int, warp: int, policy: int) -> int:
     last = sm[scheduler + w.S_LAST]
     if policy == OLDEST:
         return int(sm[warp + w.V_AGE])
+    # Greedy: the last warp goes on; else the oldest.
     if policy == GTO:
         return 0 if warp == last else int(sm[warp + w.V_AGE] + 1)
     return int(warp - last if warp > last else warp + w.NEVER // 2)

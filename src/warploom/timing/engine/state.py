@@ -260,6 +260,7 @@ def empty_sms(setting: EngineSetting) -> Words:
     cache lines."""
     params = setting.parameters
     size = setting.sms * int(params[w.SM_WORDS])
+    # Allocates a cache line more than needed, to align the first SM.
     raw = np.zeros(size + w.LINE, np.int64)
     first = -raw.ctypes.data // raw.itemsize % w.LINE
     sms = raw[first : first + size].reshape(setting.sms, -1)

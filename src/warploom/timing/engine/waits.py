@@ -175,6 +175,7 @@ def recheck_waits(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
     """
     if sm[warp + w.V_STATE] != w.ASLEEP or sm[sm[warp + w.V_WAKE_AT]] != w.NEVER:
         return
+    # Only the barrier's release wakes the warp.
     if sm[warp + w.V_REASON] == w.BARRIER:
         return
     pending_wait = sm[warp + w.V_PENDING_WAIT]
@@ -204,6 +205,7 @@ def groups_end(sm: Words, end_times: int, group: int, pending: int, now: int) ->
     until = now
     for age in range(pending, w.GROUPS):
         number = group - 1 - age
+        # Groups older than the ring buffer have ended.
         if number >= 0:
             until = max(until, sm[end_times + number % w.GROUPS])
     return int(until)

@@ -171,6 +171,7 @@ class _MachineCodeRecordBuilder:
         )
         ptx_offsets = np.concatenate([part.ptx_offsets for part in arrays])
         lane_bytes = np.concatenate([part.lane_bytes for part in arrays])
+        # The last window can look beyond the end of the path.
         is_inside = path_positions < len(path)
         visits, instructions, path_positions, ptx_offsets, lane_bytes = (
             column[is_inside]
@@ -217,6 +218,8 @@ class _MachineCodeRecordBuilder:
         """Returns the accesses of the PTX that memory operations make, in their order, and the
         operation of each."""
         entries = np.repeat(np.arange(len(path)), np.diff(first_accesses))
+        # An access is found by its position in the path and its PTX instruction, packed in one
+        # integer.
         keys = entries << 32 | accesses[:, w.A_INSTRUCTION]
         order = np.argsort(keys, kind="stable")
         wanted = path_positions << 32 | (

@@ -23,6 +23,7 @@ def unique_rows(rows: Words) -> tuple[Words, Words, Words]:
     first_hash, second_hash = hash_rows(rows)
     _, first, index = np.unique(first_hash, return_index=True, return_inverse=True)
     index = index.reshape(-1)
+    # Both hashes agree for every pair of rows that share the first one.
     if np.array_equal(second_hash[first][index], second_hash):
         return rows[first], first, index
     distinct, first, index = np.unique(rows, axis=0, return_index=True, return_inverse=True)

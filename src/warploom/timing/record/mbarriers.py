@@ -86,12 +86,14 @@ def phases_of(block: Words, phase: Words, waits: npt.NDArray[np.bool_]) -> tuple
     order = np.argsort(mbarrier.reshape(-1), kind="stable")
     absolute_in_order = _absolute_phases(mbarrier.reshape(-1)[order], phase[used][order] % MODULUS)
     absolute = np.empty(len(used), np.int64)
+    # Back to the order of the log.
     absolute[order] = absolute_in_order
     absolute -= waits[used]
     keys = np.stack([block[used], mbarriers[mbarrier.reshape(-1), 1], absolute], axis=1)
     phases, number = np.unique(keys, axis=0, return_inverse=True)
     number = number.reshape(-1)
     added = np.bincount(number[~waits[used]], minlength=len(phases))
+    # Phases without arrivals get no number: a wait for such a phase does not wait.
     rank = np.cumsum(added > 0)
     first = np.searchsorted(phases[:, 0], phases[:, 0])
     before = rank[first] - (added[first] > 0)
@@ -105,6 +107,7 @@ def _absolute_phases(barrier: Words, phase: Words) -> Words:
     """Returns phases modulo 4 as numbers from the first phase of each mbarrier on; rows are sorted
     by mbarrier. Each arrival completes at most one phase, so none is skipped between two rows."""
     steps = np.diff(phase, prepend=phase[:1]) % MODULUS
+    # The first row of each mbarrier has no previous phase.
     is_first = np.diff(barrier, prepend=-1) != 0
     steps[is_first] = phase[is_first]
     total = np.cumsum(steps)

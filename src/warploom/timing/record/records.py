@@ -249,6 +249,7 @@ class RecordBuilder:
         self._poll_counts.append(
             np.bincount(entries[self._is_load_polling[entries[:, 1]], 0], minlength=count)
         )
+        # Marks the entries by the copies of their blocks without a barrier.
         entries[partial, 1] += len(self.program.blocks)
         entries = np.column_stack([entries, lanes * self.keeps_masks])
         position = np.full(len(rows), -1, np.int64)
@@ -362,6 +363,7 @@ class RecordBuilder:
     ) -> None:
         """Adds the distance of the first access of each site from its base address."""
         first_offsets = np.zeros((blocks * self.launch.warps_per_block, len(self._sites)), np.uint8)
+        # Offsets are less than the unit of base addresses, so a byte holds them.
         warp, site, first = _first_of_sites(accesses, access_warps, len(self._sites))[:3]
         first_offsets[warp, site] = offsets[first]
         self._offsets.append(first_offsets)

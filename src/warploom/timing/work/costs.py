@@ -67,6 +67,7 @@ class WorkCosts:
     def unit_latency(self, unit: str) -> int:
         """Returns the cycles from the issue of an instruction of a unit to that of one which needs
         its result."""
+        # These units have no latency of their own.
         alias = "int" if unit in ("control", "barrier", "lsu") else unit
         return getattr(self.timing, f"latency_{alias}")
 
