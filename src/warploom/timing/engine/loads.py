@@ -155,7 +155,7 @@ def request_lines(
             sm[tag] |= missing
             if missing and arrays.params[w.FILL_TICKS]:
                 charge_fills(arrays, sm, missing, start)
-        # Partial stores of one warp to one line in a quantum are merged, as measurements show (see there).
+        # Partial stores of a warp to a line in one quantum are merged (see there for the evidence).
         open_store = (
             find_open_store(arrays, sm, sm[flight + w.F_WARP], line_number) if unwritten else -1
         )
